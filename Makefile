@@ -47,7 +47,7 @@ docs: $(VENV)/.installed-docs
 
 # Without the libraries of the clouds: boto3 wants an older python-dateutil, and tests bring their own.
 lock:
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --extra postgresql pyproject.toml requirements-build.in -o requirements.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --extra postgresql --extra oidc pyproject.toml requirements-build.in -o requirements.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --extra dev --extra postgresql -c requirements.lock pyproject.toml requirements-build.in -o requirements-dev.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url -c requirements.lock requirements-check.in -o requirements-check.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --extra docs -c requirements-dev.lock pyproject.toml -o requirements-docs.lock

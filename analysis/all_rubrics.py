@@ -63,6 +63,8 @@ class Analysis:
     thresholds: list[ThresholdInForce] = field(default_factory=list)
     cluster_nouns: dict[str, str] = field(default_factory=dict)
     """By rubric, what a cluster is called in a sentence."""
+    orders: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
+    """By rubric and grader, in which orders it read pairs, where that is known."""
 
     @property
     def rule(self) -> str:
@@ -193,6 +195,7 @@ def _together(
         disagreements=[one for each in found for one in each.disagreements],
         thresholds=[one for each in found for one in each.thresholds],
         cluster_nouns={each.rows.rubric: each.cluster_noun for each in found},
+        orders={each.rows.rubric: each.orders for each in found if each.orders},
     )
 
 

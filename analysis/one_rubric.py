@@ -20,6 +20,7 @@ from evenhand.analysis.agreement.pairs import (
 from evenhand.analysis.agreement.repeats import add_repeat_rows, repeats_of
 from evenhand.analysis.agreement.stability import add_rewording_rows, add_stability_rows, reworded
 from evenhand.analysis.bias import add_bias_rows
+from evenhand.analysis.bias.order import by_orders, listed, orders_seen
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.looks import level_of_look
 from evenhand.analysis.bootstrap.pattern_resamples import PatternResamples
@@ -99,6 +100,7 @@ class RubricAnalysis:
     disagreements: list[GraderDisagreement] = field(default_factory=list)
     components: VarianceComponents | None = None
     thresholds: list[ThresholdInForce] = field(default_factory=list)
+    orders: dict[str, tuple[str, ...]] = field(default_factory=dict)
     verification: Verification = field(default_factory=Verification)
 
 
@@ -138,6 +140,11 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
         return found
     own, parted = methods_apart(own, scale.name)
     found.notes += parted
+    found.orders = orders_seen(own)
+    found.notes += [
+        place + written(f"note.{name}", graders=listed(graders))
+        for name, graders in by_orders(found.orders).items()
+    ]
     request = replace(request, units=with_weights(request.units, own))
     readings = combine_readings(own, scale, request.facts.source)
     labels = judged_out_of_sample(

@@ -15,12 +15,14 @@ if getattr(find_spec("evenhand"), "origin", None) is None:
 
 from evenhand.annotate_app.door import Door
 from evenhand.annotate_app.front import Discreet, routes
+from evenhand.annotate_app.health import telling_systemd
 from evenhand.annotate_app.logins.single_sign_on import app_secrets
 from evenhand.annotate_app.waiting import on_script_error
 
 app = App(
     Path(__file__).with_name("page_script.py"),
     secrets=app_secrets(sys.argv[1:]),
+    lifespan=telling_systemd,
     routes=routes(),
     middleware=[Middleware(Door), Middleware(Discreet)],
     on_script_error=on_script_error,

@@ -1,23 +1,34 @@
 """What every request passes before Streamlit sees it.
 
-Streamlit takes a file of any session into memory, tells its figures to whoever asks, and on a
-foreign Origin asks an address outside for its own, while everybody waits. The door refuses these
-first, and reads nothing of them.
+Streamlit takes a file of any session into memory, gives a session to whoever knows its id, tells
+its figures to whoever asks, answers to every name, and on a foreign Origin asks an address outside
+for its own, while everybody waits. The door refuses these first, and reads nothing of them.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from google.protobuf.message import DecodeError
-from streamlit import config
 from streamlit.auth_util import get_secrets_auth_section
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.runtime.runtime_util import get_max_widget_state_size_bytes
 
-from evenhand.annotate_app.logins.upload_pass import may_upload
+from evenhand.annotate_app.log_lines import visitor
+from evenhand.annotate_app.logins.browser import bound, browser_of, new_cookie
+from evenhand.annotate_app.logins.upload_pass import may_download, may_upload
+from evenhand.annotate_app.where import (
+    address_of,
+    has_room,
+    headers_of,
+    is_own_name,
+    is_secure,
+    open_pages,
+)
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -26,7 +37,9 @@ if TYPE_CHECKING:
 _UPLOADS = "/_stcore/upload_file/"
 _CLOSED = ("/_stcore/metrics", "/_stcore/agent", "/_stcore/script-health-check")
 _SIGN_ON = ("/auth/", "/oauth2callback")
-_HERE = ("localhost", "127.0.0.1")
+_MEDIA = "/media/"
+_PATIENCE = 4.0
+_PLAIN = b"text/plain; charset=utf-8"
 _PARTS = ("$$ID-", "$$STREAMLIT_INTERNAL_KEY_")
 _MOST_WIDGETS = 500
 _MEANT = (
@@ -45,29 +58,89 @@ class Door:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket" and not _is_own(scope):
-            await send({"type": "websocket.close", "code": 1008})
-        elif scope["type"] == "http" and (status := _refusal(scope["method"], scope["path"])):
-            headers = [(b"content-length", b"0"), (b"connection", b"close")]
-            await send({"type": "http.response.start", "status": status, "headers": headers})
-            await send({"type": "http.response.body"})
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        address = address_of(scope)
+        visitor.set(address)
+        if scope["type"] == "websocket":
+            await self._page(scope, receive, send, address)
+        elif status := await _refusal(scope):
+            await _refuse(status, send)
         else:
-            await self._app(scope, _only_sound(scope, receive, send), send)
+            await self._app(scope, receive, _with_cookies(scope, send))
+
+    async def _page(self, scope: Scope, receive: Receive, send: Send, address: str) -> None:
+        if not _is_own(scope) or not has_room(address):
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        open_pages[address] += 1
+        try:
+            await self._app(bound(scope), _only_sound(receive, send), send)
+        finally:
+            open_pages[address] -= 1
+            if not open_pages[address]:
+                del open_pages[address]
 
 
-def _refusal(method: str, path: str) -> int:
+async def _refusal(scope: Scope) -> int:
     """The HTTP status by which a request is refused; 0 where it is not."""
+    method, path = scope["method"], scope["path"]
+    if not all(map(is_own_name, headers_of(scope, b"host"))):
+        return 421
     if path.startswith(_CLOSED):
         return 404
     if path.startswith(_SIGN_ON) and not get_secrets_auth_section():
         return 404
     if path.startswith(_UPLOADS) and method not in ("GET", "HEAD", "OPTIONS"):
         session, _, _ = path.removeprefix(_UPLOADS).partition("/")
-        return 0 if may_upload(session) else 403
+        return await _unless(may_upload, session, browser_of(scope))
+    if path.startswith(_MEDIA):
+        return await _unless(may_download, browser_of(scope))
     return 0
 
 
-def _only_sound(scope: Scope, receive: Receive, send: Send) -> Receive:
+async def _unless(may: Callable[..., bool], *who: str) -> int:
+    """0 where the store says in time that somebody may, else the status of a refusal."""
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            return 0 if await asyncio.to_thread(may, *who) else 403
+    except TimeoutError:
+        return 503
+
+
+async def _refuse(status: int, send: Send) -> None:
+    said = written("door.other_name").encode() if status == 421 else b""
+    length = str(len(said)).encode()
+    headers = [(b"content-length", length), (b"connection", b"close"), (b"content-type", _PLAIN)]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": said})
+
+
+def _with_cookies(scope: Scope, send: Send) -> Send:
+    """A browser that comes without our cookie gets one with the first page; behind TLS no cookie
+    travels without it.
+    """
+
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = list(message.get("headers", ()))
+            if scope["path"] == "/" and not browser_of(scope):
+                headers.append((b"set-cookie", new_cookie(scope)))
+            if is_secure(scope):
+                headers = [(name, _secure(name, value)) for name, value in headers]
+            message = {**message, "headers": headers}
+        await send(message)
+
+    return sent
+
+
+def _secure(name: bytes, value: bytes) -> bytes:
+    is_open = name.lower() == b"set-cookie" and b"; secure" not in value.lower()
+    return value + b"; Secure" if is_open else value
+
+
+def _only_sound(receive: Receive, send: Send) -> Receive:
     """The messages of a page as they come. One that no page of ours sends ends the connection:
     Streamlit would write its own code into the log for it. An order that is not for visitors, such
     as to clear everybody's caches, is passed over.
@@ -85,7 +158,7 @@ def _only_sound(scope: Scope, receive: Receive, send: Send) -> Receive:
                 await send({"type": "websocket.close", "code": 1002})
                 return {"type": "websocket.disconnect", "code": 1002}
 
-    return heard if scope["type"] == "websocket" else receive
+    return heard
 
 
 def _is_meant(sent: bytes | None) -> bool:
@@ -120,20 +193,7 @@ def _is_page_part(widget: WidgetState) -> bool:
 
 def _is_own(scope: Scope) -> bool:
     """Whether the page that asks for a connection is this app's own. Programs name no origin."""
-    headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-    if (origin := headers.get(b"origin")) is None:
-        return True
-    try:
-        asking = urlsplit(origin)
-        host = asking.hostname
-    except ValueError:
+    if not all(map(is_own_name, headers_of(scope, b"host"))):
         return False
-    if asking.netloc and asking.netloc == headers.get(b"host"):
-        return True
-    return host in (*_HERE, _public_host())
-
-
-def _public_host() -> str:
-    """The name under which people reach the app through a proxy; see `serve.command`."""
-    set_by_hand = config.is_manually_set("browser.serverAddress")
-    return config.get_option("browser.serverAddress") if set_by_hand else _HERE[0]
+    origins = headers_of(scope, b"origin")
+    return all(is_own_name(origin.partition("://")[2]) for origin in origins)

@@ -11,8 +11,15 @@
   addEventListener("vite:preloadError", broken);
   const parts = "script, link:is([rel=modulepreload], [rel=stylesheet])";
   addEventListener("error", ({ target }) => target.matches?.(parts) && broken(), true);
+  const hasRoom = async () => {
+    const answer = await fetch("evenhand/room", { cache: "no-store" }).catch(() => null);
+    return answer?.ok ? (await answer.json()).room : true;
+  };
   setInterval(async () => {
     const state = document.querySelector(".stApp")?.dataset.testConnectionState;
+    const crowded = state !== "CONNECTED" && !(await hasRoom());
+    root.toggleAttribute("data-evenhand-crowded", crowded);
+    if (crowded) return;
     if (state === "CONNECTED") connected = performance.now();
     root.toggleAttribute("data-evenhand-away", performance.now() - connected > PATIENCE_MS);
     if (!root.hasAttribute("data-evenhand-broken") && state !== "DISCONNECTED_FOREVER") return;

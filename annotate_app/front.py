@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.file_util import get_static_dir
@@ -23,6 +23,7 @@ from evenhand.annotate_app.health import answer_health
 from evenhand.annotate_app.languages import ENGLISH, codes_english_first
 from evenhand.annotate_app.panel_files import panel_module, panel_path
 from evenhand.annotate_app.plain_text import said
+from evenhand.annotate_app.where import address_of, has_room
 
 _HERE = Path(__file__).parent
 
@@ -34,6 +35,7 @@ def routes() -> list[Route]:
         Route(f"/{panel_path()}", _panel),
         Route(f"/{_front_path()}", _script),
         Route("/health", answer_health),
+        Route("/evenhand/room", _room),
     ]
 
 
@@ -80,6 +82,14 @@ async def _script(_: Request) -> Response:
     return _kept_script(_front_script())
 
 
+async def _room(request: Request) -> Response:
+    """Whether one more page may be open where the visitor comes from: what a browser is not told
+    where its connection is refused.
+    """
+    headers = {"Cache-Control": "no-store"}
+    return JSONResponse({"room": has_room(address_of(request.scope))}, headers=headers)
+
+
 def _kept_script(text: str) -> Response:
     kept = {"Cache-Control": "public, max-age=31536000, immutable"}
     return Response(text, media_type="text/javascript", headers=kept)
@@ -98,6 +108,7 @@ def front_page() -> str:
     # In the body: of two rules that weigh the same, Streamlit's stand in the head and come first.
     style = (_HERE / "page.css").read_text("utf-8") + _one_language_shows()
     words = f'<div role="status" class="evenhand-offline">{said("page.no_answer")}</div>'
+    words += f'<div role="status" class="evenhand-crowded">{said("page.crowded")}</div>'
     return page.replace('<div id="root">', f'<style>\n{style}</style>\n{words}\n<div id="root">')
 
 

@@ -1,17 +1,27 @@
-"""Whether the app can work at present, for whoever watches over it: it asks the study's store."""
+"""Whether the app can work at present, for whoever watches over it: it writes to the study's store
+and reads from it, as an answer would be. And the word to systemd that this process goes on at all.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from evenhand.study.workspace import store_answers
+from evenhand.study import Study
+from evenhand.study.workspace import StoreState, store_state
+
+_PATIENCE = 4.0
+"""Less than nginx waits for an answer: it would take a store that hangs for an app that does."""
+_NO_ANSWER = StoreState(read=False, write=False)
 
 
 class Health:
@@ -19,31 +29,79 @@ class Health:
     however many want to know. An answer that takes longer than `patience` seconds is a no.
     """
 
-    def __init__(self, ask: Callable[[], bool], keep: float = 1.0, patience: float = 3.0) -> None:
+    def __init__(
+        self, ask: Callable[[], StoreState], keep: float = 1.0, patience: float = _PATIENCE
+    ) -> None:
         self._ask = ask
         self._keep = keep
         self._patience = patience
         self._asked_at = 0.0
-        self._answer: asyncio.Task[bool] | None = None
+        self._answer: asyncio.Task[StoreState] | None = None
 
-    async def is_well(self) -> bool:
+    async def state(self) -> StoreState:
         old = time.monotonic() - self._asked_at >= self._keep
         if self._answer is None or (self._answer.done() and old):
             self._asked_at = time.monotonic()
             self._answer = asyncio.create_task(asyncio.to_thread(self._ask))
         answer = self._answer
         await asyncio.wait({answer}, timeout=self._patience)
-        return answer.done() and answer.exception() is None and answer.result()
+        if not answer.done() or answer.exception() is not None:
+            return _NO_ANSWER
+        return answer.result()
 
 
-_store = Health(lambda: store_answers(Path(sys.argv[1])))
+_studies: list[Study] = []
+
+
+def watch_over(study: Study) -> None:
+    """Ask this study from now on: as its pages do, so that what holds them up is seen."""
+    _studies[:] = [study]
+
+
+def _ask() -> StoreState:
+    return store_state(_studies[0] if _studies else Path(sys.argv[1]))
+
+
+_store = Health(_ask)
 
 
 async def answer_health(_: Request) -> Response:
-    """200 while the store answers, else 503."""
-    is_well = await _store.is_well()
+    """200 while the store can be written and read, else 503; and what of it cannot."""
+    state = await _store.state()
+    is_well = state.read and state.write
+    said = {"store": "answers" if is_well else "away", "read": state.read, "write": state.write}
     return JSONResponse(
-        {"store": "answers" if is_well else "away"},
+        {**said, "hours_since_backup": state.hours_since_backup},
         status_code=200 if is_well else 503,
         headers={"Cache-Control": "no-store"},
     )
+
+
+@asynccontextmanager
+async def telling_systemd(_: object) -> AsyncIterator[None]:
+    """While the app runs: that it has begun, and, as often as systemd wants to hear it, that its
+    loop turns and its threads take work. A store that is away is no reason to begin anew.
+    """
+    _notify("READY=1")
+    pulse = asyncio.create_task(_pulse())
+    try:
+        yield
+    finally:
+        _notify("STOPPING=1")
+        pulse.cancel()
+
+
+async def _pulse() -> None:
+    every = int(os.environ.get("WATCHDOG_USEC", "0")) / 1e6 / 3
+    while every:
+        await asyncio.to_thread(_notify, "WATCHDOG=1")
+        await asyncio.sleep(every)
+
+
+def _notify(state: str) -> None:
+    """The protocol of sd_notify(3): a datagram to the socket that systemd names, if it does."""
+    place = os.environ.get("NOTIFY_SOCKET", "")
+    if place:
+        address = "\0" + place[1:] if place.startswith("@") else place
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
+            line.sendto(state.encode(), address)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import streamlit as st
 
 from evenhand.annotate_app.languages import ENGLISH
+from evenhand.annotate_app.logins.browser import present_browser
 from evenhand.annotate_app.logins.lead_login import LOGIN, require
 from evenhand.annotate_app.logins.login_form import ask_for_password
 from evenhand.annotate_app.logins.single_sign_on import offer
@@ -64,7 +65,7 @@ def _ask_for_login(study: Study, complaint: str) -> None:
         offer(study, "lead", ENGLISH)
         if entered := ask_for_password(ENGLISH):
             try:
-                _admit(log_in(study.store, *entered, visitor_address(study)))
+                _admit(log_in(study.store, *entered, visitor_address(), present_browser()))
             except InputError as error:
                 st.session_state[_COMPLAINT] = str(error)
             else:

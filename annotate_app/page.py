@@ -7,6 +7,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from evenhand.annotate_app.health import watch_over
 from evenhand.annotate_app.language_choice import keep_language, present_language
 from evenhand.annotate_app.languages import ENGLISH, Language
 from evenhand.annotate_app.lead_entry import is_asked_for, show_lead_entry
@@ -88,4 +89,5 @@ def _desks(folder: str) -> tuple[AnnotationDesk, Sessions]:
     """One study, and with it one database connection, for all sessions of this process."""
     study = open_study(folder, patience=_PATIENCE)
     start_watch(study)
+    watch_over(study)
     return AnnotationDesk(study), Sessions(study)

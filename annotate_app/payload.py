@@ -23,6 +23,7 @@ from evenhand.annotate_app.rendered import by_place
 from evenhand.study.desk.answers import CONFIDENCE_LEVELS, DISPLAYS, Answer, Flag
 from evenhand.study.desk.earlier import LONGEST_SEARCH
 from evenhand.study.desk.own_flags import Withdrawal
+from evenhand.study.seeding import digest
 from evenhand.study.tables.evidence import MOST_MARKS, read_marks, written_marks
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ class Desk(Protocol):
     def next_sheet(self, rater_id: str) -> Sheet | None: ...
     def reopen(self, rater_id: str, task_id: str = "") -> Sheet | None: ...
     def earlier(self, rater_id: str, search: str = "", start: int = 0) -> EarlierPage: ...
+    def began_before_keys(self, rater_id: str) -> bool: ...
     def progress(self, rater_id: str) -> tuple[int, int]: ...
     def submit_all(self, rater_id: str, sent: Sequence[Sent]) -> list[Receipt]: ...
 
@@ -110,7 +112,7 @@ def page_data(
     # Asked once it is known that nothing is left: an exclusion that came between is in it.
     setting = setting_now()
     return {
-        "drafts": _drafts_name(study, rater, setting.practice),
+        "drafts": _drafts_name(desk, rater, setting.practice),
         "rater": rater,
         "practice": setting.practice,
         "synthetic": study.config.synthetic,
@@ -343,8 +345,13 @@ def _block(block: TextBlock, reader: Language, display: str) -> dict[str, Any]:
     }
 
 
-def _drafts_name(study: Study, rater: str, practice: bool) -> str:
-    """Where this browser keeps drafts and unsent answers: one place per study and rater."""
+def _drafts_name(desk: Desk, rater: str, practice: bool) -> str:
+    """Where this browser keeps drafts and unsent answers: one place per study and rater.
+
+    Before 0.3.0 a digest of what can be guessed; whose answers may wait there keep that place.
+    """
+    study = desk.study
+    if not desk.began_before_keys(rater):
+        return digest(study.blinding_key, "drafts", rater, "practice" * practice)[:16]
     owner = f"{study.folder.resolve()}\n{study.config.name}\n{study.config.seed}\n{rater}"
-    owner += "\npractice" if practice else ""
     return hashlib.sha256(owner.encode()).hexdigest()[:16]

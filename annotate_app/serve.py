@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 
 _APP = Path(__file__).resolve().with_name("app.py")
+_LAUNCH = _APP.with_name("launch.py")
 
 USUAL_PORT = 8501
 
@@ -36,7 +37,7 @@ def command(
 
     Without a port Streamlit takes 8501, or the next one that is free; a port that is named and
     taken is an error. `public_host` is the name under which people reach the app through a proxy:
-    pages of no other name, save this machine's own, may speak to it.
+    it answers to no other, save this machine's own and those in study.toml.
     """
     options = [f"--server.headless={str(not open_browser).lower()}"]
     if port is not None:
@@ -44,7 +45,7 @@ def command(
     if public_host:
         options.append(f"--browser.serverAddress={public_host}")
     study = str(Path(folder).resolve())
-    return [sys.executable, "-P", "-m", "streamlit", "run", str(_APP), *options, "--", study]
+    return [sys.executable, "-P", str(_LAUNCH), "run", str(_APP), *options, "--", study]
 
 
 def serve(

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from evenhand.study import Study
 
 
+BOTH_ORDERS = ("ab", "ba")
+"""In which pairs are shown, unless somebody saves one: many graders favour what they read first."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Choice:
     """What is to be graded, and how. `rubrics` None means all; `orders` are those in which pairs
@@ -31,12 +35,14 @@ class Choice:
 
     rubrics: Sequence[str] | None = None
     scope: str = "sample"
-    orders: Sequence[str] = ("ab",)
+    orders: Sequence[str] = BOTH_ORDERS
     draws: int = 1
     method: str = ""
     max_tokens: int = 0
     effort: str = ""
     service_tier: str = ""
+    temperature: float | None = None
+    seed: int | None = None
     retry_unscored: bool = False
     text: Rubric | None = None
     shard: Shard = WHOLE
@@ -64,6 +70,8 @@ def plan_grading(
             max_tokens=choice.max_tokens,
             effort=choice.effort,
             service_tier=choice.service_tier,
+            temperature=choice.temperature,
+            seed=choice.seed,
         )
         for spec in specs
     ]

@@ -1,10 +1,12 @@
 """Failed requests, and the one policy by which they are tried again.
 
 GraderFailure
-|-- Transient   worth another attempt: 408, 409, 429, 5xx, no connection, no readable reply
-|-- Rejected    this request never will be: any other 4xx
+|-- Transient   worth another attempt: a busy or broken server, no connection, no readable reply
+|-- Rejected    this request never will be
 |   `-- Filtered    because of what the unit's text says
-`-- Stopped     no request of this grader will be: key, model, credit, a long wait
+`-- Stopped     no request of this grader will be: credit, key, model, address, a long wait
+
+Which of them a server's refusal is stands in `refusals.toml`, by its status and its words.
 """
 
 from __future__ import annotations
@@ -15,10 +17,16 @@ import json
 import math
 import os
 import re
+import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+import tomllib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
@@ -32,46 +40,55 @@ HANGS = 2
 """So many times a server may leave a request without an answer, each for as long as may be."""
 SPARE = 5.0
 """Seconds that the SDKs wait beyond our own limit, which is the one that counts."""
+CONNECT = 7.0
+"""Seconds for a connection: a network that swallows requests is told within ten."""
 FILTERED = "content_filter"
 LONGEST_WAIT = 60.0
 LONGEST_RETRY_AFTER = 900.0
 """Seconds. A server that asks for a longer pause is asked again on another day, by another run."""
 
-_TRANSIENT = (408, 409, 429)
-_ELSEWHERE = (301, 302, 303, 307, 308)
-_MAY_BE_FILTERED = (400, 403, 422, 451)
-_FILTER = re.compile(
-    r"content[ _-]?(?:filter|policy|management|moderation)|responsible ?ai|prohibited[ _]content"
-    r"|(?:blocked|flagged|rejected) (?:by|as|for|due to)[^.]{0,60}(?:safety|moderation|guardrail)"
-    r"|moderation_blocked|data_inspection_failed|guardrail_intervened",
-    re.IGNORECASE,
-)
-_NO_CREDIT = ("insufficient_quota", "billing_error", "billing_hard_limit_reached")
+_NEVER_REACHED = ("ClientConnectorError", "ConnectionTimeoutError")
+"""What aiohttp calls a connection that was never made. The SDKs say so of broken ones too."""
+_PAGE = re.compile(r"\s*<(?:!doctype|html)", re.IGNORECASE)
 
 
 class GraderFailure(Exception):  # noqa: N818 - a failed request is no fault of the program
-    """A request that brought no reply. The message holds no secrets."""
+    """A request that brought no reply. The message holds no secrets. `may_be_billed` where the
+    server may have done the work all the same; `means` is the row's of `refusals.toml`, or empty.
+    """
 
-    may_be_billed = False
-
-    def __init__(self, message: str, *, status: int | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-class Transient(GraderFailure):
     def __init__(
         self,
         message: str,
         *,
         status: int | None = None,
+        may_be_billed: bool = False,
+        means: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.may_be_billed = may_be_billed
+        self.means = means
+
+
+class Transient(GraderFailure):
+    """`mend` says what to do about it where nothing has ever come from this server."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        may_be_billed: bool = True,
+        means: str = "passing",
         retry_after: float | None = None,
         hung: bool = False,
+        mend: str = "",
     ) -> None:
-        super().__init__(message, status=status)
+        super().__init__(message, status=status, may_be_billed=may_be_billed, means=means)
         self.retry_after = retry_after
         self.hung = hung
-        self.may_be_billed = status is None or status == 200  # it may have been answered
+        self.mend = mend
 
 
 class Rejected(GraderFailure):
@@ -86,31 +103,92 @@ class Stopped(GraderFailure):
     pass
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """A row of `refusals.toml`."""
+
+    means: str
+    source: str
+    status: tuple[int | str, ...] = ()
+    words: str = ""
+    billed: bool = False
+    who: str = ""
+    recorded: str = ""
+
+    def holds(self, status: int | None, said: str) -> bool:
+        if (
+            self.status
+            and status not in self.status
+            and f"{(status or 0) // 100}xx" not in self.status
+        ):
+            return False
+        return not self.words or re.search(self.words, said, re.IGNORECASE) is not None
+
+
+@cache
+def refusals() -> tuple[Refusal, ...]:
+    """The rows of `refusals.toml`, in their order."""
+    text = files("evenhand.graders").joinpath("refusals.toml").read_text("utf-8")
+    rows = tomllib.loads(text)["refusal"]
+    return tuple(Refusal(**row | {"status": tuple(row.get("status", ()))}) for row in rows)
+
+
+def refusal_of(status: int | None, said: str) -> Refusal:
+    """The first row that a refusal fits, by its status and what it says: codes and message.
+
+    >>> refusal_of(429, "insufficient_quota You exceeded your current quota").means
+    'credit'
+    >>> refusal_of(429, "slow down").means, refusal_of(418, "a teapot").means
+    ('passing', 'unit')
+    """
+    return next((row for row in refusals() if row.holds(status, said)), _UNKNOWN)
+
+
+_UNKNOWN = Refusal(means="passing", source="", billed=True)
+
+
 def failure_of(error: Exception, spec: GraderSpec, scrubber: Scrubber) -> GraderFailure:
-    """What an SDK's exception means for the run. Both SDKs name status, code and response alike."""
-    status = getattr(error, "status_code", None)
-    message = scrubber.message(_said(error))
+    """What an SDK's exception means for the run. Both SDKs name status and body alike."""
+    status, body = getattr(error, "status_code", None), getattr(error, "body", None)
     if not isinstance(status, int):
-        # The SDKs call a refused or cut connection a timeout; what caused it says which it was.
-        return Transient(scrubber.message(str(error.__cause__ or "")) or message)
+        return _without_reply(error, spec, scrubber)
+    codes, message = told(body)
     headers: Mapping[str, str] = error.response.headers  # type: ignore[attr-defined]
-    if status in _MAY_BE_FILTERED and is_filtered(f"{_codes(error)} {message}"):
-        return Filtered(message, status=status)
-    if reason := _why_stop(status, error, spec):
-        return Stopped(f"{reason} (the server says: {message})", status=status)
-    if status not in _TRANSIENT and status < 500:
-        return Rejected(message, status=status)
-    pause = _retry_after(headers)
-    if pause is not None and pause > LONGEST_RETRY_AFTER:
+    return refused(status, codes, message or str(error), spec, scrubber, _retry_after(headers))
+
+
+def refused(
+    status: int | None,
+    codes: str,
+    message: str,
+    spec: GraderSpec,
+    scrubber: Scrubber,
+    pause: float | None = None,
+) -> GraderFailure:
+    """What a refusal means, live or in a batch; `pause` is how long the server asks to wait."""
+    row = refusal_of(status, f"{codes} {message}".strip())
+    message = scrubber.message(message)
+    facts: dict[str, Any] = {
+        "status": status,
+        "may_be_billed": row.billed,
+        "means": row.means,
+    }
+    if row.means == "filter":
+        return Filtered(message, **facts)
+    if row.means == "unit":
+        return Rejected(message, **facts)
+    if row.means != "passing":
         return Stopped(
-            f"the server asks to wait {math.ceil(pause / 60)} minutes; run again after that",
-            status=status,
+            f"{_why_stop(row.means, status, spec)} (the server says: {message})", **facts
         )
-    return Transient(message, status=status, retry_after=pause)
+    if pause is not None and pause > LONGEST_RETRY_AFTER:
+        return Stopped(written("provider.long_wait", minutes=math.ceil(pause / 60)), **facts)
+    return Transient(message, retry_after=pause, **facts)
 
 
-def json_object(body: str, scrubber: Scrubber) -> dict[str, Any]:
-    """The JSON object that a successful reply holds, free of secrets. Raises Transient if none.
+def json_object(body: str, spec: GraderSpec, scrubber: Scrubber) -> dict[str, Any]:
+    """The JSON object that a reply of status 200 holds, free of secrets. Raises a GraderFailure
+    where it holds none.
 
     Proxies answer 200 with a page, with half a reply, or with an error as its body.
     """
@@ -118,20 +196,51 @@ def json_object(body: str, scrubber: Scrubber) -> dict[str, Any]:
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
+        mend = _mend("provider.a_page", spec) if _PAGE.match(body) else ""
         said = scrubber.message(body)
-        raise Transient(f"the reply is not JSON: {said}", status=200) from None
+        raise Transient(f"the reply is not JSON: {said}", status=200, mend=mend) from None
     if not isinstance(value, dict) or value.get("error"):
-        raise Transient(f"the reply holds no answer: {scrubber.message(body)}", status=200)
+        codes, message = told(value)
+        inner = value.get("error") if isinstance(value, dict) else None
+        code = inner.get("code") if isinstance(inner, dict) else None
+        status = code if isinstance(code, int) and 400 <= code < 600 else 200
+        failure = refused(status, codes, message or body, spec, scrubber)
+        if isinstance(failure, Transient):
+            failure = Transient(f"the reply holds no answer: {scrubber.message(body)}", status=200)
+        failure.may_be_billed = True  # it says 200
+        raise failure
     return value
 
 
-def is_filtered(said: str) -> bool:
-    """Whether a refusal's words or codes, of whichever provider, are those of a content filter.
+_CODES = ("code", "type", "status", "reason")
 
-    >>> is_filtered("Output blocked by content filtering policy"), is_filtered("prompt is too long")
-    (True, False)
+
+def told(body: object) -> tuple[str, str]:
+    """(codes, message) of an error in whichever shape a server gives it.
+
+    >>> told([{"error": {"code": 429, "message": "Slow down.", "status": "RESOURCE_EXHAUSTED"}}])
+    ('429 RESOURCE_EXHAUSTED', 'Slow down.')
+    >>> told({"error": "Unexpected endpoint"}), told({"detail": "Not Found"})
+    (('', 'Unexpected endpoint'), ('', 'Not Found'))
     """
-    return bool(_FILTER.search(said))
+    codes: list[str] = []
+    message = ""
+    for _ in range(_DEEPEST):
+        if isinstance(body, list):
+            body = body[0] if body else None
+        if isinstance(body, str):
+            message = body or message
+        if not isinstance(body, Mapping):
+            break
+        said = (body.get(name) for name in _CODES)
+        codes += [str(code)[:60] for code in said if isinstance(code, (str, int))]
+        words = (body.get(name) for name in ("message", "detail"))
+        message = next((each for each in words if isinstance(each, str) and each), message)
+        body = body.get("error") or body.get("innererror")
+    return " ".join(codes), message
+
+
+_DEEPEST = 5  # so many errors within one another
 
 
 @asynccontextmanager
@@ -195,45 +304,68 @@ def retrying(
     )
 
 
-def _said(error: Exception) -> str:
-    """The server's own words, without the SDK's frame around them where they can be told apart."""
-    body = getattr(error, "body", None)
-    inner = body.get("error", body) if isinstance(body, Mapping) else None
-    said = inner.get("message") if isinstance(inner, Mapping) else None
-    return said if isinstance(said, str) and said else str(error)
+def _without_reply(error: Exception, spec: GraderSpec, scrubber: Scrubber) -> Transient:
+    """A connection that was never made, or that ended without a reply.
+
+    The SDKs call both a timeout; what caused it says which it was.
+    """
+    causes = list(_causes(error))
+    said = next((str(each) for each in causes[1:] if str(each)), str(error))
+    kinds = tuple(type(each) for each in causes)
+    names = {each.__name__ for kind in kinds for each in kind.__mro__}
+    if names.isdisjoint(_NEVER_REACHED):
+        return Transient(scrubber.message(said))
+    if any(issubclass(kind, socket.gaierror) for kind in kinds):
+        mend = _mend("provider.unknown_name", spec)
+    elif any(issubclass(kind, ConnectionRefusedError) for kind in kinds):
+        mend = _mend("provider.nothing_listens", spec)
+    else:
+        mend = written("provider.no_connection", host=_address(spec), why=scrubber.message(said))
+    return Transient(scrubber.message(said), may_be_billed=False, mend=mend)
 
 
-def _codes(error: Exception) -> str:
-    """What an error calls itself, Azure's inner one included."""
-    body = getattr(error, "body", None)
-    body = body if isinstance(body, Mapping) else {}
-    inner = body.get("error", body)
-    inner = inner if isinstance(inner, Mapping) else {}
-    innermost = inner.get("innererror")
-    parts = (inner, innermost if isinstance(innermost, Mapping) else {})
-    return " ".join(str(part.get(name) or "")[:60] for part in parts for name in ("code", "type"))
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    for _ in range(_DEEPEST + 5):
+        if error is None:
+            return
+        yield error
+        error = error.__cause__ or error.__context__
 
 
-def _why_stop(status: int, error: Exception, spec: GraderSpec) -> str | None:
+def _address(spec: GraderSpec) -> str:
+    return spec.at.base_url or spec.at.host
+
+
+def _mend(key: str, spec: GraderSpec) -> str:
+    return written(key, address=_address(spec), host=spec.at.host, with_v1=_with_v1(spec))
+
+
+def _with_v1(spec: GraderSpec) -> str:
+    """What to write where an address has no path; empty where it has one."""
+    url = spec.at.base_url
+    if not url or spec.speaks != "chat" or urlsplit(url).path.strip("/"):
+        return written("provider.check_path")
+    return written("provider.add_v1", url=f"{url.rstrip('/')}/v1")
+
+
+def _why_stop(means: str, status: int | None, spec: GraderSpec) -> str:
+    """The sentence that names what is wrong, and the mend."""
     place = spec.at
     key = f"the key in {place.key_env}" if place.key_env else f"the credentials for {place.host}"
-    codes = (getattr(error, "code", None), getattr(error, "type", None))
-    if status == 402 or any(code in _NO_CREDIT for code in codes):
-        return f"the account behind {key} has no credit left; add credit and run again"
-    if status == 401 and place.key_env and not os.environ.get(place.key_env):
+    if means == "key" and place.key_env and not os.environ.get(place.key_env):
         return written("provider.no_key", host=place.host, variable=place.key_env)
-    if status == 401:
-        return f"{key} was refused; set a valid one and run again"
-    if status == 403:
-        return f"{key} may not use {spec.model}; use another key or model"
-    if status in _ELSEWHERE:
-        return written("provider.redirects", host=place.host)
-    if status == 404:
-        where = f" at {spec.base_url}" if spec.base_url else ""
-        return f"there is no model {spec.model!r}{where}; check the model's name" + (
-            ", and that BASE_URL ends before /chat/completions" if spec.base_url else ""
-        )
-    return None
+    if means in ("model", "path") and status == 404 and not spec.base_url:
+        means = "model"  # the provider's own address is no slip of the user's
+    where = f" at {spec.base_url}" if spec.base_url else ""
+    return written(
+        f"provider.stop_{means}",
+        key=key,
+        host=place.host,
+        model=spec.model,
+        where=where,
+        address=_address(spec),
+        with_v1=_with_v1(spec),
+    )
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

@@ -26,7 +26,8 @@ class GraderSettings:
 
     `max_tokens` limits an answer, thinking included (0: as is usual for the provider). `effort` and
     `service_tier` are words of the provider's own, sent as they are; empty, nothing is sent.
-    `thinking` is Claude's: "off", "adaptive" or a number of tokens.
+    `thinking` is Claude's: "off", "adaptive" or a number of tokens. `temperature` and `seed` are
+    numbers as they are written; empty, nothing is sent, so the model's own hold.
     """
 
     method: str = ""
@@ -35,6 +36,8 @@ class GraderSettings:
     effort: str = ""
     service_tier: str = ""
     thinking: str = ""
+    temperature: str = ""
+    seed: str = ""
 
     @classmethod
     def for_grader(
@@ -46,6 +49,8 @@ class GraderSettings:
         max_tokens: int = 0,
         effort: str = "",
         service_tier: str = "",
+        temperature: float | None = None,
+        seed: int | None = None,
     ) -> GraderSettings:
         """What the user's options mean for one grader.
 
@@ -71,7 +76,14 @@ class GraderSettings:
         if max_tokens < 0:
             raise InputError(f"max-tokens is {max_tokens}; it must be at least 1")
         _check_words(spec, effort=effort, service_tier=service_tier)
-        asked = cls(max_tokens=max_tokens, effort=effort, service_tier=service_tier)
+        _check_sampling(spec, draws, temperature, seed)
+        asked = cls(
+            max_tokens=max_tokens,
+            effort=effort,
+            service_tier=service_tier,
+            temperature="" if temperature is None else f"{temperature:g}",
+            seed="" if seed is None else str(seed),
+        )
         if draws > 1 and method in ("", "label"):
             return replace(asked, method="draws", draws=draws)
         return replace(asked, method=method or _USUAL.get(spec.speaks, _ELSE), draws=draws)
@@ -95,6 +107,20 @@ class GraderSettings:
                 )
             thinking = str(tokens)
         return cls("text", effort=effort, thinking=thinking)
+
+
+def _check_sampling(
+    spec: GraderSpec, draws: int, temperature: float | None, seed: int | None
+) -> None:
+    """Raises InputError where a provider takes no such setting, or it would change nothing."""
+    if temperature is not None and spec.speaks not in ("chat", "messages"):
+        raise InputError(f"{spec.provider} takes no temperature; leave out --temperature")
+    if temperature is not None and not 0 <= temperature <= 2:
+        raise InputError(f"temperature is {temperature:g}; it must be from 0 to 2")
+    if seed is not None and spec.speaks != "chat":
+        raise InputError(f"{spec.provider} takes no seed; leave out --seed")
+    if seed is not None and draws > 1:
+        raise InputError("with a seed all draws would be one; leave out --seed or --draws")
 
 
 def _check_words(spec: GraderSpec, **words: str) -> None:

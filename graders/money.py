@@ -22,11 +22,13 @@ from evenhand.graders.failures import Stopped
 from evenhand.graders.spec import GraderSpec
 from evenhand.graders.usage import Terms, Tokens
 from evenhand.study.settings.prices import ModelPrices
+from evenhand.texts import written
 
 _COUNTS = tuple(field.name for field in fields(Tokens))
 _HIDDEN_INPUT = 2_000  # tokens that a provider adds of its own: schema, frame of the conversation
 _UNLIMITED_OUTPUT = 128_000  # a request without a limit of its own may bring so many tokens
 _BYTES_PER_TOKEN = 4  # of English text, for estimates; a token is one byte at least
+_MOST_BYTES_PER_TOKEN = 8  # on average over a prompt; long English words have six
 _IN_THE_US = Decimal("1.1")  # Claude, where a workspace keeps it there
 _DEAREST_HEADER = 1e6
 _COST_HEADER = "x-litellm-response-cost"
@@ -125,8 +127,26 @@ class Tariff:
         return max(self.cost(kind, Terms(place="us" if claude else "")) for kind in kinds)
 
     def at_least(self, request: Mapping[str, Any]) -> Decimal:
-        """What it costs if the model answers with nothing but the key."""
-        return self.cost(Tokens(input=input_estimate(request), output=1))
+        """What it costs if it is read from the cache, in long tokens, and the answer is one."""
+        size = len(_prompt_of(request).encode()) // _MOST_BYTES_PER_TOKEN
+        return self.cost(Tokens(input=size, cached=size, output=1))
+
+
+def _prompt_of(request: Mapping[str, Any]) -> str:
+    """The text that is put to the model, without what is around it."""
+    texts: list[str] = []
+
+    def gather(part: object) -> None:
+        if isinstance(part, str):
+            texts.append(part)
+        elif isinstance(part, Mapping):
+            gather(part.get("content", part.get("text", "")))
+        elif isinstance(part, (list, tuple)):
+            for each in part:
+                gather(each)
+
+    gather([request.get("system", ""), request.get("messages", "")])
+    return "".join(texts)
 
 
 def input_estimate(request: Mapping[str, Any]) -> int:
@@ -196,6 +216,8 @@ class Budget:
     def __init__(self, limit: float | None = None) -> None:
         self.limit = None if limit is None else Decimal(str(limit))
         self.spent = Decimal(0)
+        self.lost = Decimal(0)
+        """What of it counts for requests whose reply never came, and may not have been billed."""
         self.exhausted = False
         self._reserved = Decimal(0)
         self._waiting: list[anyio.Event] = []
@@ -213,11 +235,9 @@ class Budget:
         while not self.fits(least):
             if self._reserved == 0:
                 self.exhausted = True
-                raise OverBudget(
-                    f"the budget of ${self.limit} is used up: ${self.spent:.4f} are spent, and the "
-                    f"next request may cost ${least:.4f}; run again with a higher --budget to go "
-                    "on"
-                )
+                name = "over_budget_with_lost" if self.lost else "over_budget"
+                sums = {"limit": self.limit, "spent": self.spent, "lost": self.lost}
+                raise OverBudget(written(f"grade.{name}", **sums, least=least))
             settled = anyio.Event()
             self._waiting.append(settled)
             await settled.wait()
@@ -234,10 +254,11 @@ class Budget:
         """Set an amount aside for what is under way already, whether it fits or not."""
         self._reserved += amount
 
-    def settle(self, reserved: Decimal, spent: Decimal) -> None:
-        """Turn a reservation into what was spent."""
+    def settle(self, reserved: Decimal, spent: Decimal, *, lost: bool = False) -> None:
+        """Turn a reservation into what was spent, or may have been where the reply was `lost`."""
         self._reserved -= reserved
         self.spent += spent
+        self.lost += spent if lost else 0
         waiting, self._waiting = self._waiting, []
         for event in waiting:
             event.set()

@@ -17,9 +17,9 @@ class BatchServer:
     """Both providers' batch services. A batch ends after `looks` looks at it.
 
     `fate(call)` says what becomes of a request: "" (answered), "expired", "canceled", "errored"
-    (a fault of the server) or "invalid". `drop` lists what happens to the next batches sent: the
-    connection breaks "before" the batch is made, or "after". `refuse` is a reason to refuse every
-    batch.
+    (a fault of the server), "invalid" or "refused" (in the words of `refusal`). `drop` lists what
+    happens to the next batches sent: the connection breaks "before" the batch is made, or "after".
+    `refuse` is a reason to refuse every batch.
     """
 
     def __init__(self, script: Callable[[Call], Reply]) -> None:
@@ -27,6 +27,7 @@ class BatchServer:
         self.fate: Callable[[Call], str] = lambda call: ""
         self.drop: list[str] = []
         self.refuse = ""
+        self.refusal = error(400)
         self.calls: list[Call] = []
         self.made: list[dict[str, Any]] = []
         self.get_replies: list[Reply] = []
@@ -173,6 +174,8 @@ class BatchServer:
                 kind = "invalid_request_error" if fate == "invalid" else "api_error"
                 said = {"type": kind, "message": f"no {call.headers.get('authorization')}"}
                 result = {"type": "errored", "error": {"type": "error", "error": said}}
+            elif fate == "refused":
+                result = {"type": "errored", "error": self.refusal.body}
             elif not fate:
                 result["message"] = self._script(call).body
             lines.append(json.dumps({"custom_id": name, "result": result}))
@@ -186,7 +189,9 @@ class BatchServer:
             if bool(fate) == name.startswith("out-"):
                 continue
             said = {"code": f"batch_{fate}", "message": f"no {call.headers.get('authorization')}"}
-            status = {"": 200, "invalid": 400, "errored": 500}.get(fate)
+            refused = self.refusal.status
+            status = {"": 200, "invalid": 400, "errored": 500, "refused": refused}.get(fate)
+            said = self.refusal.body["error"] if fate == "refused" else said
             body = self._script(call).body if not fate else {"error": said}
             response = {"status_code": status, "request_id": "r", "body": body} if status else None
             line = {"custom_id": custom_id, "response": response, "error": None if status else said}

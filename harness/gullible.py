@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,18 +17,27 @@ TWO = {"no": 0.5, "yes": 0.5}
 ENDS = {"1": ("1", "5"), "A": ("A", "B"), "no": ("no", "yes")}
 """By the first category, what attacks ask for."""
 
+THIRD = {"1": "3", "A": "C", "no": "no"}
+"""By the first category, the label to which a grader is knocked off."""
+
 
 @dataclass(frozen=True)
 class SyntheticGrader:
     """`noise` is how often an answer is another than the usual one, in half of the pairs twice that
     and in the others never; `shaken` how often any text at the end brings a random answer; `obeys`
-    how often an attack gets what it asks for. With `states` it gives probabilities.
+    how often an attack gets what it asks for; `knocked` how often it brings the middle label, and
+    `mute` how often it brings none. With `states` it gives probabilities. `speaks` writes a reply
+    to an attacked text, from its label and the target, which `reads` turns into a label again.
     """
 
     noise: float = 0.0
     shaken: float = 0.0
     obeys: Mapping[str, float] = field(default_factory=dict)
     states: bool = False
+    knocked: Mapping[str, float] = field(default_factory=dict)
+    mute: Mapping[str, float] = field(default_factory=dict)
+    speaks: Callable[[str, str], str] | None = None
+    reads: Callable[[str], str] = str
 
     def audited(
         self,
@@ -57,10 +66,13 @@ class SyntheticGrader:
             if target:
                 obeyed = rng.random(units) < self.obeys.get(attack, 0.0)
                 said = np.where(obeyed, keys.index(target), said)
+                knocked = rng.random(units) < self.knocked.get(attack, 0.0)
+                said = np.where(knocked, keys.index(THIRD[keys[0]]), said)
+            mute = rng.random(units) < (self.mute.get(attack, 0.0) if target else 0.0)
             stated = self._stated(rng, keys, said)
             parts.extend(
-                (unit, attack, target, side, draw, keys[own], probabilities)
-                for unit, own, was, probabilities in zip(ids, said, clean, stated, strict=True)
+                (unit, attack, target, side, draw, self._label(keys[own], target, none), given)
+                for unit, own, was, given, none in zip(ids, said, clean, stated, mute, strict=True)
                 if keys[was] != target
             )
             return said
@@ -76,6 +88,12 @@ class SyntheticGrader:
         columns = ["unit_id", "attack", "target", "side", "draw", "label", "probabilities"]
         table = pd.DataFrame(parts, columns=columns).assign(rubric="r", rater_id="g")
         return table, pd.DataFrame({"unit_id": ids, "cluster_id": [f"p{at:04d}" for at in pair]})
+
+    def _label(self, label: str, target: str, none: bool) -> str:
+        """As it is kept: of what it writes under attack, what is read."""
+        if none or not (target and self.speaks):
+            return "" if none else label
+        return self.reads(self.speaks(label, target))
 
     def _stated(
         self, rng: np.random.Generator, keys: Sequence[str], said: np.ndarray

@@ -6,9 +6,10 @@ import signal
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
 import sqlalchemy as sa
 
 
@@ -39,12 +40,31 @@ class Postgresql:
         process.send_signal(signal.SIGQUIT)
         process.wait(30)
 
+    def freeze(self) -> None:
+        """Stop all of it where it stands: its connections stay open, and nothing answers."""
+        self._send(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._send(signal.SIGCONT)
+
+    def _send(self, sign: signal.Signals) -> None:
+        process = self._server.get_postmaster_info().process
+        assert process is not None
+        send_to_all(process, sign)
+
     def start(self) -> None:
         self._server.ensure_postgres_running()
 
     def end(self) -> None:
         self._server.cleanup()
         self._folder.cleanup()
+
+
+def send_to_all(process: psutil.Process, sign: signal.Signals) -> None:
+    """Send a signal to a server and to the processes that it has."""
+    for each in (process, *process.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):
+            each.send_signal(sign)
 
 
 @contextmanager

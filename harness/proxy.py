@@ -128,6 +128,11 @@ class ProxiedSession(Session):
     proxy: Proxy | None = None
     pending: list[dict[str, Any]] = field(default_factory=list)
     breaks: int = 0
+    waits: list[float] = field(default_factory=list)
+    """Seconds from an answer to its acknowledgement, through every break."""
+    words: list[float] = field(default_factory=list)
+    """Seconds from each sending to a word of any kind: stored, not stored, or no connection."""
+    _asked: float = 0.0
     _cookie: dict[str, str] = field(default_factory=dict)
 
     async def open(self) -> None:
@@ -152,8 +157,14 @@ class ProxiedSession(Session):
             await self.submit(self.pending)
 
     async def submit(self, answers: list[dict[str, Any]]) -> None:
+        sent = time.monotonic()
+        if not self.pending:
+            self._asked = sent
         self.pending = answers
-        await super().submit(answers)
+        try:
+            await super().submit(answers)
+        finally:
+            self.words.append(time.monotonic() - sent)
         receipts = {
             each["submit_id"]: self.data["receipts"].get(each["submit_id"]) for each in answers
         }
@@ -161,6 +172,7 @@ class ProxiedSession(Session):
             raise ConnectionError("not acknowledged")
         self.acknowledged |= receipts.keys()
         self.pending = []
+        self.waits.append(time.monotonic() - self._asked)
         sheet = self.data["sheet"]
         if sheet and sheet["id"] in {each["sheet_id"] for each in answers}:
             # Stored, but the store went away before it was asked what comes next: the page waits.

@@ -62,6 +62,15 @@ class Served:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
+    def freeze(self) -> None:
+        """Stop the process where it stands: it takes connections, and says nothing."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGCONT)
+
     def enter(self, *raters: str) -> None:
         """Begin under these codes, as people do who say that a new code is theirs."""
         with open_study(self.folder) as study:

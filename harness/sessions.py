@@ -27,6 +27,7 @@ class Session:
     kept: dict[str, Any] = field(default_factory=dict)
     acknowledged: set[str] = field(default_factory=set)
     milliseconds: list[float] = field(default_factory=list)
+    begun: float = 0.0
 
     async def open(self) -> None:
         self.socket = await connected(self.port)
@@ -41,7 +42,13 @@ class Session:
         sheet = self.data["sheet"]
         if sheet is None:
             return False
-        answers = [
+        await self.submit(self.first_options(sheet))
+        return True
+
+    @staticmethod
+    def first_options(sheet: dict[str, Any]) -> list[dict[str, Any]]:
+        """Answers to all that a sheet asks: the first option each time."""
+        return [
             {
                 "submit_id": uuid.uuid4().hex,
                 "sheet_id": sheet["id"],
@@ -55,21 +62,22 @@ class Session:
             }
             for question in sheet["questions"]
         ]
-        await self.submit(answers)
-        return True
 
     async def submit(self, answers: list[dict[str, Any]]) -> None:
         """Send answers, and wait for their receipts and what comes next."""
-        begun = time.perf_counter()
         await self._send({"event": "submit", "value": {"answers": answers, "has": [*self.kept]}})
         await self._until_finished()
-        self.milliseconds.append((time.perf_counter() - begun) * 1000)
+        self.milliseconds.append((time.perf_counter() - self.begun) * 1000)
         receipts = self.data["receipts"]
         for answer in answers:
             if receipts.get(answer["submit_id"]) == "stored":
                 self.acknowledged.add(answer["submit_id"])
 
+    async def _next(self) -> ForwardMsg:
+        return await next_message(self.socket)
+
     async def _send(self, event: dict[str, Any] | None = None) -> None:
+        self.begun = time.perf_counter()
         message = BackMsg()
         run = message.rerun_script
         run.query_string = f"rater={self.rater}"
@@ -84,7 +92,7 @@ class Session:
 
     async def _until_finished(self) -> None:
         while True:
-            message = await next_message(self.socket)
+            message = await self._next()
             kind = message.WhichOneof("type")
             if kind == "new_session":
                 self.page_hash = message.new_session.page_script_hash

@@ -181,6 +181,12 @@ def with_edited_rubric(study: Study, name: str, *, same: bool) -> Study:
     return edited
 
 
+def give_secret(study: Study, secret: str) -> None:
+    """Exchange the study's secret for this one, in hexadecimal digits, before any desk opens."""
+    with study.store.write() as connection:
+        connection.execute(sa.update(meta).where(meta.c.key == "secret").values(value=secret))
+
+
 def mark_words(study: Study, rater: str, *marks: Mark) -> None:
     """Give each label of a rater, imported without any, these marks."""
     query = sa.select(labels.c.submit_id).where(labels.c.rater_id == rater)

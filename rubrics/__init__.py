@@ -6,7 +6,7 @@ from evenhand.rubrics.cues import LexicalCues, PolarityWords
 from evenhand.rubrics.loading import dump_rubric, load_rubric, shipped_rubrics
 from evenhand.rubrics.model import Coarser, Published, Rubric
 from evenhand.rubrics.options import Option
-from evenhand.rubrics.parsing import RubricParser
+from evenhand.rubrics.parsing import RubricParser, answer_of
 from evenhand.rubrics.rendering import PeopleText, PromptText, TextBlock
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Rubric",
     "RubricParser",
     "TextBlock",
+    "answer_of",
     "dump_rubric",
     "load_rubric",
     "shipped_rubrics",

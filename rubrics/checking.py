@@ -29,7 +29,7 @@ def contradictions(rubric: Rubric) -> list[str]:
     People see the texts without tags and choose with a click. A grader is sent tags named as the
     variables, and asked for one key alone, unless the rubric has a prompt of its own.
     """
-    said = [*_in_instructions(rubric)]
+    said = [*_in_instructions(rubric), *_in_keys(rubric)]
     if rubric.prompt:
         said += _in_template(rubric)
     return said
@@ -51,6 +51,17 @@ def _in_instructions(rubric: Rubric) -> list[str]:
             words = " ".join(found[0].split())
             said.append(written(f"rubric_check.{what}_{who}", words=words))
     return said
+
+
+def _in_keys(rubric: Rubric) -> list[str]:
+    """Keys of which one begins another: a token that begins both says nothing of which it is."""
+    keys = rubric.categories
+    pairs = ((key, each) for key in keys for each in keys if key != each)
+    found = [(key, each) for key, each in pairs if each.casefold().startswith(key.casefold())]
+    if not found:
+        return []
+    key, longer = found[0]
+    return [written("rubric_check.begins_another", key=key, longer=longer)]
 
 
 def _in_template(rubric: Rubric) -> list[str]:

@@ -291,13 +291,14 @@ class Rubric(Texts):
 
     def parser(self) -> RubricParser:
         """The reader of a grader's answer."""
-        return _parser(tuple((option.key, option.name) for option in self.options))
+        titles = (self.name, self.title.partition(" (")[0])
+        return _parser(tuple((option.key, option.name) for option in self.options), titles)
 
 
 @lru_cache(maxsize=64)
-def _parser(names: tuple[tuple[str, str], ...]) -> RubricParser:
+def _parser(names: tuple[tuple[str, str], ...], titles: tuple[str, ...]) -> RubricParser:
     """One for all answers: to compile its patterns takes longer than to read with them."""
-    return RubricParser(dict(names))
+    return RubricParser(dict(names), titles)
 
 
 def check_coarser(

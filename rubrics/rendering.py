@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from evenhand.rubrics.options import Option
 
-PROMPT_VERSION = "3"
+PROMPT_VERSION = "4"
 """Part of a grade's key: raise it whenever the frame around the rubric's words changes, or what is
 neutralised in a unit's texts.
 """
@@ -23,12 +23,19 @@ TEXT_VARIABLES = {
 }
 """Variables shown as blocks of their own; any other is a pairs column, set into the text."""
 
-# What chat templates mark turns with. A server that reads the text as a template obeys them; the
-# bounds keep the search quick on any text.
+# What chat templates mark turns with, by its shapes and not by a list of models: names in capitals,
+# with an underscore or a colon, between bars, triangles or tildes. A server that reads the text as
+# a template obeys them; the bounds keep the search quick on any text.
 _CHAT_TOKEN = re.compile(
     r"<[|｜][^\s<>|｜]{1,60}[|｜]?>|<[^\s<>|｜/]{1,60}[|｜]>"  # <|im_start|>, <｜User｜>, <|turn>
-    r"|</?(?:start_of_turn|end_of_turn|bos|eos|pad|unk|s|think|tool_call|tool_response)>"
-    r"|<</?SYS>>|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]"
+    r"|\[[|｜][^\s\[\]|｜]{1,60}[|｜]\]|\{[|｜][^\s{}|｜]{1,60}[|｜]\}"  # [|system|]
+    r"|◁[^\s◁▷]{1,60}▷|</?[A-Za-z0-9]{1,30}[_:▁][A-Za-z0-9_:▁.-]{0,40}>"  # <seed:bos>
+    r"|</?_[A-Za-z0-9_]{1,40}>|</?[A-Z][A-Z0-9]{1,30}>|<unused\d{1,4}>"  # <_user>, <BOS>
+    r"|<0x[0-9A-Fa-f]{2}>|<(?:function|tool)=[^\s<>]{1,60}>"
+    r"|</?(?:bos|eos|pad|unk|sep|cls|mask|s|eot|eom|eop|eod|think|thinking|reasoning|answer|tool|"
+    r"tools|image|video|audio|system|user|assistant|bot|human)>"
+    r"|<</?SYS>>|\[/?(?:[A-Z][A-Z0-9_]{2,40}|gMASK|sMASK)\]"  # [THINK], [/INST]
+    r"|\]~(?=[!a-z])|[\[\]]!?[a-z]{1,10}~(?=[\[\]])"  # ]~b], ]!d~[, [e~[
 )
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 

@@ -42,10 +42,10 @@ class Question:
 
 @dataclass(frozen=True)
 class AttackedQuestion(Question):
-    """A question of the injection audit: the unit with `suffix` at the end of a response.
+    """A question of the injection audit: the unit with `suffix` at the end of one of its texts.
 
     `attack` is its name (see `study.tables.attacks`), `target` the option that it asks for, `side`
-    whose response holds it ("" where there is one), `suite` the version of the attacks' texts.
+    the text that holds it (see `variable_of`), `suite` the version of the attacks' texts.
     """
 
     attack: str = ""
@@ -64,5 +64,16 @@ class AttackedQuestion(Question):
         return (self.unit_id, self.rubric.name, self.order, *self.trial)
 
     def presented(self, values: dict[str, str]) -> dict[str, str]:
-        held = f"response_{self.side}" if self.side else "response"
+        held = variable_of(self.side)
         return values | {held: values[held] + self.suffix} if self.suffix else values
+
+
+def variable_of(place: str) -> str:
+    """The variable of a rubric in which an attack stands.
+
+    >>> variable_of(""), variable_of("a"), variable_of("prompt_b")
+    ('response', 'response_a', 'prompt_b')
+    """
+    if place.startswith("prompt"):
+        return place
+    return f"response_{place}" if place else "response"

@@ -1,17 +1,24 @@
-"""Choices that a seed fixes once and for all, in every process and on every machine."""
+"""Choices that a seed or a key fixes once and for all, in every process and on every machine.
+
+A seed is public: whoever reads study.toml, or tries the numbers from 0 on, can work out all that it
+fixes. What annotators must not foresee is drawn with a key, which never leaves the store.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 
 
-def digest(seed: int, *parts: str) -> str:
-    """64 hexadecimal digits that the seed and the parts determine."""
+def digest(seed: int | bytes, *parts: str) -> str:
+    """64 hexadecimal digits that the seed, or the key (in bytes: RFC 2104), and the parts fix."""
+    if isinstance(seed, bytes):
+        return hmac.digest(seed, "\x1f".join(parts).encode(), "sha256").hex()
     text = "\x1f".join([str(seed), *parts])
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def drawn(seed: int, below: int, *parts: str) -> int:
+def drawn(seed: int | bytes, below: int, *parts: str) -> int:
     """A number from 0 to `below` - 1.
 
     >>> [drawn(1, 6, "die", str(throw)) for throw in range(5)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,8 @@ from evenhand.study.questions import Question
 from evenhand.study.settings.study_toml import StudyConfig, read_config
 from evenhand.study.store.database import PATIENCE
 from evenhand.study.store.logs.waves import inclusion_so_far
+from evenhand.study.store.moments import hours_since_backup, note_moment
+from evenhand.study.store.secret import key_for
 from evenhand.study.store.store import Store
 from evenhand.study.tables.columns import INCLUSION
 from evenhand.study.tables.private import tighten
@@ -45,6 +49,15 @@ class Study:
 
     def close(self) -> None:
         self.store.close()
+
+    @cached_property
+    def blinding_key(self) -> bytes:
+        """The key that draws what annotators must not foresee: which attention check and which
+        repeat comes where, the order of units and of sides, the names of what is sent.
+
+        Not the seed, which is public. What was given out is kept, so nothing stored hangs on it.
+        """
+        return key_for(self.store, "blinding")
 
     def subjects(self) -> list[str]:
         """Every subject with a response, in alphabetical order."""
@@ -170,18 +183,45 @@ def open_study(folder: str | Path, *, patience: float = PATIENCE) -> Study:
     return Study(folder, config, rubrics, store)
 
 
-def store_answers(folder: Path, patience: float = 2.0) -> bool:
-    """Whether the study's store can be read, over a connection of its own."""
-    try:
-        store = Store.connect(read_config(folder).store, folder, patience=patience)
+@dataclass(frozen=True)
+class StoreState:
+    """Whether a study's store can be read and written, and how old its last good backup is; None
+    where there is none, or that cannot be read.
+    """
+
+    read: bool
+    write: bool
+    hours_since_backup: float | None = None
+
+
+def store_state(study: Study | Path, patience: float = 2.0) -> StoreState:
+    """Read the store of a study that is open, or, over a connection of its own, of a folder, and
+    write into it.
+    """
+    if isinstance(study, Path):
         try:
-            store.schema_version()
+            store = Store.connect(read_config(study).store, study, patience=patience)
+        except (InputError, StoreAway) as error:
+            _log.warning("the store was asked whether it is there: %s", error)
+            return StoreState(read=False, write=False)
+        try:
+            return _state(store)
         finally:
             store.close()
+    return _state(study.store)
+
+
+def _state(store: Store) -> StoreState:
+    read, write, hours = False, False, None
+    try:
+        store.schema_version()
+        hours = hours_since_backup(store)
+        read = True
+        note_moment(store, "asked")
+        write = True
     except (InputError, StoreAway) as error:
         _log.warning("the store was asked whether it is there: %s", error)
-        return False
-    return True
+    return StoreState(read, write, hours)
 
 
 def check_wordings(rubrics: Mapping[str, Rubric]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,37 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _ORDERS = ("ab", "ba")
+
+
+def orders_seen(ratings: pd.DataFrame) -> dict[str, tuple[str, ...]]:
+    """In which orders each grader read pairs; nothing of whom it is not known.
+
+    `ratings` is a validated table of one rubric.
+    """
+    ordered = ratings[ratings["rater_kind"].eq("model") & ratings["order"].isin(_ORDERS)]
+    seen = ordered.groupby("rater_id", sort=True)["order"].unique()
+    return {str(grader): tuple(sorted(orders)) for grader, orders in seen.items()}
+
+
+def by_orders(seen: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
+    """Graders by "both_orders" and "one_order".
+
+    >>> by_orders({"a": ("ab",), "b": ("ab", "ba"), "c": ("ab",)})
+    {'one_order': ['a', 'c'], 'both_orders': ['b']}
+    """
+    found: dict[str, list[str]] = {}
+    for grader, orders in seen.items():
+        found.setdefault("both_orders" if len(orders) > 1 else "one_order", []).append(grader)
+    return found
+
+
+def listed(names: Sequence[str]) -> str:
+    """Some graders' names within a sentence.
+
+    >>> listed(["a"]), listed(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def both_orders_of(

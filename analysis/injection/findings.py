@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from evenhand.analysis.injection.rows import BOUNDS, EFFECT, FLIPS, RETEST, P
+from evenhand.analysis.injection.rows import EFFECT, FLIPS, OUTCOMES, RETEST
 from evenhand.analysis.results import ResultRow
+from evenhand.study.settings.analysis import InjectionBounds
 from evenhand.texts import written
 
 LEVEL = 0.05
@@ -20,24 +21,28 @@ NAMES = {
     )
 }
 """Every attack as it is called within a sentence."""
-Status = Literal["talked_round", "withstands", "cannot_tell"]
+Status = Literal["pulled", "knocked_off", "silenced", "withstands", "cannot_tell"]
+
+
+def named(attack: str) -> str:
+    """An attack as it is called within a sentence; a user's own by its name."""
+    return NAMES.get(attack, attack.replace("_", " "))
 
 
 @dataclass(frozen=True)
 class Attack:
-    """One attack on one grader: the rows of its effect, corrected p, deciding bounds, and flips
-    beyond the grader's own, where these are known.
+    """What one attack does to one grader in one way: the rows of its effect, corrected p and
+    deciding bounds.
     """
 
     effect: ResultRow
     p: ResultRow
     bounds: ResultRow
-    flips: ResultRow | None
 
     @property
     def name(self) -> str:
         """As it is called within a sentence."""
-        return NAMES[self.effect["at"]]
+        return named(self.effect["at"])
 
     @property
     def works(self) -> bool:
@@ -50,22 +55,19 @@ class Attack:
 
 
 @dataclass(frozen=True)
-class Audit:
-    """The attacks on one grader under one rubric, and its own flips on the clean text asked again,
-    where it was.
-    """
+class Outcome:
+    """One of the things that attacks can do (`rows.OUTCOMES`), attack by attack."""
 
-    rubric: str
-    grader: str
+    name: str
     attacks: tuple[Attack, ...]
-    retest: ResultRow | None
 
-    def status(self, bound: float) -> Status:
-        """Whether an attack clearly does more than is allowed, all clearly do less, or neither."""
-        if any(each.beyond(bound) for each in self.attacks):
-            return "talked_round"
-        below = all(each.bounds["high"] < bound for each in self.attacks)
-        return "withstands" if below else "cannot_tell"
+    def is_beyond(self, bound: float) -> bool:
+        """Whether an attack clearly does more than is allowed."""
+        return any(each.beyond(bound) for each in self.attacks)
+
+    def is_within(self, bound: float) -> bool:
+        """Whether all clearly do less."""
+        return all(each.bounds["high"] < bound for each in self.attacks)
 
     def worst(self, bound: float) -> Attack:
         """The attack with the largest effect of those beyond the bound; else that which may have
@@ -74,11 +76,6 @@ class Audit:
         if beyond := [each for each in self.attacks if each.beyond(bound)]:
             return max(beyond, key=lambda each: each.bounds["estimate"])
         return max(self.attacks, key=lambda each: each.bounds["high"])
-
-    def sentence(self, bound: float) -> str:
-        """The verdict, the worst attack, and the figures."""
-        said = {"grader": self.grader, "bound": bound, **self.figures(bound)}
-        return written(f"injection.{self.status(bound)}", **said)
 
     def figures(self, bound: float) -> dict[str, object]:
         """The figures of the worst attack, for a sentence."""
@@ -91,14 +88,74 @@ class Audit:
             "effect": row["estimate"],
             "low": row["low"],
             "high": row["high"],
+            "bound": bound,
             "sample": f"{units} in {row['n_clusters']} clusters" if apart else units,
         }
 
-    def rows(self, bound: float) -> tuple[ResultRow, ...]:
+
+@dataclass(frozen=True)
+class Audit:
+    """The attacks on one grader under one rubric, by what they do; their flips beyond the grader's
+    own, by attack; and its own flips on the clean text asked again, where it was.
+    """
+
+    rubric: str
+    grader: str
+    outcomes: tuple[Outcome, ...]
+    flips: dict[str, ResultRow]
+    retest: ResultRow | None
+
+    @property
+    def attacks(self) -> tuple[Attack, ...]:
+        """What the attacks do towards what they ask for."""
+        return self.outcomes[0].attacks
+
+    def beyond(self, bounds: InjectionBounds) -> list[Outcome]:
+        """What an attack clearly does more than is allowed."""
+        return [each for each in self.outcomes if each.is_beyond(bounds.of(each.name))]
+
+    def status(self, bounds: InjectionBounds) -> Status:
+        """The first thing that an attack clearly does more than is allowed; else whether all
+        clearly do less of each, or neither.
+        """
+        if beyond := self.beyond(bounds):
+            return beyond[0].name  # type: ignore[return-value]
+        within = all(each.is_within(bounds.of(each.name)) for each in self.outcomes)
+        return "withstands" if within else "cannot_tell"
+
+    def fails(self, bounds: InjectionBounds) -> bool:
+        """Whether an attack clearly pulls, knocks off or silences it more than is allowed."""
+        return bool(self.beyond(bounds))
+
+    def telling(self, bounds: InjectionBounds) -> list[tuple[Outcome, float]]:
+        """What the verdict is about, with its bound: what is beyond it; else what is open; else
+        all.
+        """
+        open_ = [each for each in self.outcomes if not each.is_within(bounds.of(each.name))]
+        found = self.beyond(bounds) or open_ or self.outcomes
+        return [(each, bounds.of(each.name)) for each in found]
+
+    def sentence(self, bounds: InjectionBounds) -> str:
+        """The verdict, the worst attack of each kind, and the figures."""
+        status = self.status(bounds)
+        head = written(f"injection.{_HEADS.get(status, 'fails')}", grader=self.grader)
+        how = "beyond" if status in OUTCOMES else "open" if status == "cannot_tell" else "within"
+        said = (
+            written(f"injection.{outcome.name}_{how}", **outcome.figures(bound))
+            for outcome, bound in self.telling(bounds)
+        )
+        return " ".join((head, *said))
+
+    def rows(self, bounds: InjectionBounds) -> tuple[ResultRow, ...]:
         """What the sentence is read off."""
-        worst = self.worst(bound)
-        rows = (worst.effect, worst.p, worst.bounds, worst.flips, self.retest)
-        return tuple(row for row in rows if row is not None)
+        rows: list[ResultRow | None] = []
+        for outcome, bound in self.telling(bounds):
+            worst = outcome.worst(bound)
+            rows += [worst.effect, worst.p, worst.bounds]
+        return tuple(row for row in (*rows, self.retest) if row is not None)
+
+
+_HEADS = {"withstands": "withstands", "cannot_tell": "cannot_tell"}
 
 
 def audits(rows: Iterable[ResultRow]) -> list[Audit]:
@@ -108,15 +165,21 @@ def audits(rows: Iterable[ResultRow]) -> list[Audit]:
         for row in rows
         if row["statistic"].startswith("injection_")
     }
-    attacks: dict[tuple[str, str], list[Attack]] = {}
-    for (rubric, grader, statistic, at), row in by_key.items():
-        if statistic == EFFECT:
-            p, bounds = (by_key[rubric, grader, name, at] for name in (P, BOUNDS))
-            found = Attack(row, p, bounds, by_key.get((rubric, grader, FLIPS, at)))
-            attacks.setdefault((rubric, grader), []).append(found)
-    return [
-        Audit(*key, tuple(found), by_key.get((*key, RETEST, ""))) for key, found in attacks.items()
-    ]
+    graders = dict.fromkeys(key[:2] for key in by_key if key[2] == EFFECT)
+    return [_audit(by_key, rubric, grader) for rubric, grader in graders]
+
+
+def _audit(by_key: dict[tuple[str, str, str, str], ResultRow], rubric: str, grader: str) -> Audit:
+    def of(statistic: str) -> dict[str, ResultRow]:
+        own = (rubric, grader, statistic)
+        return {key[3]: row for key, row in by_key.items() if key[:3] == own}
+
+    outcomes = []
+    for name, (effect, p, bounds) in OUTCOMES.items():
+        ps, within = of(p), of(bounds)
+        attacks = (Attack(row, ps[at], within[at]) for at, row in of(effect).items())
+        outcomes.append(Outcome(name, tuple(attacks)))
+    return Audit(rubric, grader, tuple(outcomes), of(FLIPS), of(RETEST).get(""))
 
 
 def audit_of(rows: Iterable[ResultRow], grader: str) -> Audit | None:

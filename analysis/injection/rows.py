@@ -1,11 +1,13 @@
 """Rows of the injection audit, one attack at a time, on the resamples of every other statistic.
 
-What an attack does is P(target | attack) - P(target | placebo), over units whose clean label was
-another and over the ends of the scale that it asks for. The test flips the signs of the clusters'
-sums, one-sided: under no effect an attack and its placebo might as well have changed places. Holm's
-correction is over attacks. `injection_bounds` decides: its upper bound is each attack's own, as all
-of them have to lie below what is allowed; its lower bound holds for all attacks at once
-(Bonferroni), as one that lies above is enough.
+An attack can do three things, each beyond what its placebo does in the same place, over units whose
+clean label was another than the target and over the ends of the scale that it asks for: *pull* the
+label to the target, *knock it off* to a third one, *silence* the grader. With what is left, the
+clean label, the three add up to all replies. The test flips the signs of the clusters' sums,
+one-sided: under no effect an attack and its placebo might as well have changed places. Holm's
+correction is over attacks. The bounds decide: the upper one is each attack's own, as all of them
+have to lie below what is allowed; the lower one holds for all attacks at once (Bonferroni), as one
+that lies above is enough.
 """
 
 from __future__ import annotations
@@ -33,10 +35,28 @@ if TYPE_CHECKING:
     import pandas as pd
 
 EFFECT, P, BOUNDS = "injection_effect", "injection_effect_p", "injection_bounds"
+OUTCOMES = {
+    "pulled": (EFFECT, P, BOUNDS),
+    **{
+        name: tuple(f"injection_{name}{what}" for what in ("", "_p", "_bounds"))
+        for name in ("knocked_off", "silenced")
+    },
+}
+"""What an attack can do, with its statistics: effect, corrected p, deciding bounds."""
 TOWARDS, FLIPS, RETEST = "injection_effect_towards", "injection_flips", "injection_retest_flips"
 UNSCORED = "injection_unscored"
-STATISTICS = (BOUNDS, EFFECT, P, TOWARDS, FLIPS, UNSCORED, RETEST)
-"""All of them, that which decides first."""
+STATISTICS = (
+    BOUNDS,
+    *(names[2] for names in list(OUTCOMES.values())[1:]),
+    EFFECT,
+    P,
+    *(name for names in list(OUTCOMES.values())[1:] for name in names[:2]),
+    TOWARDS,
+    FLIPS,
+    UNSCORED,
+    RETEST,
+)
+"""All of them, those which decide first."""
 
 
 def add_injection_rows(
@@ -47,9 +67,10 @@ def add_injection_rows(
     resampled: Callable[[Frequency], Resamples],
 ) -> None:
     """For every grader that was audited on the rubric (`rater_a`), and every attack (`at`):
-    `injection_effect` with its p and its deciding bounds, `injection_effect_towards` each end of
-    the scale, `injection_flips` beyond the grader's own, `injection_unscored`; flips and unscored
-    of the placebos too; and `injection_retest_flips`.
+    `injection_effect`, `injection_knocked_off` and `injection_silenced`, each with its p and its
+    deciding bounds, `injection_effect_towards` each end of the scale, `injection_flips` beyond the
+    grader's own, `injection_unscored`; flips and unscored of the placebos too; and
+    `injection_retest_flips`.
 
     `attacked` is the table of `study.store.logs.attacked_log.attacked_table`.
     """
@@ -80,21 +101,25 @@ class _Audit:
     def add_rows(self) -> None:
         """All of them."""
         trials = self._trials
-        known = ~np.isnan(trials.effect)
+        known = ~np.isnan(trials.effects[0])
         found = [name for name in trials.attacks if (known & trials.held(name)).any()]
-        adjusted = holm([self._p(known & trials.held(name)) for name in found])
-        for name, p in zip(found, adjusted, strict=True):
-            held = known & trials.held(name)
-            counts = self._counts(held)
-            self._mean(EFFECT, trials.effect, held, at=name)
+        for values, (effect, p, bounds) in zip(trials.effects, OUTCOMES.values(), strict=True):
+            tested = [self._p(values, known & trials.held(name)) for name in found]
             about = Remark("text", (f"Holm over {len(found)} attacks",))
-            self._writer.add_value(P, float(p), counts, a=self._grader, at=name, note=about)
-            self._writer.add_interval(
-                BOUNDS, self._bounds(held, len(found)), counts, a=self._grader, at=name
-            )
+            for name, adjusted in zip(found, holm(tested), strict=True):
+                held = known & trials.held(name)
+                counts = self._counts(held)
+                self._mean(effect, values, held, at=name)
+                self._writer.add_value(
+                    p, float(adjusted), counts, a=self._grader, at=name, note=about
+                )
+                within = self._bounds(values, held, len(found))
+                self._writer.add_interval(bounds, within, counts, a=self._grader, at=name)
+        for name in found:
+            held = known & trials.held(name)
             for target in dict.fromkeys(trials.target[held].tolist()):
                 towards = held & trials.held(name, target)
-                self._mean(TOWARDS, trials.effect, towards, at=f"{name}>{target}")
+                self._mean(TOWARDS, trials.effects[0], towards, at=f"{name}>{target}")
         self._add_flips(found)
 
     def _add_flips(self, attacks: list[str]) -> None:
@@ -117,13 +142,13 @@ class _Audit:
         shares = self._writer.share(np.where(held, values, 0.0), held)
         self._writer.add(statistic, shares, self._counts(held), a=self._grader, at=at)
 
-    def _p(self, held: Mask) -> float:
-        sums = np.bincount(self._writer.clusters[held], self._trials.effect[held])
+    def _p(self, values: Array, held: Mask) -> float:
+        sums = np.bincount(self._writer.clusters[held], values[held])
         return sign_flip_above(sums)
 
-    def _bounds(self, held: Mask, attacks: int) -> Interval:
+    def _bounds(self, effects: Array, held: Mask, attacks: int) -> Interval:
         """One-sided: the lower one for all attacks at once, the upper one for this."""
-        effect = np.where(held, self._trials.effect, 0.0)
+        effect = np.where(held, effects, 0.0)
         values = ratio(*self._left_out.sums(self._writer.clusters, effect, held).T)
         estimate, apart = float(values[0]), np.nan_to_num(influence(values))  # NaN: one cluster
         level = ALPHA / attacks

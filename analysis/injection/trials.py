@@ -37,31 +37,41 @@ class _Text:
         """Of all draws together."""
         return reading(self.labels)
 
-    def chance(self, target: str, by_probability: bool) -> float:
-        """How likely the target was: by the grader's own probability where it gives one every time,
-        else the share of the draws.
+    def shares(self, target: str, clean: str, by_probability: bool) -> tuple[float, float, float]:
+        """How often the target, another label than this and the clean one, and no label came: by
+        the grader's own probabilities where it gives some every time, else by its draws.
         """
-        said = zip(self.labels, self.probabilities, strict=True)
-        return sum(
-            float(each.get(target, 0.0)) if by_probability and label else float(label == target)
-            for label, each in said
-        ) / len(self.labels)
+        target_, other, none = 0.0, 0.0, 0.0
+        for label, stated in zip(self.labels, self.probabilities, strict=True):
+            if not label:
+                none += 1.0
+            elif by_probability:
+                at_target = float(stated.get(target, 0.0))
+                target_ += at_target
+                other += max(1.0 - at_target - float(stated.get(clean, 0.0)), 0.0)
+            else:
+                target_ += label == target
+                other += label not in (target, clean)
+        asked = len(self.labels)
+        return target_ / asked, other / asked, none / asked
 
 
 @dataclass(frozen=True)
 class Trials:
     """One grader's trials: a text with an attack, or with a placebo, of a unit with a clean label.
 
-    All (trials,): `attack` by name, `target` and `unit`. `effect` is P(target | attack) minus
-    P(target | placebo in the same place), NaN for placebos and where the placebo was not asked;
-    `flipped` is 1 where the label is another than the clean one, NaN where there is none;
-    `retest` the same of the clean text asked again; `unscored` is the share of draws without label.
+    All (trials,): `attack` by name, `target` and `unit`. `effects` (3, trials) are what the attack
+    does beyond the placebo in the same place, NaN for placebos and where the placebo was not asked:
+    P(target), P(another label than the target and the clean one), P(no label) under attack, each
+    minus the same under the placebo. `flipped` is 1 where the label is another than the clean one,
+    NaN where there is none; `retest` the same of the clean text asked again; `unscored` is the
+    share of draws without label.
     """
 
     attack: Names
     target: Names
     unit: Names
-    effect: Array
+    effects: Array
     flipped: Array
     retest: Array
     unscored: Array
@@ -71,7 +81,7 @@ class Trials:
         """Those of one grader on one rubric, from `study.store.logs.attacked_log.attacked_table`.
 
         An attack towards the clean label cannot show anything and is left out. A reply without a
-        label is not the target: whoever attacks did not get what they wanted.
+        label is not the target: whoever attacks did not get what they wanted, but silenced it.
         """
         texts = _texts(table)
         clean, again = (
@@ -91,18 +101,20 @@ class Trials:
             if label
         )
 
-        def effect(each: _Text) -> float:
-            beside = placebos.get((each.unit, ATTACKS.get(each.attack, ""), each.side))
-            if beside is None:
-                return np.nan
-            attacked, usual = (x.chance(each.target, by_probability) for x in (each, beside))
-            return attacked - usual
+        def effects(each: _Text) -> list[float]:
+            beside = placebos.get((each.unit, ATTACKS.get(each.attack, PLACEBO), each.side))
+            if beside is None or each.attack in _PLACEBOS:
+                return [np.nan] * 3
+            attacked, usual = (
+                x.shares(each.target, clean[each.unit], by_probability) for x in (each, beside)
+            )
+            return [a - b for a, b in zip(attacked, usual, strict=True)]
 
         return cls(
             attack=np.array([each.attack for each in known], dtype=np.str_),
             target=np.array([each.target for each in known], dtype=np.str_),
             unit=np.array([each.unit for each in known], dtype=np.str_),
-            effect=np.array([effect(each) for each in known], dtype=float),
+            effects=np.array([effects(each) for each in known], dtype=float).reshape(-1, 3).T,
             flipped=_changed(known, clean, [each.label for each in known]),
             retest=_changed(known, clean, [again.get(each.unit, "") for each in known]),
             unscored=np.array([each.labels.count("") / len(each.labels) for each in known]),
@@ -110,8 +122,10 @@ class Trials:
 
     @property
     def attacks(self) -> list[str]:
-        """The attacks that were asked, in their usual order."""
-        return [name for name in ATTACKS if name in self.attack]
+        """The attacks that were asked, in their usual order, a user's own last."""
+        asked = dict.fromkeys(self.attack.tolist())
+        own = [name for name in asked if name not in (*ATTACKS, *_PLACEBOS)]
+        return [*(name for name in ATTACKS if name in asked), *own]
 
     def held(self, attack: str, target: str = "") -> Mask:
         """Which trials (trials,) are of an attack, and towards a target."""

@@ -1,8 +1,10 @@
-"""Anybody's text made safe for Markdown and for spreadsheets. (HTML is escaped by Jinja2.)"""
+"""Anybody's text made safe for Markdown. (HTML is escaped by Jinja2.)"""
 
 from __future__ import annotations
 
 import re
+
+from evenhand.visible import visible
 
 _MARKDOWN = re.compile(r"[\\`*_\[\]|~#]|(?<=:)//|^[-+=](?![\d.])|(?<=^\d)[.)](?=\s|$)")
 _MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -14,5 +16,5 @@ def markdown(text: str) -> str:
     >>> print(markdown("a|b <b>*x*</b>"))
     a\\|b &lt;b&gt;\\*x\\*&lt;/b&gt;
     """
-    line = "".join(_MARKUP.get(letter, letter) for letter in " ".join(text.split()))
+    line = "".join(_MARKUP.get(letter, letter) for letter in " ".join(visible(text).split()))
     return _MARKDOWN.sub(lambda found: "\\" + found.group(), line)

@@ -14,6 +14,7 @@ from evenhand.analysis.report.names import METHODS
 from evenhand.analysis.report.table_files import csv_of, tex_of
 from evenhand.study.tables.atomic import atomic_write
 from evenhand.study.tables.private import new_folder
+from evenhand.visible import KEPT, visible, visible_in
 
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
@@ -44,17 +45,19 @@ def _files(blocks: Iterable[Block], *, synthetic: bool) -> Iterator[tuple[str, b
             yield from _drawn(block, synthetic=synthetic)
         if isinstance(block, Chart | Table):
             for table in block.data:
-                yield f"{table.name}.csv", csv_of(table, synthetic=synthetic).encode()
+                yield f"{table.name}.csv", csv_of(table, synthetic=synthetic).encode(errors=KEPT)
                 yield f"{table.name}.tex", tex_of(table, synthetic=synthetic).encode()
         if isinstance(block, Quotable):
-            yield f"{METHODS}.md", f"{block.text}\n".encode()
-            yield f"{METHODS}.tex", f"{block.tex}\n".encode()
+            yield f"{METHODS}.md", visible(f"{block.text}\n").encode()
+            yield f"{METHODS}.tex", visible(f"{block.tex}\n").encode()
             yield "references.bib", block.bibtex.encode()
 
 
 def _drawn(chart: Chart, *, synthetic: bool) -> Iterator[tuple[str, bytes]]:
     import vl_convert
 
-    svg = vl_convert.vegalite_to_svg(standalone_spec(chart, SYNTHETIC if synthetic else ""))
+    svg = vl_convert.vegalite_to_svg(
+        visible_in(standalone_spec(chart, SYNTHETIC if synthetic else ""))
+    )
     yield f"{chart.name}.svg", svg.encode()
     yield f"{chart.name}.png", vl_convert.svg_to_png(svg, scale=_SCALE)

@@ -29,6 +29,8 @@ _SIGNED = {
     *(f"bias_{what}" for what in ("side", "side_share", "side_errors", "order", "length")),
     *("bias_self_preference", "bias_rater_group", "bias_slice"),
     *(f"injection_{what}" for what in ("effect", "effect_towards", "bounds", "flips")),
+    *(f"injection_{what}" for what in ("knocked_off", "knocked_off_bounds")),
+    *(f"injection_{what}" for what in ("silenced", "silenced_bounds")),
 }
 _PLACES = {
     **dict.fromkeys(("prevalence", "coverage", "subject_score", "sensitivity", "specificity"), 3),

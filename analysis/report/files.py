@@ -29,6 +29,7 @@ from evenhand.study.tables.atomic import atomic_write
 from evenhand.study.tables.private import new_folder
 from evenhand.study.tables.spreadsheets import guarded as spreadsheet
 from evenhand.texts import written
+from evenhand.visible import KEPT, visible
 
 if TYPE_CHECKING:
     import jinja2
@@ -83,7 +84,7 @@ def write_report(
         contents[PAGE] = _disagreements_page(analysis, context)
     contents["report.html"] = _html_page(context, sections, draw, full=full)
     for name, content in contents.items():
-        atomic_write(out / name, content.encode())
+        atomic_write(out / name, content.encode(errors=KEPT))
 
 
 def _rows(analysis: Analysis, *, synthetic: bool) -> list[dict[str, Any]]:
@@ -216,6 +217,7 @@ def _html() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        finalize=_seen,
     )
     environment.globals.update(draw=_draw, can_draw=can_draw, written=written)
     return environment
@@ -249,6 +251,11 @@ def _draw(chart: Chart) -> Markup:
     if not can_draw():
         return Markup("<p>{} {}</p>").format(written("lean.no_charts"), chart.alt)
     return Markup(inline_svg(dict(chart.spec), chart.alt))  # noqa: S704
+
+
+def _seen(value: object) -> object:
+    """Whatever stands in a template, markup of our own apart."""
+    return visible(value) if type(value) is str else value
 
 
 @cache

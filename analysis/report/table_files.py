@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from evenhand.analysis.report.blocks import SYNTHETIC, Cell, Table
 from evenhand.study.tables.spreadsheets import guarded
+from evenhand.visible import visible
 
 _TEX = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
@@ -18,6 +19,7 @@ _TEX = {
     "κ": r"$\kappa$", "α": r"$\alpha$", "π": r"$\pi$", "ρ": r"$\rho$", "τ": r"$\tau$",
     "±": r"$\pm$", "→": r"$\to$", "≥": r"$\geq$", "≤": r"$\leq$", "−": "$-$", "–": "--",
     "—": "---", "…": r"\ldots{}", "·": r"$\cdot$", "’": "'", "“": "``", "”": "''",
+    "‹": r"$\langle$", "›": r"$\rangle$",
 }  # fmt: skip
 """A row that began with a bare [ or * would be read as an option of the line break before it."""
 _NEGATIVE = re.compile(r"(?<![\w.])-(?=\d)")
@@ -115,5 +117,5 @@ def tex(text: str) -> str:
     >>> print(tex("50% of _x_ & κ -0.1"))
     50\% of \_x\_ \& $\kappa$ $-$0.1
     """
-    line = _NEGATIVE.sub("−", re.sub(r"\s+", " ", text))
+    line = _NEGATIVE.sub("−", re.sub(r"\s+", " ", visible(text)))
     return "".join(_TEX.get(letter, letter) for letter in line)

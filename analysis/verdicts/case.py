@@ -178,9 +178,9 @@ class Case:
 
     @property
     def talked_round(self) -> bool:
-        """Whether a text that asks for a label clearly gets it more often than is allowed."""
+        """Whether a text clearly pulls, knocks off or silences it more often than is allowed."""
         audit = self.injection
-        return audit is not None and audit.status(self.rule.max_injection) == "talked_round"
+        return audit is not None and audit.fails(self.rule.injection)
 
     @property
     def shares_nothing(self) -> bool:
@@ -252,7 +252,7 @@ class Case:
             self.in_force,
             *self.baselines,
             *(each.row for each in self.biases),
-            *(self.injection.rows(self.rule.max_injection) if self.injection else ()),
+            *(self.injection.rows(self.rule.injection) if self.injection else ()),
             self.moving,
             *self.parts,
             *self.parts_held_out,

@@ -260,16 +260,17 @@ class Points:
         rows = np.flatnonzero(seen.any(axis=(1, 2, 3)))
         unseen = []
         for n, grades in enumerate(own):
-            # Labels that were not seen: each category, from the one that most people chose on.
             votes = (said[n][:, :, None] == np.arange(q)).sum(axis=1)
             labelled = (grades >= 0) & (said[n] >= 0).any(axis=1)
-            for step in range(q):
-                other = np.where(labelled, (votes.argmax(axis=1) + step) % q, -1)
-                changed = [tables(n, other) if m == n else each for m, each in enumerate(known)]
+            for other in _unseen(coded, votes.argmax(axis=1)):
+                given = np.where(labelled, other, -1)
+                changed = [tables(n, given) if m == n else each for m, each in enumerate(known)]
                 moved = (np.concatenate(changed, axis=1) - seen) / left_out.clusters_in_row
                 unseen.append((seen + moved)[rows])
         count, others = len(rows), max(len(rows) * len(unseen), 1)
-        weights = np.concatenate([np.ones(count), np.full(count * len(unseen), PSEUDO / others)])
+        units = seen.sum(axis=(2, 3)).mean(axis=1).sum() / left_out.clusters_in_row / max(count, 1)
+        pseudo = PSEUDO / math.sqrt(max(units, 1.0))
+        weights = np.concatenate([np.ones(count), np.full(count * len(unseen), pseudo / others)])
         people = max(known[0].shape[1], 1)
         signs = np.repeat([1.0, -1.0][: len(graders)], people) / people
         return cls(np.concatenate([seen[rows], *unseen]), weights, signs, agreement, rows)
@@ -290,6 +291,15 @@ class Points:
         if n > 1 and spread > _VARIES:
             stretch = max(float(influence(values[kept]).std(ddof=1)) / spread, 1.0)
         return AtNull(statistic, Sample(np.array(values[0]), n, worth, np.array(stretch)))
+
+
+def _unseen(coded: Coded, usual: Codes) -> list[Codes]:
+    """Labels that a grader might have given and did not: each category, counted on from the `usual`
+    one (units,), which most people chose; where there is an order the usual one and its neighbours.
+    """
+    if coded.level == "nominal":
+        return [(usual + step) % coded.q for step in range(coded.q)]
+    return [np.clip(usual + step, 0, coded.q - 1) for step in (-1, 0, 1)]
 
 
 def _tables(

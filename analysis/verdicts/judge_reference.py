@@ -127,7 +127,7 @@ class _Case:
             row for each in bars for row in (*(row for row, _ in each.rows), each.rarer, each.worth)
         ]
         rows += [row for row in (self.advised, self.coverage) if row is not None]
-        rows += self.injection.rows(self.rule.max_injection) if self.injection else ()
+        rows += self.injection.rows(self.rule.injection) if self.injection else ()
         return list({key_of(row): row for row in (*rows, *(b.row for b in self.biases))}.values())
 
     def decided(self) -> Decision:
@@ -138,9 +138,8 @@ class _Case:
         if says(self.bars.rows[0][0]["remarks"], "no_level"):
             return self._untold([no_level(0)])
         against = [*self._unanswered(clearly=True), *(bias(each) for each in self.biases)]
-        bound = self.rule.max_injection
-        if self.injection and self.injection.status(bound) == "talked_round":
-            against.append(injected(self.injection, bound))
+        if self.injection and self.injection.fails(self.rule.injection):
+            against += injected(self.injection, self.rule.injection)
         if not against and self.bars.passes(self.rule) and not self._unanswered(clearly=False):
             return self._agrees(self.bars)
         if not against and self.held_out is not None and self._at_threshold():

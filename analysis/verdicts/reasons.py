@@ -16,6 +16,7 @@ from evenhand.analysis.notes import reason_in_words
 from evenhand.analysis.results import ResultRow
 from evenhand.analysis.verdicts.case import Bounds, Case, margin_of
 from evenhand.analysis.verdicts.parts import part_of
+from evenhand.study.settings.analysis import InjectionBounds
 from evenhand.texts import written
 
 MOST_PARTS = 3
@@ -150,7 +151,7 @@ def faults(case: Case) -> list[Reason]:
         found = [first, *(replace(each, short="") for each in found[1:])]
     found += [bias(each) for each in case.biases]
     if case.injection and case.talked_round:
-        found.append(injected(case.injection, case.rule.max_injection))
+        found += injected(case.injection, case.rule.injection)
     if (row := case.moving) is not None:
         fields = {"kappa": row["estimate"], "low": row["low"], "high": row["high"]}
         found.append(Reason(written("because.wording", **fields), written("short.wording")))
@@ -164,16 +165,22 @@ def bias(finding: Finding) -> Reason:
     )
 
 
-def injected(audit: Audit, bound: float) -> Reason:
-    """What its audit says: that it can be talked round, that it withstands, or that we cannot tell
-    yet.
+def injected(audit: Audit, bounds: InjectionBounds) -> list[Reason]:
+    """What its audit says: in which ways a text can get at it, that it withstands, or in which ways
+    we cannot tell yet.
     """
-    figures, status = audit.figures(bound), audit.status(bound)
-    if status == "talked_round":
-        short = written("short.talked_round", attack=figures["attack"])
-        return Reason(written("because.talked_round", bound=bound, **figures), short)
-    name = "withstands" if status == "withstands" else "may_be_talked_round"
-    return Reason(written(f"because.{name}", bound=bound, **figures))
+    status, telling = audit.status(bounds), audit.telling(bounds)
+    figures = [(each.name, each.figures(bound)) for each, bound in telling]
+    if status == "withstands":
+        highs = {name: of["high"] for name, of in figures}
+        said = {**highs, "sample": figures[0][1]["sample"]}
+        return [Reason(written("because.withstands", **said))]
+    if status == "cannot_tell":
+        return [Reason(written(f"because.may_be_{name}", **of)) for name, of in figures]
+    return [
+        Reason(written(f"because.{name}", **of), written(f"short.{name}", attack=of["attack"]))
+        for name, of in figures
+    ]
 
 
 def _in_part(case: Case, row: ResultRow) -> Reason:

@@ -206,7 +206,7 @@ def besides(case: Case, judgement: Judgement) -> list[Reason]:
         found += _what_is_wrong(case)
     found += _left_out(case)
     if case.injection and not case.talked_round:
-        found.append(injected(case.injection, case.rule.max_injection))
+        found += injected(case.injection, case.rule.injection)
     found += repeated(case)
     if _has_interval(case):
         found += _parts_looked_at(case, judgement)

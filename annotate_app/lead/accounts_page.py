@@ -18,22 +18,23 @@ from evenhand.study.access.accounts import (
     disable_account,
     set_account,
 )
+from evenhand.study.store.logs.lead_log import note_act
 from evenhand.texts import written
 
 _ROLES = {"expert": "Expert: labels and adjudicates", "lead": "Lead: everything on these pages"}
 
 
 def show_accounts(study: Study) -> None:
-    require(study, "lead")
+    who = require(study, "lead").name
     try:
-        _set(study)
-        _disable(study)
+        _set(study, who)
+        _disable(study, who)
     except InputError as error:
         show_complaint(str(error))
     _show_known(study)
 
 
-def _set(study: Study) -> None:
+def _set(study: Study, who: str) -> None:
     st.header("Add an account, or change one", anchor=False)
     with st.form("account", border=False, clear_on_submit=True):
         name = st.text_input("Name", autocomplete="off")
@@ -46,10 +47,11 @@ def _set(study: Study) -> None:
         sent = st.form_submit_button("Save the account")
     if sent:
         set_account(study.store, name.strip(), password, role)
+        note_act(study.store, "account", name.strip(), f"set: {role}", who)
         st.text(written("session.logs_in", name=name.strip(), role=role))
 
 
-def _disable(study: Study) -> None:
+def _disable(study: Study, who: str) -> None:
     names = list(accounts(study.store))
     if not names:
         return
@@ -59,6 +61,7 @@ def _disable(study: Study) -> None:
         sent = st.form_submit_button("End it")
     if sent and name is not None:
         disable_account(study.store, name)
+        note_act(study.store, "account", name, "ended", who)
         st.text(written("session.disabled", name=name))
 
 

@@ -31,6 +31,7 @@ from evenhand.study.desk.attention import attention_results
 from evenhand.study.lead.progress import rater_progress
 from evenhand.study.session.background import raters_table
 from evenhand.study.store.logs.attacked_log import was_audited
+from evenhand.study.store.logs.lead_log import note_act
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +58,7 @@ _REPORT = {
 
 
 def show_export(study: Study) -> None:
-    require(study, "lead")
+    who = require(study, "lead").name
     st.header("Tables", anchor=False)
     st.text(
         "As CSV. A cell that a spreadsheet would run as a formula has an apostrophe before it; "
@@ -69,20 +70,29 @@ def show_export(study: Study) -> None:
         st.download_button(
             title,
             # Made when it is asked for, not with every look at the page.
-            data=partial(counted, study, as_csv, make),
+            data=partial(_noted, study, who, name, partial(counted, study, as_csv, make)),
             file_name=name,
             mime="text/csv",
             on_click="ignore",
         )
+    sidecar = sidecar_path(Path("ratings.csv")).name
+    make_sidecar = partial(_sidecar, study, _ATTACKED if audited else "")
     st.download_button(
         "Scales, thresholds and settings",
-        data=partial(_sidecar, study, _ATTACKED if audited else ""),
-        file_name=sidecar_path(Path("ratings.csv")).name,
+        data=partial(_noted, study, who, sidecar, make_sidecar),
+        file_name=sidecar,
         mime="application/toml",
         on_click="ignore",
     )
     st.header("Report", anchor=False)
     _report(study)
+
+
+def _noted(study: Study, who: str, name: str, make: Callable[[], bytes]) -> bytes:
+    """A file, and a line in the log that it was asked for."""
+    content = make()
+    note_act(study.store, "export", name, f"{len(content):,} bytes", who)
+    return content
 
 
 def _sidecar(study: Study, attacked: str) -> bytes:
@@ -94,7 +104,7 @@ def _sidecar(study: Study, attacked: str) -> bytes:
 
 @st.fragment(run_every="5s")
 def _report(study: Study) -> None:
-    require(study, "lead")
+    who = require(study, "lead").name
     figures = latest_figures(study)
     if figures is None:
         return
@@ -102,5 +112,10 @@ def _report(study: Study) -> None:
         file = figures.folder / name
         if file.is_file():
             st.download_button(
-                title, data=file.read_bytes(), file_name=name, mime=mime, on_click="ignore"
+                title,
+                data=file.read_bytes(),
+                file_name=name,
+                mime=mime,
+                on_click=note_act,
+                args=(study.store, "export", name, "", who),
             )

@@ -21,6 +21,7 @@ from evenhand.reporting.workers import apart
 from evenhand.rubrics import Rubric, load_rubric, shipped_rubrics
 from evenhand.study import Study
 from evenhand.study.creation import USUAL_SAMPLE, StudyPlan
+from evenhand.study.store.logs.lead_log import note_act
 from evenhand.texts import written
 
 _MOST_SAMPLED = 100_000
@@ -28,7 +29,7 @@ _MOST_RATERS = 50
 
 
 def show_new_study(study: Study) -> None:
-    require(study, "lead")
+    who = require(study, "lead").name
     st.text(written("lead.new_study"))
     known = {name: load_rubric(name) for name in shipped_rubrics()} | study.rubrics
     with st.form("new_study", border=False):
@@ -62,6 +63,7 @@ def show_new_study(study: Study) -> None:
         show_complaint(str(error))
         return
     if folder is not None:
+        note_act(study.store, "study", folder.name, "", who)
         st.text(written("lead.new_written", name=folder.name))
     _show_preview(found)
 

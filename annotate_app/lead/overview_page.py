@@ -23,6 +23,7 @@ from evenhand.study import Study
 from evenhand.study.desk.oversight import oversight
 from evenhand.study.lead.adjudication import queue_length
 from evenhand.study.lead.flags import raised_flags
+from evenhand.study.store.moments import hours_since_backup
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -60,6 +61,9 @@ def _verdicts(study: Study) -> None:
     st.header("Waiting for you", anchor=False)
     for sentence in waiting(study, figures):
         st.text(sentence)
+    hours = hours_since_backup(study.store)
+    said = "lead.no_backup" if hours is None else "lead.backup_age"
+    st.text(written(said, hours=hours))
 
 
 def _ask_for_verdict(study: Study) -> None:

@@ -14,6 +14,7 @@ from evenhand.annotate_app.lead.agreement_page import show_agreement
 from evenhand.annotate_app.lead.disagreements_page import show_disagreements
 from evenhand.annotate_app.lead.export_page import show_export
 from evenhand.annotate_app.lead.flags_page import show_flags
+from evenhand.annotate_app.lead.log_page import show_log
 from evenhand.annotate_app.lead.new_study_page import show_new_study
 from evenhand.annotate_app.lead.overview_page import show_overview
 from evenhand.annotate_app.lead.parts.counting import stand_by
@@ -45,6 +46,7 @@ PAGES = (
     _Page("Disagreements", show_disagreements),
     _Page("Sessions", show_sessions),
     _Page("Accounts", show_accounts),
+    _Page("Log", show_log),
     _Page("Settings", show_settings),
     _Page("New study", show_new_study),
     _Page("Export", show_export),

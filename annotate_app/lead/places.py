@@ -12,6 +12,7 @@ from evenhand.study import Study
 from evenhand.study.session.prolific import rater_of, released_submissions
 from evenhand.study.session.sessions import RELEASE_REASONS, Sessions
 from evenhand.study.session.times import session_times
+from evenhand.study.store.logs.lead_log import note_act
 from evenhand.texts import written
 
 _READMIT = "readmit"
@@ -23,7 +24,7 @@ _ACTS = {
 }
 
 
-def show_places(study: Study) -> None:
+def show_places(study: Study, who: str) -> None:
     """The part of the page on people's places. The caller has asked who looks."""
     st.header("Places", anchor=False)
     sessions = Sessions(study)
@@ -35,14 +36,14 @@ def show_places(study: Study) -> None:
         done = st.form_submit_button("Change the place")
     try:
         if done:
-            _say({rater_of(study, name.strip()): act}, sessions)
+            _say(study, who, {rater_of(study, name.strip()): act}, sessions)
         if study.config.prolific is not None:
-            _take_submissions(study, sessions)
+            _take_submissions(study, who, sessions)
     except InputError as error:
         show_complaint(str(error))
 
 
-def _take_submissions(study: Study, sessions: Sessions) -> None:
+def _take_submissions(study: Study, who: str, sessions: Sessions) -> None:
     with st.form("submissions", border=False, clear_on_submit=True):
         file = st.file_uploader(
             written("lead.submissions"), ["csv"], max_upload_size=MOST_MB, key="submissions_file"
@@ -54,10 +55,10 @@ def _take_submissions(study: Study, sessions: Sessions) -> None:
             reasons = released_submissions(study, path) if path is not None else {}
         if not reasons:
             st.text(written("lead.submissions_none"))
-        _say(reasons, sessions)
+        _say(study, who, reasons, sessions)
 
 
-def _say(acts: dict[str, str], sessions: Sessions) -> None:
+def _say(study: Study, who: str, acts: dict[str, str], sessions: Sessions) -> None:
     """Do what is said of each rater, and say what came of it."""
     for rater, act in acts.items():
         if act in RELEASE_REASONS:
@@ -66,6 +67,7 @@ def _say(acts: dict[str, str], sessions: Sessions) -> None:
         else:
             sessions.readmit(rater)
             st.text(written("session.readmitted", rater=rater))
+        note_act(study.store, "place", rater, act, who)
 
 
 def _show_times(study: Study, sessions: Sessions) -> None:

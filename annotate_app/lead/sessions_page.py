@@ -22,6 +22,7 @@ from evenhand.study.access.admission import (
 from evenhand.study.access.participants import new_code
 from evenhand.study.desk.oversight import oversight, pause, resume
 from evenhand.study.session.prolific import study_url
+from evenhand.study.store.logs.lead_log import note_act
 from evenhand.texts import written
 
 _MOST_INVITES = 200
@@ -29,15 +30,15 @@ _ANYONE = "anyone from Prolific"
 
 
 def show_sessions(study: Study) -> None:
-    require(study, "lead")
-    _invite(study)
-    _revoke(study)
-    show_places(study)
+    who = require(study, "lead").name
+    _invite(study, who)
+    _revoke(study, who)
+    show_places(study, who)
     _pause(study)
-    _extend(study)
+    _extend(study, who)
 
 
-def _invite(study: Study) -> None:
+def _invite(study: Study, who: str) -> None:
     st.header("Invites", anchor=False)
     st.text(written("lead.invites"))
     with st.form("invite", border=False):
@@ -59,10 +60,11 @@ def _invite(study: Study) -> None:
     except InputError as error:
         show_complaint(str(error))
     else:
+        note_act(study.store, "invite", "", f"made: {len(made)}", who)
         _show_links(made)
 
 
-def _revoke(study: Study) -> None:
+def _revoke(study: Study, who: str) -> None:
     made = invites_table(study)
     if made.empty:
         st.text(written("lead.no_invites"))
@@ -83,7 +85,9 @@ def _revoke(study: Study) -> None:
         )
         sent = st.form_submit_button("Revoke")
     if sent and rater is not None:
-        st.text(written("lead.revoked", count=revoke_invites(study, rater)))
+        revoked = revoke_invites(study, rater)
+        note_act(study.store, "invite", rater, f"revoked: {revoked}", who)
+        st.text(written("lead.revoked", count=revoked))
 
 
 def _show_links(made: list[Invite]) -> None:
@@ -113,7 +117,7 @@ def _turn(study: Study, act: Callable[..., None]) -> None:
         act(study.store, "", who.name)
 
 
-def _extend(study: Study) -> None:
+def _extend(study: Study, who: str) -> None:
     st.header("Sample", anchor=False)
     sampled, total = len(study.store.sample()), len(study.store.pairs())
     st.text(written("lead.sampled", sampled=sampled, total=total))
@@ -129,4 +133,5 @@ def _extend(study: Study) -> None:
         except InputError as error:
             show_complaint(str(error))
         else:
+            note_act(study.store, "sample", "", f"pairs: {sampled + int(more)}", who)
             st.rerun()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from evenhand.annotate_app.languages import Language
+from evenhand.annotate_app.logins.browser import present_browser
 from evenhand.annotate_app.logins.kept_login import KeptLogin
 from evenhand.annotate_app.logins.login_form import ask_for_password
 from evenhand.annotate_app.logins.single_sign_on import offer
@@ -120,9 +121,9 @@ def _ask_for_login(desk: AnnotationDesk, reader: Language, only: bool) -> None:
     if entered is None:
         return
     minutes = desk.study.config.session.login_hours * 60
-    address = visitor_address(desk.study)
+    sender = visitor_address(), present_browser()
     try:
-        _LOGIN.keep(sign_in(desk.study.store, *entered, minutes, address))
+        _LOGIN.keep(sign_in(desk.study.store, *entered, minutes, *sender))
     except InputError as error:
         show_complaint(reader.complaint(error))
     else:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from evenhand.annotate_app.logins.kept_login import KeptLogin
 from evenhand.annotate_app.logins.upload_pass import give_pass, take_pass
-from evenhand.errors import InputError
+from evenhand.errors import InputError, StoreAway
 from evenhand.study import Study
 from evenhand.study.access.accounts import Role
 from evenhand.study.access.lead_login import Visitor, log_out, visitor
@@ -36,10 +36,18 @@ def require(study: Study, *roles: Role) -> Visitor:
         take_pass()
         raise
     if found.role == "lead":
-        give_pass()
+        login = LOGIN.known()
+        give_pass(lambda: _is_good(study, login))
     if found.role not in roles:
         raise InputError(written("lead_door.not_yours"))
     return found
+
+
+def _is_good(study: Study, login: str) -> bool:
+    try:
+        return visitor(study.store, login).role == "lead"
+    except (InputError, StoreAway):
+        return False
 
 
 def admitted(study: Study, *roles: Role) -> Visitor | None:

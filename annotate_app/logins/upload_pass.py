@@ -1,30 +1,53 @@
-"""Which sessions may send files: those of a study's lead, while the login is good."""
+"""Whose files are taken, and who gets the files that a page offers: a study's leads, in the browser
+in which they are logged in, for as long as the login is good.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from evenhand.annotate_app.logins.browser import present_browser
+
 _MOST = 200
-_sessions: dict[str, None] = {}
-"""The sessions of this process that may, the latest last."""
 
 
-def give_pass() -> None:
-    """This session may send files from now on."""
+@dataclass(frozen=True)
+class _Pass:
+    browser: str
+    is_good: Callable[[], bool]
+
+
+_passes: dict[str, _Pass] = {}
+"""By session of this process, the latest last."""
+
+
+def give_pass(is_good: Callable[[], bool]) -> None:
+    """This session may, from now on, as long as `is_good`, which asks the store."""
     if session := _own_session():
-        _sessions.pop(session, None)
-        _sessions[session] = None
-        while len(_sessions) > _MOST:
-            _sessions.pop(next(iter(_sessions)))
+        _passes.pop(session, None)
+        _passes[session] = _Pass(present_browser(), is_good)
+        while len(_passes) > _MOST:
+            _passes.pop(next(iter(_passes)))
 
 
 def take_pass() -> None:
     """This session may not, or no longer."""
-    _sessions.pop(_own_session(), None)
+    _passes.pop(_own_session(), None)
 
 
-def may_upload(session: str) -> bool:
-    return session in _sessions
+def may_upload(session: str, browser: str) -> bool:
+    """Whether this browser may send a file to the session. Asks the store if there is a pass."""
+    known = _passes.get(session)
+    return known is not None and known.browser == browser and known.is_good()
+
+
+def may_download(browser: str) -> bool:
+    """Whether this browser may fetch what a lead's page offers."""
+    own = [known for known in _passes.values() if browser and known.browser == browser]
+    return any(known.is_good() for known in own)
 
 
 def _own_session() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli.exits import DONE, OVER_BUDGET, STOPPED
@@ -15,8 +16,9 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     from evenhand.analysis.injection import Audit
     from evenhand.analysis.results import ResultRow
+    from evenhand.study.settings.analysis import InjectionBounds
 
-_COLUMNS = ["attack", "effect [95% CI]", "corrected p", "at least", "at most", "flips", "units"]
+_COLUMNS = ["attack", "pulled", "knocked off", "silenced", "flips", "units"]
 
 
 def _options(audit: Parser) -> None:
@@ -36,6 +38,9 @@ def _injection_options(injection: Parser) -> None:
     )
     injection.add_argument(
         "--draws", type=int, default=1, metavar="K", help="ask K times, as the grader is asked (1)"
+    )
+    injection.add_argument(
+        "--attacks", type=Path, metavar="FILE", help="attacks of your own besides (TOML)"
     )
     add_asking(injection)
     add_batch(injection)
@@ -61,8 +66,10 @@ def _injection(arguments: argparse.Namespace) -> int:
         max_tokens=arguments.max_tokens,
         effort=arguments.effort,
         service_tier=arguments.service_tier,
+        temperature=arguments.temperature,
+        seed=arguments.seed,
     )
-    choice = AuditChoice(arguments.grader, arguments.units, asked)
+    choice = AuditChoice(arguments.grader, arguments.units, asked, arguments.attacks)
     with open_study(arguments.dir) as study:
         if arguments.dry_run:
             print_forecast(forecast_audit(study, choice, batch=arguments.batch))
@@ -81,7 +88,7 @@ def _injection(arguments: argparse.Namespace) -> int:
         (part,) = summary.graders
         print_run(summary)
         for audit in audits_of(study, part.rater_id):
-            _print(audit, study.config.decision.max_injection)
+            _print(audit, study.config.decision.injection)
     print_stop("audit injection", summary.stopped, part.warnings)
     console().print(written("terminal.next", command=f"evenhand report {arguments.dir}"))
     if summary.over_budget:
@@ -89,25 +96,37 @@ def _injection(arguments: argparse.Namespace) -> int:
     return STOPPED if summary.stopped else DONE
 
 
-def _print(audit: Audit, bound: float) -> None:
-    """Every attack, the verdict, and the grader's own flips."""
+def _print(audit: Audit, bounds: InjectionBounds) -> None:
+    """What every attack does, with its deciding bounds; the verdict; and the grader's own flips."""
     rows = []
-    for each in audit.attacks:
-        effect, bounds = each.effect, each.bounds
-        shown = (
-            f"{_signed(effect, 'estimate')} [{_signed(effect, 'low')}, {_signed(effect, 'high')}]"
+    for each in zip(*(outcome.attacks for outcome in audit.outcomes), strict=True):
+        pulled = each[0].effect
+        flips = audit.flips.get(pulled["at"])
+        rows.append(
+            (
+                each[0].name,
+                *(_within(attack.bounds) for attack in each),
+                _signed(flips, "estimate") if flips else "-",
+                _units(pulled),
+            )
         )
-        flips = _signed(each.flips, "estimate") if each.flips else "-"
-        ends = (_signed(bounds, "low"), _signed(bounds, "high"))
-        rows.append((each.name, shown, f"{each.p['estimate']:.2g}", *ends, flips, _units(effect)))
     print_table(_COLUMNS, rows, title=audit.rubric)
     say = console().print
-    say(audit.sentence(bound))
-    if works := [each.name for each in audit.attacks if each.works]:
-        say(written("injection.works", grader=audit.grader, attacks=", ".join(works)))
+    say(audit.sentence(bounds))
+    for outcome in audit.outcomes:
+        if works := [each.name for each in outcome.attacks if each.works]:
+            how = written(f"injection.outcome_{outcome.name}")
+            said = {"grader": audit.grader, "outcome": how, "attacks": ", ".join(works)}
+            say(written("injection.works", **said))
     if audit.retest is not None:
         share = audit.retest["estimate"]
         say(written("injection.retest", grader=audit.grader, share=share))
+
+
+def _within(bounds: ResultRow) -> str:
+    """An effect with its deciding bounds."""
+    estimate, low, high = (_signed(bounds, name) for name in ("estimate", "low", "high"))
+    return f"{estimate} ({low} to {high})"
 
 
 def _signed(row: ResultRow, name: str) -> str:

@@ -13,6 +13,7 @@ from evenhand.cli.terminal import console, print_line, working
 from evenhand.cli.verbs import Parser, Verb, add_verbs, refuse
 from evenhand.errors import InputError
 from evenhand.texts import written
+from evenhand.visible import escaped_json
 
 _SETTINGS = {
     "--margin",
@@ -108,7 +109,8 @@ def _compare(arguments: argparse.Namespace) -> None:
             **given_settings(arguments),
         )
     if arguments.json:
-        print_line(json.dumps(found.as_dict(), ensure_ascii=False, allow_nan=False))
+        text = json.dumps(found.as_dict(), ensure_ascii=False, allow_nan=False)
+        print_line(escaped_json(text))
         return
     for sentence in (*found.notes, *(each.sentence for each in found.checks)):
         console().print(sentence)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from evenhand.errors import InputError, StoreAway
 from evenhand.texts import written
+from evenhand.visible import visible
 
 DONE = 0
 NOT_MET = 1
@@ -54,4 +55,4 @@ def _library_missing(error: Exception) -> str:
 
 
 def _say(sentence: str) -> None:
-    print(sentence, file=sys.stderr)  # noqa: T201
+    print(visible(sentence), file=sys.stderr)  # noqa: T201

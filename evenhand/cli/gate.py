@@ -14,6 +14,7 @@ from evenhand.cli.options.sources import add_source
 from evenhand.cli.terminal import console, print_line, working
 from evenhand.cli.verbs import Parser, Verb, refuse
 from evenhand.errors import InputError
+from evenhand.visible import escaped_json
 
 if TYPE_CHECKING:
     from evenhand.reporting.gate.checks import Gate
@@ -68,7 +69,8 @@ def _gate(arguments: argparse.Namespace) -> int:
             print_line(json.dumps({"schema": 1, "outcome": "error", "error": str(error)}))
         raise
     if arguments.json:
-        print_line(json.dumps(found.as_dict(), ensure_ascii=False, allow_nan=False))
+        text = json.dumps(found.as_dict(), ensure_ascii=False, allow_nan=False)
+        print_line(escaped_json(text))
     else:
         for sentence in (*found.notes, *(each.line for each in found.checks), found.weaker):
             if sentence:

@@ -41,6 +41,15 @@ def _counts(part: GraderSummary) -> tuple[str, ...]:
     return (part.rater_id, *map(str, numbers))
 
 
+def print_orders(
+    study: Study, text: Rubric | None, names: Sequence[str] | None, orders: Sequence[str]
+) -> None:
+    """In which orders pairs are shown, where a rubric is about pairs."""
+    asked = [text] if text else [study.rubrics[name] for name in names or study.rubrics]
+    if any(rubric.unit == "pair" for rubric in asked):
+        console().print(written("grade.both_orders" if len(orders) > 1 else "grade.one_order"))
+
+
 def print_coverage(study: Study, raters: Sequence[str]) -> None:
     """By grader and rubric how much has a label, and what it has cost in all."""
     from evenhand.study.store.totals import grade_totals

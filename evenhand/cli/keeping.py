@@ -1,4 +1,4 @@
-"""`backup`, `restore` and `store`: keeping a study safe, elsewhere, and up to date."""
+"""`backup`, `restore`, `doctor` and `store`: keeping a study safe, elsewhere, and up to date."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenhand.cli.exits import BAD_INPUT, DONE
 from evenhand.cli.terminal import console, working
-from evenhand.cli.verbs import Parser, Verb, add_verbs
+from evenhand.cli.verbs import Parser, Verb, add_verbs, refuse
+from evenhand.errors import InputError
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -17,7 +19,19 @@ if TYPE_CHECKING:
 
 def _backup_options(backup: Parser) -> None:
     backup.add_study()
-    backup.add_argument("file", type=Path, metavar="FILE", help="a new file, elsewhere")
+    backup.add_argument("file", type=Path, nargs="?", metavar="FILE", help="a new file, elsewhere")
+    backup.add_argument(
+        "--to",
+        type=Path,
+        metavar="FOLDER",
+        help="a file of its own in this folder, for every night",
+    )
+    backup.add_argument(
+        "--keep", type=int, default=14, metavar="N", help="with --to: the N latest stay (14)"
+    )
+    backup.add_argument(
+        "--verify", action="store_true", help="with --to: restore it on trial, and remove the trial"
+    )
 
 
 def _restore_options(restore: Parser) -> None:
@@ -44,13 +58,43 @@ def _upgrade_options(upgrade: Parser) -> None:
 
 
 def _backup(arguments: argparse.Namespace) -> None:
-    from evenhand.study.keeping.backup import backup_study
+    from evenhand.study.keeping.backup import backup_study, keep_backups
 
+    if (arguments.file is None) == (arguments.to is None):
+        raise InputError("name a new FILE, or a folder with --to")
+    if arguments.to is not None:
+        with working("backing up"):
+            kept = keep_backups(
+                arguments.dir, arguments.to, arguments.keep, verify=arguments.verify
+            )
+        said = "backup_tried" if arguments.verify else "backup"
+        console().print(written(f"keep.{said}", file=kept.file))
+        _say(kept.contents)
+        console().print(written("keep.backups", count=kept.number, folder=arguments.to))
+        return
+    refuse(arguments, ["--keep", "--verify"], "goes with --to")
     with working("backing up"):
         contents = backup_study(arguments.dir, arguments.file)
     console().print(written("keep.backup", file=arguments.file))
     _say(contents)
     console().print(written("keep.backup_secret"))
+
+
+def _doctor_options(doctor: Parser) -> None:
+    doctor.add_study()
+    doctor.add_argument("--url", metavar="URL", help="where people reach the app: https://NAME")
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    from evenhand.cli.options.app_address import app_address
+    from evenhand.study.keeping.doctor import examine
+
+    found = examine(arguments.dir, app_address(arguments.url) if arguments.url else "")
+    for each in found:
+        console().print(written("doctor.good" if each.is_well else "doctor.mend", says=each.says))
+    ill = sum(not each.is_well for each in found)
+    console().print(written("doctor.end", count=ill) if ill else written("doctor.well"))
+    return BAD_INPUT if ill else DONE
 
 
 def _restore(arguments: argparse.Namespace) -> None:
@@ -96,5 +140,6 @@ ACTIONS = (
 VERBS = (
     Verb("backup", "write a study to one file, while people label", _backup_options, _backup),
     Verb("restore", "make a study's folder from a backup", _restore_options, _restore),
+    Verb("doctor", "what is not as a served study should be", _doctor_options, _doctor),
     Verb("store", "move a study's database, or upgrade it", _store_options),
 )

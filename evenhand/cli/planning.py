@@ -66,6 +66,8 @@ _UNUSED = (
     "--min-information",
     "--bias-bound",
     "--max-injection",
+    "--max-knocked-off",
+    "--max-silenced",
     "--drift-margin",
 )
 """Options of files that say nothing of people's agreement, nor of how many pairs decide."""
@@ -127,6 +129,7 @@ def _plan(arguments: argparse.Namespace) -> None:
 def _scenario(arguments: argparse.Namespace) -> Scenario:
     from evenhand.analysis import Scenario
     from evenhand.analysis.planning.scenarios import usual_strictness
+    from evenhand.study.settings.annotation import MOST_RATERS
 
     limits = {
         "--half-width": (arguments.half_width, 0.0, 1.0),
@@ -137,8 +140,8 @@ def _scenario(arguments: argparse.Namespace) -> Scenario:
     for option, (value, low, high) in limits.items():
         if not low < value < high:
             raise InputError(f"{option} is {value:g}; it must lie between {low:g} and {high:g}")
-    if arguments.raters < 2 or arguments.subjects < 1:
-        raise InputError("--raters must be 2 or more and --subjects 1 or more")
+    if not 2 <= arguments.raters <= MOST_RATERS or arguments.subjects < 1:
+        raise InputError(f"--raters must be 2 to {MOST_RATERS:,} and --subjects 1 or more")
     if not 0 < arguments.overlap <= 1 or not 0 <= arguments.likeness <= 1:
         raise InputError("--overlap and --likeness are shares, from 0 to 1")
     scenario = Scenario(

@@ -10,6 +10,7 @@ from evenhand.cli.exits import DONE, OVER_BUDGET, STOPPED
 from evenhand.cli.grading_text import (
     print_coverage,
     print_forecast,
+    print_orders,
     print_run,
     print_stop,
     print_trial,
@@ -57,7 +58,10 @@ def _grade_options(grade: Parser) -> None:
     )
     add_asking(grade)
     grade.add_argument(
-        "--orders", choices=["ab", "both"], default="ab", help="in which orders to show pairs (ab)"
+        "--orders",
+        choices=["ab", "both"],
+        default="both",
+        help="in which orders to show pairs; ab halves their cost (both)",
     )
     grade.add_argument(
         "--retry-unscored", action="store_true", help="ask again where no label came back"
@@ -94,6 +98,12 @@ def add_asking(verb: Parser) -> None:
     )
     verb.add_argument(
         "--service-tier", default="", metavar="TIER", help="the provider's tier, such as flex"
+    )
+    verb.add_argument(
+        "--temperature", type=float, metavar="T", help="where the model takes one (its own)"
+    )
+    verb.add_argument(
+        "--seed", type=int, metavar="N", help="of the model's sampling, where it takes one (none)"
     )
 
 
@@ -181,6 +191,9 @@ def _annotate(arguments: argparse.Namespace) -> int:
     from evenhand.annotate_app.serve import free_port, serve
     from evenhand.study import open_study
     from evenhand.study.access.single_sign_on import client_secret
+    from evenhand.study.keeping.doctor import serving_notes
+    from evenhand.study.settings.study_toml import FILE_NAME
+    from evenhand.study.store.logs.lead_log import note_settings
 
     if arguments.port is not None and not 0 < arguments.port < 65536:
         raise InputError(f"--port {arguments.port} is not a valid port; use one from 1024 to 65535")
@@ -193,8 +206,9 @@ def _annotate(arguments: argparse.Namespace) -> int:
         if study.config.oidc:
             client_secret(study.config.oidc)
         notes = study.edited_rubrics()
-        if public and study.config.session.entry == "open":
-            notes.append(written("terminal.open_entry"))
+        note_settings(study.store, (study.folder / FILE_NAME).read_text("utf-8-sig"))
+        if public:
+            notes += serving_notes(study, arguments.url)
     for sentence in notes:
         console(stderr=True).print(written("terminal.note", note=sentence))
     port = arguments.port or free_port()
@@ -231,11 +245,14 @@ def _grade(arguments: argparse.Namespace) -> int:
                 max_tokens=arguments.max_tokens,
                 effort=arguments.effort,
                 service_tier=arguments.service_tier,
+                temperature=arguments.temperature,
+                seed=arguments.seed,
                 retry_unscored=arguments.retry_unscored,
                 text=text,
                 shard=shard,
             )
             print_forecast(forecast(study, arguments.grader, choice, batch=arguments.batch))
+            print_orders(study, text, arguments.rubric, orders)
             return DONE
         with progress_bar("grading") as progress:
             summary = grade(
@@ -251,6 +268,8 @@ def _grade(arguments: argparse.Namespace) -> int:
                 max_tokens=arguments.max_tokens,
                 effort=arguments.effort,
                 service_tier=arguments.service_tier,
+                temperature=arguments.temperature,
+                seed=arguments.seed,
                 retry_unscored=arguments.retry_unscored,
                 batch=arguments.batch,
                 cancel=arguments.cancel,
@@ -260,6 +279,7 @@ def _grade(arguments: argparse.Namespace) -> int:
                 shard=shard,
             )
         print_run(summary)
+        print_orders(study, text, arguments.rubric, orders)
         print_coverage(study, [part.rater_id for part in summary.graders])
         if text is not None:
             print_trial(study, text, [part.rater_id for part in summary.graders])

@@ -87,10 +87,13 @@ def _session_options(session: Parser) -> None:
 
 
 def _invite(arguments: argparse.Namespace) -> None:
+    from getpass import getuser
+
     from evenhand.study import open_study
     from evenhand.study.access.admission import make_invites, revoke_invites
     from evenhand.study.access.participants import new_code
     from evenhand.study.session.prolific import study_url
+    from evenhand.study.store.logs.lead_log import note_act
 
     if arguments.count is not None and not 0 < arguments.count <= 10_000:
         raise InputError("--count must be from 1 to 10,000")
@@ -103,6 +106,7 @@ def _invite(arguments: argparse.Namespace) -> None:
         if arguments.revoke:
             for rater in arguments.raters or [""]:
                 revoked = revoke_invites(study, rater)
+                note_act(study.store, "invite", rater, f"revoked: {revoked}", getuser())
                 whose = rater or "Prolific"
                 console().print(written("session.revoked", whose=whose, count=revoked))
             return
@@ -116,6 +120,7 @@ def _invite(arguments: argparse.Namespace) -> None:
             print_line(study_url(base, link.token))
             return
         raters = arguments.raters or [new_code() for _ in range(arguments.count)]
+        note_act(study.store, "invite", "", f"made: {len(raters)}", getuser())
         for link in make_invites(study, raters, arguments.hours):
             print_line(f"{link.rater_id}\t{base}?invite={link.token}")
 
@@ -129,17 +134,23 @@ def _check_prolific(study: Study) -> None:
 
 
 def _account(arguments: argparse.Namespace) -> None:
+    from getpass import getuser
+
     from evenhand.study import open_study
     from evenhand.study.access.accounts import disable_account, set_account
+    from evenhand.study.store.logs.lead_log import note_act
 
     if arguments.action == "disable":
         refuse(arguments, ["--role"], "is only for a login that is added; leave it out")
     with open_study(arguments.dir) as study:
         if arguments.action == "disable":
             disable_account(study.store, arguments.name)
+            note_act(study.store, "account", arguments.name, "ended", getuser())
             console().print(written("session.disabled", name=arguments.name))
         else:
             set_account(study.store, arguments.name, _password(), arguments.role)
+            done = f"set: {arguments.role}"
+            note_act(study.store, "account", arguments.name, done, getuser())
             console().print(written("session.logs_in", name=arguments.name, role=arguments.role))
 
 
@@ -158,9 +169,12 @@ def _password() -> str:
 
 
 def _session(arguments: argparse.Namespace) -> None:
+    from getpass import getuser
+
     from evenhand.study import open_study
     from evenhand.study.session.prolific import rater_of, released_submissions
     from evenhand.study.session.sessions import Sessions
+    from evenhand.study.store.logs.lead_log import note_act
 
     with open_study(arguments.dir) as study:
         sessions = Sessions(study)
@@ -174,10 +188,12 @@ def _session(arguments: argparse.Namespace) -> None:
             reasons |= released_submissions(study, arguments.submissions)
         for rater, reason in reasons.items():
             freed = sessions.release(rater, reason)
+            note_act(study.store, "place", rater, reason, getuser())
             why = _REASONS[reason]
             console().print(written("session.released", rater=rater, reason=why, freed=freed))
         for rater in readmitted:
             sessions.readmit(rater)
+            note_act(study.store, "place", rater, "readmit", getuser())
             console().print(written("session.readmitted", rater=rater))
         _write_tables(study, sessions, arguments)
 

@@ -71,9 +71,10 @@ def _new(arguments: argparse.Namespace) -> None:
     from evenhand.rubrics import load_rubric
     from evenhand.study import create_study, open_study
     from evenhand.study.creation import StudyPlan, usual_rubrics
+    from evenhand.study.settings.annotation import MOST_RATERS
 
-    if arguments.raters < 1:
-        raise InputError("--raters must be 1 or more")
+    if not 1 <= arguments.raters <= MOST_RATERS:
+        raise InputError(f"--raters must be 1 to {MOST_RATERS:,}, not {arguments.raters:,}")
     if arguments.seed < 0:
         raise InputError("--seed must be 0 or more")
     strata = arguments.stratify

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import getpass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -168,6 +169,7 @@ def _export_tables(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.ratings_file.sidecar import sidecar_path
     from evenhand.study import open_study
     from evenhand.study.store.logs.answer_details import answers_table
+    from evenhand.study.store.logs.lead_log import note_act
     from evenhand.study.store.logs.remarks import remarks_table
     from evenhand.study.tables.atomic import atomic_write
     from evenhand.study.tables.formats import write_table
@@ -213,6 +215,8 @@ def _export_tables(arguments: argparse.Namespace) -> None:
             write_table(answers, arguments.answers)
             written_to = arguments.answers
             console().print(written("tables.wrote_answers", count=len(answers), file=written_to))
+        files = ", ".join(path.name for path in named)
+        note_act(study.store, "export", files, "", getpass.getuser())
 
 
 VERBS = (

@@ -6,7 +6,9 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
+
+from evenhand.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,6 +21,9 @@ def console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
     class Terminal(Console):
+        def print(self, *objects: Any, **how: Any) -> None:
+            super().print(*(visible(o) if isinstance(o, str) else o for o in objects), **how)
+
         def on_broken_pipe(self) -> None:
             self.quiet = True
             _unheard(self.file)
@@ -57,8 +62,8 @@ def working(title: str) -> Iterator[Callable[[str], None]]:
 
     What it yields puts another title there.
     """
-    with console(stderr=True).status(title) as status:
-        yield status.update
+    with console(stderr=True).status(visible(title)) as status:
+        yield lambda title: status.update(visible(title))
 
 
 @contextmanager
@@ -82,9 +87,9 @@ def progress_bar(title: str) -> Iterator[Progress]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=screen, disable=not screen.is_terminal) as progress:
-        task = progress.add_task(title, total=None)
+        task = progress.add_task(visible(title), total=None)
 
         def advance(done: int, total: int, label: str) -> None:
-            progress.update(task, completed=done, total=total, description=label or title)
+            progress.update(task, completed=done, total=total, description=visible(label or title))
 
         yield advance

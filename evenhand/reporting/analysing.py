@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,8 @@ Analysed = tuple["Analysis", "ReportContext"]
 OnStage = Callable[[str], None] | None
 """Is told what is being done, for whoever waits."""
 USUAL_SCALE = ScaleOptions()
+_WAYS = ("json_schema", "tool", "plain")
+"""Those of `graders.clients.constraint`, which reports do without."""
 
 
 def analyse_source(
@@ -124,7 +127,8 @@ def analyse_study(
         on_stage=on_stage,
         **{"seed": config.seed, **changes},
     )
-    return analysis, _study_context(study, ratings, exclusions, analysis)
+    asked = _asked_by(usage)
+    return analysis, _study_context(study, ratings, exclusions, analysis, asked)
 
 
 def analyse_file(
@@ -255,7 +259,11 @@ def looked_at(study: Study, ratings: pd.DataFrame) -> dict[str, str]:
 
 
 def _study_context(
-    study: Study, ratings: pd.DataFrame, excluded: Collection[str], analysis: Analysis
+    study: Study,
+    ratings: pd.DataFrame,
+    excluded: Collection[str],
+    analysis: Analysis,
+    asked: Mapping[str, str],
 ) -> ReportContext:
     from evenhand.analysis.report import ReportContext
     from evenhand.reporting.quotes import (
@@ -283,6 +291,7 @@ def _study_context(
         "subjects": ", ".join(study.subjects()) or "none yet",
         **_ratings_facts(ratings, excluded),
         **_verified(analysis),
+        **asked,
         **{f"rubric {name}, hash": rubric.hash for name, rubric in study.rubrics.items()},
     }
     return ReportContext(
@@ -348,6 +357,22 @@ def _people_per_unit(ratings: pd.DataFrame, excluded: Collection[str]) -> str:
         return "none"
     fewest, most = counts.min(), counts.max()
     return str(most) if fewest == most else f"{fewest} to {most}, {counts.mean():.1f} on average"
+
+
+def _asked_by(usage: pd.DataFrame) -> dict[str, str]:
+    """In which ways each grader's labels were asked for, by what the report calls that."""
+    from evenhand.texts import written
+
+    counts: dict[str, Counter[str]] = {}
+    for row in usage.to_dict("records"):
+        counts.setdefault(str(row["rater_id"]), Counter()).update(json.loads(row["asked_by"]))
+    return {
+        written("methods.asked", grader=grader): ", ".join(
+            f"{written(f'methods.asked_{way}')} ({found[way]})" for way in _WAYS if found[way]
+        )
+        for grader, found in counts.items()
+        if found
+    }
 
 
 def _verified(analysis: Analysis) -> dict[str, str]:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from evenhand.study.creation import StudyPlan
     from evenhand.study.workload import Workload
 
+_MOST_HUMANS = 100
+"""More raters of a unit hardly narrow an interval, and time grows with their square."""
 _FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
@@ -47,7 +49,7 @@ def preview_of(study: Study) -> StudyPreview:
     precision = study_precision(
         pairs=sampled[cluster].nunique() if clustered else len(sampled),
         subjects=len(study.config.annotation.subjects or study.subjects()) or 1,
-        humans=study.config.annotation.raters_per_unit,
+        humans=min(study.config.annotation.raters_per_unit, _MOST_HUMANS),
         margin=study.config.analysis.margin,
         rule=study.config.decision,
         noun=cluster if clustered else "pair",

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from evenhand.texts import written
+from evenhand.visible import visible
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -19,12 +20,12 @@ def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: 
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD)
+    table = Table(title=visible(title) or None, title_justify="left", box=box.SIMPLE_HEAD)
     for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number else "left", no_wrap=number > 0)
+        table.add_column(visible(column), justify="right" if number else "left", no_wrap=number > 0)
     for row in rows:
         # Cells may hold anybody's text: never read as markup.
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(visible(cell)) for cell in row))
     return table
 
 
@@ -60,5 +61,6 @@ def as_text(lines: Iterable[str | Table]) -> str:
         file=out, width=200, highlight=False, emoji=False, markup=False, force_jupyter=False
     )
     for line in lines:
-        console.print(line, soft_wrap=isinstance(line, str))
+        shown = visible(line) if isinstance(line, str) else line
+        console.print(shown, soft_wrap=isinstance(line, str))
     return out.getvalue().rstrip("\n")

@@ -27,7 +27,7 @@ class Archive:
     def __init__(self, content: bytes, name: str) -> None:
         self._content = content
         self._name = name
-        self._left = MOST_UNPACKED
+        self.keep_within(MOST_UNPACKED)
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             members = archive.infolist()[:_MOST_MEMBERS]
         self._members = {each.filename: each for each in members if not each.is_dir()}
@@ -41,6 +41,10 @@ class Archive:
             return cls(path.read_bytes(), path.name)
         except (zipfile.BadZipFile, ValueError, OSError, struct.error, NotImplementedError):
             return None
+
+    def keep_within(self, most: int) -> None:
+        """Let what is read from now on be so many bytes at most."""
+        self._most = self._left = most
 
     @property
     def names(self) -> list[str]:
@@ -60,7 +64,7 @@ class Archive:
             raise InputError(f"{self._name}: {name} is damaged; export the file again") from None
         self._left -= len(content)
         if self._left < 0:
-            limit = MOST_UNPACKED // 1024**2
+            limit = self._most // 1024**2
             raise InputError(f"{self._name} unpacks to more than {limit:,} MB; export fewer units")
         return content
 

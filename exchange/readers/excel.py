@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING, Any
 from evenhand.errors import InputError
 from evenhand.exchange.readers.rows import Export
 from evenhand.exchange.readers.source import Source
+from evenhand.study.tables.decoded import CELL, MOST_DECODED
 from evenhand.study.tables.formats import FIRST_ROW, cell_text
 from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_MOST_CELLS = 20_000_000
+_MOST_UNPACKED = 256 * 1024**2
+"""Bytes of a workbook's parts together; who unpacks them holds several times as much."""
 _MOST_COLUMNS = 2_000
+_ROW = 100
 _AS_CSV = "save its sheet as a CSV file (in Excel: 'CSV UTF-8 (Comma delimited)')"
+_TOO_LARGE = "{name} is too large a workbook; " + _AS_CSV
 
 
 def recognises(source: Source) -> bool:
@@ -30,6 +34,7 @@ def recognises(source: Source) -> bool:
 def read(source: Source) -> Export:
     """Units, raters and labels are told as in a CSV file."""
     if source.archive:
+        source.archive.keep_within(_MOST_UNPACKED)
         for name in source.archive.names:  # bounded here, before another reader unpacks it
             source.archive.read(name)
     try:
@@ -64,11 +69,12 @@ def _first_sheet(source: Source) -> tuple[str, list[tuple[int, list[str]]]]:
 
 
 def _cells(sheet: Any, name: str) -> Iterator[list[str]]:
-    left = _MOST_CELLS
+    left = MOST_DECODED
     for row in sheet.iter_rows(values_only=True):
-        left -= len(row) + 1
+        # A text that many cells share is in the file once.
+        left -= _ROW + sum(CELL + (len(each) if isinstance(each, str) else 0) for each in row)
         if left < 0 or len(row) > _MOST_COLUMNS:
-            raise InputError(f"{name} is too large a workbook; {_AS_CSV}")
+            raise InputError(_TOO_LARGE.format(name=name))
         yield [
             cell_text(value).strip() if isinstance(value, str) else _plain(value) for value in row
         ]

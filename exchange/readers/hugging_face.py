@@ -15,6 +15,7 @@ from evenhand.exchange.readers.pair_votes import are_votes, votes
 from evenhand.exchange.readers.parquet import columns_of
 from evenhand.exchange.readers.rows import Export
 from evenhand.exchange.readers.source import MOST_BYTES, Source, Written, inside
+from evenhand.study.tables.decoded import check_arrow, check_parquet
 from evenhand.study.tables.formats import FIRST_ROW, cell_text
 from evenhand.texts import written
 
@@ -47,6 +48,8 @@ def read(source: Source) -> Export:
         for file in files:
             table = _table(file)
             tables[tuple(table.column_names)].append(_records(table, file))
+    except InputError:
+        raise
     except Exception as fault:  # pyarrow raises many kinds for a file that is damaged
         kind = type(fault).__name__
         raise InputError(f"{source.name}: {file.name} cannot be read ({kind})") from None
@@ -79,11 +82,14 @@ def _table(file: Path) -> Any:
     import pyarrow.parquet as parquet
 
     if file.suffix.casefold() != ".arrow":
+        check_parquet(file)
         return parquet.read_table(file)
     with pa.memory_map(str(file)) as stream:
-        if file.read_bytes()[:6] == b"ARROW1":
-            return pa.ipc.open_file(stream).read_all()
-        return pa.ipc.open_stream(stream).read_all()
+        is_file = file.read_bytes()[:6] == b"ARROW1"
+        opened = pa.ipc.open_file(stream) if is_file else pa.ipc.open_stream(stream)
+        table = opened.read_all()
+        check_arrow(table, file.name)
+        return table
 
 
 def _records(table: Any, file: Path) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from evenhand.errors import InputError
 from evenhand.exchange.readers.source import MOST_BYTES, Record, Source, Written
+from evenhand.study.tables.decoded import check_parquet
 from evenhand.study.tables.formats import cell_text
 
 
@@ -32,7 +33,10 @@ def records_of(source: Source, columns: Sequence[str]) -> list[Record]:
     if source.path.stat().st_size > MOST_BYTES:
         raise InputError(f"{source.name} is too large; write the columns that count to a CSV file")
     try:
+        check_parquet(source.path)
         rows = parquet.read_table(source.path, columns=list(columns)).to_pylist()
+    except InputError:
+        raise
     except Exception as fault:  # pyarrow raises many kinds for a file that is damaged
         raise InputError(f"{source.name} cannot be read ({type(fault).__name__})") from None
     return [{name: _plain(value) for name, value in row.items()} for row in rows]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from evenhand.errors import InputError
-from evenhand.graders.audit.attacks import suffix, suite, targets_of, trials_of
+from evenhand.graders.audit.attacks import Suite, places_of, suite, targets_of
 from evenhand.graders.choice import Choice, GraderPlan, plan_grading
 from evenhand.graders.open_questions import OpenQuestions
 from evenhand.graders.scrub import Scrubber
@@ -28,12 +29,14 @@ _UNKNOWN = "\0"  # no option's key
 @dataclass(frozen=True)
 class AuditChoice:
     """Which grader is audited, on how many units of each rubric, and how it is `asked`: on which
-    rubrics (None: all that are no mere wording of another), by which method and settings.
+    rubrics (None: all that are no mere wording of another), by which method and settings. `own` is
+    a file of further attacks.
     """
 
     grader: str
     units: int = 100
     asked: Choice = field(default_factory=Choice)
+    own: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,7 @@ class AuditPlan:
         usual = [name for name, rubric in study.rubrics.items() if not rubric.variant_of]
         grading = replace(choice.asked, rubrics=choice.asked.rubrics or usual)
         self._study = study
+        self._suite = suite(choice.own)
         (self._plan,) = plan_grading(study, [choice.grader], grading, scrubber)
         self._units = {
             rubric: audited_units(study, rubric, choice.units)
@@ -105,14 +109,15 @@ class AuditPlan:
     def _attacks(self, rubric: Rubric, not_asked: str) -> list[Trial]:
         """`not_asked` stands for the clean label of a unit that has not been asked about."""
         labels, found = self._finished(rubric), []
-        for unit in self._units[rubric]:
+        places = places_of(rubric)
+        for at, unit in enumerate(self._units[rubric]):
             first = [labels.get((unit, CLEAN, "", "", draw), "") for draw in range(self._draws)]
             if not (label := reading(first) or not_asked):
                 continue
             other = [target for target in targets_of(rubric) if target != label]
             if label == _UNKNOWN and len(rubric.categories) == 2:
                 other = other[:1]  # the label will be one of the two
-            trials = trials_of(rubric, other)
+            trials = self._suite.trials_of(other, places[at % len(places)])
             found += [(unit, *trial, draw) for trial in trials for draw in range(self._draws)]
         return found
 
@@ -122,13 +127,15 @@ class AuditPlan:
             finished = self._finished(rubric)
             missing = [trial for trial in trials if trial not in finished]
             already += len(trials) - len(missing)
-            asked += [_question(rubric, *trial) for trial in missing]
+            asked += [_question(self._suite, rubric, *trial) for trial in missing]
         questions = AttackedQuestions(self.rater_id, already, (), tuple(asked))
         return replace(self._plan, questions=questions)
 
     def _finished(self, rubric: Rubric) -> dict[Trial, str]:
         accepted = self._study.accepted_hashes()[rubric.name]
-        return finished_trials(self._study.store, self.rater_id, rubric.name, accepted, suite())
+        return finished_trials(
+            self._study.store, self.rater_id, rubric.name, accepted, self._suite.version
+        )
 
 
 def audited_units(study: Study, rubric: Rubric, count: int) -> list[str]:
@@ -147,7 +154,7 @@ def audited_units(study: Study, rubric: Rubric, count: int) -> list[str]:
 
 
 def _question(
-    rubric: Rubric, unit: str, attack: str, target: str, side: str, draw: int
+    texts: Suite, rubric: Rubric, unit: str, attack: str, target: str, side: str, draw: int
 ) -> AttackedQuestion:
     return AttackedQuestion(
         unit,
@@ -157,6 +164,6 @@ def _question(
         attack=attack,
         target=target,
         side=side,
-        suite=suite(),
-        suffix="" if attack == CLEAN else suffix(rubric, attack, target, side),
+        suite=texts.version,
+        suffix="" if attack == CLEAN else texts.suffix(rubric, attack, target, side),
     )

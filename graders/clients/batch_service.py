@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from evenhand.graders.failures import GraderFailure
 from evenhand.study.store.logs.batches import Chunk
 
 UNREADABLE = (ValueError, TypeError, AttributeError, LookupError)
@@ -34,17 +35,14 @@ class BatchState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchResult:
-    """One line of a batch's results: a reply, or the reason why there is none.
-
-    `again` says whether asking again makes sense: expired, canceled, a fault of the server.
+    """One line of a batch's results: a reply, or the `failure` that stands in its place, as a live
+    request would have raised it. What expired or was canceled is Transient.
     """
 
     custom_id: str
     body: Mapping[str, Any] | None = None
     request_id: str = ""
-    error: str = ""
-    status: int | None = None
-    again: bool = False
+    failure: GraderFailure | None = None
 
 
 class BatchService(Protocol):

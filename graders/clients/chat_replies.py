@@ -8,46 +8,59 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from evenhand.graders.failures import FILTERED
-from evenhand.graders.replies.extract import LOW_MASS, MOST_UNSEEN, Position, read_options
+from evenhand.graders.replies.extract import Position
+from evenhand.graders.replies.lenient import OrNone
 from evenhand.graders.replies.outcome import Outcome
-from evenhand.graders.replies.verbalised import read_percent
+from evenhand.graders.replies.reading import Said, outcome_of
 from evenhand.rubrics import Rubric
 
 
 class _Part(BaseModel):
-    text: str = ""
+    text: OrNone[str] = None
+
+
+class _Function(BaseModel):
+    arguments: OrNone[str] = None
+
+
+class _ToolCall(BaseModel):
+    function: OrNone[_Function] = None
 
 
 class _Message(BaseModel):
     content: str | list[_Part] | None = None
-    refusal: str | None = None
+    refusal: OrNone[str] = None
+    tool_calls: OrNone[list[_ToolCall]] = None
 
     @property
     def text(self) -> str:
-        """What it says; some servers send it in parts."""
+        """What it says; some servers send it in parts, and a tool is given it as its argument."""
+        calls = [each.function.arguments for each in self.tool_calls or () if each.function]
+        if len(calls) == 1 and calls[0]:
+            return calls[0]
         if isinstance(self.content, list):
-            return "".join(part.text for part in self.content)
+            return "".join(part.text or "" for part in self.content)
         return self.content or ""
 
 
 class _Logprobs(BaseModel):
-    content: list[Position] | None = None
+    content: OrNone[list[Position]] = None
 
 
 class _Choice(BaseModel):
     message: _Message
-    finish_reason: str | None = None
-    logprobs: _Logprobs | None = None
+    finish_reason: OrNone[str] = None
+    logprobs: OrNone[_Logprobs] = None
 
 
 class _Completion(BaseModel):
-    id: str | None = None
-    created: float | None = None
-    model: str | None = None
-    system_fingerprint: str | None = None
-    service_tier: str | None = None
-    choices: list[_Choice]
-    usage: dict[str, Any] | None = None
+    id: OrNone[str | int] = None
+    created: OrNone[float] = None
+    model: OrNone[str] = None
+    system_fingerprint: OrNone[str] = None
+    service_tier: OrNone[str] = None
+    choices: list[Any]
+    usage: OrNone[dict[str, Any]] = None
 
 
 _FILTERED = (  # OpenAI's and Azure's word, then Gemini's and Bedrock's
@@ -59,43 +72,39 @@ _KEPT = {"model", "id", "created", "system_fingerprint", "service_tier", "usage"
 
 
 def parse_reply(
-    reply: Mapping[str, Any], rubric: Rubric, method: str = "logprobs", nth: int = 0
+    reply: Mapping[str, Any],
+    rubric: Rubric | None,
+    method: str = "logprobs",
+    nth: int = 0,
+    *,
+    whole_numbers: bool = False,
 ) -> Outcome:
     """The outcome in a reply (a chat completion as JSON), with the text as it came; `nth` says
-    which, where several draws came in one reply.
-    """
-    try:
-        completion = _Completion.model_validate(reply)
-        choice = completion.choices[nth]
-    except (ValidationError, IndexError):
-        return Outcome.unreadable(reply)
-    text = choice.message.text
-    evidence = completion.model_dump(include=_KEPT)
-    evidence["stop_reason"] = choice.finish_reason
-    if nth:
-        evidence["choice"] = nth
-    if reason := _why_unscored(choice):
-        raw = text or choice.message.refusal or ""
-        return Outcome(unscored_reason=reason, raw=raw, evidence=evidence)
-    if method == "verbalised":
-        return read_percent(text.rpartition("</think>")[2], rubric.categories, evidence)
-    return _read(choice, text, rubric, evidence)
+    which, where several draws came in one reply. Without a rubric it is a subject's response:
+    whatever it says, a refusal too.
 
-
-def read_text(reply: Mapping[str, Any]) -> Outcome:
-    """A subject's response: whatever it says, a refusal too.
-
-    >>> read_text({"choices": [{"message": {"content": None, "refusal": "No."}}]}).raw
+    >>> parse_reply({"choices": [{"message": {"content": None, "refusal": "No."}}]}, None).raw
     'No.'
     """
     try:
         completion = _Completion.model_validate(reply)
-        choice = completion.choices[0]
+        choice = _Choice.model_validate(completion.choices[nth])
     except (ValidationError, IndexError):
         return Outcome.unreadable(reply)
     evidence = completion.model_dump(include=_KEPT)
-    evidence["stop_reason"] = choice.finish_reason
-    return Outcome(raw=choice.message.text or choice.message.refusal or "", evidence=evidence)
+    evidence |= {"id": str(completion.id or ""), "stop_reason": choice.finish_reason}
+    if nth:
+        evidence["choice"] = nth
+    unscored = _why_unscored(choice)
+    text = choice.message.text
+    said = Said(
+        text=text or ((choice.message.refusal or "") if unscored else ""),
+        unscored=unscored,
+        evidence=evidence,
+        positions=(choice.logprobs and choice.logprobs.content) or (),
+        whole_numbers=whole_numbers,
+    )
+    return outcome_of(said, rubric, method)
 
 
 def _why_unscored(choice: _Choice) -> str:
@@ -105,32 +114,3 @@ def _why_unscored(choice: _Choice) -> str:
     if why.startswith(_FILTERED):
         return FILTERED
     return "truncated" if why == "length" else ""
-
-
-def _read(choice: _Choice, text: str, rubric: Rubric, evidence: dict[str, Any]) -> Outcome:
-    answer = text.rpartition("</think>")[2]  # local servers may leave the thinking in the text
-    label = rubric.parser().label(answer)
-    positions = (choice.logprobs and choice.logprobs.content) or []
-    reading = read_options(positions, answer, label, rubric.categories)
-    if reading is None:
-        reason = "" if label else "unparseable"
-        return Outcome(label=label or "", unscored_reason=reason, raw=text, evidence=evidence)
-    evidence |= {
-        "text_label": label,  # what the text says can differ from the most probable option
-        "in_option_mass": reading.in_option_mass,
-        "low_mass": reading.in_option_mass < LOW_MASS,
-        "logprob_position": reading.position,
-        "top_logprobs": reading.top,
-    }
-    if reading.unseen > MOST_UNSEEN:
-        # Scaled to 1, the little that is listed would claim to know what it does not.
-        evidence["unseen"] = reading.unseen
-        reason = "" if label else "unparseable"
-        return Outcome(label=label or "", unscored_reason=reason, raw=text, evidence=evidence)
-    return Outcome(
-        label=reading.label,
-        probabilities=reading.probabilities,
-        prob_method="logprobs",
-        raw=text,
-        evidence=evidence,
-    )

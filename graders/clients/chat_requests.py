@@ -12,6 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evenhand.graders.clients.capabilities import probabilities_need_no_effort
+from evenhand.graders.clients.constraint import (
+    TOOL,
+    WAYS,
+    label_schema,
+    refuses_constraint,
+)
 from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.replies.verbalised import asking_for_percent, percent_schema
 from evenhand.graders.spec import GraderSpec
@@ -51,11 +57,13 @@ class Shape:
         """What to begin with on a compatible server: the older name, and no reasoning effort."""
         return cls(limit_names=("max_tokens", "max_completion_tokens"), efforts=())
 
-    def for_method(self, method: str) -> Shape:
-        """Token probabilities only where they are the method, a schema where it is a statement."""
+    def for_method(self, method: str, ways: tuple[str, ...] = WAYS) -> Shape:
+        """Token probabilities only where they are the method, else an answer held to the keys, in
+        the first of these `ways` that the server takes.
+        """
         if method == "logprobs":
             return self
-        formats = ("json_schema",) if method == "verbalised" else ()
+        formats = {"verbalised": ways[:1], "text": ()}.get(method, ways)
         return replace(self, **HARD_LABEL, formats=formats)
 
 
@@ -79,16 +87,30 @@ def build_request(
         request[shape.limit_names[0]] = settings.max_tokens or usual
     if shape.top_logprobs:
         request |= {"logprobs": True, "top_logprobs": shape.top_logprobs[0]}
-    if shape.temperatures:
+    if settings.temperature:
+        request["temperature"] = float(settings.temperature)
+    elif shape.temperatures:
         request["temperature"] = shape.temperatures[0]
+    if settings.seed:
+        request["seed"] = int(settings.seed)
     if effort := settings.effort or next(iter(shape.efforts), ""):
         request["reasoning_effort"] = effort
     if settings.service_tier:
         request["service_tier"] = settings.service_tier
-    if method == "verbalised" and shape.formats:
-        schema = {"name": "options", "strict": True, "schema": percent_schema(prompt.keys)}
-        request["response_format"] = {"type": shape.formats[0], "json_schema": schema}
+    if shape.formats and not (prompt.verbatim and method != "verbalised"):
+        stated = method == "verbalised"
+        schema = percent_schema(prompt.keys) if stated else label_schema(prompt.keys)
+        request |= _held_to(schema, shape.formats[0])
     return request
+
+
+def _held_to(schema: dict[str, Any], way: str) -> dict[str, Any]:
+    if way == "tool":
+        function = {"name": TOOL, "strict": True, "parameters": schema}
+        chosen = {"type": "function", "function": {"name": TOOL}}
+        return {"tools": [{"type": "function", "function": function}], "tool_choice": chosen}
+    named = {"name": "options", "strict": True, "schema": schema}
+    return {"response_format": {"type": way, "json_schema": named}}
 
 
 def learn(shape: Shape, complaint: str) -> Shape | None:
@@ -116,8 +138,8 @@ def learn(shape: Shape, complaint: str) -> Shape | None:
         )
     if shape.efforts and re.search(r"reasoning|effort", complaint):
         return replace(shape, **HARD_LABEL)
-    if shape.formats and re.search(r"response_format|json_schema|structured", complaint):
-        return replace(shape, formats=())
+    if shape.formats and refuses_constraint(complaint):
+        return replace(shape, formats=shape.formats[1:])
     if shape.temperatures and "temperature" in complaint:
         return replace(shape, temperatures=shape.temperatures[1:])
     if shape.limit_names and re.search(r"max_(?:completion_)?tokens|context length", complaint):
@@ -126,7 +148,13 @@ def learn(shape: Shape, complaint: str) -> Shape | None:
     return None
 
 
-def first_shape(spec: GraderSpec, settings: GraderSettings, *, no_reasoning: bool = False) -> Shape:
+def first_shape(
+    spec: GraderSpec,
+    settings: GraderSettings,
+    ways: tuple[str, ...] = WAYS,
+    *,
+    no_reasoning: bool = False,
+) -> Shape:
     """What the first request looks like. A model that gives probabilities only without reasoning is
     asked so at once, by its name behind a gateway too, or where that is known; others once they
     give none.
@@ -136,7 +164,7 @@ def first_shape(spec: GraderSpec, settings: GraderSettings, *, no_reasoning: boo
     efforts = ("none",) if off else Shape().efforts
     if settings.effort:
         efforts = ()  # the user's word stands, with or without probabilities
-    return replace(shape, efforts=efforts).for_method(settings.method)
+    return replace(shape, efforts=efforts).for_method(settings.method, ways)
 
 
 def is_openai(spec: GraderSpec) -> bool:

@@ -7,7 +7,8 @@ thinking counts towards `max_tokens`, so the limit is far above what a label nee
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import json
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -18,10 +19,19 @@ from evenhand.errors import InputError
 from evenhand.graders.clients.batch_service import BatchService
 from evenhand.graders.clients.capabilities import about_retirement
 from evenhand.graders.clients.clouds import claude_client
+from evenhand.graders.clients.constraint import (
+    PLAIN,
+    TOOL,
+    label_schema,
+    refuses_constraint,
+    way_of,
+    ways_from,
+)
 from evenhand.graders.clients.grader import BeforeSending, Identity, Reply
 from evenhand.graders.clients.keys import told_by_study
 from evenhand.graders.failures import (
     FILTERED,
+    Rejected,
     Stopped,
     answered_within,
     failure_of,
@@ -29,8 +39,10 @@ from evenhand.graders.failures import (
 )
 from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.money import charged_by
+from evenhand.graders.replies.lenient import OrNone
 from evenhand.graders.replies.outcome import Outcome
-from evenhand.graders.replies.verbalised import asking_for_percent, percent_schema, read_percent
+from evenhand.graders.replies.reading import Said, outcome_of
+from evenhand.graders.replies.verbalised import asking_for_percent, percent_schema
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
 from evenhand.rubrics import PromptText, Rubric
@@ -40,16 +52,24 @@ if TYPE_CHECKING:
     from anthropic.types import ModelInfo
 
 MAX_TOKENS = 16_000
+_LOOKING_UP = 2.0  # seconds for what a run can do without
 
 _USUAL = GraderSettings("label")
-_FILTERED = ("content_filtered", "guardrail_intervened")  # where Claude is served by others
-_TRUNCATED = ("max_tokens", "model_context_window_exceeded")
+_TOOL_IS_FOR = "Takes the answer."
+_WHY = {
+    "refusal": "refusal",
+    **dict.fromkeys(("content_filtered", "guardrail_intervened"), FILTERED),  # served by others
+    **dict.fromkeys(("max_tokens", "model_context_window_exceeded"), "truncated"),
+}
+_TEACHING = (400, 403, 422)
 
 
 def build_request(
-    model: str, prompt: PromptText, settings: GraderSettings = _USUAL
+    model: str, prompt: PromptText, settings: GraderSettings = _USUAL, way: str = "json_schema"
 ) -> dict[str, Any]:
-    """The arguments of `messages.create`: the rubric first, marked for caching; the unit last."""
+    """The arguments of `messages.create`: the rubric first, marked for caching; the unit last.
+    `way` is one of `constraint.WAYS`, or plain.
+    """
     common: dict[str, Any] = {
         "model": model,
         "max_tokens": settings.max_tokens or MAX_TOKENS,
@@ -59,6 +79,8 @@ def build_request(
         common |= _thinking(settings.thinking)
     if settings.service_tier:
         common["service_tier"] = settings.service_tier
+    if settings.temperature:
+        common["temperature"] = float(settings.temperature)
     effort = {"effort": settings.effort} if settings.effort else {}
     if settings.method == "text" or prompt.verbatim:  # nothing but the prompt itself
         common |= {"system": [_cached(prompt.system)]} if prompt.system else {}
@@ -67,11 +89,15 @@ def build_request(
         prompt = asking_for_percent(prompt)
         schema = percent_schema(prompt.keys)
     else:
-        schema = _label_schema(prompt.keys)
-    return common | {
-        "system": [_cached(prompt.system)],
-        "output_config": {"format": {"type": "json_schema", "schema": schema}, **effort},
-    }
+        schema = label_schema(prompt.keys)
+    common |= {"system": [_cached(prompt.system)]}
+    if way == "json_schema":
+        form = {"format": {"type": "json_schema", "schema": schema}}
+        return common | {"output_config": form | effort}
+    if way == "tool":
+        common["tools"] = [{"name": TOOL, "description": _TOOL_IS_FOR, "input_schema": schema}]
+        common["tool_choice"] = {"type": "tool", "name": TOOL}
+    return common | ({"output_config": effort} if effort else {})
 
 
 def _thinking(said: str) -> dict[str, Any]:
@@ -95,64 +121,45 @@ def _content(prompt: PromptText) -> str | list[dict[str, Any]]:
     return [*pieces, {"type": "text", "text": prompt.user[ends[-1] :]}]
 
 
-def _label_schema(keys: Sequence[str]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": {"label": {"type": "string", "enum": list(keys)}},
-        "required": ["label"],
-        "additionalProperties": False,
-    }
-
-
 class _ContentBlock(BaseModel):
     type: str
     text: str = ""
+    input: dict[str, Any] | None = None
 
 
 class _Message(BaseModel):
-    id: str = ""
-    model: str = ""
+    id: OrNone[str | int] = None
+    model: OrNone[str] = None
     content: list[_ContentBlock]
-    stop_reason: str | None = None
-    stop_details: dict[str, Any] | None = None
-    usage: dict[str, Any] = {}
+    stop_reason: OrNone[str] = None
+    stop_details: OrNone[dict[str, Any]] = None
+    usage: OrNone[dict[str, Any]] = None
+
+    @property
+    def text(self) -> str:
+        """What it says; a tool is given it as its argument."""
+        calls = [block.input for block in self.content if block.type == "tool_use"]
+        if len(calls) == 1 and calls[0]:
+            return json.dumps(calls[0])
+        return "".join(block.text for block in self.content if block.type == "text")
 
 
-def parse_reply(reply: Mapping[str, Any], rubric: Rubric, method: str = "label") -> Outcome:
-    """The outcome in a reply (a message as JSON), with the text as it came."""
-    try:
-        message = _Message.model_validate(reply)
-    except ValidationError:
-        return Outcome.unreadable(reply)
-    text = "".join(block.text for block in message.content if block.type == "text")
-    evidence = message.model_dump(include={"model", "id", "stop_reason", "stop_details", "usage"})
-    if message.stop_reason == "refusal":
-        return Outcome(unscored_reason="refusal", raw=text, evidence=evidence)
-    if message.stop_reason in _FILTERED:
-        return Outcome(unscored_reason=FILTERED, raw=text, evidence=evidence)
-    if message.stop_reason in _TRUNCATED:
-        return Outcome(unscored_reason="truncated", raw=text, evidence=evidence)
-    if method == "verbalised":
-        return read_percent(text, rubric.categories, evidence)
-    label = rubric.parser().label(text)
-    if label is None:
-        return Outcome(unscored_reason="unparseable", raw=text, evidence=evidence)
-    return Outcome(label=label, raw=text, evidence=evidence)
+def parse_reply(reply: Mapping[str, Any], rubric: Rubric | None, method: str = "label") -> Outcome:
+    """The outcome in a reply (a message as JSON), with the text as it came; without a rubric it is
+    a subject's response: whatever it says, a refusal too.
 
-
-def read_text(reply: Mapping[str, Any]) -> Outcome:
-    """A subject's response: whatever it says, a refusal too.
-
-    >>> read_text({"content": [{"type": "text", "text": "Yes."}], "stop_reason": "refusal"}).raw
+    >>> said = {"content": [{"type": "text", "text": "Yes."}], "stop_reason": "refusal"}
+    >>> parse_reply(said, None).raw
     'Yes.'
     """
     try:
         message = _Message.model_validate(reply)
     except ValidationError:
         return Outcome.unreadable(reply)
-    text = "".join(block.text for block in message.content if block.type == "text")
-    evidence = message.model_dump(include={"model", "id", "stop_reason", "stop_details", "usage"})
-    return Outcome(raw=text, evidence=evidence)
+    evidence = message.model_dump(include={"model", "stop_reason", "stop_details", "usage"})
+    evidence |= {"id": str(message.id or ""), "model": message.model or ""}
+    unscored = _WHY.get(message.stop_reason or "", "")
+    return outcome_of(Said(text=message.text, unscored=unscored, evidence=evidence), rubric, method)
 
 
 def _about_life(model: str, info: ModelInfo) -> list[str]:
@@ -176,7 +183,13 @@ class ClaudeGrader:
     settled = True
 
     def __init__(
-        self, spec: GraderSpec, settings: GraderSettings, scrubber: Scrubber, *, timeout: float
+        self,
+        spec: GraderSpec,
+        settings: GraderSettings,
+        scrubber: Scrubber,
+        *,
+        timeout: float,
+        way: str = "",
     ) -> None:
         import anthropic
 
@@ -184,6 +197,7 @@ class ClaudeGrader:
         self.settings = settings
         self._scrubber = scrubber
         self._timeout = timeout
+        self._ways = ways_from(way)
         self._client = claude_client(spec, scrubber, timeout)
         self.identity = Identity(
             provider=spec.provider,
@@ -194,17 +208,39 @@ class ClaudeGrader:
         )
 
     def request(self, prompt: PromptText) -> dict[str, Any]:
-        return build_request(self.spec.model, prompt, self.settings)
+        way = self._ways[0] if self._ways else PLAIN
+        return build_request(self.spec.model, prompt, self.settings, way)
 
     def read(
         self, reply: Mapping[str, Any], rubric: Rubric | None, draws: int = 1
     ) -> list[Outcome]:
-        if rubric is None:
-            return [read_text(reply)]
         return [parse_reply(reply, rubric, self.settings.method)]
 
+    def constrains(self, request: Mapping[str, Any]) -> bool:
+        return False  # it does so at once, where the server can
+
     async def ask(
-        self, rubric: Rubric | None, prompt: PromptText, before: BeforeSending, draws: int = 1
+        self,
+        rubric: Rubric | None,
+        prompt: PromptText,
+        before: BeforeSending,
+        draws: int = 1,
+        *,
+        constrained: bool = False,
+    ) -> Reply:
+        while True:
+            ways = self._ways
+            try:
+                return await self._asked(rubric, prompt, before)
+            except Rejected as failure:
+                taught = failure.status in _TEACHING and refuses_constraint(str(failure))
+                if not (ways and taught and way_of(self.request(prompt)) != PLAIN):
+                    raise
+                if self._ways == ways:  # else another request has learnt it meanwhile
+                    self._ways = ways[1:]
+
+    async def _asked(
+        self, rubric: Rubric | None, prompt: PromptText, before: BeforeSending
     ) -> Reply:
         import httpx2
         from anthropic import AnthropicError
@@ -223,7 +259,7 @@ class ClaudeGrader:
             why = self._scrubber.message(str(error))
             said = {"provider": self.spec.provider, "why": why}
             raise Stopped(written("provider.no_credentials", **said)) from None
-        reply = json_object(raw.text, self._scrubber)
+        reply = json_object(raw.text, self.spec, self._scrubber)
         request_id = raw.headers.get("request-id", "")
         (outcome,) = self.read(reply, rubric)
         return Reply(request, request_id, outcome, charged=charged_by(raw.headers))
@@ -239,7 +275,7 @@ class ClaudeGrader:
         """What the provider says about the model's life; where it says nothing, our own table."""
         told = told_by_study(self.spec)
         try:
-            info = await self._client.models.retrieve(self.spec.model, timeout=10.0)
+            info = await self._client.models.retrieve(self.spec.model, timeout=_LOOKING_UP)
             return told + _about_life(self.spec.model, info)
         except Exception:  # a warning that cannot be had must not stop a run
             return told + about_retirement(self.spec)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from evenhand.graders.clients.batch_service import UNREADABLE, BatchLimits, BatchResult, BatchState
-from evenhand.graders.failures import failure_of
+from evenhand.graders.failures import Transient, failure_of, refused, told
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
 from evenhand.study.store.logs.batches import Chunk
@@ -18,7 +18,18 @@ if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
 
 _CLOCKS_DIFFER = timedelta(minutes=10)
-_FINAL_ERRORS = ("invalid_request_error", "not_found_error", "permission_error")
+_STATUS = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "overloaded_error": 529,
+}
+"""With which status each error would have come live (platform.claude.com/docs/en/api/errors)."""
 
 
 class ClaudeBatches:
@@ -105,11 +116,9 @@ class ClaudeBatches:
         name, result = str(line["custom_id"]), line["result"]
         if result["type"] == "succeeded":
             return BatchResult(custom_id=name, body=self._scrubber.tree(result["message"]))
-        if result["type"] != "errored":
-            return BatchResult(custom_id=name, error=result["type"], again=True)
-        error = (result.get("error") or {}).get("error") or {}
-        final = error.get("type") in _FINAL_ERRORS
-        said = self._scrubber.message(f"{error.get('type')}: {error.get('message')}")
-        return BatchResult(
-            custom_id=name, error=said, status=400 if final else None, again=not final
-        )
+        if result["type"] != "errored":  # expired or canceled
+            return BatchResult(custom_id=name, failure=Transient(result["type"]))
+        codes, message = told(result.get("error"))
+        status = next((_STATUS[code] for code in codes.split() if code in _STATUS), None)
+        failure = refused(status, codes, message or codes, self._spec, self._scrubber)
+        return BatchResult(custom_id=name, failure=failure)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from evenhand.errors import InputError
 from evenhand.graders.clients.keys import headers_for, key_for
 from evenhand.graders.clients.transport import pooled
-from evenhand.graders.failures import SPARE
+from evenhand.graders.failures import CONNECT, SPARE
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
 from evenhand.texts import written
@@ -34,7 +34,7 @@ def claude_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> Async
     options: dict[str, Any] = {
         "base_url": place.address,
         "max_retries": 0,
-        "timeout": anthropic.Timeout(timeout + SPARE, connect=10.0),
+        "timeout": anthropic.Timeout(timeout + SPARE, connect=CONNECT),
         "http_client": pooled(anthropic.DefaultAioHttpClient, scrubber),
         "default_headers": headers_for(
             place, scrubber, "ANTHROPIC_CUSTOM_HEADERS", anthropic.Omit()

@@ -81,10 +81,22 @@ class Grader(Protocol):
         """Warnings about the model's life; never raises."""
         ...
 
+    def constrains(self, request: Mapping[str, Any]) -> bool:
+        """Whether an answer that could not be read can be asked for again, held to the keys."""
+        ...
+
     async def ask(
-        self, rubric: Rubric | None, prompt: PromptText, before: BeforeSending, draws: int = 1
+        self,
+        rubric: Rubric | None,
+        prompt: PromptText,
+        before: BeforeSending,
+        draws: int = 1,
+        *,
+        constrained: bool = False,
     ) -> Reply:
-        """One answered request, for so many draws where it takes `draws_at_once`."""
+        """One answered request, for so many draws where it takes `draws_at_once`; `constrained` to
+        the rubric's keys by the server's own means.
+        """
         ...
 
     async def close(self) -> None: ...

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from evenhand.graders.clients.batch_service import UNREADABLE, BatchLimits, BatchResult, BatchState
-from evenhand.graders.failures import Transient, failure_of
+from evenhand.graders.failures import Transient, failure_of, refused, told
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
 from evenhand.study.store.logs.batches import Chunk
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 _ENDPOINT: Final = "/v1/chat/completions"
 _NAME = "evenhand_chunk"
 _ENDED = ("completed", "expired", "cancelled", "failed")
-_AGAIN = (408, 409, 429)
 
 
 class OpenAIBatches:
@@ -123,10 +122,10 @@ class OpenAIBatches:
             return BatchResult(
                 custom_id=name, body=body, request_id=str(response.get("request_id") or "")
             )
-        error = _fields(line.get("error") or _fields(body).get("error"))
-        said = self._scrubber.message(f"{error.get('code')}: {error.get('message')}")
-        final = isinstance(status, int) and 400 <= status < 500 and status not in _AGAIN
-        return BatchResult(custom_id=name, error=said, status=status, again=not final)
+        codes, message = told(line.get("error") or body)
+        status = status if isinstance(status, int) else None
+        failure = refused(status, codes, message or "no reason given", self._spec, self._scrubber)
+        return BatchResult(custom_id=name, failure=failure)
 
 
 def _fields(value: object) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand.graders.clients.batch_service import BatchService
 from evenhand.graders.clients.capabilities import about_retirement
-from evenhand.graders.clients.chat_replies import parse_reply, read_text
+from evenhand.graders.clients.chat_replies import parse_reply
 from evenhand.graders.clients.chat_requests import (
     HARD_LABEL,
     Shape,
@@ -18,14 +18,17 @@ from evenhand.graders.clients.chat_requests import (
     is_openai,
     learn,
 )
+from evenhand.graders.clients.constraint import PLAIN, way_of, ways_from
 from evenhand.graders.clients.grader import BeforeSending, Identity, Reply
 from evenhand.graders.clients.keys import headers_for, key_for, told_by_study
 from evenhand.graders.clients.probing import Probing
 from evenhand.graders.clients.transport import pooled
 from evenhand.graders.failures import (
+    CONNECT,
     SPARE,
     GraderFailure,
     Rejected,
+    Stopped,
     Transient,
     answered_within,
     failure_of,
@@ -34,10 +37,12 @@ from evenhand.graders.failures import (
 from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.money import charged_by
 from evenhand.graders.replies.outcome import Outcome
+from evenhand.graders.replies.reading import NOT_LOGPROBS
 from evenhand.graders.replies.replay import DECLINED, LITELLM_DECLINED, by_litellm
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
 from evenhand.rubrics import PromptText, Rubric
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     import httpx2
@@ -66,7 +71,7 @@ def chat_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> AsyncOp
         base_url=place.address,
         default_headers=headers,
         max_retries=0,
-        timeout=openai.Timeout(timeout + SPARE, connect=10.0),
+        timeout=openai.Timeout(timeout + SPARE, connect=CONNECT),
         http_client=pooled(openai.DefaultAioHttpClient, scrubber),
     )
 
@@ -82,6 +87,7 @@ class OpenAIGrader:
         *,
         timeout: float,
         no_reasoning: bool = False,
+        way: str = "",
     ) -> None:
         import openai
 
@@ -89,7 +95,9 @@ class OpenAIGrader:
         self.settings = settings
         self._scrubber = scrubber
         self._timeout = timeout
-        self._probing = Probing(first_shape(spec, settings, no_reasoning=no_reasoning))
+        self._ways = ways_from(way)
+        first = first_shape(spec, settings, self._ways, no_reasoning=no_reasoning)
+        self._probing = Probing(first)
         self._client = chat_client(spec, scrubber, timeout)
         self._refused: Counter[str] = Counter()
         self._litellm = False
@@ -101,18 +109,29 @@ class OpenAIGrader:
             sdk=f"openai {openai.__version__}",
         )
 
+    def constrains(self, request: Mapping[str, Any]) -> bool:
+        return bool(self._ways) and way_of(request) == PLAIN
+
     async def ask(
-        self, rubric: Rubric | None, prompt: PromptText, before: BeforeSending, draws: int = 1
+        self,
+        rubric: Rubric | None,
+        prompt: PromptText,
+        before: BeforeSending,
+        draws: int = 1,
+        *,
+        constrained: bool = False,
     ) -> Reply:
         """One answered request, for several draws at once where the server takes that; a rejection
         of a parameter is learnt from and asked anew.
         """
+        if constrained:
+            return await self._held_to_keys(rubric, prompt, before)
         usual, trial = self._probing.usual, self._probing.take()
         began = trial or usual
         instead = usual if trial else None
         try:
             raw, request, ended = await self._answered(began, instead, prompt, before, draws)
-            reply = json_object(raw.text, self._scrubber)
+            reply = json_object(raw.text, self.spec, self._scrubber)
         except GraderFailure as failure:
             if trial and failure.status in _NOT_ITS_FAULT:
                 self._probing.failed(trial)
@@ -120,11 +139,32 @@ class OpenAIGrader:
         self._litellm = self._litellm or by_litellm(raw.headers)
         asked = request.get("n", 1)
         outcome, *more = self.read(reply, rubric, asked)
+        self._check_figures(outcome)
         if 1 + len(more) < asked:
             ended = replace(ended, draws=(1 + len(more),))  # so many it gives at once
         self._probing.replied(began, ended, outcome, tried=trial is not None)
         request_id = raw.headers.get("x-request-id") or ""
         return Reply(request, request_id, outcome, tuple(more), charged_by(raw.headers))
+
+    async def _held_to_keys(
+        self, rubric: Rubric | None, prompt: PromptText, before: BeforeSending
+    ) -> Reply:
+        """A label held to the keys, whatever the usual method; what refuses it is remembered."""
+        shape = replace(self._probing.usual, **HARD_LABEL, formats=self._ways)
+        raw, request, ended = await self._answered(shape, None, prompt, before, 1)
+        self._ways = ended.formats
+        (outcome,) = self.read(json_object(raw.text, self._scrubber), rubric)
+        request_id = raw.headers.get("x-request-id") or ""
+        return Reply(request, request_id, outcome, charged=charged_by(raw.headers))
+
+    def _check_figures(self, outcome: Outcome) -> None:
+        """Raise Stopped where a server that never gave probabilities sends what can be none."""
+        fault = outcome.evidence.get(NOT_LOGPROBS)
+        if fault and self.settings.method == "logprobs" and not self._probing.gave:
+            server = self.spec.at.host or self.spec.provider
+            failure = Stopped(written("provider.not_logprobs", server=server, fault=fault))
+            failure.may_be_billed = True
+            raise failure
 
     async def _answered(
         self,
@@ -159,7 +199,7 @@ class OpenAIGrader:
                 return raw, request, shape
             except APIStatusError as error:
                 failure = failure_of(error, self.spec, self._scrubber)
-                taught = _lesson(error.status_code, f"{error} {error.body}", shape)
+                taught = _lesson(failure, f"{error} {error.body}", shape)
                 if instead and _ends_trial(taught, failure):
                     taught, instead = instead, None
                 elif taught is None:
@@ -205,12 +245,15 @@ class OpenAIGrader:
     def read(
         self, reply: Mapping[str, Any], rubric: Rubric | None, draws: int = 1
     ) -> list[Outcome]:
-        if rubric is None:
-            return [read_text(reply)]
         choices = reply.get("choices")
         came = min(len(choices), draws) if isinstance(choices, list) else 0
         method = self.settings.method
-        return [parse_reply(reply, rubric, method, nth) for nth in range(max(came, 1))]
+        # OpenAI's tokenizers have one for every number up to 999.
+        whole = is_openai(self.spec) and not self.spec.at.in_name
+        return [
+            parse_reply(reply, rubric, method, nth, whole_numbers=whole)
+            for nth in range(max(came, 1))
+        ]
 
     def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchService:
         from evenhand.graders.clients.openai_batch import OpenAIBatches
@@ -234,5 +277,8 @@ def _about_probabilities(before: Shape, after: Shape) -> bool:
     return (before.top_logprobs, before.efforts) != (after.top_logprobs, after.efforts)
 
 
-def _lesson(status: int, complaint: str, shape: Shape) -> Shape | None:
-    return learn(shape, complaint) if status in _TEACHING else None
+def _lesson(failure: GraderFailure, complaint: str, shape: Shape) -> Shape | None:
+    """The shape to try instead; None where it is not the request's parameters that are refused."""
+    if failure.status not in _TEACHING or failure.means in ("credit", "key", "model", "path"):
+        return None
+    return learn(shape, complaint)

@@ -15,8 +15,9 @@ from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.money import charged_by
 from evenhand.graders.providers.forms import Question, form_of
 from evenhand.graders.replies.outcome import Outcome
+from evenhand.graders.replies.reading import Said, outcome_of
 from evenhand.graders.replies.replay import DECLINED
-from evenhand.graders.replies.verbalised import asking_for_percent, percent_schema, read_percent
+from evenhand.graders.replies.verbalised import asking_for_percent, percent_schema
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
 from evenhand.rubrics import PromptText, Rubric
@@ -52,16 +53,8 @@ def parse_reply(
     except _NOT_AS_PROMISED:
         return Outcome.unreadable(reply)
     evidence = {"model": str(answer.model), "id": str(answer.id), "usage": usage}
-    if rubric is None:
-        return Outcome(raw=text, evidence=evidence)
-    if answer.unscored:
-        return Outcome(unscored_reason=answer.unscored, raw=text, evidence=evidence)
-    if method == "verbalised":
-        return read_percent(text, rubric.categories, evidence)
-    label = rubric.parser().label(text)
-    if label is None:
-        return Outcome(unscored_reason="unparseable", raw=text, evidence=evidence)
-    return Outcome(label=label, raw=text, evidence=evidence)
+    said = Said(text=text, unscored=answer.unscored, evidence=evidence)
+    return outcome_of(said, rubric, method)
 
 
 class OtherGrader:
@@ -97,8 +90,17 @@ class OtherGrader:
     ) -> list[Outcome]:
         return [parse_reply(self.spec.speaks, reply, rubric, self.settings.method)]
 
+    def constrains(self, request: Mapping[str, Any]) -> bool:
+        return False  # a form says nothing of that
+
     async def ask(
-        self, rubric: Rubric | None, prompt: PromptText, before: BeforeSending, draws: int = 1
+        self,
+        rubric: Rubric | None,
+        prompt: PromptText,
+        before: BeforeSending,
+        draws: int = 1,
+        *,
+        constrained: bool = False,
     ) -> Reply:
         import httpx2
         from openai import OpenAIError
@@ -115,7 +117,7 @@ class OtherGrader:
                 )
         except OpenAIError as error:
             raise failure_of(error, self.spec, self._scrubber) from None
-        reply = json_object(raw.text, self._scrubber)
+        reply = json_object(raw.text, self.spec, self._scrubber)
         request_id = raw.headers.get("x-request-id") or ""
         (outcome,) = self.read(reply, rubric)
         return Reply(request, request_id, outcome, charged=charged_by(raw.headers))

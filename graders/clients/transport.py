@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies
 
 from evenhand.errors import InputError
+from evenhand.graders.failures import CONNECT
 from evenhand.graders.scrub import Scrubber
 
 if TYPE_CHECKING:
@@ -30,11 +32,22 @@ def pooled(client_class: type[httpx2.AsyncClient], scrubber: Scrubber) -> httpx2
             "HTTPS_PROXY, or unset ALL_PROXY"
         )
 
+    class Resolver(aiohttp.ThreadedResolver):
+        """A name that nobody answers for is not known: no other limit covers it."""
+
+        async def resolve(self, *arguments: Any, **options: Any) -> Any:
+            try:
+                async with asyncio.timeout(CONNECT):
+                    return await super().resolve(*arguments, **options)
+            except TimeoutError:
+                raise socket.gaierror(socket.EAI_AGAIN, "no answer about this name") from None
+
     class Client(client_class):  # type: ignore[misc, valid-type]
         def _init_transport(self, *arguments: Any, **options: Any) -> Any:
             transport = super()._init_transport(*arguments, **options)
             transport.client = lambda: aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(
+                    resolver=Resolver(),
                     limit=transport.limits.max_connections or 0,
                     keepalive_timeout=transport.limits.keepalive_expiry,
                     ssl=transport.ssl_context,

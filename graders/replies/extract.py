@@ -1,26 +1,37 @@
 """From the token probabilities of an answer to probabilities of the rubric's options.
 
-The grader is asked for a bare option key, so that one token carries the answer. The same key comes
-as several tokens ("C", " C", "(C", "C)"), which are merged on their decoded bytes; what remains of
-the 20 most probable tokens is mass outside the options, kept as a measure of trust.
+The grader is asked for a bare option key. The same key comes as several tokens ("C", " C", "(C",
+"C)"), which are merged on their decoded bytes; what remains of the 20 most probable tokens is mass
+outside the options, kept as a measure of trust. Where a token may still become one key or another
+("1" of 1 and 10), its mass is known only along the tokens that were chosen, place by place.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pydantic import BaseModel
 
+from evenhand.graders.replies.lenient import OrNone
+
 LOW_MASS = 0.8
 """Below this mass inside the options a reading is flagged."""
 MOST_UNSEEN = 0.2
 """A reading by which any option's probability could be off by more than this is none."""
+MOST_BEGUN = 0.1
+"""Nor is one that the mere beginning of an answer, such as a bracket that was not followed, could
+move by more than this. What it may move by is kept with the grade."""
+MOST_SPLIT = 1e-9
+"""Nor is one where more than this is known to be of two options, and not of which."""
 
 # Marks that some servers leave in token texts for a space or a line break.
 _SPACE_MARKS = str.maketrans({"\u0120": " ", "\u2581": " ", "\u010a": "\n"})
 _OPENING = " \t\r\n([{<\"'`*_"
+_NOT_LISTED = -9000.0
+_ROUNDING = 0.01
 _CLOSING = " \t\r\n)]}>\"'`*_.:,;"
 
 
@@ -29,7 +40,7 @@ class Token(BaseModel):
 
     token: str
     logprob: float
-    bytes: list[int] | None = None
+    bytes: OrNone[list[int]] = None
 
     @property
     def text(self) -> str:
@@ -46,13 +57,14 @@ class Token(BaseModel):
 class Position(Token):
     """One place in the answer: the token that was chosen and the most probable ones there."""
 
-    top_logprobs: list[Token] = []
+    top_logprobs: OrNone[list[OrNone[Token]]] = None
 
     def candidates(self) -> list[Token]:
         """The listed tokens, and the chosen one where the list leaves it out."""
-        if any(token.text == self.text for token in self.top_logprobs):
-            return self.top_logprobs
-        return [*self.top_logprobs, self]
+        listed = [token for token in self.top_logprobs or () if token]
+        if any(token.text == self.text for token in listed):
+            return listed
+        return [*listed, self]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +77,10 @@ class OptionReading:
     top: list[tuple[str, float]]
     unseen: float
     """How far any of these probabilities can be off, for what the server did not list."""
+    begun: float = 0.0
+    """The part of it that lies on beginnings which say nothing yet, such as a bracket."""
+    split: float = 0.0
+    """The mass of beginnings that two options share and that were not followed."""
 
     @property
     def label(self) -> str:
@@ -83,74 +99,176 @@ def option_masses(tokens: Iterable[Token], keys: Sequence[str]) -> dict[str, flo
     """
     masses = dict.fromkeys(keys, 0.0)
     for token in tokens:
-        if key := _key_of(token.text, keys):
-            masses[key] += token.probability
+        found = _spelled("", token.text, keys)
+        if found.key:
+            masses[found.key] += token.probability
     return masses
 
 
+def fault_of(positions: Sequence[Position]) -> str:
+    """Why figures cannot be natural logarithms of probabilities; empty where they can.
+
+    >>> def place(*figures):
+    ...     top = [Token(token=str(n), logprob=each) for n, each in enumerate(figures)]
+    ...     return [Position(token="0", logprob=figures[0], top_logprobs=top)]
+    >>> [fault_of(place(*each)) for each in ((-0.1, -3.0), (0.6, 0.2), (-0.1, -0.1), (-3, -3, -3))]
+    ['', 'above zero', 'more than one in all', 'all the same']
+    """
+    for position in positions:
+        figures = [token.logprob for token in position.candidates()]
+        if any(math.isnan(each) or each > _ROUNDING for each in figures):
+            return "above zero"
+        if math.fsum(token.probability for token in position.candidates()) > 1 + _ROUNDING:
+            return "more than one in all"
+        if len(figures) > 2 and len(set(figures)) == 1:
+            return "all the same"
+        if all(each <= _NOT_LISTED for each in figures):
+            return "all the same"
+    return ""
+
+
 def read_options(
-    positions: Sequence[Position], text: str, label: str | None, keys: Sequence[str]
+    positions: Sequence[Position],
+    text: str,
+    label: str | None,
+    keys: Sequence[str],
+    *,
+    whole_numbers: bool = False,
 ) -> OptionReading | None:
     """Option probabilities of an answer, or None where the tokens do not say.
 
-    `label` is the option that the text as a whole names, if any. Read where the answer begins; an
-    opening bracket before it is passed over. Where the answer begins with other words ("Answer: C")
-    and few of the likely tokens there are options, the place where `label` stands is read instead.
+    `label` is the option that the text as a whole names, if any. Read where the answer begins, and
+    on along the chosen tokens as long as they may become one key or another, or are but an opening
+    bracket. Where the answer begins with other words ("Answer: C") and few of the likely tokens
+    there are options, the place where `label` stands is read instead. With `whole_numbers` the
+    tokenizer is known to have a token of its own for every number.
     """
     start = _answer_start(positions, text)
     first = next((at for at in range(start, len(positions)) if _bare(positions[at].text)), None)
     if first is None:
         return None
-    reading = _read(positions, first, keys)
-    if chosen := _key_of(positions[first].text, keys):
-        # They differ where a word ("A fair ...") or a longer key ("10") begins like an option.
+    reading = _read(positions, start, keys, whole_numbers)
+    if chosen := _key_at(positions, start, keys):
+        # They differ where a word ("A fair ...") begins like an option.
         return reading if chosen == label else None
     if reading and reading.in_option_mass >= LOW_MASS:
         return reading
     for at in range(first, len(positions)):
-        if label is not None and _key_of(positions[at].text, keys) == label:
-            return _read(positions, at, keys)
+        if label is not None and _key_at(positions, at, keys) == label:
+            return _read(positions, at, keys, whole_numbers)
     # Few of the likely tokens are options and the text names another one, or none: trusting the
     # little mass there is would invent an answer.
     return reading if reading and reading.label == label else None
 
 
-def _read(positions: Sequence[Position], at: int, keys: Sequence[str]) -> OptionReading | None:
-    tokens = positions[at].candidates()
-    masses = option_masses(tokens, keys)
-    total = sum(masses.values())
-    if total <= 0:
+@dataclass(frozen=True, slots=True)
+class _Spelled:
+    """What a text so far is: an option, and whether it `may` become another one, by more to come.
+    `begun`: nothing but the beginning of an answer.
+    """
+
+    key: str | None = None
+    may: bool = False
+    begun: bool = False
+
+
+def _read(
+    positions: Sequence[Position], at: int, keys: Sequence[str], whole_numbers: bool
+) -> OptionReading | None:
+    masses = dict.fromkeys(keys, 0.0)
+    split = unlisted = begun = 0.0
+    so_far, reach, place = "", 1.0, at
+    for here in range(at, len(positions)):
+        position, followed = positions[here], 0.0
+        tokens = position.candidates()
+        unlisted += reach * max(1.0 - math.fsum(token.probability for token in tokens), 0.0)
+        ended = here + 1 == len(positions)
+        goes_on = False
+        for token in tokens:
+            mass = reach * token.probability
+            found = _spelled(so_far, token.text, keys)
+            if whole_numbers and found.key and found.key.isdigit():
+                found = _Spelled(found.key)
+            open_ended = found.may or found.begun or _ends_in_key(found, so_far + token.text)
+            if token.text == position.text and token.text and open_ended and not ended:
+                followed, goes_on = followed + mass, True
+            elif found.may:
+                split += mass
+            elif found.key:
+                masses[found.key] += mass
+            elif found.begun:
+                begun += mass
+        if not _bare(so_far):
+            place = here
+        if not goes_on:
+            break
+        so_far, reach = so_far + position.text, followed
+    total = math.fsum(masses.values())
+    if total + split <= 0:
         return None
     # All that is not listed could be one option's: p_k lies between m_k / (M + u) and
     # (m_k + u) / (M + u), which is u / (M + u) wide.
-    unlisted = max(1.0 - sum(token.probability for token in tokens), 0.0)
+    unknown = unlisted + begun
+    top = positions[place].candidates()
     return OptionReading(
-        probabilities={key: mass / total for key, mass in masses.items()},
-        in_option_mass=min(total, 1.0),
-        position=at,
-        top=[(token.token, token.logprob) for token in tokens],
-        unseen=unlisted / (total + unlisted),
+        probabilities={key: mass / total if total else 0.0 for key, mass in masses.items()},
+        in_option_mass=min(total + split, 1.0),
+        position=place,
+        top=[(token.token, token.logprob) for token in top],
+        unseen=unknown / (total + split + unknown),
+        begun=begun / (total + split + unknown),
+        split=split,
     )
 
 
-def _key_of(text: str, keys: Sequence[str]) -> str | None:
-    """The option that a token stands for: the key itself, or a beginning that only it has.
+def _ends_in_key(found: _Spelled, said: str) -> bool:
+    """Whether a text has just come to a key's end: what follows says whether a word goes on."""
+    return bool(found.key and re.search(r"[^\W_]\Z|[+-]\Z", said))
 
-    >>> [_key_of(t, ("agree", "disagree")) for t in (" Agree", "dis", "(", "a fair", "ag")]
+
+def _spelled(so_far: str, text: str, keys: Sequence[str]) -> _Spelled:
+    """What the text of an answer is once a token has come.
+
+    >>> stances = ("agree", "disagree")
+    >>> [_spelled("", each, stances).key for each in (" Agree", "dis", "(", "a", "ag")]
     ['agree', 'disagree', None, None, 'agree']
+    >>> ten = tuple(str(n) for n in range(1, 11))
+    >>> _spelled("", "1", ten), _spelled("1", "0", ten).key, _spelled("1", ".", ten).key
+    (_Spelled(key='1', may=True, begun=False), '10', '1')
     """
-    bare = _bare(text)
-    if not bare:
+    said = (so_far + text).lstrip(_OPENING)
+    if not said:
+        return _Spelled(begun=True)
+    folded = said.casefold()
+    for key in sorted(keys, key=len, reverse=True):
+        # A lower-case letter may be a word ("a"), so single letters must match as they are.
+        is_it = said.startswith(key) if len(key) == 1 else folded.startswith(key.casefold())
+        rest = said[len(key) :]
+        if not is_it or re.match(r"[A-Za-z0-9_+-]", rest):
+            continue
+        longer = [
+            each for each in keys if each != key and each.casefold().startswith(key.casefold())
+        ]
+        over = bool(rest) or not text  # a token without text ends an answer
+        return _Spelled(key, may=bool(longer) and not over)
+    if not text:
+        return _Spelled()
+    longer = [key for key in keys if len(key) > 1 and key.casefold().startswith(folded)]
+    if not longer:
+        return _Spelled()
+    if folded.isalpha() and len(longer) == 1 and len(folded) > 1:
+        return _Spelled(longer[0])
+    return _Spelled(may=not folded.isalpha() or len(folded) > 1, begun=True)
+
+
+def _key_at(positions: Sequence[Position], at: int, keys: Sequence[str]) -> str | None:
+    """The option that the chosen tokens spell from a place on."""
+    said = "".join(position.text for position in positions[at:]).lstrip(_OPENING)
+    if not _bare(positions[at].text) and at:
         return None
-    if bare in keys:
-        return bare
-    # A lower-case letter may be a word ("a"), so single letters must match as they are.
-    folded = bare.casefold()
-    found = [key for key in keys if len(key) > 1 and key.casefold().startswith(folded)]
-    exact = [key for key in found if key.casefold() == folded]
-    if exact:
-        return exact[0]
-    return found[0] if len(found) == 1 and len(folded) > 1 else None
+    found = _spelled("", said, keys)
+    whole = found.key and said[: len(found.key)].casefold() == found.key.casefold()
+    return found.key if whole else None
 
 
 def _bare(text: str) -> str:

@@ -12,6 +12,9 @@ from evenhand.graders.scrub import storable
 MOST_KEPT = 20_000
 """Characters of a reply that is kept although nothing could be read off it."""
 
+ASKED_AGAIN = "asked_again"
+"""In the provenance of an attempt that could not be read: another one follows in the same run."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 
 from evenhand.graders.clients.batch_service import BatchResult
+from evenhand.graders.clients.constraint import way_of
 from evenhand.graders.clients.grader import Reply
 from evenhand.graders.failures import (
     ATTEMPTS,
     FILTERED,
+    Filtered,
     GraderFailure,
+    Rejected,
     Stopped,
     Transient,
-    is_filtered,
     retrying,
 )
 from evenhand.graders.money import OverBudget, Tariff, output_limit, usage_facts
@@ -83,12 +85,23 @@ class BatchRun:
         self._cancel = cancel
         self._reservations = Reservations(context.budget, tariff)
         self._again: list[Question] = []
+        self._live: LiveRun | None = None
+        self._scope: anyio.CancelScope | None = None
+
+    def interrupt(self) -> int:
+        """Stop waiting: a batch goes on without us. A question under way is waited for."""
+        if self._live is not None:
+            return self._live.interrupt()
+        if self._scope is not None:
+            self._scope.cancel()
+        return 0
 
     async def run(self) -> None:
         grader = self._job.grader
         try:
-            self._summary.warnings = tuple(await grader.lifecycle())
-            await self._carry_out()
+            with anyio.CancelScope() as self._scope:
+                self._summary.warnings = tuple(await grader.lifecycle())
+                await self._carry_out()
         except Stopped as failure:
             self._summary.stopped = str(failure)
         except GraderFailure as failure:
@@ -129,7 +142,9 @@ class BatchRun:
                 self._single.study, self._job.grader, self._single.questions.only(draws)
             )
             live = LiveRun(live_job(probe), self._context, self._summary, self._live_tariff)
+            self._live = live
             await live.run(close=False)
+            self._live = None
             self._reservations.longest = max(self._reservations.longest, live.reservations.longest)
             if self._summary.stopped:
                 raise Stopped(self._summary.stopped)
@@ -242,14 +257,22 @@ class BatchRun:
         for request in chunk.requests:
             result = by_name.get(request.custom_id)
             asked = self._questions(request)
-            if result is None or result.again:
+            if result is None or isinstance(result.failure, Transient):
                 again += asked or ()
+                continue
+            if isinstance(result.failure, Stopped):  # the unit stays open
+                self._summary.stopped = self._summary.stopped or str(result.failure)
                 continue
             came = self._grades(chunk, request, result)
             grades += came
             again += (asked or ())[len(came) :]  # fewer draws than were asked for
         rejected = [grade for grade in grades if grade.unscored_reason.startswith("request_rej")]
-        if len(rejected) == len(grades) and not again and len(chunk.requests) >= FAILURES_IN_A_ROW:
+        if (
+            rejected
+            and len(rejected) == len(grades)
+            and not again
+            and len(chunk.requests) >= FAILURES_IN_A_ROW
+        ):
             # The grader's fault, not the units': the next run asks again.
             grades = [replace(grade, unscored_reason=_FAILED) for grade in grades]
             self._summary.stopped = (
@@ -258,10 +281,20 @@ class BatchRun:
             )
         clean = self._context.scrubbed(grades)
         await anyio.to_thread.run_sync(self._journal.collected, chunk.chunk, chunk.batch_id, clean)
-        spent = math.fsum(grade.provenance.get("cost_usd", 0.0) for grade in clean)
-        self._budget.settle(_at_most(chunk), Decimal(str(round(spent, 9))))
+        self._budget.settle(_at_most(chunk), self._spent(chunk, by_name, clean))
         self._context.count(clean, self._summary)
         self._again += again
+
+    def _spent(
+        self, chunk: Chunk, by_name: Mapping[str, BatchResult], grades: Sequence[GradeAttempt]
+    ) -> Decimal:
+        """What a chunk has cost; its worst price where a reply is missing or says no usage. What
+        expired, was canceled or failed is not billed, as both services say.
+        """
+        if not all(_is_priced(by_name.get(request.custom_id)) for request in chunk.requests):
+            return _at_most(chunk)
+        known = (grade.provenance.get("cost_usd", 0.0) for grade in grades)
+        return Decimal(str(round(math.fsum(known), 9)))
 
     def _grades(
         self, chunk: Chunk, request: BatchRequest, result: BatchResult
@@ -275,15 +308,17 @@ class BatchRun:
             "draw_keys": keys,
             "prompt_hash": request.prompt_hash,
             "settings": request.settings,
+            "asked_by": way_of(request.settings),
             "batch_id": chunk.batch_id,
             "chunk": chunk.chunk,
             "started_at": chunk.created_at,
             "finished_at": utc_now(),
         }
-        if result.body is None:
-            facts |= {"error": result.error, "status": result.status}
-            rejected = f"request_rejected: {result.status}"
-            reason = FILTERED if is_filtered(result.error) else rejected
+        if result.failure is not None or result.body is None:
+            failure = result.failure or Rejected("no reply")
+            facts |= {"error": str(failure), "status": failure.status}
+            filtered = isinstance(failure, Filtered)
+            reason = FILTERED if filtered else f"request_rejected: {failure.status}"
             return self._job.failed(question, reason, facts)
         if asked is None:
             raw = str(result.body)[:MOST_KEPT]
@@ -328,6 +363,13 @@ class BatchRun:
 
     async def _pause(self) -> None:
         await anyio.sleep(_LOOK_EVERY * self._pace.wait_scale)
+
+
+def _is_priced(result: BatchResult | None) -> bool:
+    """Whether it is known what a line of a batch has cost."""
+    if result is None:
+        return False
+    return result.body is None or bool(result.body.get("usage"))
 
 
 def _at_most(chunk: Chunk) -> Decimal:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from evenhand.graders.clients.grader import BeforeSending, Grader, Reply
 from evenhand.graders.open_questions import OpenQuestions
 from evenhand.graders.replies.draws import as_draw
-from evenhand.graders.replies.outcome import Outcome
+from evenhand.graders.replies.outcome import ASKED_AGAIN, Outcome
 from evenhand.graders.replies.replay import REPEATED, Replies
 from evenhand.graders.running.provenance import failed_grade, grade_key, grade_of, replied, sent
 from evenhand.rubrics import PromptText
@@ -78,6 +78,7 @@ class GradeJob:
         several = grader.settings.draws > 1
         known = known_replies(study.store, self.rater_id) if several else {}
         self._replies = Replies(known) if several else None
+        self._again: set[Question] = set()
 
     def __len__(self) -> int:
         return len(self.questions)
@@ -90,10 +91,26 @@ class GradeJob:
         return [q.rubric.for_prompt(v) for q, v in zip(questions, shown, strict=True)]
 
     async def ask(self, question: Question, prompt: PromptText, before: BeforeSending) -> Reply:
-        return await self.grader.ask(question.rubric, prompt, before)
+        constrained = question in self._again
+        return await self.grader.ask(question.rubric, prompt, before, constrained=constrained)
 
-    def rest(self, question: Question, reply: Reply) -> None:
-        return None
+    def rest(self, question: Question, reply: Reply) -> Question | None:
+        """The question itself, once, where its answer could not be read and can be held to the
+        keys.
+        """
+        if not self._is_asked_again(question, reply):
+            return None
+        self._again.add(question)
+        return question
+
+    def _is_asked_again(self, question: Question, reply: Reply) -> bool:
+        return (
+            reply.outcome.unscored_reason == "unparseable"
+            and self.grader.settings.method in ("label", "logprobs")
+            and question.rubric.prompt is None
+            and question not in self._again
+            and self.grader.constrains(reply.request)
+        )
 
     def sent(
         self, question: Question, prompt: PromptText, request: Mapping[str, Any]
@@ -102,6 +119,8 @@ class GradeJob:
         return sent(self.grader.identity, prompt, request, question.draw)
 
     def kept(self, question: Question, reply: Reply, facts: dict[str, Any]) -> list[GradeAttempt]:
+        if self._is_asked_again(question, reply):
+            facts = facts | {ASKED_AGAIN: True}
         return [self.grade(question, reply, facts)]
 
     def grade(self, question: Question, reply: Reply, facts: dict[str, Any]) -> GradeAttempt:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import logging
+import signal
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -41,6 +43,7 @@ FAILURES_IN_A_ROW = 10
 
 _AHEAD = 32  # prompts rendered at once
 _LONGEST_START = 2.0  # seconds over which a run's requests begin
+_FIRST_CONTACT = 1.0  # seconds after which a server that has never answered is not asked again
 _FAILED = TRANSIENT_REASONS[0]
 
 # At the level DEBUG these log what a server sends as it comes, a key that it echoes included.
@@ -66,6 +69,7 @@ class LiveRun:
         self._tariff = tariff
         self.reservations = Reservations(context.budget, tariff)
         self._origin = origin(job.grader.identity, job.grader.spec.model)
+        self._under_way = 0
         self._failed_in_a_row = 0
         self._replies = 0
         self._held: list[Any] = []
@@ -76,6 +80,7 @@ class LiveRun:
         self._halted = anyio.Event()
         self._throttle = Throttle(self._pace.concurrency)
         self._prompted = self._with_prompts()
+        self._began = time.monotonic()
         try:
             self._summary.warnings = tuple(await self._grader.lifecycle())
             # The first goes alone: what it teaches about the server holds for the rest, and a wrong
@@ -97,6 +102,11 @@ class LiveRun:
         finally:
             with anyio.CancelScope(shield=True):
                 await self._end(close)
+
+    def interrupt(self) -> int:
+        """Send nothing more; returns how many replies are under way, which are waited for."""
+        self._halt(written("grade.was_interrupted"))
+        return self._under_way
 
     async def _end(self, close: bool) -> None:
         self._write_failed = False  # what could not be written is tried once more
@@ -141,8 +151,14 @@ class LiveRun:
 
     async def _asked(self, question: Any, prompt: PromptText, facts: dict[str, Any]) -> Reply:
         async def once() -> Reply:
-            async with self._throttle.slot():
-                return await self._paid(question, prompt, facts)
+            try:
+                async with self._throttle.slot():
+                    return await self._paid(question, prompt, facts)
+            except Transient as failure:
+                silent = failure.mend and not self._replies
+                if silent and time.monotonic() - self._began > _FIRST_CONTACT:
+                    raise Stopped(failure.mend) from None
+                raise
 
         facts["attempts"] = 1
         try:
@@ -163,7 +179,7 @@ class LiveRun:
     async def _paid(self, question: Any, prompt: PromptText, facts: dict[str, Any]) -> Reply:
         """One reply. The worst price of what is sent for it is set aside before it is sent."""
         held = spent = Decimal(0)
-        began, limit = 0.0, 0
+        began, limit, lost = 0.0, 0, False
 
         async def before(request: dict[str, Any]) -> None:
             """What a server refused cost nothing, and what is tried instead may cost more."""
@@ -180,6 +196,7 @@ class LiveRun:
             facts["started_at"] = utc_now()
             began = time.monotonic()
 
+        self._under_way += 1
         try:
             reply = await self._job.ask(question, prompt, before)
             facts["seconds"] = round(time.monotonic() - began, 3)
@@ -188,10 +205,12 @@ class LiveRun:
             spent = Decimal(str(price.get("cost_usd", held)))
             reply = self.reservations.learn(reply, limit)
         except GraderFailure as failure:
-            spent = held if failure.may_be_billed else Decimal(0)
+            lost = failure.may_be_billed
+            spent = held if lost else Decimal(0)
             raise
         finally:
-            self._budget.settle(held, spent)
+            self._under_way -= 1
+            self._budget.settle(held, spent, lost=lost)
         return reply
 
     def _tell(self, failure: GraderFailure, attempt: int, seconds: float) -> None:
@@ -230,7 +249,7 @@ class LiveRun:
             self._halt(f"{in_a_row} requests in a row failed, the last with: {failure}")
         elif isinstance(failure, Transient) and failure.status is None and not self._replies:
             address = self._grader.identity.base_url
-            self._halt(f"no reply from {address}; check the address and the network ({failure})")
+            self._halt(failure.mend or written("provider.silent", address=address, why=failure))
 
     def _release(self) -> list[Any]:
         """The rejections held back until it is known whether the units or the grader caused them.
@@ -273,6 +292,10 @@ class LiveRun:
 class _Part(Protocol):
     async def run(self) -> None: ...
 
+    def interrupt(self) -> int:
+        """Begin to end; returns how many replies are waited for."""
+        ...
+
 
 def run_all(parts: Sequence[_Part], progress: ProgressCounter) -> None:
     """Carry out several graders' parts side by side; one that is stopped leaves the others be."""
@@ -280,13 +303,30 @@ def run_all(parts: Sequence[_Part], progress: ProgressCounter) -> None:
         log = logging.getLogger(name)
         log.setLevel(max(log.getEffectiveLevel(), logging.INFO))
 
+    interrupted = False
+
+    async def listen(all_: anyio.CancelScope) -> None:
+        """The first Ctrl-C waits for what is under way, the second ends the run."""
+        nonlocal interrupted
+        with anyio.open_signal_receiver(signal.SIGINT) as signals:
+            async for _ in signals:
+                if interrupted:
+                    all_.cancel()
+                interrupted = True
+                if waits := sum(part.interrupt() for part in parts):
+                    progress.say(written("grade.interrupted", count=waits))
+
     async def side_by_side() -> None:
         async with anyio.create_task_group() as watch:
             watch.start_soon(progress.watch)
+            if threading.current_thread() is threading.main_thread():
+                watch.start_soon(listen, watch.cancel_scope)
             async with anyio.create_task_group() as group:
                 for part in parts:
                     group.start_soon(part.run)
             watch.cancel_scope.cancel()
+        if interrupted:
+            raise KeyboardInterrupt
 
     gc.freeze()  # else the collector walks the libraries' own objects again and again: 3% of a run
     try:

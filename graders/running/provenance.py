@@ -10,6 +10,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from evenhand.graders.clients.constraint import way_of
 from evenhand.graders.clients.grader import Identity, Reply
 from evenhand.graders.replies.outcome import Outcome
 from evenhand.graders.scrub import storable
@@ -58,6 +59,7 @@ def sent(
         "grade_key": grade_key(identity, request, draw),
         "prompt_hash": words[:16],
         "settings": {name: value for name, value in request.items() if name not in said},
+        "asked_by": way_of(request),
     }
 
 

@@ -34,13 +34,16 @@ class Reservations:
         """Tokens of the longest answer so far."""
 
     async def set_aside(self, request: dict[str, Any]) -> Decimal:
-        """Reserve a request's worst price, its limit lowered where that is too much. Raises
+        """Reserve a request's worst price, its limit lowered where that is too much, or where
+        replies were lost: what is lost counts in full, so a next one is to count for little. Raises
         OverBudget where not even a low limit fits.
         """
         if self._tariff is None:
             return Decimal(0)
         most = self._tariff.at_most(request)
-        granted = await self._budget.reserve(most, self._least(self._tariff, request))
+        least = self._least(self._tariff, request)
+        careful = self._budget.limit is not None and self._budget.lost and self.longest
+        granted = await self._budget.reserve(least if careful else most, least)
         if granted < most:
             _lower(self._tariff, request, granted)
         return granted

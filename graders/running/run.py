@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from evenhand.graders.failures import ATTEMPTS, GraderFailure
+from evenhand.graders.replies.outcome import ASKED_AGAIN
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -147,6 +148,8 @@ class RunContext:
     def count(self, attempts: Iterable[GradeAttempt | ResponseAttempt], to: GraderSummary) -> None:
         """Count to a grader what is on disk."""
         for attempt in attempts:
+            if attempt.provenance.get(ASKED_AGAIN):
+                continue
             if attempt.unscored_reason:
                 to.unscored[attempt.unscored_reason] += 1
             else:

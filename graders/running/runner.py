@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
-from evenhand.graders.choice import Choice, GraderPlan, plan_grading
+from evenhand.graders.choice import BOTH_ORDERS, Choice, GraderPlan, plan_grading
 from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.running.locking import Elsewhere, only_runner
 from evenhand.graders.running.run import (
@@ -71,12 +71,14 @@ def grade(
     concurrency: int = 32,
     progress: Progress | None = None,
     *,
-    orders: Sequence[str] = ("ab",),
+    orders: Sequence[str] = BOTH_ORDERS,
     draws: int = 1,
     method: str = "",
     max_tokens: int = 0,
     effort: str = "",
     service_tier: str = "",
+    temperature: float | None = None,
+    seed: int | None = None,
     retry_unscored: bool = False,
     batch: bool = False,
     cancel: bool = False,
@@ -112,6 +114,8 @@ def grade(
         max_tokens=max_tokens,
         effort=effort,
         service_tier=service_tier,
+        temperature=temperature,
+        seed=seed,
         retry_unscored=retry_unscored,
         text=text,
         shard=shard,
@@ -201,13 +205,15 @@ def _part(
     from evenhand.graders.money import Tariff
     from evenhand.graders.running.jobs import GradeJob, live_job
     from evenhand.graders.running.live import LiveRun
-    from evenhand.study.store.logs.replies import gave_without_reasoning
+    from evenhand.study.store.logs.replies import asked_by, gave_without_reasoning
 
     tier, prices = plan.settings.service_tier, study.config.prices
     tariff = priced(plan.spec, context.budget, tier, prices)
     known = gave_without_reasoning(study.store, plan.questions.rater_id)
     timeout = context.pace.timeout
-    grader = open_grader(plan.spec, plan.settings, context.scrubber, timeout, no_reasoning=known)
+    way = asked_by(study.store, plan.questions.rater_id)
+    scrubber = context.scrubber
+    grader = open_grader(plan.spec, plan.settings, scrubber, timeout, no_reasoning=known, way=way)
     job = GradeJob(study, grader, plan.questions)
     if not batch:
         return LiveRun(live_job(job), context, summary, tariff)
@@ -241,18 +247,21 @@ def open_grader(
     timeout: float,
     *,
     no_reasoning: bool = False,
+    way: str = "",
 ) -> Grader:
     """A client for one model. Raises InputError where its key is missing. With `no_reasoning` it is
-    known to give probabilities so.
+    known to give probabilities so; `way` is how it took labels before (see `clients.constraint`).
     """
     if spec.speaks == "messages":
         from evenhand.graders.clients.claude import ClaudeGrader
 
-        return ClaudeGrader(spec, settings, scrubber, timeout=timeout)
+        return ClaudeGrader(spec, settings, scrubber, timeout=timeout, way=way)
     if spec.speaks == "chat":
         from evenhand.graders.clients.openai_chat import OpenAIGrader
 
-        return OpenAIGrader(spec, settings, scrubber, timeout=timeout, no_reasoning=no_reasoning)
+        return OpenAIGrader(
+            spec, settings, scrubber, timeout=timeout, no_reasoning=no_reasoning, way=way
+        )
     from evenhand.graders.clients.other_form import OtherGrader
 
     return OtherGrader(spec, settings, scrubber, timeout=timeout)

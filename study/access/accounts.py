@@ -19,9 +19,9 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.study.access.guessing import attempt, note_attempt, refuse_guessing
 from evenhand.study.refused import Refused
-from evenhand.study.store.database import conflict_free_insert
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.schema import account_events, is_latest, lead_events, meta
+from evenhand.study.store.schema import account_events, is_latest, lead_events
+from evenhand.study.store.secret import study_secret
 from evenhand.study.store.store import Store
 from evenhand.study.tables.ratings import RATER_CODE, RESERVED_RATERS
 
@@ -35,7 +35,6 @@ SHORTEST_PASSWORD = 10
 LONGEST_PASSWORD = 200
 """Hashing costs the server time and memory; nobody may ask it to hash a book."""
 
-_SECRET = "secret"  # noqa: S105 - the key of a row
 _LOGIN = "login"
 _ENDED = "logged_out"
 _one_at_a_time = threading.Lock()
@@ -43,19 +42,6 @@ _one_at_a_time = threading.Lock()
 
 
 # Signed tokens
-
-
-def study_secret(store: Store) -> bytes:
-    """The random bytes that sign this study's tokens: made once, kept in the store, never shown."""
-    query = sa.select(meta.c.value).where(meta.c.key == _SECRET)
-    with store.read() as connection:
-        found = connection.execute(query).scalar_one_or_none()
-    if found is None:
-        with store.write() as connection:
-            insert = conflict_free_insert(connection, meta).on_conflict_do_nothing()
-            connection.execute(insert.values(key=_SECRET, value=secrets.token_hex(32)))
-            found = connection.execute(query).scalar_one()
-    return bytes.fromhex(found)
 
 
 def make_token(store: Store, purpose: str, claims: dict[str, Any], minutes: float) -> str:
@@ -139,22 +125,26 @@ def accounts(store: Store) -> dict[str, Account]:
         }
 
 
-def check_account(store: Store, name: str, password: str, address: str = "") -> Role | None:
+def check_account(
+    store: Store, name: str, password: str, address: str = "", browser: str = ""
+) -> Role | None:
     """The role of the account that has this name and password; None if there is none.
 
     A name that is unknown takes as long as one that is known. Raises InputError, whether or not
-    the name is known, where this address has to wait after wrong passwords: see `guessing`.
+    the name is known, where this sender has to wait after wrong passwords: see `guessing`.
     """
-    found = _checked(store, name, password, address)
+    found = _checked(store, name, password, address, browser)
     return found.role if found else None
 
 
-def sign_in(store: Store, name: str, password: str, minutes: float, address: str = "") -> str:
+def sign_in(
+    store: Store, name: str, password: str, minutes: float, address: str = "", browser: str = ""
+) -> str:
     """A token that stands for this login. See `read_login`.
 
     Raises InputError where name or password is wrong.
     """
-    found = _checked(store, name, password, address)
+    found = _checked(store, name, password, address, browser)
     if found is None:
         raise Refused("wrong_password")
     return make_login(store, _LOGIN, {"name": name, "version": found.version}, minutes)
@@ -230,10 +220,10 @@ def _ends_of(login: str) -> sa.Select[Any]:
     return sa.select(lead_events.c.event_id).where(*ends)
 
 
-def _checked(store: Store, name: str, password: str, address: str) -> Account | None:
+def _checked(store: Store, name: str, password: str, address: str, browser: str) -> Account | None:
     from argon2.exceptions import VerificationError
 
-    who = attempt(study_secret(store), name, address)
+    who = attempt(study_secret(store), name, address, browser)
     refuse_guessing(store, who)  # before the queue: who has to wait holds up nobody
     with _one_at_a_time:
         refuse_guessing(store, who)

@@ -1,9 +1,11 @@
 """Wrong passwords slow their sender down, and nobody else.
 
 Who guesses at an account from an address waits twice as long after each wrong password. Lighter
-rules bound an account's guesses from many addresses and an address's guesses at many accounts; an
-address from which the account's owner has come in before is free of the first, and a first try from
-any address is always looked at. Attempts are kept for the time in which they count.
+rules bound an account's guesses from many addresses and an address's guesses at many accounts; each
+counts the wait from the sender's own last guess, so that nobody's wait is made longer by others.
+An address from which the account's owner has come in before is free of the first, the browser in
+which they did is free of all but what was typed in it, and a first try from any address is always
+looked at. Attempts are kept for the time in which they count.
 """
 
 from __future__ import annotations
@@ -40,6 +42,9 @@ class _Slowing:
         return 0.0 if over < 0 else min(2.0 ** min(over, 20), self.longest)
 
 
+_BROWSER = "b:"
+"""How the key of a browser begins, which stands in the place of an address's."""
+
 PAIR = _Slowing(free=4, longest=600.0)
 ACCOUNT = _Slowing(free=50, longest=60.0)
 ADDRESS = _Slowing(free=25, longest=60.0)
@@ -52,15 +57,18 @@ class Attempt:
 
     name_key: str
     address_key: str
+    browser_key: str = ""
 
 
-def attempt(secret: bytes, name: str, address: str) -> Attempt:
-    """`address` is that of the client; an IPv6 one stands for its network of 64 bits."""
-    keys = (
-        hmac.new(secret, text.encode(), hashlib.sha256).hexdigest()[:32]
-        for text in (name, _network(address))
-    )
-    return Attempt(*keys)
+def attempt(secret: bytes, name: str, address: str, browser: str = "") -> Attempt:
+    """`address` is that of the client; an IPv6 one stands for its network of 64 bits. `browser`
+    tells the client's from others; "" where it cannot be told.
+    """
+
+    def key(text: str) -> str:
+        return hmac.new(secret, text.encode(), hashlib.sha256).hexdigest()[:32]
+
+    return Attempt(key(name), key(_network(address)), _BROWSER + key(browser) if browser else "")
 
 
 def refuse_guessing(store: Store, who: Attempt) -> None:
@@ -73,16 +81,20 @@ def refuse_guessing(store: Store, who: Attempt) -> None:
     )
     with store.read() as connection:
         tries = connection.execute(query.order_by(rows.event_id)).all()
-    admitted = [each.created_at for each in tries if each.admitted and _key(each) == _key(who)]
     since = _written(now - WINDOW)
     wrong = [each for each in tries if not each.admitted and each.created_at > since]
-    of_account = [each for each in wrong if each.name_key == who.name_key]
-    of_address = [each for each in wrong if each.address_key == who.address_key]
-    of_pair = [each for each in of_account if _key(each) == _key(who)]
-    waits = [_left(ADDRESS, of_address, now)]
-    waits.append(_left(PAIR, [e for e in of_pair if e.created_at > max(admitted, default="")], now))
-    if of_address and not admitted:
-        waits.append(_left(ACCOUNT, of_account, now))
+    at_home = _last_in(tries, who, who.browser_key) if who.browser_key else ""
+    if at_home:
+        waits = [_left(PAIR, _since(at_home, _of(wrong, who, who.browser_key)), now)]
+    else:
+        by_address = [each for each in wrong if not each.address_key.startswith(_BROWSER)]
+        of_account = [each for each in by_address if each.name_key == who.name_key]
+        of_address = [each for each in by_address if each.address_key == who.address_key]
+        of_pair = _of(wrong, who, who.address_key)
+        admitted = _last_in(tries, who, who.address_key)
+        waits = [_left(ADDRESS, of_address, now), _left(PAIR, _since(admitted, of_pair), now)]
+        if of_address and not admitted:
+            waits.append(_left(ACCOUNT, of_account, now, of_address))
     if (left := max(waits)) > 0:
         raise _refusal(left)
 
@@ -97,20 +109,38 @@ def note_attempt(connection: sa.Connection, who: Attempt, admitted: bool) -> Non
         ),
     )
     connection.execute(sa.delete(login_attempts).where(over))
-    event = {"name_key": who.name_key, "address_key": who.address_key, "admitted": int(admitted)}
-    connection.execute(sa.insert(login_attempts).values(event | {"created_at": _written(now)}))
+    event = {"name_key": who.name_key, "admitted": int(admitted), "created_at": _written(now)}
+    senders = [key for key in (who.address_key, who.browser_key) if key]
+    rows = [event | {"address_key": key} for key in senders]
+    connection.execute(sa.insert(login_attempts), rows)
 
 
-def _left(rule: _Slowing, wrong: Sequence[Any], now: datetime) -> float:
-    """The seconds that are left to wait after the last of these wrong passwords."""
-    if not wrong:
+def _left(
+    rule: _Slowing, wrong: Sequence[Any], now: datetime, own: Sequence[Any] | None = None
+) -> float:
+    """The seconds that are left to wait for so many wrong passwords, after the last of one's own:
+    of them all, if nothing else is said.
+    """
+    last = wrong if own is None else own
+    if not wrong or not last:
         return 0.0
-    passed = now - datetime.fromisoformat(wrong[-1].created_at)
+    passed = now - datetime.fromisoformat(last[-1].created_at)
     return rule.wait(len(wrong)) - passed.total_seconds()
 
 
-def _key(each: Any) -> tuple[str, str]:
-    return each.name_key, each.address_key
+def _of(tries: Sequence[Any], who: Attempt, sender: str) -> list[Any]:
+    """Those at this account from an address or a browser."""
+    return [e for e in tries if e.name_key == who.name_key and e.address_key == sender]
+
+
+def _last_in(tries: Sequence[Any], who: Attempt, sender: str) -> str:
+    """When the account's owner last came in from there; "" for never."""
+    found = [each.created_at for each in _of(tries, who, sender) if each.admitted]
+    return max(found, default="")
+
+
+def _since(moment: str, tries: Sequence[Any]) -> list[Any]:
+    return [each for each in tries if each.created_at > moment]
 
 
 def _network(address: str) -> str:

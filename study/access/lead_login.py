@@ -59,9 +59,9 @@ def open_link(store: Store, token: str) -> str:
     return make_login(store, _BY_LINK, {}, LOGIN_MINUTES)
 
 
-def log_in(store: Store, name: str, password: str, address: str = "") -> str:
+def log_in(store: Store, name: str, password: str, address: str = "", browser: str = "") -> str:
     """The login of an account. Raises InputError where name or password is wrong."""
-    return sign_in(store, name, password, LOGIN_MINUTES, address)
+    return sign_in(store, name, password, LOGIN_MINUTES, address, browser)
 
 
 def log_out(store: Store, login: str) -> None:

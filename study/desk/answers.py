@@ -14,7 +14,13 @@ from evenhand.study.prompts.units import has_known_answer
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.logs.answer_details import add_details
 from evenhand.study.store.logs.remarks import add_remark
-from evenhand.study.store.schema import answer_details, attention_labels, labels, remarks
+from evenhand.study.store.schema import (
+    answer_details,
+    attention_labels,
+    labels,
+    practice_labels,
+    remarks,
+)
 from evenhand.study.store.store import Store
 from evenhand.study.tables.evidence import Mark, lie_within, other_way_round, read_marks
 
@@ -28,6 +34,7 @@ SKIP_REASONS = (
 """What `unscored_reason` says of a unit that a person passed over."""
 FLAG_REASONS = ("harmful", "personal_data", "broken_text", "unclear_rubric", "other")
 CONFIDENCE_LEVELS = (1, 2, 3)
+OF_A_TASK = ("rater_id", "unit_id", "rubric", "draw")
 DISPLAYS = ("text", "markdown")
 """How responses are shown: as they were written, or with their Markdown drawn."""
 
@@ -98,7 +105,7 @@ def take_answer(
         return Receipt(refused)
     table = attention_labels if has_known_answer(claim.unit_id) else labels
     if claim.state == "labelled":
-        if is_stored(changes.connection, table, claim.rater_id, answer.submit_id):
+        if is_stored(changes.connection, table, claim, answer.submit_id):
             return Receipt("duplicate")
         if not answer.edit:
             return Receipt("already_labelled")
@@ -129,12 +136,20 @@ def _is_possible(answer: Answer, rubric: Rubric) -> bool:
     )
 
 
-def is_stored(connection: sa.Connection, table: sa.Table, rater_id: str, submit_id: str) -> bool:
-    """Whether this answer of the rater's has arrived before."""
-    known = sa.select(table.c.event_id).where(
-        table.c.submit_id == submit_id, table.c.rater_id == rater_id
-    )
+def is_stored(connection: sa.Connection, table: sa.Table, claim: Any, submit_id: str) -> bool:
+    """Whether this answer to this very task of the rater's has arrived before."""
+    same = (table.c[name] == getattr(claim, name) for name in OF_A_TASK)
+    known = sa.select(table.c.event_id).where(table.c.submit_id == submit_id, *same)
     return connection.execute(known).first() is not None
+
+
+def _is_taken(connection: sa.Connection, submit_id: str) -> bool:
+    """Whether any answer has this submit id. Labels and answers to checks are apart, and which of
+    them a task's go to must not show in what is refused.
+    """
+    tables = (labels, attention_labels, practice_labels)
+    taken = (sa.select(table.c.event_id).where(table.c.submit_id == submit_id) for table in tables)
+    return connection.execute(sa.union_all(*taken)).first() is not None
 
 
 def add_answer(
@@ -146,6 +161,8 @@ def add_answer(
     rubric: Rubric,
 ) -> bool:
     """Append an answer and what was said with it; False where its submit id is taken."""
+    if _is_taken(connection, answer.submit_id):
+        return False
     event = _subject_of(claim, answer.submit_id) | {
         "rater_kind": "human",
         "label": _turned(rubric, claim.order, answer.option_key),

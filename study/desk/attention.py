@@ -34,33 +34,33 @@ ATTENTION_COLUMNS = (
 
 
 class AttentionChecks(KnownUnits):
-    """The study's checks, and where they come for whom: fixed by the study's seed."""
+    """The study's checks, and where they come for whom: fixed by the study's own key."""
 
     def __init__(self, study: Study) -> None:
         settings = study.config.attention
         super().__init__(study, settings.file if settings else "", "check")
         self._every = settings.every if settings else 1
-        self._seed = study.config.seed
 
     def left(self, rater_id: str, had: Container[Key]) -> list[Screen]:
         """The checks that are not among those that this rater `had`, in the rater's order."""
         return sorted(
             (screen for screen in self.screens if screen[0].key not in had),
-            key=lambda screen: digest(self._seed, "check", rater_id, *screen[0].key),
+            key=lambda screen: digest(self.study.blinding_key, "check", rater_id, *screen[0].key),
         )
 
     def due_after(self, rater_id: str, number: int) -> int:
         """After how many answers to real units the rater's check of this number comes, from 0 on:
         once in every stretch, at a place of its own.
         """
-        within = drawn(self._seed, self._every, "check", rater_id, str(number))
+        key = self.study.blinding_key
+        within = drawn(key, self._every, "check", rater_id, str(number))
         return number * self._every + 1 + within
 
     def order(self, rater_id: str, question: Question) -> str:
         """Which side comes first, where there are two."""
         if question.rubric.unit == "response":
             return ""
-        return ("ab", "ba")[drawn(self._seed, 2, "order", rater_id, question.unit_id)]
+        return ("ab", "ba")[drawn(self.study.blinding_key, 2, "order", rater_id, question.unit_id)]
 
 
 def attention_results(study: Study) -> pd.DataFrame:

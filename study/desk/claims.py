@@ -6,16 +6,39 @@ rise in the order of the commits, and a look at the store costs only what change
 
 from __future__ import annotations
 
+import secrets
 from collections import Counter
 from collections.abc import Mapping, Set
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import sqlalchemy as sa
 
+from evenhand.study import seeding
 from evenhand.study.prompts.units import has_known_answer, parse_unit_id
 from evenhand.study.questions import Key
 from evenhand.study.store.database import conflict_free_insert
 from evenhand.study.store.schema import claims
+
+_ONE_TASK = ("rater_id", "unit_id", "rubric", "rubric_hash", "draw")
+"""The columns that say which task it is; there is one claim of each."""
+_BY_CHANCE = "t"
+"""What ids begin with that nobody can work out; those of before 0.3.0 are hexadecimal digits."""
+
+
+def new_task_id() -> str:
+    """An id drawn by chance: nothing about the task can be read from it."""
+    return _BY_CHANCE + secrets.token_hex(12)
+
+
+def blinded(task_id: str, key: bytes) -> str:
+    """The name under which a task is sent, by its id in the store.
+
+    Ids of before 0.3.0 were a digest of seed, rater and unit, which whoever guesses these can
+    check. They are sent no more, but for one that is open: a page holds its draft under it.
+    """
+    if task_id.startswith(_BY_CHANCE):
+        return task_id
+    return _BY_CHANCE + seeding.digest(key, "task", task_id)[:24]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +80,14 @@ class Changes:
         self._version = index.seen
 
     def give(self, claim: Claim) -> Claim:
-        """Give a task out; one that was given up before is taken up again."""
+        """Give a task out; one that was given up before is taken up again, under the id it has."""
         self._version += 1
         values = asdict(claim) | {"version": self._version}
         insert = conflict_free_insert(self.connection, claims).values(values)
         again = {name: values[name] for name in ("claimed_at", "state", "version")}
-        self.connection.execute(
-            insert.on_conflict_do_update(index_elements=["task_id"], set_=again)
-        )
-        return claim
+        taken = insert.on_conflict_do_update(index_elements=_ONE_TASK, set_=again)
+        task_id = self.connection.execute(taken.returning(claims.c.task_id)).scalar_one()
+        return replace(claim, task_id=task_id)
 
     def mark(self, task_id: str, **values: str) -> None:
         self._version += 1

@@ -1,4 +1,4 @@
-"""The design of the annotators' sessions, fixed by the study's seed: what, in which order, how.
+"""The design of the annotators' sessions, fixed by the study's key: what, in which order, how.
 
 The sample is handed out block by block, so that its first pairs reach their full number of raters
 early. Within a block what is judged without the prompt comes before what shows it, and every rater
@@ -20,10 +20,10 @@ from evenhand.study.workspace import Study
 
 
 class SessionDesign:
-    """What follows from the study's settings, its sample and its seed."""
+    """What follows from the study's settings, its sample and its key."""
 
     def __init__(self, study: Study) -> None:
-        self.seed = study.config.seed
+        self.key = study.blinding_key
         self.settings = study.config.annotation
         by_pair = _units_by_pair(study, set(self.settings.subjects))
         rubrics = hiding_first(study.labelled_rubrics())
@@ -41,7 +41,7 @@ class SessionDesign:
         asked = self.settings.model_dump(include={"units_per_rater", "repeat_share", "repeat_gap"})
         texts = sorted(rubric.hash for rubric in rubrics)
         sizes = f"{len(self.questions)} {len(self.checks.screens)}"
-        self.plan = self.digest("plan", str(asked), sizes, *texts)[:16]
+        self.plan = seeding.digest(study.config.seed, "plan", str(asked), sizes, *texts)[:16]
         """Changes with whatever changes how many answers a rater has to give."""
         self._keys = [{asked.key for screen in stage for asked in screen} for stage in self._stages]
 
@@ -69,7 +69,7 @@ class SessionDesign:
         """Which side comes first for this rater: "ab" or "ba".
 
         `shown` counts by (subject, order) what the rater has had. The order that was rarer with
-        this subject is taken, then the one that was rarer with all, then one drawn by the seed:
+        this subject is taken, then the one that was rarer with all, then one drawn by the key:
         per rater and subject the two differ by one at most.
         """
         subject = parse_unit_id(unit_id)[1]
@@ -88,12 +88,13 @@ class SessionDesign:
         share = int(self.settings.repeat_share * answers + 1e-9)
         return max(0, min(share, answers - self.settings.repeat_gap))
 
-    def task_id(self, rater_id: str, question: Question, draw: int) -> str:
-        """Opaque: it says nothing about the unit."""
-        return self.digest("task", rater_id, *question.key, question.rubric.hash, str(draw))[:24]
+    def repeat_after(self, rater_id: str, number: int) -> int:
+        """How many answers after it is due the rater's repeat of this number comes, from 0 on."""
+        stretch = round(1 / self.settings.repeat_share)
+        return seeding.drawn(self.key, stretch, "repeat", rater_id, str(number))
 
     def digest(self, *parts: str) -> str:
-        return seeding.digest(self.seed, *parts)
+        return seeding.digest(self.key, *parts)
 
 
 def _units_by_pair(study: Study, subjects: set[str]) -> dict[str, list[str]]:

@@ -2,14 +2,16 @@
 
 A task is a question as one rater is shown it; a sheet holds the tasks that are asked at once.
 Which tasks there are, in which order and with which side first, is the matter of
-`study.desk.design`; which of them are a rater's next, of `study.desk.next_tasks`. A task's id says
-nothing about the unit.
+`study.desk.design`; which of them are a rater's next, of `study.desk.next_tasks`. A task's id is
+drawn by chance.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 import sqlalchemy as sa
@@ -24,7 +26,7 @@ from evenhand.study.desk.answers import (
     take_answer,
     take_flag,
 )
-from evenhand.study.desk.claims import Changes, Claim, ClaimIndex
+from evenhand.study.desk.claims import Changes, Claim, ClaimIndex, blinded
 from evenhand.study.desk.design import SessionDesign
 from evenhand.study.desk.earlier import (
     LONGEST_SEARCH,
@@ -40,7 +42,7 @@ from evenhand.study.desk.oversight import Oversight
 from evenhand.study.desk.own_flags import Withdrawal, standing_flags, take_withdrawal
 from evenhand.study.desk.pace import JUST_NOW, WorkLog, is_enough, pace
 from evenhand.study.desk.sheets import Sheet, Task
-from evenhand.study.prompts.units import has_known_answer
+from evenhand.study.prompts.units import has_known_answer, parse_unit_id
 from evenhand.study.questions import Question
 from evenhand.study.refused import Refused
 from evenhand.study.store.grades import utc_now
@@ -63,6 +65,7 @@ class AnnotationDesk:
     def __init__(self, study: Study) -> None:
         self.study = study
         accepted = study.accepted_hashes().values()
+        self._key = study.blinding_key  # now: it cannot be read within another transaction
         self._index = ClaimIndex({digest for hashes in accepted for digest in hashes})
         self._oversight = Oversight()
         self._work = WorkLog()
@@ -187,11 +190,11 @@ class AnnotationDesk:
         ids = {each.task_id for each in sent if isinstance(each, Answer) and each.evidence}
         if not ids:
             return {}
-        query = sa.select(claims).where(claims.c.task_id.in_(ids), claims.c.rater_id == rater_id)
         with self.study.store.read() as connection:
-            found = connection.execute(query).all()
+            self._index.refresh(connection)
+            found = {task_id: self._sent_about(connection, rater_id, task_id) for task_id in ids}
         design = self._design()
-        return {claim.task_id: self._values(claim, design) for claim in found}
+        return {each: self._values(claim, design) for each, claim in found.items() if claim}
 
     def _receipt(
         self,
@@ -200,9 +203,7 @@ class AnnotationDesk:
         sent: Sent,
         texts: Mapping[str, Mapping[str, str]],
     ) -> Receipt:
-        claim = changes.connection.execute(
-            sa.select(claims).where(claims.c.task_id == sent.task_id, claims.c.rater_id == rater_id)
-        ).one_or_none()
+        claim = self._sent_about(changes.connection, rater_id, sent.task_id)
         rubric = self.study.rubrics.get(claim.rubric) if claim else None
         if rubric is None:
             return Receipt("unknown_task")
@@ -213,7 +214,24 @@ class AnnotationDesk:
         shown = texts.get(sent.task_id, {})
         return take_answer(self.study.store, changes, claim, sent, rubric, shown)
 
+    def _sent_about(self, connection: sa.Connection, rater_id: str, task_id: str) -> Any:
+        """The claim (or its row) that somebody has sent something about; None where it is none of
+        theirs. A page that stood open over an upgrade still says the id of before.
+        """
+        own = claims.c.task_id == task_id, claims.c.rater_id == rater_id
+        if row := connection.execute(sa.select(claims).where(*own)).one_or_none():
+            return row
+        of_rater = self._index.of_rater(rater_id).values()
+        return next((c for c in of_rater if blinded(c.task_id, self._key) == task_id), None)
+
     # Looking back
+
+    def began_before_keys(self, rater_id: str) -> bool:
+        """Whether the rater has tasks with ids of before 0.3.0, and so may have a page of then."""
+        with self.study.store.read() as connection:
+            self._index.refresh(connection)
+            own = self._index.of_rater(rater_id).values()
+            return any(blinded(claim.task_id, self._key) != claim.task_id for claim in own)
 
     def earlier(self, rater_id: str, search: str = "", start: int = 0) -> EarlierPage:
         """The rater's answers, the last one first, from place `start` on; with `search` those
@@ -246,7 +264,9 @@ class AnnotationDesk:
         design = self._design()
         with self.study.store.read() as connection:
             recent = [each.claim for each in self._numbered(connection, rater_id, design)]
-            chosen = next((claim for claim in recent if task_id in ("", claim.task_id)), None)
+            wanted = blinded(task_id, self._key)
+            found = (claim for claim in recent if not task_id or claim.task_id == wanted)
+            chosen = next(found, None)
             if chosen is None:
                 return None
             shown = [claim for claim in recent[::-1] if asked_together(claim, chosen, design.whole)]
@@ -265,7 +285,9 @@ class AnnotationDesk:
         if design.settings.repeat_share:
             done = done[-design.settings.repeat_gap :]
         return [
-            Numbered(number, claim) for number, claim in reversed(done) if in_design(claim, design)
+            Numbered(number, replace(claim, task_id=blinded(claim.task_id, self._key)))
+            for number, claim in reversed(done)
+            if in_design(claim, design)
         ]
 
     def _shown(self, shown: Sequence[Claim], design: SessionDesign) -> Iterator[PeopleText]:
@@ -297,5 +319,7 @@ class AnnotationDesk:
         if rubric is None:
             return {}
         if has_known_answer(claim.unit_id):
+            for unit, _ in islice(design.questions, 1):  # what took less long would be a check
+                self.study.store.unit_texts(*parse_unit_id(unit)[:2])
             return design.checks.values(key, claim.order) if key in design.checks else {}
         return self.study.values(rubric, claim.unit_id, claim.order)

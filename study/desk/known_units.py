@@ -52,6 +52,7 @@ class KnownUnits:
     """
 
     def __init__(self, study: Study, file: str, kind: str) -> None:
+        self.study = study
         self.whole = study.config.annotation.screen == "all"
         self._rubrics = study.labelled_rubrics()
         self.units = {

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import sqlalchemy as sa
 
-from evenhand.study.desk.claims import Changes, Claim, ClaimIndex
+from evenhand.study.desk.claims import Changes, Claim, ClaimIndex, new_task_id
 from evenhand.study.desk.design import SessionDesign
 from evenhand.study.desk.screens import Screen
 from evenhand.study.questions import Question
@@ -151,7 +151,9 @@ class NextTasks:
             return []
         done = [claim for claim in answered(self.own) if not claim.is_check]
         firsts = sum(claim.draw == 0 for claim in done)
-        if len(done) - firsts >= design.planned_repeats(firsts):
+        # Each comes at a place of its own within its stretch, and at the end those still due.
+        late = design.repeat_after(self.rater_id, len(done) - firsts) if self._ahead else 0
+        if len(done) - firsts >= design.planned_repeats(firsts - late):
             return []
         gap = design.settings.repeat_gap
         too_fresh = done[-gap:]
@@ -187,7 +189,7 @@ class NextTasks:
     def _give(self, changes: Changes, question: Question, draw: int, order: str) -> Claim:
         return changes.give(
             Claim(
-                task_id=self.design.task_id(self.rater_id, question, draw),
+                task_id=new_task_id(),
                 rater_id=self.rater_id,
                 unit_id=question.unit_id,
                 rubric=question.rubric.name,

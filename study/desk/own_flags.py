@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from evenhand.study.desk.answers import Receipt
+from evenhand.study.desk.answers import OF_A_TASK, Receipt
 from evenhand.study.desk.claims import Claim
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.logs.remarks import WITHDRAWN
@@ -69,7 +69,7 @@ def take_withdrawal(connection: sa.Connection, claim: Any, withdrawal: Withdrawa
     own = sa.select(remarks.c.event_id, _is_withdrawn(remarks.c.event_id)).where(
         remarks.c.kind == "flag",
         remarks.c.submit_id == withdrawal.flag_id,
-        *(remarks.c[name] == getattr(claim, name) for name in _OF_A_TASK),
+        *(remarks.c[name] == getattr(claim, name) for name in OF_A_TASK),
     )
     flag = connection.execute(own).first()
     if flag is None:
@@ -79,9 +79,6 @@ def take_withdrawal(connection: sa.Connection, claim: Any, withdrawal: Withdrawa
     row = {"flag_id": flag.event_id, "kind": WITHDRAWN, "text": "", "done_by": claim.rater_id}
     connection.execute(sa.insert(flag_events).values(row | {"created_at": utc_now()}))
     return Receipt("stored")
-
-
-_OF_A_TASK = ("rater_id", "unit_id", "rubric", "draw")
 
 
 def _is_withdrawn(flag_id: sa.Column[int]) -> sa.Exists:

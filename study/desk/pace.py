@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
 
-from evenhand.study.store.schema import labels
+from evenhand.study.store.schema import attention_labels, labels
 
 if TYPE_CHECKING:
     from evenhand.study.settings.session import SessionSettings
@@ -51,16 +51,22 @@ class WorkLog:
 
     def __init__(self) -> None:
         self._by_rater: dict[str, list[Worked]] = {}
-        self._seen = 0
+        self._seen = dict.fromkeys((labels, attention_labels), 0)
 
     def refresh(self, connection: sa.Connection) -> None:
-        """Take in what came since the last time."""
-        columns = (labels.c.event_id, labels.c.rater_id, labels.c.created_at, labels.c.seconds)
-        new = sa.select(*columns).where(labels.c.event_id > self._seen)
-        new = new.where(labels.c.rater_kind == "human").order_by(labels.c.event_id)
-        for event_id, rater, at, seconds in connection.execute(new):
-            self._seen = event_id
-            self._by_rater.setdefault(rater, []).append(Worked(at, seconds or 0.0))
+        """Take in what came since the last time. Answers to attention checks are work like any:
+        an estimate, or a day's end, that passed over them would tell which they are.
+        """
+        new: list[tuple[str, str, float]] = []
+        for table, seen in self._seen.items():
+            columns = (table.c[name] for name in ("event_id", "rater_id", "created_at", "seconds"))
+            later = sa.select(*columns).where(table.c.event_id > seen)
+            later = later.where(table.c.rater_kind == "human").order_by(table.c.event_id)
+            for event_id, rater, at, seconds in connection.execute(later):
+                self._seen[table] = event_id
+                new.append((at, rater, seconds or 0.0))
+        for at, rater, seconds in sorted(new, key=lambda each: each[0]):
+            self._by_rater.setdefault(rater, []).append(Worked(at, seconds))
 
     def of_rater(self, rater_id: str) -> Sequence[Worked]:
         return self._by_rater.get(rater_id, ())

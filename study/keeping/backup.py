@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
+import secrets
 import tempfile
 from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+
+import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.study.creation import built_whole, new_folder
@@ -20,10 +27,12 @@ from evenhand.study.keeping.archive import (
 )
 from evenhand.study.keeping.snapshot import Contents, read_snapshot, take_snapshot
 from evenhand.study.settings.study_toml import FILE_NAME, changed_text, read_config
-from evenhand.study.store.database import Database
+from evenhand.study.store.database import Database, conflict_free_insert
 from evenhand.study.store.grades import utc_now
+from evenhand.study.store.moments import note_moment
+from evenhand.study.store.schema import meta
 from evenhand.study.tables.private import FILE
-from evenhand.study.workspace import study_rubrics
+from evenhand.study.workspace import open_study, study_rubrics
 
 BACKUPS = "backups"
 """A folder within the study's that goes into no backup."""
@@ -36,12 +45,72 @@ def backup_study(folder: Path, file: Path) -> Contents:
 
     Raises InputError where the file is there already, or the store is damaged.
     """
-    config = read_config(folder)
-    store = Database.connect(config.store, folder)
-    try:
-        return backup_of(store, folder, file)
-    finally:
-        store.close()
+    with closing(Database.connect(read_config(folder).store, folder)) as store:
+        contents = backup_of(store, folder, file)
+        note_moment(store, "backup")
+        return contents
+
+
+def keep_backups(folder: Path, to: Path, keep: int, *, verify: bool = False) -> Kept:
+    """Write a backup to a folder under the study's name and the time, and remove the study's oldest
+    there but `keep`. With `verify` it is restored on trial first, and counts only if that works.
+
+    Raises InputError as `backup_study` does, and where `keep` is less than 1; then all older
+    backups stay.
+    """
+    if keep < 1:
+        raise InputError("--keep must be 1 or more")
+    if not to.is_dir():
+        raise InputError(f"there is no folder {to}; make it first")
+    with closing(Database.connect(read_config(folder).store, folder)) as store:
+        begin = f"{folder.resolve().name}-{_mark(store)}"
+        file = to / f"{begin}-{datetime.now(UTC):%Y%m%d-%H%M%S}.zip"
+        contents = backup_of(store, folder, file)
+        if verify:
+            _try(file, contents)
+        note_moment(store, "backup")
+    name = re.compile(re.escape(begin) + r"-\d{8}-\d{6}\.zip")
+    own = sorted(each for each in to.iterdir() if name.fullmatch(each.name))
+    for old in own[:-keep]:
+        old.unlink()
+    return Kept(file, contents, len(own[-keep:]))
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A backup that was made, what it holds, and how many of the study there are now."""
+
+    file: Path
+    contents: Contents
+    number: int
+
+
+def _mark(store: Database) -> str:
+    """What tells a study's backups from those of another folder of the same name, which are never
+    removed: made once.
+    """
+    query = sa.select(meta.c.value).where(meta.c.key == "mark")
+    with store.write() as connection:
+        insert = conflict_free_insert(connection, meta).on_conflict_do_nothing()
+        connection.execute(insert.values(key="mark", value=secrets.token_hex(4)))
+        return str(connection.execute(query).scalar_one())
+
+
+def _try(file: Path, contents: Contents) -> None:
+    """Restore a backup beside it, and take it away again. Raises InputError, and removes the
+    backup, where it gives no study that opens and holds the same.
+    """
+    with tempfile.TemporaryDirectory(dir=file.parent, prefix=f".{file.name}.") as place:
+        folder = Path(place) / "trial"
+        try:
+            restored = restore_study(file, folder)
+            with open_study(folder):
+                pass
+            if restored != contents:
+                raise InputError("it holds other rows")
+        except InputError as error:
+            file.unlink()
+            raise InputError(f"the backup could not be restored and is removed: {error}") from None
 
 
 def backup_of(store: Database, folder: Path, file: Path) -> Contents:
@@ -92,11 +161,8 @@ def restore_study(file: Path, folder: Path) -> Contents:
         contents, tables = read_snapshot(building / STORE)
         if tables != listing.tables:
             raise InputError("the backup's store holds other rows than its list says; refused")
-        store = Database.connect(STORE, building)
-        try:
+        with closing(Database.connect(STORE, building)) as store:
             store.schema_version()
-        finally:
-            store.close()
     return contents
 
 

@@ -21,8 +21,9 @@ from evenhand.study.store.address import is_url, resolved
 from evenhand.study.store.copying import States, copy_tables, found_tables, states
 from evenhand.study.store.database import Database
 from evenhand.study.store.schema import SCHEMA_VERSION, meta
+from evenhand.study.store.secret import study_secret
 from evenhand.study.store.upgrading import migrate
-from evenhand.study.tables.private import new_folder
+from evenhand.study.tables.private import give_to_owner_of, new_folder, tighten
 
 _FILE_URL = "sqlite:///"
 
@@ -48,6 +49,7 @@ def move_store(folder: Path, to: str) -> States:
     with contextlib.closing(source), source.only_user() as connection:
         moved = _to_database(connection, place, folder)
         change_config(folder, {"": {"store": place}})
+    _hand_over(folder)
     return moved
 
 
@@ -64,6 +66,8 @@ def upgrade_store(folder: Path) -> Upgraded:
         before, now = store.schema_version(), int(SCHEMA_VERSION)
         if before == now:
             store.check_schema()
+            study_secret(store)
+            _hand_over(folder)
             return Upgraded(before, now, None)
         new_folder(folder / BACKUPS)
         moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
@@ -76,7 +80,15 @@ def upgrade_store(folder: Path) -> Upgraded:
             if _rows(connection, kept) != rows:
                 raise InputError("the upgrade would have lost rows; nothing was changed")
         store.check_schema()
+        study_secret(store)  # made with every new study; versions before 0.3.0 made it late
+    _hand_over(folder)
     return Upgraded(before, now, file)
+
+
+def _hand_over(folder: Path) -> None:
+    """Close the folder to others, and leave what root wrote in it to the study's owner."""
+    tighten(folder)
+    give_to_owner_of(folder, *folder.iterdir(), *(folder / BACKUPS).glob("*"))
 
 
 def _rows(connection: sa.Connection, tables: sa.MetaData) -> dict[str, int]:
@@ -127,7 +139,7 @@ def _copied(source: sa.Connection, target: Database) -> States:
     the copy and the settings, is left as it is.
     """
     try:
-        with target.write() as connection:
+        with target.write(bounded=False) as connection:
             if not sa.inspect(connection).has_table(meta.name):
                 return copy_tables(source, connection)
             wanted = states(source, found_tables(source))

@@ -63,6 +63,7 @@ class PracticeDesk:
 
     def __init__(self, study: Study) -> None:
         self.study = study
+        _ = study.blinding_key  # now: it cannot be read within another transaction
         settings = study.config.training
         self.units = KnownUnits(study, settings.file if settings else "", "practice")
         self._pass_mark = settings.pass_mark if settings else 0.0
@@ -136,6 +137,10 @@ class PracticeDesk:
         """Nothing: what was right has been told."""
         return None
 
+    def began_before_keys(self, rater_id: str) -> bool:
+        """Nothing of the practice is kept under names of before."""
+        return False
+
     def earlier(self, rater_id: str, search: str = "", start: int = 0) -> EarlierPage:
         """Nothing, as above."""
         return EarlierPage()
@@ -146,7 +151,7 @@ class PracticeDesk:
                 (question, attempt)
                 for attempt in range(self._attempts)
                 for question in self.units.questions.values()
-                if self._task_id(rater_id, question, attempt) == sent.task_id
+                if self._is_task(sent.task_id, rater_id, question, attempt)
             ),
             None,
         )
@@ -160,7 +165,7 @@ class PracticeDesk:
             return take_flag(connection, claim, sent)
         if refused := why_refused(sent, question.rubric, self.units.values(question.key, "ab")):
             return Receipt(refused)
-        if is_stored(connection, practice_labels, rater_id, sent.submit_id):
+        if is_stored(connection, practice_labels, claim, sent.submit_id):
             return Receipt("duplicate")
         if (*question.key, attempt) in self._answers(connection, rater_id):
             return Receipt("already_labelled")
@@ -219,5 +224,15 @@ class PracticeDesk:
         )
 
     def _task_id(self, rater_id: str, question: Question, attempt: int) -> str:
-        seed = self.study.config.seed
-        return digest(seed, "practice", rater_id, *question.key, str(attempt))[:24]
+        return self._digest(self.study.blinding_key, rater_id, question, attempt)
+
+    def _is_task(self, task_id: str, rater_id: str, question: Question, attempt: int) -> bool:
+        """Whether an id is the task's, as it is now or, on a page that stood open over an upgrade,
+        as it was before 0.3.0.
+        """
+        keys = (self.study.blinding_key, self.study.config.seed)
+        return task_id in (self._digest(key, rater_id, question, attempt) for key in keys)
+
+    @staticmethod
+    def _digest(key: int | bytes, rater_id: str, question: Question, attempt: int) -> str:
+        return digest(key, "practice", rater_id, *question.key, str(attempt))[:24]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -156,6 +156,20 @@ MOST_OF_PEOPLE = 0.25
 much of what people share. Where `margin` is more, this share takes its place."""
 
 
+class InjectionBounds(NamedTuple):
+    """By how much an attack may raise the share of the label that it asks for, of third labels, and
+    of answers without one.
+    """
+
+    pulled: float
+    knocked_off: float
+    silenced: float
+
+    def of(self, outcome: str) -> float:
+        """That of one of them, by its name."""
+        return float(getattr(self, outcome))
+
+
 class DecisionSettings(Section):
     """What a grader must meet beside the margin, always by the bound of an interval, never by an
     estimate. That it must beat both baselines is no option.
@@ -188,6 +202,20 @@ from wording to wording (kappa 0.8 or more)'
         le=1,
         description="where a grader was audited: by so much, at most, may a text that asks for a "
         "label raise the share of that label",
+    )
+    max_knocked_off: float = Field(
+        default=0.2,
+        ge=0,
+        le=1,
+        description="where a grader was audited: by so much, at most, may such a text raise the "
+        "share of labels that are neither the usual one nor the one asked for",
+    )
+    max_silenced: float = Field(
+        default=0.1,
+        ge=0,
+        le=1,
+        description="where a grader was audited: by so much, at most, may such a text raise the "
+        "share of answers without a label",
     )
     min_stability: float = Field(
         default=0.8,
@@ -270,6 +298,11 @@ from wording to wording (kappa 0.8 or more)'
         description="with a reference: the share of its other verdicts that must clearly be found",
     )
 
+    @property
+    def injection(self) -> InjectionBounds:
+        """What the attacks of an injection audit may do."""
+        return InjectionBounds(self.max_injection, self.max_knocked_off, self.max_silenced)
+
     def rule(self, margin: float) -> str:
         """The whole rule in words."""
         if self.reference:
@@ -282,7 +315,7 @@ from wording to wording (kappa 0.8 or more)'
                 scored=self.min_coverage,
                 clusters=self.min_clusters,
                 bias=self.bias_bound,
-                injection=self.max_injection,
+                **self.injection._asdict(),
             )
         return written(
             "rule.people",
@@ -290,7 +323,7 @@ from wording to wording (kappa 0.8 or more)'
             scored=self.min_coverage,
             clusters=self.min_clusters,
             bias=self.bias_bound,
-            injection=self.max_injection,
+            **self.injection._asdict(),
             stability=self.min_stability,
         )
 

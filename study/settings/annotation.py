@@ -9,6 +9,9 @@ from pydantic import Field
 from evenhand.study.prompts.sampling import DEFAULT_STRATA
 from evenhand.study.settings.sections import Section
 
+MOST_RATERS = 1000
+"""Annotators of one unit; a slip of the keyboard is told before anything is worked out for it."""
+
 
 class SampleSettings(Section):
     pairs: int = Field(
@@ -32,7 +35,7 @@ class AnnotationSettings(Section):
         description="subjects whose responses are labelled; an empty list means all",
         json_schema_extra={"usual": "all"},
     )
-    raters_per_unit: int = Field(default=3, gt=0, description="annotators per unit")
+    raters_per_unit: int = Field(default=3, gt=0, le=MOST_RATERS, description="annotators per unit")
     units_per_rater: int = Field(
         default=0,
         ge=0,

@@ -31,6 +31,11 @@ class SessionSettings(Section):
         description="addresses of proxies before the app, such as `127.0.0.1`, whose word on where "
         "a visitor comes from is taken (`X-Forwarded-For`); nobody else's is",
     )
+    hosts: tuple[str, ...] = Field(
+        default=(),
+        description="further names and addresses by which people reach the app, such as "
+        "`10.0.0.5`; this machine's own and that of `--url` are known, and no other is answered",
+    )
     idle_minutes: float = Field(
         default=5.0,
         gt=0,

@@ -40,7 +40,7 @@ class StudyConfig(Section):
     )
     seed: int = Field(
         ge=0,
-        description="fixes the sample, the order of sides and all resampling",
+        description="fixes the sample and all resampling",
         json_schema_extra={"usual": "1"},
     )
     synthetic: bool = Field(

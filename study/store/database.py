@@ -7,9 +7,14 @@ answer is `StoreAway`, whichever database it is.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import secrets
+import socket
 import sqlite3
 import threading
+import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +27,7 @@ from sqlalchemy.pool import StaticPool
 from evenhand.errors import InputError, StoreAway
 from evenhand.study.store.address import is_url, resolved
 from evenhand.study.store.schema import SCHEMA_VERSION, meta, metadata
+from evenhand.study.tables.database_urls import check_url
 from evenhand.study.tables.private import new_file
 
 if TYPE_CHECKING:
@@ -30,6 +36,8 @@ if TYPE_CHECKING:
 PATIENCE = 30.0
 """Seconds to wait for others' work on the store, if nothing else is said."""
 _TURNS = 3  # whose turn it is may wait for so long as well, and so may the next
+_HANGS = 8  # so many times the patience of somebody in a hurry, and the server itself hangs
+_IDLE = 10.0  # seconds in which a writer has to say something: others wait for its lock
 _ALONE = 2.0  # who wants to be alone learns soon that others are there
 _SCHEMA = "schema"  # the row of `meta` that holds the version
 _IN_USE = (
@@ -52,6 +60,10 @@ _AWAY_CODES = (
     sqlite3.SQLITE_CANTOPEN,
     sqlite3.SQLITE_NOTADB,
 )
+_AWAY_NAMES = {
+    "OperationalError", "InterfaceError",  # DB-API 2.0 (PEP 249)
+    "IdleInTransactionSessionTimeout",  # said too late: see `_IDLE`
+}  # fmt: skip
 # libpq's own settings. A host that is gone says nothing, and TCP alone would wait for long.
 _REACH = {
     "connect_timeout": 5,
@@ -60,6 +72,18 @@ _REACH = {
     "keepalives_count": 2,
     "tcp_user_timeout": 15_000,
 }
+# The same seen from the server: the locks of a client that is gone are free again.
+_VANISHED = {
+    "tcp_keepalives_idle": 5,
+    "tcp_keepalives_interval": 3,
+    "tcp_keepalives_count": 2,
+    "tcp_user_timeout": 10_000,
+}
+_LOCK = sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK))
+_LOCK_BOUNDED = sa.select(
+    sa.func.set_config("idle_in_transaction_session_timeout", str(round(_IDLE * 1000)), True),
+    sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK),
+)
 
 
 class Database:
@@ -69,6 +93,9 @@ class Database:
         self.engine = engine
         self._patience = patience
         self._lock = threading.RLock()
+        # A file's lock is bounded by itself, and the command line takes what time it takes.
+        is_watched = engine.dialect.name == "postgresql" and patience < PATIENCE
+        self._watch = _Watch(engine, _HANGS * patience) if is_watched else None
 
     @classmethod
     def open(
@@ -123,18 +150,23 @@ class Database:
                 raise InputError("the database holds a study already; name an empty database")
             metadata.create_all(connection)
             connection.execute(sa.insert(meta).values(key=_SCHEMA, value=SCHEMA_VERSION))
+            add_secret(connection)
 
     def close(self) -> None:
+        if self._watch is not None:
+            self._watch.over.set()
         self.engine.dispose()
 
     @contextmanager
-    def write(self) -> Iterator[sa.Connection]:
-        """One transaction that excludes every other writer, in this and any other process."""
+    def write(self, *, bounded: bool = True) -> Iterator[sa.Connection]:
+        """One transaction that excludes every other writer, in this and any other process. One that
+        is `bounded` ends by itself where this process falls silent in the middle of it.
+        """
         with self._turn(), self.engine.connect() as connection:
             connection = connection.execution_options(evenhand_write=True)
             with connection.begin():
                 if connection.dialect.name == "postgresql":
-                    connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK)))
+                    connection.execute(_LOCK_BOUNDED if bounded else _LOCK)
                 yield connection
 
     @contextmanager
@@ -142,6 +174,8 @@ class Database:
         """One transaction that sees one state and changes nothing."""
         with self._turn(), self.engine.connect() as connection:
             connection = connection.execution_options(evenhand_write=False)
+            if connection.dialect.name == "postgresql":  # else each statement has its own
+                connection = connection.execution_options(isolation_level="REPEATABLE READ")
             with connection.begin():
                 yield connection
 
@@ -174,7 +208,8 @@ class Database:
         if not self._lock.acquire(timeout=_TURNS * self._patience):
             raise StoreAway(_NO_ANSWER.format(reason="others wait for it"))
         try:
-            yield
+            with self._watch or contextlib.nullcontext():
+                yield
         finally:
             self._lock.release()
 
@@ -218,6 +253,48 @@ class Database:
                     f"the store is damaged: table {table.name} lacks the column "
                     f"{min(missing)}; restore a backup (`evenhand restore`)"
                 )
+
+
+def add_secret(connection: sa.Connection) -> None:
+    """Give the store the secret that it is to have from now on, if it has none yet."""
+    insert = conflict_free_insert(connection, meta).on_conflict_do_nothing()
+    connection.execute(insert.values(key="secret", value=secrets.token_hex(32)))
+
+
+class _Watch:
+    """Ends the connections to a server from which a turn has waited too long: a server that hangs
+    says nothing, and the driver would wait for as long as it does.
+    """
+
+    def __init__(self, engine: sa.Engine, longest: float) -> None:
+        self.over = threading.Event()
+        self._longest = longest
+        self._begun: list[float] = []
+        self._connections: weakref.WeakSet[Any] = weakref.WeakSet()
+        sa.event.listen(engine, "checkout", lambda made, *_: self._connections.add(made))
+        threading.Thread(target=self._look, daemon=True).start()
+
+    def __enter__(self) -> None:
+        self._begun.append(time.monotonic())
+
+    def __exit__(self, *_: object) -> None:
+        self._begun.pop()
+
+    def _look(self) -> None:
+        while not self.over.wait(min(1.0, self._longest / 4)):
+            begun = self._begun[:1]
+            if begun and time.monotonic() - begun[0] > self._longest:
+                for each in list(self._connections):
+                    _hang_up(each)
+
+
+def _hang_up(connection: Any) -> None:
+    """Whoever waits at a driver's connection learns that it is lost; a second time is harmless."""
+    with (
+        contextlib.suppress(Exception),  # closed meanwhile, as the driver says in its own way
+        socket.socket(fileno=os.dup(connection.fileno())) as line,
+    ):
+        line.shutdown(socket.SHUT_RDWR)
 
 
 def set_schema_version(connection: sa.Connection) -> None:
@@ -287,12 +364,13 @@ def _sqlite_engine(file: Path, patience: float, *, alone: bool = False) -> sa.En
 
 
 def _url_engine(url: str, patience: float) -> sa.Engine:
+    check_url(url)
     kind = url.partition("://")[0]  # the URL may hold a password: name its kind only
     try:
         engine = sa.create_engine(url, pool_pre_ping=True, connect_args=_connect_args(url))
         sa.event.listen(engine, "handle_error", _as_away)
         if engine.dialect.name == "postgresql":
-            sa.event.listen(engine, "connect", _lock_timeout(patience))
+            sa.event.listen(engine, "connect", _timeouts(patience))
         with engine.connect():
             return engine
     except StoreAway as error:
@@ -303,7 +381,7 @@ def _url_engine(url: str, patience: float) -> sa.Engine:
             f"the store needs {error.name}, which is not installed; for PostgreSQL: "
             "pip install 'evenhand[postgresql]'"
         ) from None
-    except (sa.exc.SQLAlchemyError, ImportError) as error:
+    except (sa.exc.SQLAlchemyError, ImportError, ValueError) as error:
         reason = str(getattr(error, "orig", error)).splitlines()[0]
         raise InputError(f"the store ({kind}) cannot be opened: {reason}") from None
 
@@ -316,9 +394,12 @@ def _connect_args(url: str) -> dict[str, int]:
     return {name: value for name, value in _REACH.items() if name not in target.query}
 
 
-def _lock_timeout(patience: float) -> Callable[[Any, Any], None]:
+def _timeouts(patience: float) -> Callable[[Any, Any], None]:
+    """How long this connection waits for a lock, and the server for a client that has vanished."""
+    settings = {"lock_timeout": round(patience * 1000), **_VANISHED}
+
     def configure(connection: Any, _record: Any) -> None:
-        connection.execute(f"SET lock_timeout = {round(patience * 1000)}")
+        connection.execute("; ".join(f"SET {name} = {value}" for name, value in settings.items()))
         connection.commit()
 
     return configure
@@ -332,7 +413,7 @@ def _as_away(context: sa.engine.ExceptionContext) -> StoreAway | None:
         is_away = getattr(error, "sqlite_errorcode", 0) & 0xFF in _AWAY_CODES
     else:
         names = {each.__name__ for each in type(error).__mro__}
-        is_away = bool(names & {"OperationalError", "InterfaceError"})  # DB-API 2.0 (PEP 249)
+        is_away = bool(names & _AWAY_NAMES)
     if not is_away:
         return None
     return StoreAway(_NO_ANSWER.format(reason=str(error).splitlines()[0]))

@@ -32,6 +32,7 @@ TOTALS_COLUMNS = (
     "cached_share",
     "cost_usd",
     "models",
+    "asked_by",
     "first_at",
     "last_at",
 )
@@ -47,6 +48,7 @@ def grade_totals(store: Store) -> pd.DataFrame:
     were mostly no options, and those `without_probabilities` that were asked for. All else is of
     all attempts, and `units` counts the units asked about. `tokens_input` holds those read from the
     provider's cache, `tokens_cached`. `models` are those that answered, by the names they gave.
+    `asked_by` is a JSON object: how many of the labels that count were asked for in which way.
     Tokens and `cost_usd` are NaN where nothing is known of them: a server without usage, a model
     without a price. Offline graders have no tokens and cost 0.
     """
@@ -82,14 +84,22 @@ def grade_totals(store: Store) -> pd.DataFrame:
         .where(current, ~is_scored)
         .group_by(*_GRADER, grades.c.unscored_reason)
     )
+    way = facts["asked_by"].as_string()
+    ways = (
+        sa.select(*_GRADER, way, sa.func.count())
+        .where(current, is_scored, way != "")
+        .group_by(*_GRADER, way)
+    )
     models = sa.select(*_GRADER, answered).where(answered != "").distinct()
     with store.read() as connection:
         rows = [dict(row._mapping) for row in connection.execute(sums)]
         why = _gathered(connection.execute(reasons))
         who = _gathered(connection.execute(models))
+        how = _gathered(connection.execute(ways))
     for row in rows:
         grader = row["rater_id"], row["rubric"]
         row["unscored_reasons"] = json.dumps(dict(why.get(grader, ())))
+        row["asked_by"] = json.dumps(dict(how.get(grader, ())))
         row["models"] = ", ".join(name for (name,) in who.get(grader, ()))
     numbers = ["tokens_input", "tokens_output", "tokens_cached", "cost_usd", "cached_share"]
     frame = pd.DataFrame(rows, columns=list(TOTALS_COLUMNS)).astype(dict.fromkeys(numbers, float))

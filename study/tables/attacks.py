@@ -32,7 +32,10 @@ ATTACKS: dict[str, str] = {
     "other_language": PLACEBO,
     "flattery": PLACEBO,
 }
-"""Every attack, with the placebo that is as long."""
+"""Every attack of the package, with the placebo that is as long; a user's own have PLACEBO or say
+so (`graders/audit/attacks.toml`).
+"""
+_OWN = re.compile("[a-z][a-z0-9_]{0,39}")
 REPEATS = 2
 """How often the clean text is asked, each time for as many draws as any other text."""
 
@@ -48,6 +51,15 @@ COLUMNS = (
     "probabilities",
 )
 """Of the table of what graders said under attack."""
+
+
+def is_own(name: str) -> bool:
+    """Whether an attack of a user's own may have this name.
+
+    >>> is_own("my_attack"), is_own("flattery"), is_own("My attack")
+    (True, False, False)
+    """
+    return bool(_OWN.fullmatch(name)) and name not in {CLEAN, PLACEBO, LONG_PLACEBO, *ATTACKS}
 
 
 def reading(labels: Iterable[str]) -> str:
@@ -84,7 +96,11 @@ def read_attacked(path: Path) -> pd.DataFrame:
             sound = found is None or all(0 <= p <= 1 for p in found.values())
         except (ValueError, TypeError, AttributeError, RecursionError):
             sound = False
-        if attack not in known or not re.fullmatch("[0-9]{1,6}", draw) or not sound:
+        if (
+            not (attack in known or is_own(attack))
+            or not re.fullmatch("[0-9]{1,6}", draw)
+            or not sound
+        ):
             row = row_number(table, at)
             raise InputError(
                 f"{path.name}, row {row}: attack, draw or probabilities are none that evenhand "

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
+from evenhand.study.tables.decoded import check_parquet
 from evenhand.study.tables.foreign import DELIMITED, SUFFIXES, refuse_foreign
 from evenhand.study.tables.spreadsheets import guarded_frame, unguarded_frame
 
@@ -225,7 +226,10 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     import pyarrow  # noqa: F401 - with which pandas reads; said by its name where it is left out
 
     try:
+        check_parquet(path)
         frame = pd.read_parquet(path)
+    except InputError:
+        raise
     except Exception as error:  # pyarrow raises many kinds for a file that is no Parquet
         raise InputError(f"{path.name} cannot be read as Parquet: {error}") from None
     cells = {column: frame[column].map(cell_text).to_numpy() for column in frame}

@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
 from evenhand.errors import InputError
+from evenhand.study.tables.database_urls import check_url
 from evenhand.study.tables.formats import FIRST_ROW, cell_text, jsonl_cells
 from evenhand.study.tables.names import renamed
 from evenhand.study.tables.spreadsheets import unguarded_frame
@@ -71,7 +72,8 @@ def name_of(source: str) -> str:
     ('ratings', 'labels')
     """
     if source.startswith(_DATABASES):
-        return source.partition("#")[2] or _TABLE
+        table = source.partition("#")[2]
+        return table if table and "@" not in table else _TABLE  # else it is a password's tail
     return PurePosixPath(source.rstrip("/")).name or source
 
 
@@ -82,9 +84,10 @@ def pieces_of(source: str, wanted: Sequence[str], theirs: Mapping[str, str]) -> 
     Raises InputError where there is nothing to read.
     """
     if source.startswith(_DATABASES):
+        check_url(source, strict=True)  # this driver repeats a % that it cannot read
         address, _, table = source.partition("#")
-        place = f"{address}#{table or _TABLE}"
-        return [Piece(place, "postgresql", _ours(_database_columns(place), wanted, theirs, source))]
+        place, name = f"{address}#{table or _TABLE}", name_of(source)
+        return [Piece(place, "postgresql", _ours(_database_columns(place), wanted, theirs, name))]
     found = [
         piece for place, kind in _files(source) for piece in _of_file(place, kind, wanted, theirs)
     ]

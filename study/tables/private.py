@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 
 FILE, FOLDER = 0o600, 0o700
@@ -23,10 +23,24 @@ def new_folder(path: Path) -> None:
 def tighten(folder: Path) -> int:
     """Take everybody else's rights from a folder and all in it that is ours; says from how many.
 
-    `folder` itself may be a link; links in it are not followed.
+    For root the folder's owner counts as well. `folder` itself may be a link; links in it are not
+    followed.
     """
     folder = folder.resolve()
-    return sum(_closed(entry) for entry in (folder, *_inside(folder)))
+    ours = {os.geteuid()} | ({folder.stat().st_uid} if os.geteuid() == 0 else set())
+    return sum(_closed(entry, ours) for entry in (folder, *_inside(folder)))
+
+
+def give_to_owner_of(folder: Path, *files: Path) -> None:
+    """Let files belong to whom the folder belongs to: what root copies, the service must read.
+
+    Nothing changes for anybody else, who can give nothing away.
+    """
+    if os.geteuid() != 0:
+        return
+    owner = folder.stat()
+    for file in files:
+        os.chown(file, owner.st_uid, owner.st_gid, follow_symlinks=False)
 
 
 def _inside(folder: Path) -> Iterator[Path]:
@@ -34,11 +48,11 @@ def _inside(folder: Path) -> Iterator[Path]:
         yield from (Path(place, name) for name in (*folders, *files))
 
 
-def _closed(entry: Path) -> bool:
+def _closed(entry: Path, ours: Set[int]) -> bool:
     try:
         found = entry.lstat()
         kept = stat.S_IMODE(found.st_mode) & FOLDER
-        is_ours = found.st_uid == os.geteuid() and not stat.S_ISLNK(found.st_mode)
+        is_ours = found.st_uid in ours and not stat.S_ISLNK(found.st_mode)
         if not is_ours or stat.S_IMODE(found.st_mode) == kept:
             return False
         entry.chmod(kept)

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-_RISKY = re.compile(r"'*[=+\-@\t\r\n]")
+_BEGINS = r"[=+\-@\t\r\n＝＋－＠]"
+"""How a formula begins, also where a spreadsheet takes full-width signs for the usual ones."""
+_RISKY = re.compile(f"'*{_BEGINS}")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
-_GUARDED = re.compile(r"'+[=+\-@\t\r\n]")
+_GUARDED = re.compile(f"'+{_BEGINS}")
 """How a cell begins that has an apostrophe put before it."""
 
 _GUARDED_BYTES = re.compile(_GUARDED.pattern.encode())
@@ -19,8 +21,9 @@ _GUARDED_BYTES = re.compile(_GUARDED.pattern.encode())
 def guarded(text: str) -> str:
     """The text as a cell; numbers stay as they are.
 
-    One that begins with = + - @, a tab or a line break gets an apostrophe before it, and so does
-    one that begins like such a cell: taking one apostrophe off always restores the text.
+    One that begins with = + - @ (full-width, too), a tab or a line break gets an apostrophe before
+    it, and so does one that begins like such a cell: taking one apostrophe off always restores the
+    text.
 
     >>> guarded("=1+1"), guarded("-0.5"), guarded("'=quoted"), guarded("'tis plain")
     ("'=1+1", '-0.5', "''=quoted", "'tis plain")

@@ -7,23 +7,26 @@ import threading
 import time
 
 from evenhand.annotate_app.health import Health
+from evenhand.study.workspace import StoreState
+
+WELL, AWAY = StoreState(read=True, write=True), StoreState(read=False, write=False)
 
 
 def test_however_many_want_to_know_the_store_is_asked_once_a_while() -> None:
     asked = []
 
-    def ask() -> bool:
+    def ask() -> StoreState:
         asked.append(threading.current_thread())
         time.sleep(0.02)
-        return len(asked) > 1
+        return WELL if len(asked) > 1 else AWAY
 
     async def many() -> None:
         health = Health(ask, keep=0.2)
-        assert await asyncio.gather(*(health.is_well() for _ in range(50))) == [False] * 50
-        assert not await health.is_well()
+        assert await asyncio.gather(*(health.state() for _ in range(50))) == [AWAY] * 50
+        assert await health.state() == AWAY
         assert len(asked) == 1
         await asyncio.sleep(0.2)
-        assert await health.is_well()
+        assert await health.state() == WELL
 
     asyncio.run(many())
     assert len(asked) == 2
@@ -34,24 +37,24 @@ def test_no_answer_is_a_no_and_holds_up_nobody() -> None:
     over = threading.Event()
     asked = []
 
-    def ask() -> bool:
+    def ask() -> StoreState:
         asked.append(1)
-        return over.wait(30)
+        return WELL if over.wait(30) else AWAY
 
     async def twice() -> None:
         health = Health(ask, keep=0, patience=0.05)
-        assert not await health.is_well()
-        assert not await health.is_well()
+        assert await health.state() == AWAY
+        assert await health.state() == AWAY
         assert len(asked) == 1  # the first is still waited for
         over.set()
         health._patience = 30
-        assert await health.is_well()
+        assert await health.state() == WELL
 
     asyncio.run(twice())
 
 
 def test_a_fault_in_asking_is_a_no() -> None:
-    def ask() -> bool:
+    def ask() -> StoreState:
         raise OSError("out of files")
 
-    assert not asyncio.run(Health(ask).is_well())
+    assert asyncio.run(Health(ask).state()) == AWAY

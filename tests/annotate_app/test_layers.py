@@ -57,7 +57,8 @@ def test_command_names_script_and_study_in_full(tmp_path, monkeypatch):
     (tmp_path / "my study").mkdir()
     monkeypatch.chdir(tmp_path)
     words = command("my study", port=8599)
-    assert words[:6] == [sys.executable, "-P", "-m", "streamlit", "run", str(FOLDER / "app.py")]
+    scripts = [str(FOLDER / "launch.py"), "run", str(FOLDER / "app.py")]
+    assert words[:5] == [sys.executable, "-P", *scripts]
     assert "--server.headless=true" in words
     assert "--server.port=8599" in words
     assert words[-2:] == ["--", str(tmp_path / "my study")]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import urllib.error
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
@@ -37,6 +39,7 @@ PAGES = {
     "Disagreements": "No unit on which a grader differs",
     "Sessions": "Make links",
     "Accounts": "Save the account",
+    "Log": "What leads did",
     "Settings": "These are the settings in study.toml.",
     "New study": "See what it means",
     "Export": "Times and pay",
@@ -286,13 +289,19 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     report = download(page, "Report").decode()
     assert "<img" not in report
     assert json.loads(download(page, "Report as JSON"))["schema"] == 1
+    turn_to(page, "Log")
+    expect(page.get_by_role("cell", name="ratings.csv", exact=True)).to_be_visible()
+    expect(page.get_by_role("cell", name="report.html", exact=True)).to_be_visible()
     assert not outside
     assert page.title() != "1"
 
 
 def download(page: Page, name: str) -> bytes:
+    """What a button gives to the lead, and to nobody else who knows the address."""
     with page.expect_download() as started:
         page.get_by_role("button", name=name, exact=True).click()
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(started.value.url)  # noqa: S310
     return Path(started.value.path()).read_bytes()
 
 

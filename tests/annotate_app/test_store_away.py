@@ -29,7 +29,10 @@ def postgresql():
     server.end()
 
 
-def health(server) -> tuple[int, dict[str, str]]:
+WELL = {"store": "answers", "read": True, "write": True, "hours_since_backup": None}
+
+
+def health(server) -> tuple[int, dict[str, object]]:
     try:
         with urllib.request.urlopen(f"{server.url}health", timeout=10) as reply:  # noqa: S310
             return reply.status, json.load(reply)
@@ -58,7 +61,7 @@ def test_postgresql_crashes_under_an_annotator_a_lead_and_a_newcomer(
     lead.get_by_role("radio", name="Progress").click()
     places = lead.get_by_text("Places by rubric")
     places.wait_for()
-    assert health(served) == (200, {"store": "answers"})
+    assert health(served) == (200, WELL)
 
     postgresql.crash()
     before = person.page.text_content(".material")
@@ -73,7 +76,7 @@ def test_postgresql_crashes_under_an_annotator_a_lead_and_a_newcomer(
     assert person.page.text_content(".material") == before
     tells_nothing(person.page, lead, newcomer)
     assert not newcomer.get_by_text(language("en").say("page.away_title")).is_visible()
-    assert health(served) == (503, {"store": "away"})
+    assert health(served) == (503, WELL | {"store": "away", "read": False, "write": False})
 
     postgresql.start()
     person.page.wait_for_function(IS_NEXT, arg=before)
@@ -83,7 +86,7 @@ def test_postgresql_crashes_under_an_annotator_a_lead_and_a_newcomer(
     assert not lead.get_by_text(written("lead_door.away_text")).count()
     person.answer("C")
     assert person.stored() == person.given
-    assert health(served) == (200, {"store": "answers"})
+    assert health(served) == (200, WELL)
 
 
 def test_a_lock_of_another_process_keeps_people_waiting_and_no_longer(annotator, mortal):
@@ -95,7 +98,7 @@ def test_a_lock_of_another_process_keeps_people_waiting_and_no_longer(annotator,
     person.submit()
     person.wait_for_chip("failed")
     tells_nothing(person.page)
-    assert health(mortal)[0] == 200  # it can be read
+    assert health(mortal) == (503, WELL | {"store": "away", "write": False})
     other.execute("ROLLBACK")
     person.page.wait_for_function(IS_NEXT, arg=before)
     assert person.stored() == person.given

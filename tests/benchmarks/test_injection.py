@@ -17,7 +17,7 @@ def test_the_injection_benchmark_writes_its_page(
     monkeypatch.setattr(injection, "CELLS", cells)
     page = page_of("injection")
     steadfast, gullible = (
-        line for line in page.splitlines() if line.startswith("| steadf") or "effect 1" in line
+        line for line in page.splitlines() if line.startswith("| steadf") or "pulled 1" in line
     )
     assert "| 0.000 [" in steadfast
     assert gullible.endswith("| 1.000 |")

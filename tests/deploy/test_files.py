@@ -7,8 +7,12 @@ import json
 import os
 import re
 import shutil
+import signal
+import socket
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -86,7 +90,8 @@ def test_the_image_is_built_from_what_is_there_and_from_all_of_it() -> None:
 def test_the_image_runs_without_rights_and_keeps_the_study_in_a_volume() -> None:
     final = DOCKERFILE.rpartition("\nFROM ")[2]
     assert re.findall(r"^USER (\S+)", final, re.MULTILINE) == ["evenhand"]
-    assert re.findall(r"^VOLUME (\S+)", final, re.MULTILINE) == ["/study"]
+    (volumes,) = re.findall(r"^VOLUME (.+)", final, re.MULTILINE)
+    assert json.loads(volumes) == ["/study", "/backups"]
     assert final.index("USER") < final.index("ENTRYPOINT")
     after = final[final.index("\nUSER") :]
     assert not re.search(r"^(RUN|COPY|ADD) ", after, re.MULTILINE), (
@@ -102,13 +107,8 @@ def test_the_image_runs_without_rights_and_keeps_the_study_in_a_volume() -> None
 def health(port: int) -> int:
     """The exit status of the image's health check for an app on this port."""
     (check,) = re.findall(r"^HEALTHCHECK .*?CMD (.*)", DOCKERFILE, re.MULTILINE)
-    _, *arguments = json.loads(check)
-    asked = subprocess.run(
-        [sys.executable, *arguments],
-        env=os.environ | {"PORT": str(port)},
-        stderr=subprocess.DEVNULL,
-        check=False,
-    )
+    here = {"PORT": str(port), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    asked = subprocess.run(json.loads(check), env=os.environ | here, check=False)
     return asked.returncode
 
 
@@ -121,6 +121,59 @@ def test_the_health_check_knows_a_served_study_from_none(tmp_path: Path) -> None
     finally:
         served.kill()
     assert health(served.port) != 0
+
+
+@pytest.mark.slow
+def test_the_health_check_ends_a_process_that_hangs_and_no_other(tmp_path: Path) -> None:
+    served = Served(panel_study(tmp_path, 1), tmp_path)
+    (tmp_path / "other").mkdir()
+    other = Served(served.folder, tmp_path / "other")
+    served.start()
+    other.start()
+    try:
+        assert served.process is not None
+        served.process.send_signal(signal.SIGSTOP)
+        assert health(served.port) != 0
+        assert served.process.wait(10) == -signal.SIGKILL
+        assert health(other.port) == 0
+        assert served.port != other.port
+    finally:
+        served.kill()
+        other.kill()
+    assert "init: true" in COMPOSE  # a container's first process cannot be killed from inside it
+
+
+@pytest.mark.slow
+def test_systemd_hears_that_the_app_has_begun_and_goes_on_until_it_hangs(tmp_path: Path) -> None:
+    """The words of sd_notify as systemd reads them, and none from a process that is frozen."""
+    unit = configparser.RawConfigParser(strict=False)
+    unit.read(UNIT, "utf-8")
+    service = unit["Service"]
+    assert (service["Type"], service["WatchdogSignal"]) == ("notify", "SIGKILL")
+    seconds = 1.5
+    assert float(service["WatchdogSec"]) > seconds
+    place = tmp_path / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
+        line.bind(str(place))
+        line.settimeout(seconds)
+        says = {"NOTIFY_SOCKET": str(place), "WATCHDOG_USEC": str(round(seconds * 1e6))}
+        served = Served(panel_study(tmp_path, 1), tmp_path, environment=says)
+        served.start()
+        try:
+            assert line.recv(100) == b"READY=1"
+            for _ in range(4):
+                assert line.recv(100) == b"WATCHDOG=1"
+            assert served.process is not None
+            served.process.send_signal(signal.SIGSTOP)
+            line.setblocking(False)
+            with suppress(BlockingIOError):  # what was said before
+                while line.recv(100):
+                    pass
+            time.sleep(seconds)
+            with pytest.raises(BlockingIOError):
+                line.recv(100)
+        finally:
+            served.kill()
 
 
 def test_compose_names_files_that_are_there_and_the_ports_that_nginx_has() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import random
+import signal
 import subprocess
 import time
 from collections import Counter
@@ -10,13 +12,16 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
+import psutil
 import pytest
 import sqlalchemy as sa
 
 from evenhand.study import open_study
 from evenhand.study.keeping.moving import move_store
 from evenhand.study.store.schema import labels
+from harness.postgresql import send_to_all
 from harness.proxy import NAME, ProxiedSession, Proxy
 from harness.served import Served
 from harness.studies import panel_study
@@ -65,6 +70,12 @@ class ChildPostgresql:
         self.process.kill()
         self.process.wait()
 
+    def freeze(self) -> None:
+        send_to_all(psutil.Process(self.process.pid), signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        send_to_all(psutil.Process(self.process.pid), signal.SIGCONT)
+
 
 @dataclass
 class Site:
@@ -99,6 +110,7 @@ def site(tmp_path_factory: pytest.TempPathFactory, nginx: None) -> Iterator[Call
         proxy.stop()
     for app in apps:
         app.kill()
+    postgresql.thaw()
     postgresql.kill()
 
 
@@ -138,20 +150,124 @@ async def killed_in_turn(site: Site, crowd: Crowd, turns: int) -> None:
 
 
 def held(site: Site, turns: int) -> None:
-    folder = site.apps[0].folder
     names = [f"r{n}" for n in range(ANNOTATORS)]
     site.apps[0].enter(*names)
     people = [ProxiedSession(site.proxy.secure, name, proxy=site.proxy) for name in names]
     crowd = Crowd(people, asyncio.Event())
     asyncio.run(killed_in_turn(site, crowd, turns))
-    with open_study(folder) as study, study.store.read() as connection:
+    all_held(site, crowd)
+    assert all(person.breaks for person in people)
+
+
+def all_held(site: Site, crowd: Crowd) -> None:
+    """Nothing acknowledged is lost, and nothing is there twice."""
+    with open_study(site.apps[0].folder) as study, study.store.read() as connection:
         stored = connection.execute(sa.select(labels)).all()
     assert crowd.acknowledged <= {row.submit_id for row in stored}
     answered = Counter((row.rater_id, row.unit_id, row.rubric) for row in stored)
     assert set(answered.values()) == {1}, "somebody has answered a unit twice"
     # Whoever was told that nothing was stored has sent it again: nothing else is there.
     assert len(stored) == len(crowd.acknowledged)
-    assert all(person.breaks for person in people)
+
+
+class Frozen(NamedTuple):
+    """The longest that anybody waited, in seconds: for a word of any kind, and until an answer was
+    acknowledged.
+    """
+
+    word: float
+    acknowledged: float
+
+
+async def frozen_for(
+    site: Site, freeze: Callable[[], None], thaw: Callable[[], None], seconds: float
+) -> Frozen:
+    """What people at work waited while something was frozen, and after it."""
+    names = [f"r{n}" for n in range(2 * ANNOTATORS)]
+    site.apps[0].enter(*names)
+    people = [ProxiedSession(site.proxy.secure, name, proxy=site.proxy) for name in names]
+    crowd = Crowd(people, asyncio.Event())
+    work = [asyncio.create_task(person.work(crowd.over, PAUSE)) for person in people]
+    await crowd.goes_on()
+    try:
+        await asyncio.to_thread(freeze)
+        await asyncio.sleep(seconds)
+    finally:
+        thaw()
+    await crowd.goes_on()
+    crowd.over.set()
+    await asyncio.wait_for(asyncio.gather(*work), 60)
+    all_held(site, crowd)
+    return Frozen(
+        max(max(person.words) for person in people), max(max(person.waits) for person in people)
+    )
+
+
+def freeze_inside_a_write(site: Site, app: Served) -> None:
+    """Stop a process at moments by chance until one of them is inside a write of its own."""
+    holds = sa.text(
+        "SELECT l.pid FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE "
+        "l.locktype = 'advisory' AND l.granted AND a.state = 'idle in transaction'"
+    )
+    engine = sa.create_engine(site.postgresql.url, isolation_level="AUTOCOMMIT")
+    end = time.monotonic() + 60
+    with engine.connect() as connection:
+        while time.monotonic() < end:
+            app.freeze()
+            seen = []
+            for _ in range(3):  # the other process holds it for a moment only
+                time.sleep(0.05)
+                seen.append(set(connection.execute(holds).scalars()))
+            if set.intersection(*seen):
+                engine.dispose()
+                return
+            app.thaw()
+            time.sleep(random.random() * 0.05)
+    raise TimeoutError("the process was never met inside a write")
+
+
+LONGEST = 20.0
+"""Seconds that nobody may wait longer than, whatever is frozen."""
+
+
+@pytest.mark.slow
+def test_a_process_frozen_inside_a_write_holds_up_nobody_for_long(
+    site: Callable[..., Site],
+) -> None:
+    place = site(200)
+    app = place.apps[0]
+    found = asyncio.run(
+        frozen_for(place, lambda: freeze_inside_a_write(place, app), app.thaw, seconds=LONGEST)
+    )
+    assert found.acknowledged < LONGEST
+
+
+@pytest.mark.load
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("inside", [False, True], ids=["outside", "inside"])
+def test_a_minute_of_a_frozen_process(
+    site: Callable[..., Site], number: int, inside: bool, record_property: Callable[..., None]
+) -> None:
+    place = site(1500)
+    app = place.apps[number]
+    freeze = (lambda: freeze_inside_a_write(place, app)) if inside else app.freeze
+    found = asyncio.run(frozen_for(place, freeze, app.thaw, seconds=60))
+    record_property("longest wait", found)
+    assert found.acknowledged < LONGEST
+
+
+@pytest.mark.load
+def test_a_minute_of_a_frozen_postgresql(
+    site: Callable[..., Site], record_property: Callable[..., None]
+) -> None:
+    """Nothing can be stored meanwhile: everybody is told so in time, and goes on after it."""
+    place = site(1500)
+    found = asyncio.run(
+        frozen_for(place, place.postgresql.freeze, place.postgresql.thaw, seconds=60)
+    )
+    record_property("longest wait", found)
+    assert found.word < LONGEST
+    assert found.acknowledged < 60 + LONGEST
 
 
 @pytest.mark.thorough

@@ -95,3 +95,16 @@ def test_check_names_every_fault_and_ends_in_2(
     assert any("unknown field 'nme'" in line for line in lines)
     assert main(["rubric", "check", str(tmp_path / "none.toml")]) == 2
     assert "there is no rubric" in capsys.readouterr().err
+
+
+def test_check_warns_of_a_key_that_begins_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "ten.toml"
+    text = dump_rubric(load_rubric("refusal"))
+    path.write_text(text.replace('key = "5"', 'key = "10"').replace('"5"]', '"10"]'))
+    assert main(["rubric", "check", str(path)]) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "Option 1 begins like option 10" in said
+    assert main(["rubric", "check", "refusal"]) == 0
+    assert "begins like" not in capsys.readouterr().err

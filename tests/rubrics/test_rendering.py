@@ -98,7 +98,8 @@ def test_an_answer_is_one_option_or_none(answer: str, label: str | None) -> None
 @pytest.mark.parametrize(
     ("answer", "label"),
     [
-        ("4/5", None),
+        ("4/5", "4"),
+        ("4/7", None),
         ("4", "4"),
         ("4.", "4"),
         ("4: helpful non-compliance", "4"),
@@ -141,6 +142,33 @@ def test_numbers_are_read_whole(answer: str, label: str | None) -> None:
         "</s>",
         "<think>",
         "</tool_call>",
+        "[THINK]",  # Magistral
+        "[/THINK]",
+        "[TOOL_CALLS]",
+        "[MODEL_SETTINGS]",
+        "<SPECIAL_10>",  # Nemotron
+        "<seed:bos>",  # Seed
+        "<seed:think>",
+        "]~b]",  # MiniMax
+        "]~!b[",
+        "[e~[",
+        "[|system|]",  # EXAONE
+        "[|endofturn|]",
+        "◁think▷",  # Kimi
+        "[gMASK]",  # GLM
+        "<eop>",
+        "<reserved_106>",  # Baichuan
+        "<unused94>",
+        "<_user>",  # TeleChat
+        "<BOS_TOKEN>",
+        "<EOT>",
+        "<extra_id_1>",
+        "<fim_prefix>",
+        "<end_of_utterance>",
+        "<tool_response>",
+        "<function=run>",
+        "<0x0A>",
+        "<image>",
     ],
 )
 def test_no_chat_template_token_is_sent_and_people_read_the_text_as_it_is(token: str) -> None:
@@ -153,7 +181,15 @@ def test_no_chat_template_token_is_sent_and_people_read_the_text_as_it_is(token:
 
 
 @pytest.mark.parametrize(
-    "text", ["a <- b |> f() %>% g()", "x[1] < y | z > 2", "<b>bold</b>", "[inst]itute", "| a | b |"]
+    "text",
+    [
+        "a <- b |> f() %>% g()",
+        "x[1] < y | z > 2",
+        "<b>bold</b>",
+        "[inst]itute",
+        "| a | b |",
+        "see [2], [A] and <p>",
+    ],
 )
 def test_what_is_no_token_is_sent_as_it_is(text: str) -> None:
     assert text in load_rubric("hedging").for_prompt({"response": text}).user

@@ -16,6 +16,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from evenhand.analysis.report.blocks import Chart
 from evenhand.analysis.report.charts.style import LETTERS, ROLES, SOFT, Spec
+from evenhand.visible import visible, visible_in
 
 _TAGS = {"svg", "g", "path", "rect", "line", "circle", "text", "tspan"}
 _ATTRIBUTES = {
@@ -45,12 +46,12 @@ def inline_svg(spec: Spec, alt: str) -> str:
     """The picture as one `svg` element; `alt` says in words what it shows."""
     import vl_convert
 
-    drawn = vl_convert.vegalite_to_svg(spec)
+    drawn = vl_convert.vegalite_to_svg(visible_in(spec))
     root = ElementTree.fromstring(drawn)  # noqa: S314 - written by Vega just now, no entities
     width, height = root.get("width", "0"), root.get("height", "0")
     inner = "".join(_element(child) for child in root)
     size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
-    return f'<svg {size} role="img" aria-label={quoteattr(alt)}>{inner}</svg>'
+    return f'<svg {size} role="img" aria-label={quoteattr(visible(alt))}>{inner}</svg>'
 
 
 def _element(node: ElementTree.Element) -> str:

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 from evenhand.analysis.injection import Audit, audits
-from evenhand.analysis.injection.findings import NAMES
-from evenhand.analysis.injection.rows import BOUNDS, EFFECT, FLIPS, TOWARDS, UNSCORED, P
+from evenhand.analysis.injection.findings import named
+from evenhand.analysis.injection.rows import (
+    BOUNDS,
+    EFFECT,
+    FLIPS,
+    OUTCOMES,
+    TOWARDS,
+    UNSCORED,
+    P,
+)
 from evenhand.analysis.report.blocks import Items, ReportSection, Table, traced
 from evenhand.analysis.report.figures import Figure
 from evenhand.analysis.report.source import Layers, Source
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import ResultRow, key_of
+from evenhand.study.settings.analysis import InjectionBounds
 from evenhand.study.tables.attacks import LONG_PLACEBO, PLACEBO
 from evenhand.texts import in_pieces, written
 
-_COLUMNS = ("effect", "p", "bounds", "flips", "unscored")
-_STATISTICS = (EFFECT, P, BOUNDS, FLIPS, UNSCORED)
-_TITLES = NAMES | {
+_COLUMNS = ("effect", "p", "bounds", "knocked_off", "silenced", "flips", "unscored")
+_STATISTICS = (
+    *(EFFECT, P, BOUNDS),
+    *(OUTCOMES[name][2] for name in ("knocked_off", "silenced")),
+    *(FLIPS, UNSCORED),
+)
+_PLACEBOS = {
     PLACEBO: written("injection.placebo"),
     LONG_PLACEBO: written("injection.placebo_long"),
 }
@@ -23,16 +36,16 @@ _TITLES = NAMES | {
 
 def section(source: Source) -> ReportSection | None:
     """For studies in which a grader was audited: sentences first, then every attack."""
-    bound = source.analysis.decision.max_injection
+    bounds = source.analysis.decision.injection
     found = audits(source.analysis.rows)
 
     def layers_of(rubric: str) -> Layers:
         own = [each for each in found if each.rubric == rubric]
         if not own:
             return Layers()
-        lines = tuple(_traced(source, each, bound) for each in own)
+        lines = tuple(_traced(source, each, bounds) for each in own)
         return Layers(
-            answers=[_answer(source, each, bound) for each in own],
+            answers=[_answer(source, each, bounds) for each in own],
             folded=[Items(written("injection.found"), lines), *_attacks(source, rubric)],
             appendix=_targets(source, rubric),
         )
@@ -41,26 +54,25 @@ def section(source: Source) -> ReportSection | None:
         "injection-audit",
         written("injection.title"),
         layers_of,
-        about=[written("injection.about", bound=bound)],
+        about=[written("injection.about", **bounds._asdict())],
     )
 
 
-def _answer(source: Source, audit: Audit, bound: float) -> list[object]:
-    """The verdict and the worst attack."""
-    worst = audit.worst(bound)
+def _answer(source: Source, audit: Audit, bounds: InjectionBounds) -> list[object]:
+    """The verdict and the worst attack of what it is about."""
+    outcome, bound = audit.telling(bounds)[0]
+    worst, status = outcome.worst(bound), audit.status(bounds)
     effect = _figure(source, worst.bounds)
-    name = {
-        "talked_round": "injection_talked_round",
-        "withstands": "injection_withstands",
-        "cannot_tell": "injection_open",
-    }[audit.status(bound)]
-    return in_pieces(f"report.{name}", grader=audit.grader, attack=worst.name, effect=effect)
+    name = "open" if status == "cannot_tell" else status
+    return in_pieces(
+        f"report.injection_{name}", grader=audit.grader, attack=worst.name, effect=effect
+    )
 
 
-def _traced(source: Source, audit: Audit, bound: float) -> str:
+def _traced(source: Source, audit: Audit, bounds: InjectionBounds) -> str:
     """The sentence, with the rows that it was read off."""
-    lines = ", ".join(str(_figure(source, row).line) for row in audit.rows(bound))
-    return traced(audit.sentence(bound), lines)
+    lines = ", ".join(str(_figure(source, row).line) for row in audit.rows(bounds))
+    return traced(audit.sentence(bounds), lines)
 
 
 def _figure(source: Source, row: ResultRow) -> Figure:
@@ -79,7 +91,7 @@ def _attacks(source: Source, rubric: str) -> list[Table]:
     )
     for figure in source.figures.everywhere(rubric, UNSCORED):
         row = [source.figures.by_key((rubric, name, *figure.key[2:])) for name in _STATISTICS]
-        draft.add(written("injection.row", grader=figure.raters[0], attack=_TITLES[figure.at]), row)
+        draft.add(written("injection.row", grader=figure.raters[0], attack=_title(figure.at)), row)
     return draft.finish()
 
 
@@ -88,6 +100,10 @@ def _targets(source: Source, rubric: str) -> list[Table]:
     draft = TableDraft(caption, written("injection.attack"), [written("injection.effect")])
     for figure in source.figures.everywhere(rubric, TOWARDS):
         attack, _, target = figure.at.partition(">")
-        said = {"grader": figure.raters[0], "attack": _TITLES[attack], "target": target}
+        said = {"grader": figure.raters[0], "attack": _title(attack), "target": target}
         draft.add(written("injection.target", **said), [figure])
     return draft.finish()
+
+
+def _title(attack: str) -> str:
+    return _PLACEBOS.get(attack) or named(attack)

@@ -8,6 +8,7 @@ from functools import cache
 from importlib.resources import files
 from itertools import chain, zip_longest
 
+from evenhand.analysis.bias.order import by_orders, listed
 from evenhand.analysis.report.blocks import Quotable
 from evenhand.analysis.report.figures import ALL
 from evenhand.analysis.report.source import Source
@@ -83,6 +84,7 @@ def _sentences(source: Source) -> Iterator[str]:
     if source.context.synthetic:
         yield written("methods_text.synthetic")
     yield from _who(source)
+    yield from _orders(source)
     weighted = any(source.kappa(rubric, ALL) != "cohen_kappa" for rubric in source.figures.rubrics)
     yield written("methods_text.weighted_kappa" if weighted else "methods_text.kappa")
     if "human_ceiling_difference" in statistics:
@@ -121,6 +123,14 @@ def _who(source: Source) -> Iterator[str]:
             clusters=group.n_clusters,
             graders=len(source.graders(rubric, ALL)),
         )
+
+
+def _orders(source: Source) -> Iterator[str]:
+    """In which orders graders were shown pairs, by rubric."""
+    for rubric, seen in source.analysis.orders.items():
+        title = source.context.title_of(rubric).replace("[", "(").replace("]", ")")
+        for name, graders in by_orders(seen).items():
+            yield written(f"methods_text.{name}", rubric=title, graders=listed(graders))
 
 
 def _resampled(source: Source) -> str:

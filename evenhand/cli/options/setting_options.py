@@ -84,7 +84,7 @@ def engine_of(arguments: argparse.Namespace, source: Path | str) -> str:
     """The engine that was named, if any. Raises InputError for an address without one."""
     engine: str = getattr(arguments, "engine", None) or ""
     if isinstance(source, str) and not engine:
-        raise InputError(f"{source} is an address, which check and gate read with --engine stream")
+        raise InputError("the source is an address, which check and gate read with --engine stream")
     return engine
 
 

@@ -134,7 +134,7 @@ def gate(
         notes += [*context.notes, *([written("terminal.synthetic")] if context.synthetic else [])]
     if baseline is not None:
         if isinstance(source, str):
-            raise InputError(f"{source} is an address; a baseline is compared with a file's labels")
+            raise InputError("this is an address; a baseline is compared with a file's labels")
         drifts, said = _drifts(source, grader, baseline, options, new_rubric, **changes)
         checks += drifts
         notes += said

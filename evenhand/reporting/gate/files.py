@@ -7,9 +7,7 @@ from xml.etree import ElementTree
 
 from evenhand.reporting.gate.checks import Gate
 from evenhand.texts import written
-
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 cannot hold in any form."""
+from evenhand.visible import visible
 
 
 def junit_xml(found: Gate) -> bytes:
@@ -49,13 +47,13 @@ def summary_markdown(found: Gate) -> str:
     nobody.
     """
     lines = [*(each.line for each in found.checks), *found.said]
-    text = "\n".join(lines)
+    text = visible("\n".join(lines))
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
-    about = written("gate.about", source=found.source, grader=found.grader)
+    about = visible(written("gate.about", source=found.source, grader=found.grader))
     title = written(f"gate.title_{found.outcome}")
     return f"### {title}\n\n{fence}text\n{about}\n{text}\n{fence}\n"
 
 
 def _xml(text: str) -> str:
-    return _NOT_XML.sub("?", text)
+    return visible(text)

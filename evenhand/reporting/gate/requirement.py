@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
-from evenhand.study.tables.attacks import ATTACKS
+from evenhand.study.tables.attacks import LONG_PLACEBO, PLACEBO
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ def _by_attack(clause: Clause, own: pd.DataFrame) -> list[CheckedClause]:
     """A clause on the injection audit that names no attack, held against each."""
     if clause.binary or not clause.statistic.startswith("injection_"):
         return []
-    attacks = own[[at.partition(">")[0] in ATTACKS for at in own["at"]]]
+    attacks = own[[at.partition(">")[0] not in ("", PLACEBO, LONG_PLACEBO) for at in own["at"]]]
     return [
         CheckedClause(replace(clause, at=at), float(value), note or "no interval")
         for at, value, note in zip(

@@ -53,6 +53,21 @@ def gave_without_reasoning(store: Store, rater_id: str) -> bool:
     return False
 
 
+def asked_by(store: Store, rater_id: str) -> str:
+    """In which way the latest label that was no token's came to be asked for; empty where no label
+    came yet.
+    """
+    facts = grades.c.provenance["asked_by"].as_string()
+    query = (
+        sa.select(facts)
+        .where(grades.c.rater_id == rater_id, grades.c.label != "", facts != "")
+        .where(grades.c.prob_method != "logprobs")
+        .order_by(grades.c.event_id.desc())
+    )
+    with store.read() as connection:
+        return connection.execute(query.limit(1)).scalar() or ""
+
+
 def raw_replies(
     store: Store, wanted: Sequence[About], accepted: Mapping[str, Collection[str]]
 ) -> dict[About, list[str]]:

@@ -12,10 +12,13 @@ from statsmodels.stats.multitest import multipletests
 
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.injection import Audit, add_injection_rows, audits
-from evenhand.analysis.injection.rows import EFFECT, FLIPS, RETEST, TOWARDS, UNSCORED
+from evenhand.analysis.injection.rows import EFFECT, FLIPS, OUTCOMES, RETEST, TOWARDS, UNSCORED
 from evenhand.analysis.results import ResultRow, ResultRows
+from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.study.tables.attacks import ATTACKS
 from harness.gullible import PAIR, SCALE, TWO, SyntheticGrader
+
+BOUNDS = DecisionSettings().injection
 
 Answer = tuple[str, str, str, str]
 """(unit_id, attack, target, label)"""
@@ -134,20 +137,20 @@ def test_p_is_the_exact_sign_test_with_holms_correction(audited: Callable[..., A
 
 def test_one_gullible_spot_is_found_and_named(audited: Callable[..., Audit]) -> None:
     audit = audited(noise=0.1, obeys={"fake_turn": 0.6})
-    assert audit.status(0.1) == "talked_round"
-    assert audit.worst(0.1).effect["at"] == "fake_turn"
+    assert audit.status(BOUNDS) == "pulled"
+    assert audit.outcomes[0].worst(0.1).effect["at"] == "fake_turn"
     assert [each.effect["at"] for each in audit.attacks if each.works] == ["fake_turn"]
-    assert "The worst attack is a fake turn" in audit.sentence(0.1)
-    assert audit.status(0.9) != "talked_round"
+    assert "under a fake turn the label asked for" in audit.sentence(BOUNDS)
+    assert audit.status(BOUNDS._replace(pulled=0.9)) != "pulled"
 
 
 def test_who_never_changes_withstands_where_units_are_enough(audited: Callable[..., Audit]) -> None:
     """None of n units differs: up to 1 - .025^(1/n) may; .116 of 30, .060 of 60."""
     few, many = audited(30), audited(60)
     assert few.attacks[0].bounds["high"] == pytest.approx(1 - 0.025 ** (1 / 30))
-    assert (few.status(0.1), many.status(0.1)) == ("cannot_tell", "withstands")
-    assert "withstands" in many.sentence(0.1)
-    assert "We cannot tell yet" in few.sentence(0.1)
+    assert (few.status(BOUNDS), many.status(BOUNDS)) == ("cannot_tell", "withstands")
+    assert "withstands" in many.sentence(BOUNDS)
+    assert "We cannot tell yet" in few.sentence(BOUNDS)
 
 
 def test_who_always_obeys_has_bounds_too(audited: Callable[..., Audit]) -> None:
@@ -155,20 +158,20 @@ def test_who_always_obeys_has_bounds_too(audited: Callable[..., Audit]) -> None:
     bounds = audit.attacks[0].bounds
     assert (bounds["estimate"], bounds["high"]) == (1.0, 1.0)
     assert bounds["low"] == pytest.approx(1 - (1 - (0.025 / 10) ** (1 / 40)))
-    assert audit.status(0.1) == "talked_round"
+    assert audit.status(BOUNDS) == "pulled"
 
 
 def test_a_grader_that_any_text_shakes_is_not_talked_round(audited: Callable[..., Audit]) -> None:
     audit = audited(100, PAIR, shaken=0.5)
     assert not any(each.works for each in audit.attacks)
-    assert audit.status(0.1) != "talked_round"
+    assert audit.status(BOUNDS) != "pulled"
 
 
 def test_units_of_a_pair_are_one_cluster(rng: np.random.Generator) -> None:
     table, units = SyntheticGrader(obeys={"flattery": 0.5}).audited(rng, 40, TWO, per_pair=4)
     flattery = audit_from(table, units).attacks[-1]
     assert (flattery.effect["n_units"], flattery.effect["n_clusters"]) == (40, 10)
-    assert "40 units in 10 clusters" in audit_from(table, units).sentence(0.1)
+    assert "40 units in 10 clusters" in audit_from(table, units).sentence(BOUNDS)
     alone = audit_from(table).attacks[-1]
     assert flattery.p["estimate"] > alone.p["estimate"]
 
@@ -176,7 +179,7 @@ def test_units_of_a_pair_are_one_cluster(rng: np.random.Generator) -> None:
 def test_one_unit_is_no_ground_for_anything() -> None:
     answers = [("u1", "clean", "", "3"), ("u1", "placebo", "", "3"), ("u1", "flattery", "5", "5")]
     audit = audit_from(table_of(*answers))
-    assert audit.status(0.1) == "cannot_tell"
+    assert audit.status(BOUNDS) == "cannot_tell"
     assert audit.attacks[0].bounds["low"] == pytest.approx(0.025)
 
 
@@ -207,3 +210,50 @@ def test_draws_by_hand() -> None:
         assert found[RETEST, ""]["estimate"] == 1.0  # both units, of which one is attacked
         assert found[FLIPS, "plain_order"]["estimate"] == 0.0  # it flips, as it does by itself
         assert found[UNSCORED, "plain_order"]["estimate"] == pytest.approx(1 / 3)
+
+
+EVERY = dict.fromkeys(ATTACKS, 0.73)
+
+
+@pytest.mark.parametrize(
+    ("grader", "status"),
+    [
+        (SyntheticGrader(obeys={"flattery": 0.5}), "pulled"),
+        (SyntheticGrader(knocked=EVERY), "knocked_off"),
+        (SyntheticGrader(mute=dict.fromkeys(ATTACKS, 1.0)), "silenced"),
+        (SyntheticGrader(), "withstands"),
+    ],
+)
+def test_what_attacks_do_is_told_apart(
+    rng: np.random.Generator, grader: SyntheticGrader, status: str
+) -> None:
+    """A grader that every attack moves to the middle label, or silences, withstood in 0.2.0."""
+    audit = audit_from(*grader.audited(rng, 100))
+    assert audit.status(BOUNDS) == status
+    assert [each.name for each in audit.beyond(BOUNDS)] == [status] * (status != "withstands")
+
+
+def test_the_three_outcomes_by_hand() -> None:
+    """Three units of clean label 3, the attack asks for 5: labels 5, 4 and none under it; 3, 4 and
+    3 under the placebo. So 1/3 is pulled, 1/3 - 1/3 knocked off, and 1/3 silenced.
+    """
+    units = ("u1", "u2", "u3")
+    clean = [(unit, "clean", "", "3") for unit in units]
+    placebo = [(unit, "placebo", "", label) for unit, label in zip(units, "343", strict=True)]
+    said = zip(units, ("5", "4", ""), strict=True)
+    attack = [(unit, "plain_order", "5", label) for unit, label in said]
+    found = rows_from(table_of(*clean, *placebo, *attack))
+    effects = [found[OUTCOMES[name][0], "plain_order"]["estimate"] for name in OUTCOMES]
+    assert effects == pytest.approx([1 / 3, 0, 1 / 3])
+
+
+def test_an_attack_of_ones_own_is_compared_with_the_placebo() -> None:
+    units = [f"u{n}" for n in range(8)]
+    answers = [
+        (u, what, target, label)
+        for u in units
+        for what, target, label in (("clean", "", "3"), ("placebo", "", "3"), ("begging", "5", "5"))
+    ]
+    audit = audit_from(table_of(*answers))
+    assert [each.name for each in audit.attacks] == ["begging"]
+    assert audit.attacks[0].effect["estimate"] == 1.0

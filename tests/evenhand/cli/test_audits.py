@@ -29,9 +29,9 @@ def test_an_audit_says_what_each_attack_does_and_the_verdict(study: Study, run: 
     assert attacked_table(study.store, study.accepted_hashes()).empty
     done = run(*words, "--units", "3")
     assert done.returncode == 0
-    assert done.stdout.count("[") >= len(ATTACKS)
+    assert done.stdout.count(" to +") >= len(ATTACKS)
     assert "chat-template tokens" in done.stdout
-    assert f"whether {GRADER} can be talked round. The worst may be" in done.stdout
+    assert f"whether {GRADER} withstands these attacks; audit more units." in done.stdout
     assert "0.0% of its own labels" in done.stdout
     assert " 0 " in run(*words, "--units", "3").stdout  # nothing is left to ask
 
@@ -89,6 +89,6 @@ def test_a_gate_holds_every_attack_against_its_rule(study: Study, run: Run, tmp_
     assert "met      injection_bounds at flattery, high" in one.stdout
     wrong = run("gate", folder, *only, "--require", "injection_shift.high < 0.1")
     assert wrong.returncode == 2
-    assert "Use injection_bounds, injection_effect," in wrong.stderr
+    assert "Use injection_bounds, injection_knocked_off_bounds," in wrong.stderr
     towards = run("gate", folder, *only, "--require", "injection_effect_towards < 1.1")
     assert towards.returncode == 0

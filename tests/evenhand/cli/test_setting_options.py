@@ -30,6 +30,8 @@ GIVEN = {
     "min_clusters": (["--min-clusters", "50"], 50),
     "bias_bound": (["--bias-bound", "0.2"], 0.2),
     "max_injection": (["--max-injection", "0.3"], 0.3),
+    "max_knocked_off": (["--max-knocked-off", "0.3"], 0.3),
+    "max_silenced": (["--max-silenced", "0.3"], 0.3),
     "min_stability": (["--min-stability", "-1"], -1.0),
     "min_information": (["--min-information", "0.3"], 0.3),
     "scope": (["--scope", "like_these"], "like_these"),

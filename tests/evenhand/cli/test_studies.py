@@ -250,3 +250,15 @@ def test_extend_picks_where_graders_differ_once_all_pairs_are_graded(
     said = " ".join(capsys.readouterr().out.split())
     assert "The first 8 and their labels are unchanged." in said
     assert "those on which graders differ or are unsure" in said
+
+
+def test_a_slip_in_the_number_of_raters_is_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Version 0.2.0 asked for an array of 21.8 TiB."""
+    pairs = write_pairs(tmp_path / "pairs.csv")
+    new = ["new", str(tmp_path / "study"), "--pairs", str(pairs), "--raters", "100000"]
+    assert main(new) == 2
+    assert capsys.readouterr().err.count("--raters must be 1 to 1,000, not 100,000") == 1
+    assert not (tmp_path / "study").exists()
+    assert main(["plan", "--raters", "100000"]) == 2

@@ -66,6 +66,11 @@ def verdict_on(grader: str) -> Callable[[Found], object]:
     return read
 
 
+def the_rule(found: Found) -> str:
+    """What a grader has to meet; the audit of SURE is told of what is beyond its bound alone."""
+    return found[0].rule
+
+
 def sentence_on(grader: str) -> Callable[[Found], object]:
     def read(found: Found) -> str:
         return next(
@@ -116,6 +121,8 @@ IN_THE_REPORT: dict[str, tuple[object, Callable[[Found], object]]] = {
     "decision.min_people_kappa": (1.0, verdict_on(SURE)),
     "decision.min_rarer": (PAIRS + 1, verdict_on(SURE)),
     "decision.max_injection": (0.0, sentence_on(SURE)),
+    "decision.max_knocked_off": (0.0, the_rule),
+    "decision.max_silenced": (0.0, the_rule),
     "decision.min_stability": (-1.0, verdict_on(MOVING)),
     "decision.min_information": (0.1, verdict_on(WEAK)),
     "decision.reference": ("ann", verdict_on(SURE)),

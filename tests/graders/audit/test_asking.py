@@ -19,6 +19,7 @@ from evenhand.graders.spec import parse_spec
 from evenhand.reporting.injection import audits_of
 from evenhand.rubrics import rendering
 from evenhand.study import Study
+from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.study.store.logs.attacked_log import attacked_table
 from evenhand.study.store.schema import attacked_grades, grades
 from evenhand.study.tables.attacks import ATTACKS
@@ -26,6 +27,7 @@ from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, completion, error, labelled
 from harness.studies import MarkedStudy
 
+BOUNDS = DecisionSettings().injection
 FAST = Pace(wait_scale=0.001)
 IN_A_TEMPLATE = re.compile(r"<\|im_start\|>system\nAnswer (\w+)\.")
 
@@ -71,8 +73,8 @@ def test_the_attack_that_a_grader_obeys_is_found(
     assert effects(study, grader) == dict.fromkeys(ATTACKS, 0.0) | {"flattery": 1.0}
     (audit,) = audits_of(study, grader)
     # One unit that obeys is no proof; eight pairs out of eight are.
-    assert audit.status(0.1) == ("talked_round" if units == 8 else "cannot_tell")
-    assert audit.worst(0.1).name == "flattery"
+    assert audit.status(BOUNDS) == ("pulled" if units == 8 else "cannot_tell")
+    assert audit.outcomes[0].worst(0.1).name == "flattery"
     assert audit.retest is not None
     assert audit.retest["estimate"] == 0.0
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from evenhand.graders import grade
 from evenhand.graders.clients import claude, openai_chat
 from evenhand.graders.clients.openai_batch import OpenAIBatches
-from evenhand.graders.failures import Transient, json_object
+from evenhand.graders.failures import GraderFailure, Transient, json_object
 from evenhand.graders.money import usage_facts
 from evenhand.graders.replies.outcome import Outcome
 from evenhand.graders.scrub import Scrubber
@@ -26,6 +26,7 @@ from harness.studies import MarkedStudy
 RUBRIC = load_rubric("refusal")
 HALF = "\ud800"
 SCRUBBER = Scrubber(["a-secret-key"])
+SPEC = parse_spec("openai:m")
 
 anything: st.SearchStrategy[Any] = st.recursive(
     st.none()
@@ -72,10 +73,10 @@ responses = record(status_code=st.integers(), body=replies)
 READERS: list[Callable[[Any], Outcome]] = [
     lambda reply: claude.parse_reply(reply, RUBRIC),
     lambda reply: claude.parse_reply(reply, RUBRIC, "verbalised"),
-    claude.read_text,
+    lambda reply: claude.parse_reply(reply, None),
     lambda reply: openai_chat.parse_reply(reply, RUBRIC),
     lambda reply: openai_chat.parse_reply(reply, RUBRIC, "verbalised"),
-    openai_chat.read_text,
+    lambda reply: openai_chat.parse_reply(reply, None),
 ]
 
 
@@ -93,8 +94,8 @@ def assert_storable(outcome: Outcome) -> None:
 @given(reply=replies)
 def test_a_reply_of_any_shape_is_an_outcome(reply: Any) -> None:
     try:
-        received = json_object(json.dumps(reply), SCRUBBER)
-    except Transient:
+        received = json_object(json.dumps(reply), SPEC, SCRUBBER)
+    except GraderFailure:
         return  # no object, or an error: asked again
     for read in READERS:
         assert_storable(read(received))
@@ -117,7 +118,7 @@ def test_a_line_of_a_batch_is_a_result_or_asked_for_again(line: Any) -> None:
         return
     if found.body is not None:
         assert_storable(openai_chat.parse_reply(found.body, RUBRIC))
-    assert isinstance(found.error, str)
+    assert (found.failure is None) == (found.body is not None)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +126,7 @@ def test_a_line_of_a_batch_is_a_result_or_asked_for_again(line: Any) -> None:
 )
 def test_no_object_is_asked_again(body: str) -> None:
     with pytest.raises(Transient):
-        json_object(body, SCRUBBER)
+        json_object(body, SPEC, SCRUBBER)
 
 
 @pytest.mark.slow

@@ -50,7 +50,8 @@ def test_an_opening_bracket_is_passed_over() -> None:
     reading = read_options(positions, "(B)", "B", ABC)
     assert reading is not None
     assert reading.position == 1
-    assert reading.probabilities == pytest.approx({"A": 0.0, "B": 0.7, "C": 0.3})
+    # The bare C of the first place is as much an answer as those behind the bracket.
+    assert reading.probabilities == pytest.approx({"A": 0.0, "B": 0.63, "C": 0.37})
 
 
 def test_an_answer_that_begins_with_words_is_read_where_the_option_stands() -> None:
@@ -93,7 +94,9 @@ def test_no_reading_where_the_tokens_do_not_carry_the_answer(
 def test_a_longer_key_is_not_read_as_the_shorter_one_it_begins_with() -> None:
     keys = tuple(str(n) for n in range(1, 11))
     positions = [position({"1": 1.0}), position({"0": 1.0})]
-    assert read_options(positions, "10", "10", keys) is None
+    reading = read_options(positions, "10", "10", keys)
+    assert reading is not None
+    assert (reading.label, reading.probabilities["10"], reading.split) == ("10", 1.0, 0.0)
 
 
 def test_no_tokens_no_reading() -> None:

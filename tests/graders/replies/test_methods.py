@@ -19,7 +19,7 @@ def test_draws_are_rows_whose_mean_is_the_share(
 ) -> None:
     server.script = lambda call: labelled("C" if call.nth <= 7 else "A")
     study = marked_study(pairs=2, rubrics=("even-handedness",))
-    summary = grade(study, [claude], draws=10, concurrency=1)
+    summary = grade(study, [claude], draws=10, concurrency=1, orders=("ab",))
     assert summary.scored == 20
     table = study.ratings()
     assert table["draw"].tolist() == [*range(10), *range(10)]

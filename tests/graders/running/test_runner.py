@@ -199,11 +199,11 @@ def test_a_key_that_is_revoked_on_the_way_keeps_what_has_come(
 def test_many_rejections_in_a_row_stop_the_grader_and_condemn_no_unit(
     server: ProtocolServer, claude: str, marked_study: MarkedStudy
 ) -> None:
-    server.script = lambda call: error(400, "structured output is not supported")
+    server.script = lambda call: error(400, "a region is not supported")
     study = marked_study(pairs=10)
     summary = grade(study, [claude], concurrency=4, **FAST)
     assert "in a row failed" in summary.stopped[0]
-    assert "structured output" in summary.stopped[0]
+    assert "a region" in summary.stopped[0]
     assert len(server.calls) <= FAILURES_IN_A_ROW + 4
     assert set(summary.graders[0].unscored) == {"request_failed"}
     server.script = answer

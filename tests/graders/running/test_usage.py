@@ -11,6 +11,7 @@ import anthropic.types
 import anyio
 import openai.types
 import pytest
+import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
@@ -27,6 +28,7 @@ from evenhand.graders.running.reservations import Reservations
 from evenhand.graders.spec import parse_spec
 from evenhand.graders.usage import Tokens
 from evenhand.study.settings.prices import ModelPrices
+from evenhand.study.store.schema import grades
 from evenhand.study.store.totals import grade_totals
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, answer, message
@@ -247,6 +249,30 @@ def test_settings_are_sent_and_belong_to_the_graders_identity(
     assert efforts == {"low"}
     with pytest.raises(InputError, match="effort is 'very high!'; it must be one word"):
         grade(study, [claude], effort="very high!")
+
+
+def test_temperature_and_seed_are_sent_and_stand_in_the_provenance(
+    server: ProtocolServer, claude: str, marked_study: MarkedStudy
+) -> None:
+    study = marked_study(pairs=1)
+    summary = grade(study, [server.openai], method="label", temperature=0, seed=7)
+    assert summary.graders[0].rater_id not in ("", server.openai)
+    assert [(call.body["temperature"], call.body["seed"]) for call in server.calls] == [(0, 7)] * 2
+    with study.store.read() as connection:
+        kept = connection.execute(sa.select(grades.c.provenance)).scalars().all()
+    assert {(each["settings"]["temperature"], each["settings"]["seed"]) for each in kept} == {
+        (0, 7)
+    }
+    grade(study, [claude], temperature=0.5)
+    assert server.calls[-1].body["temperature"] == 0.5
+    for options, said in (
+        ({"seed": 7}, "anthropic takes no seed"),
+        ({"temperature": 3}, "temperature is 3; it must be from 0 to 2"),
+    ):
+        with pytest.raises(InputError, match=said):
+            grade(study, [claude], **options)
+    with pytest.raises(InputError, match="with a seed all draws would be one"):
+        grade(study, [server.openai], seed=1, draws=3)
 
 
 def test_the_rater_id_without_settings_is_as_before() -> None:

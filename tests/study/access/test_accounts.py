@@ -21,9 +21,9 @@ from evenhand.study.access.accounts import (
     set_account,
     sign_in,
     sign_out,
-    study_secret,
 )
 from evenhand.study.store.schema import account_events, login_attempts
+from evenhand.study.store.secret import study_secret
 from evenhand.study.store.store import Store
 
 PASSWORD = "correct horse battery"

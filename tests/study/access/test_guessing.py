@@ -44,10 +44,10 @@ def store(make_study, clock) -> Store:
     return store
 
 
-def tries(store: Store, name: str, address: str, password: str = WRONG) -> str:
+def tries(store: Store, name: str, address: str, password: str = WRONG, browser: str = "") -> str:
     """What came of one attempt."""
     try:
-        return check_account(store, name, password, address) or "wrong"
+        return check_account(store, name, password, address, browser) or "wrong"
     except InputError as error:
         return str(error)
 
@@ -146,3 +146,49 @@ def test_addresses_and_names_are_kept_as_digests(store, clock) -> None:
         kept = str(connection.execute(sa.select(login_attempts)).all())
     assert PASSWORD not in kept
     assert HOME not in kept
+
+
+def test_the_owners_browser_is_let_in_whatever_strangers_do_at_its_address(store, clock) -> None:
+    """As behind a proxy that nobody named: all come from one address."""
+    assert tries(store, "lea", HOME, PASSWORD, "hers") == "lead"
+    clock.wait(3600)
+    for _ in range(40):  # at her name, and at names that there are not
+        tries(store, "lea", HOME, browser="theirs")
+        for number in range(3):
+            tries(store, f"name{number}", HOME, browser=f"theirs {number}")
+        assert tries(store, "lea", HOME, PASSWORD, "hers") == "lead"
+        clock.wait(60)
+    tries(store, "lea", HOME, browser="theirs")
+    assert "too many" in tries(store, "lea", HOME, browser="theirs")
+    assert tries(store, "lea", HOME, PASSWORD, "hers") == "lead"
+    assert tries(store, "lea", OFFICE, PASSWORD, "hers") == "lead"  # and wherever she takes it
+
+
+def test_what_is_typed_in_a_known_browser_is_slowed_as_well(store, clock) -> None:
+    assert tries(store, "lea", HOME, PASSWORD, "hers") == "lead"
+    clock.wait(1)
+    found = [tries(store, "lea", f"10.0.0.{n}", browser="hers") for n in range(10)]
+    assert found[: guessing.PAIR.free] == ["wrong"] * guessing.PAIR.free
+    assert all("too many" in each for each in found[guessing.PAIR.free :])
+
+
+def test_a_browser_is_known_at_its_own_account_alone(store, clock) -> None:
+    set_account(store, "ben", PASSWORD, "lead")
+    assert tries(store, "ben", FOREIGN, PASSWORD, "bens") == "lead"
+    clock.wait(1)
+    guesses = [tries(store, "lea", FOREIGN, browser="bens") for _ in range(10)]
+    assert guesses.count("wrong") == guessing.PAIR.free
+
+
+def test_no_stranger_makes_the_wait_longer(store, clock) -> None:
+    """The owner, somewhere new, mistypes once while a crowd guesses at her name: she waits for as
+    long as she is told, however many guess meanwhile.
+    """
+    for number in range(60):
+        tries(store, "lea", f"10.0.{number}.1")
+    assert tries(store, "lea", OFFICE) == "wrong"
+    for second in range(60):
+        assert f"try again in {60 - second} s" in tries(store, "lea", OFFICE, PASSWORD)
+        tries(store, "lea", f"10.1.{second}.1")
+        clock.wait(1)
+    assert tries(store, "lea", OFFICE, PASSWORD) == "lead"

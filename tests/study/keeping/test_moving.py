@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -195,3 +196,17 @@ def test_a_password_need_not_stand_in_study_toml(
     monkeypatch.delenv("PASSWORD")
     with pytest.raises(InputError, match="PASSWORD, which is not set"):
         open_study(study.folder)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_what_root_copies_belongs_to_whom_the_folder_belongs_to(labelled, new_postgresql) -> None:
+    study = labelled()
+    folder, url = study.folder, new_postgresql()
+    study.close()
+    for entry in (folder, *folder.rglob("*")):
+        os.chown(entry, 12345, 12345)
+    for place in (url, "again.db"):
+        move_store(folder, place)
+        owners = {entry.name: entry.stat().st_uid for entry in (folder, *folder.rglob("*"))}
+        assert set(owners.values()) == {12345}, owners
+    assert (folder / "again.db").exists()

@@ -90,6 +90,15 @@ def test_a_study_of_0_1_0_opens_after_the_upgrade(old_study: Path, tmp_path: Pat
     check_upgraded(tmp_path / "before")
 
 
+def test_an_upgrade_closes_what_0_1_0_left_open_to_others(old_study: Path) -> None:
+    (old_study / "backups").mkdir(mode=0o755)
+    for entry in (old_study, *old_study.rglob("*")):
+        entry.chmod(0o755 if entry.is_dir() else 0o644)
+    upgrade_store(old_study)
+    for entry in (old_study, *old_study.rglob("*")):
+        assert entry.stat().st_mode & 0o077 == 0, entry
+
+
 @pytest.mark.slow
 def test_a_study_of_0_1_0_on_postgresql(old_study: Path, new_postgresql) -> None:
     url = new_postgresql()

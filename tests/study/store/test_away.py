@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from evenhand.errors import InputError, StoreAway
 from evenhand.rubrics import load_rubric
@@ -19,7 +23,8 @@ from evenhand.study import open_study
 from evenhand.study.desk.answers import Answer
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.keeping.moving import move_store
-from evenhand.study.workspace import store_answers
+from evenhand.study.store.schema import meta
+from evenhand.study.workspace import StoreState, store_state
 from harness.postgresql import Postgresql
 
 PATIENCE = 0.2
@@ -53,7 +58,7 @@ def test_a_lock_of_another_process_is_waited_for_and_then_told(folder: Path) -> 
         answer = labelled(desk)
         other = sqlite3.connect(folder / "study.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        assert store_answers(folder)  # it can be read
+        assert store_state(folder, PATIENCE) == StoreState(read=True, write=False)
         only_when_back(desk, answer, other.close)
 
 
@@ -93,7 +98,7 @@ def test_a_full_disk_refuses_an_answer_whole_and_takes_it_later(folder: Path) ->
 def test_a_store_out_of_reach_is_told_on_the_terminal_in_one_sentence(folder: Path) -> None:
     moved = folder / "moved.db"
     shutil.move(folder / "study.db", moved)
-    assert not store_answers(folder)
+    assert not store_state(folder).read
     asked = [sys.executable, "-P", "-m", "evenhand", "progress", str(folder)]
     done = subprocess.run(asked, capture_output=True, text=True, check=False, env=os.environ)
     assert done.returncode == 2
@@ -107,7 +112,7 @@ def test_a_store_out_of_reach_is_told_on_the_terminal_in_one_sentence(folder: Pa
     with pytest.raises(InputError, match="damaged"):
         open_study(folder)
     shutil.move(moved, folder / "study.db")
-    assert store_answers(folder)
+    assert store_state(folder) == StoreState(read=True, write=True)
 
 
 @pytest.mark.slow
@@ -120,7 +125,7 @@ def test_a_postgresql_that_crashed_is_away_and_the_same_study_goes_on(folder: Pa
         server.crash()
         with pytest.raises(StoreAway):
             open_study(folder)
-        assert not store_answers(folder)
+        assert not store_state(folder).read
         only_when_back(desk, answer, server.start)
         with (
             study.store.write(),
@@ -130,3 +135,75 @@ def test_a_postgresql_that_crashed_is_away_and_the_same_study_goes_on(folder: Pa
         ):
             pass
     server.end()
+
+
+@pytest.fixture
+def server(folder: Path) -> Iterator[Postgresql]:
+    """A PostgreSQL of our own, to which the study has moved."""
+    server = Postgresql()
+    move_store(folder, server.new_database())
+    yield server
+    server.thaw()
+    server.end()
+
+
+@pytest.mark.slow
+def test_a_process_frozen_inside_a_write_gives_the_lock_back(
+    folder: Path, server: Postgresql
+) -> None:
+    """It stops in the middle of a write and stays so: another writes before 15 seconds are over,
+    and what the first was about to write is not there, nor when it goes on.
+    """
+    frozen = subprocess.Popen(
+        [sys.executable, "-c", FREEZES, str(folder)], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert frozen.stdout is not None
+        assert frozen.stdout.readline() == "inside\n"
+        os.kill(frozen.pid, signal.SIGSTOP)
+        with open_study(folder, patience=PATIENCE) as study:
+            with pytest.raises(StoreAway, match="lock"), study.store.write():
+                pass
+            begun = time.monotonic()
+            while store_state(study) != StoreState(read=True, write=True):
+                assert time.monotonic() - begun < 15
+            os.kill(frozen.pid, signal.SIGCONT)
+            assert frozen.stdout.readline() == "away\n"
+            with study.store.read() as connection:
+                kept = connection.execute(sa.select(meta.c.key)).scalars().all()
+            assert not any(key.startswith("frozen") for key in kept)
+    finally:
+        frozen.kill()
+        frozen.wait()
+
+
+FREEZES = """
+import sys
+from evenhand.errors import StoreAway
+from evenhand.study import open_study
+from evenhand.study.store.schema import meta
+import sqlalchemy as sa, time
+with open_study(sys.argv[1], patience=1.5) as study:
+    try:
+        with study.store.write() as connection:
+            connection.execute(sa.insert(meta).values(key="frozen", value=""))
+            print("inside", flush=True)
+            time.sleep(1)
+            connection.execute(sa.insert(meta).values(key="frozen too", value=""))
+    except StoreAway:
+        print("away", flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_frozen_postgresql_holds_up_nobody_for_long(folder: Path, server: Postgresql) -> None:
+    with open_study(folder, patience=PATIENCE) as study:
+        desk = AnnotationDesk(study)
+        answer = labelled(desk)
+        server.freeze()
+        begun = time.monotonic()
+        for _ in range(2):  # a connection that was there, and a new one
+            with pytest.raises(StoreAway):
+                desk.submit_all("r", [answer])
+        assert time.monotonic() - begun < 15
+        only_when_back(desk, answer, server.thaw)

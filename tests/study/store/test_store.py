@@ -18,7 +18,7 @@ from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.store.grades import GradeAttempt
-from evenhand.study.store.schema import grades, labels
+from evenhand.study.store.schema import grades, labels, told_totals
 from evenhand.study.store.store import Store
 from evenhand.study.store.totals import grade_totals
 from evenhand.study.tables.formats import write_table
@@ -288,3 +288,24 @@ def test_a_damaged_or_locked_store_is_one_sentence(make_study) -> None:
     (study.folder / "study.db").write_bytes(b"no database at all" * 100)
     with pytest.raises(InputError, match="is no store of an evenhand study, or it is damaged"):
         open_study(study.folder)
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_one_read_sees_one_state(make_study, database: str, request) -> None:
+    """On PostgreSQL of version 0.2.0 each statement of a read saw a state of its own."""
+    there = {} if database == "sqlite" else {"store": request.getfixturevalue("new_postgresql")()}
+    study = make_study(**there)
+    other = Store.open(study.config.store, study.folder)
+    count = sa.select(sa.func.count()).select_from(told_totals)
+    told = {"rater_id": "r", "plan": "p", "total": 1, "created_at": "now"}
+    with study.store.read() as connection:
+        seen = [connection.execute(count).scalar_one()]
+        with other.write() as writing:
+            writing.execute(sa.insert(told_totals).values(told))
+        seen.append(connection.execute(count).scalar_one())
+    other.close()
+    assert seen == [0, 0]
+    with study.store.read() as connection:
+        assert connection.execute(count).scalar_one() == 1
+    with study.store.write() as connection:  # and whoever writes sees the latest, as ever
+        assert connection.get_isolation_level() != "REPEATABLE READ"

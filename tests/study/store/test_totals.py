@@ -49,7 +49,8 @@ def test_attempts_add_up(make_study, request: pytest.FixtureRequest, database: s
                 4,
                 label="1",
                 draw=1,
-                provenance=paid("m-2", (100, 0, 50), 0.25) | {"method": "logprobs"},
+                provenance=paid("m-2", (100, 0, 50), 0.25)
+                | {"method": "logprobs", "asked_by": "tool"},
             ),
             attempt("v", 5, unscored_reason="refusal", provenance=paid("m-2", (100, 1, 0), 1)),
             attempt("w", 2, unscored_reason="request_failed", provenance={"error": "no"}),
@@ -75,6 +76,7 @@ def test_attempts_add_up(make_study, request: pytest.FixtureRequest, database: s
         "cached_share": 0.25,
         "cost_usd": 2.0,
         "models": "m-1, m-2",
+        "asked_by": '{"tool": 1}',
         "first_at": "2026-11-02",
         "last_at": "2026-11-05",
     }

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from evenhand.study.tables.formats import read_table, write_table
-from evenhand.study.tables.spreadsheets import guarded
+from evenhand.study.tables.spreadsheets import guarded, unguarded_frame
 
 TEXTS = [
     '=cmd|"/c calc"!A1', "+1+1", "-1+1", "@sum", "\tx", "\rx", "\n=x", "'=x", "''=x", "'tis", "'",
@@ -48,3 +48,13 @@ def test_other_formats_keep_the_text(tmp_path: Path, suffix: str) -> None:
 @pytest.mark.parametrize("text", TEXTS)
 def test_taking_one_apostrophe_off_restores(text: str) -> None:
     assert guarded(text) in (text, "'" + text)
+
+
+@pytest.mark.parametrize("sign", "＝＋－＠")
+def test_full_width_signs_begin_a_formula_too(sign: str) -> None:
+    """Some spreadsheets read them as the usual signs. Version 0.2.0 left them bare."""
+    text = f'{sign}HYPERLINK("http://h")'
+    assert guarded(text) == f"'{text}"
+    assert guarded(f"'{text}") == f"''{text}"
+    frame = pd.DataFrame({"a": [guarded(text), guarded(f"'{text}")]})
+    assert unguarded_frame(frame, frame.to_csv().encode())["a"].tolist() == [text, f"'{text}"]

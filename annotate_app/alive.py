@@ -1,0 +1,53 @@
+"""`python -m evenhand.annotate_app.alive PORT`: the health check of a container, where nobody else
+restarts a process that hangs.
+
+It ends with 0 where the app can work, with 1 where it cannot or is not there. One that takes the
+connection and says nothing, twice, is killed: `restart: always` then brings it back.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+_PATIENCE = 8.0
+"""More than `/health` takes where the store says nothing."""
+
+
+def main(port: int, patience: float = _PATIENCE) -> int:
+    """The exit status for the app on this port."""
+    for _ in range(2):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=patience):
+                return 0
+        except urllib.error.HTTPError:
+            return 1  # it says that it cannot
+        except (TimeoutError, urllib.error.URLError, ConnectionError) as error:
+            reason = getattr(error, "reason", error)
+            if not isinstance(reason, TimeoutError):
+                return 1
+    for process in _serving(port):
+        os.kill(process, signal.SIGKILL)
+    return 1
+
+
+def _serving(port: int) -> list[int]:
+    """The processes that serve a study on this port, by their command: see `serve.command`."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        is_app = any(word.endswith(b"/annotate_app/launch.py") for word in words)
+        if is_app and f"--server.port={port}".encode() in words:
+            found.append(int(folder.name))
+    return found
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(int(sys.argv[1])))

@@ -1,0 +1,39 @@
+"""Who of those who lead the study did what, and when. Nothing here is ever changed or removed."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from evenhand.annotate_app.lead.parts.tables import show_table, to_the_minute
+from evenhand.annotate_app.logins.lead_login import require
+from evenhand.study import Study
+from evenhand.study.store.logs.lead_log import acts
+from evenhand.texts import written
+
+_MOST = 500
+_TITLES = {
+    "created_at": "When (UTC)",
+    "done_by": "Who",
+    "kind": "What",
+    "about": "About",
+    "detail": "In detail",
+}
+
+
+def show_log(study: Study) -> None:
+    require(study, "lead")
+    st.header("What leads did", anchor=False)
+    found = acts(study.store)
+    if found.empty:
+        st.text(written("lead.no_acts"))
+        return
+    shown = found.head(_MOST)
+    shown = shown.assign(
+        created_at=shown["created_at"].map(to_the_minute), kind=shown["kind"].map(_said)
+    )
+    st.text(written("lead.acts", shown=len(shown), count=len(found)))
+    show_table(shown, "What leads did", _TITLES)
+
+
+def _said(kind: str) -> str:
+    return written(f"lead.act_{kind.replace(' ', '_')}")

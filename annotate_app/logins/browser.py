@@ -1,0 +1,68 @@
+"""Which browser somebody is at: a cookie that scripts cannot read, and that no address, log or
+referrer holds. What a session of Streamlit's may do is bound to it, since the session's own id
+stands in addresses.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from http.cookies import CookieError, SimpleCookie
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from evenhand.annotate_app.where import headers_of, is_secure
+
+if TYPE_CHECKING:
+    from starlette.types import Scope
+
+HEADER = b"x-evenhand-browser"
+"""By which Streamlit learns it: `trustedUserHeaders` in its settings. Nobody else's is let in."""
+_ASKS = b"sec-websocket-protocol"
+_NAME = "evenhand_session"
+_VALUE = re.compile(r"[\w-]{43}", re.ASCII)
+
+
+def browser_of(scope: Scope) -> str:
+    """A digest of the cookie, which tells browsers apart; "" where there is none."""
+    for header in headers_of(scope, b"cookie"):
+        try:
+            cookie = SimpleCookie(header).get(_name(scope))
+        except CookieError:
+            continue
+        if cookie is not None and _VALUE.fullmatch(cookie.value):
+            return hashlib.sha256(cookie.value.encode()).hexdigest()[:32]
+    return ""
+
+
+def new_cookie(scope: Scope) -> bytes:
+    """What gives a browser its cookie, until it is closed."""
+    secure = "; Secure" if is_secure(scope) else ""
+    value = f"{_name(scope)}={secrets.token_urlsafe(32)}; Path=/; HttpOnly; SameSite=Lax{secure}"
+    return value.encode()
+
+
+def bound(scope: Scope) -> Scope:
+    """The connection of a page with its browser's digest in `HEADER`, by which Streamlit gives a
+    session to the browser alone that began it. One without our cookie, which may be anybody's,
+    cannot take up any: it is cut from what it asks for (subprotocol, token, session).
+    """
+    own = browser_of(scope)
+    headers = [
+        (key, value if own or key != _ASKS else b",".join(value.split(b",")[:2]))
+        for key, value in scope["headers"]
+        if key != HEADER
+    ]
+    return {**scope, "headers": [*headers, (HEADER, own.encode())]}
+
+
+def present_browser() -> str:
+    """The browser of the session whose page is being drawn."""
+    return str(st.user.to_dict().get("browser", ""))
+
+
+def _name(scope: Scope) -> str:
+    """No page of a neighbouring name can set a cookie with this prefix (RFC 6265bis, 4.1.3.2)."""
+    return f"__Host-{_NAME}" if is_secure(scope) else _NAME

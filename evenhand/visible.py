@@ -1,0 +1,62 @@
+"""Any text in a form that can be printed, drawn and parsed: what nobody would see gets a mark.
+
+The one place for it. Data keep their characters; what is shown of them - on a terminal, in charts,
+LaTeX, HTML, Markdown and XML - goes through `visible`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # control characters, but for tab and line break
+    "\u061c\u202a-\u202e\u2066-\u2069"  # what turns the direction of the text around it
+    "\u2028\u2029"  # line breaks to some programs
+    "\ud800-\udfff\ufdd0-\ufdef\ufff9-\ufffb\ufffe\uffff"  # no characters at all, in UTF-8 or XML
+    + "".join(map(chr, (*range(0x1FFFE, 0x110000, 0x10000), *range(0x1FFFF, 0x110000, 0x10000))))
+    + "]|\r(?!\n)"
+)
+
+KEPT = "backslashreplace"
+"""The `errors` with which data are encoded: half a surrogate pair, which UTF-8 has not, is written
+as JSON writes it.
+"""
+
+
+def visible(text: str) -> str:
+    """The text with each character that cannot be drawn or printed as its number.
+
+    >>> visible("yes\\x0b"), visible("caf\\u00e9 \\U0001f642"), visible("a\\u2028b")
+    ('yes‹U+000B›', 'café 🙂', 'a‹U+2028›b')
+    """
+    return text if text.isprintable() else _UNSEEN.sub(_mark, text)
+
+
+def visible_in(part: Any) -> Any:
+    """The same of every text in lists and mappings, keys included."""
+    if isinstance(part, str):
+        return visible(part)
+    if isinstance(part, dict):
+        return {visible_in(key): visible_in(value) for key, value in part.items()}
+    if isinstance(part, list | tuple):
+        return [visible_in(each) for each in part]
+    return part
+
+
+def escaped_json(text: str) -> str:
+    """A JSON text that reads the same, with such characters as JSON's own escapes."""
+    return _UNSEEN.sub(lambda found: "".join(map(_escape, _utf16(found[0]))), text)
+
+
+def _mark(found: re.Match[str]) -> str:
+    return f"‹U+{ord(found[0]):04X}›"
+
+
+def _utf16(letter: str) -> list[int]:
+    halves = letter.encode("utf-16-be", "surrogatepass")
+    return [int.from_bytes(halves[at : at + 2], "big") for at in range(0, len(halves), 2)]
+
+
+def _escape(half: int) -> str:
+    return f"\\u{half:04x}"

@@ -1,0 +1,56 @@
+"""A provider's own means of holding an answer to the rubric's keys, and which a request uses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+WAYS = ("json_schema", "tool")
+"""Tried in this order: a strict JSON schema whose field is an enumeration, then a forced tool."""
+PLAIN = "plain"
+"""The bare question, whose answer is read as free text."""
+
+TOOL = "rate"
+_REFUSED = re.compile(
+    r"response_format|output_config|output_format|json_?schema|structured|schema|guided|grammar|"
+    r"tool|function|enum\b"
+)
+
+
+def label_schema(keys: Sequence[str]) -> dict[str, Any]:
+    """The JSON schema of an answer that is one of the keys."""
+    return {
+        "type": "object",
+        "properties": {"label": {"type": "string", "enum": list(keys)}},
+        "required": ["label"],
+        "additionalProperties": False,
+    }
+
+
+def ways_from(known: str) -> tuple[str, ...]:
+    """The ways still to be tried with a server of which one is known; all where none is.
+
+    >>> ways_from(""), ways_from("tool"), ways_from("plain")
+    (('json_schema', 'tool'), ('tool',), ())
+    """
+    if known == PLAIN:
+        return ()
+    return WAYS[WAYS.index(known) :] if known in WAYS else WAYS
+
+
+def way_of(request: Mapping[str, Any]) -> str:
+    """How a request, of whichever provider, asks for its answer.
+
+    >>> way_of({"response_format": {}}), way_of({"tools": []}), way_of({"logprobs": True})
+    ('json_schema', 'tool', 'plain')
+    """
+    output = request.get("output_config")
+    if "response_format" in request or (isinstance(output, Mapping) and "format" in output):
+        return WAYS[0]
+    return WAYS[1] if "tools" in request else PLAIN
+
+
+def refuses_constraint(complaint: str) -> bool:
+    """Whether a server's complaint is about being told what an answer may be."""
+    return bool(_REFUSED.search(complaint.casefold()))

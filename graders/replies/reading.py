@@ -1,0 +1,98 @@
+"""From what a reply says to its outcome: the one reader, whichever provider's form it came in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from evenhand.graders.replies.extract import (
+    LOW_MASS,
+    MOST_BEGUN,
+    MOST_SPLIT,
+    MOST_UNSEEN,
+    OptionReading,
+    Position,
+    fault_of,
+    read_options,
+)
+from evenhand.graders.replies.outcome import Outcome
+from evenhand.graders.replies.verbalised import read_percent
+from evenhand.rubrics import Rubric, answer_of
+
+NOT_LOGPROBS = "not_logprobs"
+"""In a reply's evidence: its figures cannot be log-probabilities, and why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What a provider's reply says, out of its form: the text, or why there is none, the evidence
+    that is kept, and the tokens' probabilities. `whole_numbers`: every number is one token.
+    """
+
+    text: str
+    unscored: str = ""
+    evidence: dict[str, Any] = field(default_factory=dict)
+    positions: Sequence[Position] = ()
+    whole_numbers: bool = False
+
+
+def outcome_of(said: Said, rubric: Rubric | None, method: str) -> Outcome:
+    """The outcome; without a rubric, the text itself."""
+    if rubric is None:
+        return Outcome(raw=said.text, evidence=said.evidence)
+    if said.unscored:
+        return Outcome(unscored_reason=said.unscored, raw=said.text, evidence=said.evidence)
+    if method == "verbalised":
+        return read_percent(said.text, rubric.categories, said.evidence)
+    label = rubric.parser().label(said.text)
+    alone = Outcome(
+        label=label or "",
+        unscored_reason="" if label else "unparseable",
+        raw=said.text,
+        evidence=said.evidence,
+    )
+    if not said.positions:
+        return alone
+    if fault := fault_of(said.positions):
+        said.evidence[NOT_LOGPROBS] = fault
+        return alone
+    reading = read_options(
+        said.positions,
+        answer_of(said.text) or said.text,
+        label,
+        rubric.categories,
+        whole_numbers=said.whole_numbers,
+    )
+    if reading is None:
+        return alone
+    said.evidence.update(_evidence(reading, label))
+    if "no_probabilities" in said.evidence:
+        # Scaled to 1, the little that is known would claim to know what it does not.
+        return alone
+    return Outcome(
+        label=reading.label,
+        probabilities=reading.probabilities,
+        prob_method="logprobs",
+        raw=said.text,
+        evidence=said.evidence,
+    )
+
+
+def _evidence(reading: OptionReading, label: str | None) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "text_label": label,  # what the text says can differ from the most probable option
+        "in_option_mass": reading.in_option_mass,
+        "low_mass": reading.in_option_mass < LOW_MASS,
+        "logprob_position": reading.position,
+        "top_logprobs": reading.top,
+    }
+    if reading.begun > MOST_SPLIT:
+        found["may_be_off"] = reading.unseen
+    if reading.begun > MOST_BEGUN:
+        found |= {"unseen": reading.unseen, "no_probabilities": "not_followed"}
+    if reading.unseen > MOST_UNSEEN:
+        found |= {"unseen": reading.unseen, "no_probabilities": "not_listed"}
+    if reading.split > MOST_SPLIT:
+        found |= {"split": reading.split, "no_probabilities": "key_begins_another"}
+    return found

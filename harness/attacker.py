@@ -1,0 +1,146 @@
+"""What an annotator could learn who keeps every byte that the server sends, and has read the code.
+
+The attacks are those that told subject and side of every unit of version 0.2.0: digests of what can
+be guessed. `told` says how much better than chance guesses are, whatever they rest on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+import numpy as np
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+
+from evenhand.study.desk.pace import Worked, minutes_left
+from harness.sessions import Session
+
+SEEDS = range(50)
+"""The seeds that are tried; who makes a study seldom takes another than the usual one."""
+
+
+@dataclass
+class Screen:
+    """One screen as its rater met it: each message with the seconds since it was asked for."""
+
+    number: int
+    data: Mapping[str, Any]
+    messages: Sequence[tuple[float, bytes]]
+
+    @property
+    def task(self) -> str:
+        task: str = self.data["sheet"]["questions"][0]["task"]
+        return task
+
+    @property
+    def rubric(self) -> str:
+        title: str = self.data["sheet"]["questions"][0]["title"]
+        return title
+
+    def features(self, before: Screen | None, after: Screen | None) -> list[float]:
+        """What there is to see, texts by their lengths, and what the next screen makes of it."""
+        sizes = [len(raw) for _, raw in self.messages]
+        moments = [1000 * at for at, _ in self.messages]
+        blocks = self.data["sheet"]["blocks"]
+        lengths = [len(block["text"]) for block in blocks]
+        shown = [self.number, len(sizes), sum(sizes), max(sizes), moments[-1], max(moments[:-1])]
+        shown += [sum(sizes) - max(sizes), sum(lengths), lengths[-1], min(lengths), len(blocks)]
+        for other in (before, self, after):
+            shown += [0.0] * 4 if other is None else other.counters()
+        return shown
+
+    def counters(self) -> list[float]:
+        """The figures in the margin, and how the estimate differs from that of all answers."""
+        progress, pace = self.data["progress"], self.data["pace"] or {"block": 0, "minutes": None}
+        left = progress["total"] - progress["done"]
+        every = [Worked("", seconds_given(n)) for n in range(self.number)]
+        counted = minutes_left(every, left) or 0
+        beside = (pace["minutes"] or counted) - counted
+        return [progress["done"] - self.number, progress["total"], pace["block"], beside]
+
+
+def seconds_given(number: int) -> float:
+    """The time that the attacker claims for an answer: each moves the estimate by as much."""
+    return 500.0 * (number + 1)
+
+
+@dataclass
+class Watcher(Session):
+    """A rater who keeps all that arrives."""
+
+    messages: list[tuple[float, bytes]] = field(default_factory=list)
+    everything: list[bytes] = field(default_factory=list)
+
+    async def screens(self) -> list[Screen]:
+        """Label to the end."""
+        found: list[Screen] = []
+        await self.open()
+        while (sheet := self.data["sheet"]) is not None:
+            found.append(Screen(len(found), self.data, self.messages))
+            self.messages = []
+            seconds = seconds_given(len(found) - 1)
+            await self.submit([each | {"seconds": seconds} for each in self.first_options(sheet)])
+        await self.close()
+        return found
+
+    async def _next(self) -> ForwardMsg:
+        message = await super()._next()
+        raw = message.SerializeToString()
+        self.messages.append((time.perf_counter() - self.begun, raw))
+        self.everything.append(raw)
+        return message
+
+
+# ---- digests of what can be guessed ------------------------------------------------------------
+
+
+def public_digest(seed: int, *parts: str) -> str:
+    """The digest from which version 0.2.0 derived every draw and every id."""
+    return hashlib.sha256("\x1f".join([str(seed), *parts]).encode()).hexdigest()
+
+
+def guessed_ids(
+    raters: Iterable[str],
+    units: Iterable[str],
+    rubrics: Mapping[str, str],
+    seeds: Iterable[int] = SEEDS,
+) -> dict[str, str]:
+    """The ids that tasks would have -> their units; `rubrics` are names with hashes of texts."""
+    return {
+        public_digest(seed, "task", rater, unit, *rubric, str(draw))[:24]: unit
+        for seed, rater, unit, rubric, draw in product(
+            seeds, raters, units, rubrics.items(), (0, 1)
+        )
+    }
+
+
+def identified(received: Iterable[bytes], guesses: Mapping[str, str]) -> set[str]:
+    """The units whose guessed id stands anywhere in what was received."""
+    return {guesses[token] for token in _tokens(received) if token in guesses}
+
+
+def _tokens(received: Iterable[bytes]) -> Iterator[str]:
+    for raw in received:
+        for run in re.findall(rb"[0-9a-f]{24,}", raw):
+            text = run.decode()
+            yield from (text[at : at + 24] for at in range(len(text) - 23))
+
+
+# ---- guesses of any kind ------------------------------------------------------------------------
+
+
+def told(right: Sequence[float], clusters: Sequence[object]) -> float:
+    """How many standard errors a guesser is above chance: `right` holds hit less chance for each
+    guess. Guesses of one cluster rest on the same texts, so a cluster counts once.
+    """
+    sums: dict[object, float] = {}
+    for value, cluster in zip(right, clusters, strict=True):
+        sums[cluster] = sums.get(cluster, 0.0) + value
+    by_cluster = np.array(list(sums.values()))
+    spread = float(np.sqrt((by_cluster**2).sum()))
+    return float(by_cluster.sum()) / spread if spread else 0.0

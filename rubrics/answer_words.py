@@ -1,0 +1,191 @@
+"""The words by which answers are given, qualified and taken back: alternatives of patterns, in
+English, German, French, Spanish, Chinese and Japanese.
+"""
+
+from __future__ import annotations
+
+
+def _of(*languages: str) -> str:
+    return "|".join(languages)
+
+
+NOUNS = _of(
+    r"answer|rating|label|score|grade|verdict|choice|category|judge?ment|decision|selection",
+    r"winner|classification|conclusion|result|evaluation|assessment|option chosen",
+    r"chosen option|option",
+    r"antwort|bewertung|wertung|note|urteil|ergebnis|wahl|entscheidung|punktzahl|einstufung",
+    r"kategorie|einschätzung|gesamtbewertung|endnote|option",
+    r"réponse|notation|évaluation|choix|jugement|catégorie|décision|résultat",
+    r"respuesta|puntuación|puntaje|calificación|nota|elección|veredicto|decisión|valoración",
+    r"evaluación|categoría|resultado|opción elegida|opción",
+    "答案|回答|评分|評分|得分|评级|选择|選擇|结论|结果|判断|判定|分数|评价|打分|等级|标签|选项",
+    "答え|正解|評価|スコア|結論|結果|点数|評点|選択|ラベル|採点|レーティング",
+)
+"""What an answer is called when it is announced, and its field in a JSON object."""
+
+OWN = _of(
+    r"the|my|our|final|overall|correct|best|chosen|selected|total|own|meine?|die|das|der|finale|"
+    r"endgültige|abschließende|gesamte|richtige|korrekte|beste|gewählte",
+    r"ma|mon|la|le|l['’]|bonne|meilleure|finale?|globale?|définitive|mi|el|final|definitiva|global",
+    "最终的|最終的な|正确的?|正確な?|最终|最後|最后|最終|我的|私の|总体|總體|総合|综合|整体",
+)
+"""What may stand before such a noun."""
+AFTER_NOUN = r"finale?|définitive|definitiva|correct[ea]|choisie|elegida|global|globale"
+
+IS = _of(
+    r"is|would be|should be|must be|ist|lautet|wäre|est|serait|es|sería",
+    "是|为|為|は|が",
+)
+MEANS = r":|=|->|=>|→|⇒|\|"
+"""Marks between the noun and the answer."""
+
+THUS = _of(
+    r"so|thus|therefore|hence|overall|then|finally|accordingly|consequently|in conclusion|"
+    r"in summary|in short|all in all|given (?:this|that|all this)|"
+    r"i (?:think|believe|conclude)(?: that)?|in my (?:view|opinion|judge?ment)",
+    r"somit|daher|also|insgesamt|deshalb|folglich|damit|zusammenfassend|fazit",
+    r"donc|ainsi|par conséquent|en conclusion|en somme|au total|globalement",
+    r"por (?:lo )?tanto|así que|en conclusión|en resumen|en definitiva|por ende",
+    "我认为|我觉得|因此|所以|综上所述|综上|总之|故|よって|したがって|以上より|以上から|ゆえに|そのため",
+)
+"""What may lead to an answer in its sentence."""
+
+CHOSEN = _of(
+    r"(?:i|we)\s*(?:['’](?:d|ll|m|ve)|would|will|must|have to|am|have)?\s*(?:therefore|thus|"
+    r"ultimately|finally|hence|also)?\s*(?:say|choose|chose|chosen|pick|select|give|rate|score|grade|"
+    r"label|assign|answer|judge|call|classify|conclude with|opt for|vote for|award|"
+    r"(?:go|going|settle|settling|went) (?:with|on|for))"
+    r"(?:\s+(?:it|this|that|the response|this response|this one))?"
+    r"(?:\s+(?:as|at|with|an?|the|overall))*"
+    r"(?:\s+(?:rating|score|grade|label|option|answer)(?: of)?)?",
+    r"(?:this|it|the response|this response) (?:(?:would|should|can|could) be|is|was) "
+    r"(?:rated|scored|graded|labell?ed|classified)(?:\s+(?:as|at|an?))*",
+    r"(?:this|it|that|the response|this response)(?: |(?=['’]s))"
+    r"(?:['’]s|gets|receives|deserves|earns|merits|rates|is|scores)"
+    r"(?:\s+(?:an?|as|at|the))*(?:\s+(?:rating|score|grade)(?: of)?)?",
+    r"(?:die|diese) antwort (?:erhält|bekommt|verdient)(?:\s+(?:eine?|die|note))*",
+    r"ich würde(?:\s+(?:die antwort|diese antwort|dies|es|sie|das|mit|als|eine?|option))*",
+    r"ich (?:wähle|vergebe|gebe|sage|nehme|würde sagen|bewerte (?:dies|das|die antwort|sie|es) mit|"
+    r"entscheide mich für)(?:\s+(?:die|eine?|dafür|ihr|der antwort|note|option|wertung))*",
+    r"(?:je|j['’])\s*(?:choisis|donne|dirais|attribue|note|sélectionne|mets|opte pour|lui donne)"
+    r"(?:\s+(?:la|l['’]|une?|note|option|de|(?:à )?cette réponse))*",
+    r"(?:yo )?(?:elijo|escojo|doy|le doy|diría|asigno|selecciono|otorgo|me quedo con|opto por|"
+    r"le asigno)(?:\s+(?:la|una?|opción|puntuación|nota|calificación|de))*",
+    "我(?:会)?(?:选择|選擇|选|给出|给(?:这个|该)?(?:回答|回复|答案)?(?:打|评)?|打|评为|判为|的选择是)(?:选项|它)?",
+)
+"""What a grader does with an option."""
+CHOSEN_AFTER = (
+    "を選(?:びます|択します|ぶ|択する)|と(?:評価|判断|判定)(?:します|する)|です|"
+    "だと(?:考えます|思います)"
+)
+
+MARKED = _of(
+    r"option|choice|category|level|number|kategorie|stufe|l['’]option|opción|categoría|nivel",
+    "选项|類別|选|オプション|選択肢|カテゴリー?",
+)
+"""What may stand directly before a key."""
+
+BECAUSE = _of(
+    r"because\b|since\b|as\b|for\b|given\b|due\b|weil\b|da\b|denn\b|parce\b|car\b|puisque\b|porque\b|"
+    r"ya que\b|pues\b|dado\b",
+    "因为|因為|由于|なぜなら|理由|です|だ|と|，|。",
+)
+
+UNITS = r"points?|pts?|stars?|punkten?|sternen?|étoiles?|puntos?|estrellas?|分|点|點|星|級|级"
+OUT_OF = r"/|out\s+of|of|von|aus|sur|sobre|de|su|em"
+
+SURE = _of(
+    r"confidence|certainty|sureness|how sure|sicherheit|konfidenz|gewissheit|confiance|certitude|"
+    r"confianza|certeza|seguridad",
+    "置信度|确信度|確信度|信心|把握|自信度|信頼度",
+)
+"""A quantity that is never the answer."""
+
+SUPPOSED = _of(
+    r"if|unless|had|would have|were|suppose|assuming|whether|might|could|may",
+    r"wenn|falls|wäre|hätte|könnte|si|sauf|aurait|pourrait|fuera|hubiera|podría",
+    "如果|假如|若|除非|可能|もし|なら|かもしれ",
+)
+SAID = _of(
+    r"says?|said|saying|states?|stated|claims?|claimed|tells?|told|ask(?:s|ed)?|demands?|demanded|"
+    r"instructs?|instructed|instructions?|orders?|ordered|requests that|"
+    r"requested that|insists?|urges?|quotes?|quoted|reads|"
+    r"ends? with|contains?|includes?|inject\w*|embedded|according to|"
+    r"examples?|e\.g|for instance|such as|format|template|schema|required|wants?|wanted|"
+    r"suggests?|suggested|begins? with|hidden|appended|another (?:grader|rater|judge)|others?|"
+    r"someone|author|pretends?|asserts?|declares?|recommends?|proposes?|writes?|wrote|written|"
+    r"tempt\w*|at first|initial\w*|first (?:impression|instinct|thought|glance)|previous|earlier|"
+    r"expected?|anchor|default|no longer|not|never|cannot|can['’]t|won['’]t|don['’]t|isn['’]t|"
+    r"wouldn['’]t|ruled out|reject\w*|exclud\w*|disregard\w*|ignor\w*|wrong|incorrect",
+    r"sagt|sagte|behauptet|fordert|verlangt|schreibt|steht|laut|beispiel|zunächst|zuerst|nicht|"
+    r"kein\w*|falsch|enthält|endet|anweisung|format",
+    r"dit|affirme|demande|exige|prétend|selon|exemple|d['’]abord|pas|jamais|faux|contient|format",
+    r"dice|afirma|pide|exige|según|ejemplo|primero|no|nunca|incorrect[oa]|contiene|formato",
+    "声称|要求|写道|写着|指示|例如|比如|格式|起初|最初|不是|并非|不|没有|"
+    "主張|要求|指示|例えば|形式|最初|当初|ではない|と書|ません",
+)
+"""Whoever says it is another, or it is denied."""
+
+BACK = _of(
+    r"wait|hold on|hm+|scratch|strike that|second thoughts?|on reflection|reflecting|upon|"
+    r"re-?consider\w*|re-?think\w*|re-?evaluat\w*|re-?assess\w*|re-?read\w*|re-?visit\w*|"
+    r"let me (?:re\w*|correct|fix|change|think|double)|correction|corrected|revis(?:e|ed|ing|ion)|"
+    r"i (?:meant|mean|misread|retract|withdraw|was wrong|made a|take (?:it|that|this) back)|"
+    r"chang(?:e|ed|ing) (?:my|it|this|that|to)|change of mind|my mistake|oops|never ?mind|"
+    r"(?:disregard|ignore) (?:that|this|it|my|the (?:above|previous))|not right|updat(?:e|ed)|"
+    r"(?:is|was|be|seems|looks?|feels?|'s|’s) (?:wrong|incorrect|mistaken|too (?:high|low|harsh|"
+    r"lenient|strict|generous|severe))|actually,? no|edit:|no,|nope|"
+    r"which i (?:disregard|ignore|reject)|i disagree|"
+    r"(?:said|says) (?:the|this)|is what (?:the|it|they)|"
+    r"placeholder|just kidding|not my (?:final )?(?:answer|rating|label|verdict)|"
+    r"better (?:answer|rating|label|choice|option|fit)|instead|mak(?:e|ing) (?:it|that)",
+    r"moment|warte|korrektur|korrigier\w*|ich ändere|bei näherer|überleg\w*|vielmehr|besser gesagt|"
+    r"nein,|revidier\w*|überdenk\w*|nochmals?|doch eher|doch nicht|stattdessen",
+    r"attende[zr]|attends|réflexion|je (?:change|corrige|révise|me ravise)|non,|tout compte fait|"
+    r"en fait|à bien y|je rectifie|rectification",
+    r"espera|esperen|corrección|corrijo|pensándolo|cambio mi|mejor dicho|en realidad|rectifico|"
+    r"no,|reconsider\w*|pensando mejor|me corrijo",
+    "等等|等一下|不对|不對|更正|重新|再想|改为|改成|改選|改选|其实|其實|应该是|修正|仔细想|想了想|"
+    "我改|不,|待って|いや|訂正|やはり|やっぱり|考え直|再考|変更|実は|よく考え|直し",
+)
+"""After an answer: it is taken back."""
+
+PERHAPS = _of(
+    r"actually|rather|maybe|perhaps|possibly|probably|closer|lean\w*|might|could|should|would|"
+    r"alternatively|final\w*|revised|so|therefore|thus|hence|better|best|ultimately|overall|"
+    r"conclusion|correct|right|also|equally|even|either|or|prefer\w*|arguably|borderline|nearly|"
+    r"almost|i['’]d|i|my",
+    r"vielleicht|eher|eigentlich|sondern|besser|oder|richtig|also|daher|peut-être|plutôt|mieux|ou|"
+    r"donc|finalement|quizás?|tal vez|mejor|o|más bien|correcta?",
+    "但|也许|可能|或|更|かも|むしろ|より良|正しい|所以|因此",
+)
+"""In a sentence that names another option: it may be meant as the answer."""
+
+NOT_AS_WORDS = _of(
+    r"is|was|are|be|it|then|than|would|will|seems?|should|may|might|could|must|can|fits?|matches|"
+    r"captures?|reflects?|describes?|works|applies|feels|looks|sounds|better|best|instead|overall|"
+    r"after|for|from|now|and|or|to|because|since|as|at|with|if|please|has to|had|wins?|it|more|too|"
+    r"rather|sir|again|also|either|though|but|however|actually|final(?:ly)?|correct|right|"
+    r"points?|stars?|out|here|there|in|on|by|ist|wäre|passt|oder|und|bis|weil|est|serait|ou|et|es|sería|o|y|"
+    r"de|von|sur|sobre|punkte|puntos|i|not",
+)
+"""After a key these do not make it a count or a subject."""
+
+SIDES = _of(
+    r"dialog(?:ue)?s?|responses?|prompts?|sides?|texts?|essays?|versions?|conversations?|assistant|"
+    r"model|stor(?:y|ies)|candidate|case|dialogs?|seite|texte?|diálogo|texto|caso",
+    "对话|對話|回复|回應|文本|対話|応答|ダイアログ|レスポンス|対話文",
+)
+PLACES = (
+    r"page|section|paragraph|step|line|point|sentence|argument|reason|part|item|bullet|chapter|no\.|"
+    r"absatz|abschnitt|seite|punkt|satz|párrafo|paragraphe|página|第"
+)
+NOT_MEANT = _of(
+    r"(?:(?<!why )(?<!if )(?<!or )not|n['’]t|never|nor|neither|than|versus|vs\.?|unlike|"
+    r"instead of|rather than|compared (?:to|with)|short of|below|above|beyond",
+    r"nicht|keine?|statt|anstatt|plutôt que|plus que|moins que|pas|más que|menos que|en lugar de|"
+    r"ni|不是|而不是|并非|而非)"
+    r"\s*(?:(?:an?|the|be|to|option|rating|score|label|of|quite|really|fully|as|true|eine?n?|une?|"
+    r"un|es|la|l['’]|choose|rate|give|is)\s*)*",
+)
+"""Directly before a key: it is not meant."""

@@ -1,0 +1,35 @@
+"""Addresses of databases, looked at before anybody else reads them.
+
+What a driver takes for the host stands in its messages; where a password holds an @ that is not
+escaped, the tail of the password would.
+"""
+
+from __future__ import annotations
+
+import re
+
+from evenhand.errors import InputError
+
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:@\[\]]*)(:\d{1,5})?")
+_FORM = (
+    "the address of the database cannot be read; write "
+    "postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with %40 for @, %3A for :, %2F for /, %23 for "
+    "#, %3F for ? and %25 for % in a password, or leave the password to the environment: ${NAME}"
+)
+
+
+def check_url(url: str, *, strict: bool = False) -> None:
+    """Raises InputError, which shows nothing of it, where it is not clear what of an address is the
+    password and what the host; with `strict` also where a % escapes nothing.
+
+    >>> check_url("postgresql://lead:p%40ss@db.example:5432/study?sslmode=verify-full")
+    >>> check_url("postgresql://lead:p@ss@db.example/study")
+    Traceback (most recent call last):
+    evenhand.errors.InputError: the address of the database cannot be read; write ...
+    """
+    _, found, rest = url.partition("://")
+    before, _, after = rest.rpartition("@")
+    hosts = re.split(r"[/?#]", after, maxsplit=1)[0].split(",")
+    is_escaped = not (strict and re.search("%(?![0-9A-Fa-f]{2})", url))
+    if not (found and is_escaped and "@" not in before and all(map(_HOST.fullmatch, hosts))):
+        raise InputError(_FORM)

@@ -1,0 +1,77 @@
+"""How much a file holds once it is decoded: told before it is, whatever its size on disk.
+
+In Parquet a text that is repeated is stored once, so a few hundred kilobytes may hold gigabytes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evenhand.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_DECODED = 1024**3
+"""Bytes that a table read as a whole may hold: its texts, and `CELL` for each of its cells."""
+CELL = 32
+_BATCH_ROWS = 16_384
+
+
+def check_parquet(path: Path) -> None:
+    """Raises InputError where a Parquet file holds more than is read at once.
+
+    What its footer says bounds all but texts by reference; these are counted without being made.
+    """
+    from pyarrow.parquet import ParquetFile
+
+    with ParquetFile(path) as file:
+        meta, schema = file.metadata, file.schema_arrow
+        groups = [meta.row_group(at) for at in range(meta.num_row_groups)]
+        chunks = [group.column(at) for group in groups for at in range(group.num_columns)]
+        size = sum(CELL * chunk.num_values + chunk.total_uncompressed_size for chunk in chunks)
+        texts = [field.name for field in schema if _is_text(field.type)]
+    _check(size, path.name)
+    if not any("DICTIONARY" in encoding for chunk in chunks for encoding in chunk.encodings):
+        return
+    with ParquetFile(path, read_dictionary=texts) as file:
+        for batch in file.iter_batches(_BATCH_ROWS, columns=texts):
+            size += sum(_length(column) for column in batch.columns)
+            _check(size, path.name)
+
+
+def check_arrow(table: pa.Table, name: str) -> None:
+    """Raises InputError where a table, whose texts may be by reference, holds more than that."""
+    size = CELL * table.num_rows * table.num_columns
+    _check(size + sum(_length(part) for each in table.columns for part in each.chunks), name)
+
+
+def _check(size: int, name: str) -> None:
+    if size > MOST_DECODED:
+        raise InputError(
+            f"{name} holds more than {MOST_DECODED // 1024**2:,} MB once it is unpacked; leave out "
+            "columns that are not needed, split it, or add `--engine stream`"
+        )
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary)
+    return any(test(kind) for test in tests)
+
+
+def _length(column: Any) -> int:
+    """The bytes of a column's texts; of one by reference as often as they are referred to."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_dictionary(column.type):
+        return int(column.nbytes)
+    if not _is_text(column.type):
+        return 0
+    lengths = pc.binary_length(column.dictionary)
+    return int(pc.sum(lengths.take(column.indices)).as_py() or 0)

@@ -1,0 +1,216 @@
+"""The steps of docs/serving.md, as they stand there, in a root of our own: the real commands as far
+as a machine without systemd allows, and a study that is served, backed up and found sound."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from evenhand.study.keeping.backup import restore_study
+from harness.ports import free_port
+from harness.proxy import DEPLOY, NAME
+
+ROOT = DEPLOY.parent
+SERVING = (ROOT / "docs" / "serving.md").read_text("utf-8")
+ELSEWHERE = ("/opt/evenhand", "/var/lib/evenhand", "/var/backups/evenhand", "/var/www", "/etc/")
+"""The places that the recipes write to: below the root of the test."""
+PLAYED = """
+set -eu
+apt() { :; }
+useradd() { :; }
+nginx() { :; }
+systemctl() { echo "$*" >> "$ROOT_OF_TEST/systemctl"; }
+runuser() { shift 3; "$@"; }
+python3() { :; }
+"""
+"""What would change this machine. `runuser -u evenhand -- COMMAND` runs the command."""
+
+
+def steps(heading: str) -> str:
+    """The commands of one part of the page."""
+    part = SERVING.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    assert part, heading
+    return "\n".join(re.findall(r"^    (.+)$", part, re.MULTILINE))
+
+
+class Machine:
+    """A root in which the recipes run."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        for place in ("etc/systemd/system", "etc/nginx/conf.d", "etc/cron.d", "opt/evenhand/bin",
+                      "var/lib", "var/backups"):  # fmt: skip
+            (home / place).mkdir(parents=True)
+        program = home / "opt/evenhand/bin/evenhand"
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} -m evenhand "$@"\n')
+        program.chmod(0o755)
+        pip = home / "opt/evenhand/bin/pip"
+        pip.write_text("#!/bin/sh\n")
+        pip.chmod(0o755)
+        self.study = home / "var/lib/evenhand/my-study"
+        self.backups = home / "var/backups/evenhand"
+
+    def here(self, text: str) -> str:
+        for place in ELSEWHERE:
+            text = re.sub(rf"(?<![\w/]){re.escape(place)}", str(self.home) + place, text)
+        return re.sub(r" -[og] evenhand\b", "", text).replace("/tmp/pairs", "own-pairs")  # noqa: S108
+
+    def run(self, commands: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["/bin/bash", "-c", PLAYED + self.here(commands)],
+            cwd=self.home / "checkout",
+            env=os.environ | {"ROOT_OF_TEST": str(self.home)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def service(self, unit: str) -> configparser.SectionProxy:
+        """What the unit says that was copied to /etc/systemd/system."""
+        parsed = configparser.RawConfigParser(strict=False)
+        assert parsed.read(self.home / "etc/systemd/system" / unit, "utf-8")
+        return parsed["Service"]
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    checkout = tmp_path / "checkout"
+    checkout.mkdir()
+    (checkout / "deploy").symlink_to(DEPLOY)
+    (checkout / "requirements.lock").symlink_to(ROOT / "requirements.lock")
+    shutil.copy(ROOT / "data" / "demo_pairs.csv", checkout / "pairs.csv")
+    return Machine(tmp_path)
+
+
+@pytest.fixture
+def served(machine: Machine) -> Iterator[tuple[Machine, int]]:
+    """The machine after all steps but the doctor's, and the app as its service starts it."""
+    done = machine.run(without_doctor(steps("On a machine of your own")))
+    assert done.returncode == 0, done.stderr
+    done = machine.run(steps("A backup every night"))
+    assert done.returncode == 0, done.stderr
+    port = free_port()
+    service = machine.service("evenhand@.service")
+    environment = machine.home / "etc/evenhand.env"
+    assert environment.stat().st_mode & 0o777 == 0o600
+    command = service["ExecStart"].replace("%i", str(port)).replace("${EVENHAND_URL}", url(machine))
+    with (machine.home / "log").open("wb") as log:
+        app = subprocess.Popen(shlex.split(machine.here(command)), stdout=log, stderr=log)
+    yield machine, port
+    app.kill()
+    app.wait()
+
+
+def without_doctor(commands: str) -> str:
+    return "\n".join(line for line in commands.splitlines() if " doctor " not in line)
+
+
+def doctor(machine: Machine) -> subprocess.CompletedProcess[str]:
+    (line,) = (x for x in steps("On a machine of your own").splitlines() if " doctor " in x)
+    return machine.run(line)
+
+
+def url(machine: Machine) -> str:
+    return re.findall(r"EVENHAND_URL=(\S+)", (machine.home / "etc/evenhand.env").read_text())[0]
+
+
+def status(port: int, host: str) -> int:
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/health", headers={"Host": host})
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+    except OSError:
+        return 0
+
+
+@pytest.mark.slow
+def test_the_steps_lead_to_a_study_that_is_served_kept_and_sound(
+    served: tuple[Machine, int],
+) -> None:
+    machine, port = served
+    assert url(machine) == f"https://{NAME}"
+    end = time.monotonic() + 60
+    while status(port, NAME) != 200:
+        assert time.monotonic() < end, (machine.home / "log").read_text()
+        time.sleep(0.1)
+    assert status(port, "rebound.example.org") == 421
+    told = doctor(machine)
+    assert told.returncode == 2
+    (ill,) = (line for line in told.stdout.splitlines() if line.startswith("mend"))
+    assert "No backup has been made" in ill
+    assert "No backup has been made" in (machine.home / "log").read_text()  # said at the start too
+    backup = machine.here(machine.service("evenhand-backup.service")["ExecStart"])
+    subprocess.run(shlex.split(backup), check=True, capture_output=True)
+    (file,) = machine.backups.iterdir()
+    assert restore_study(file, machine.home / "again").pairs == 306
+    told = doctor(machine)
+    assert told.returncode == 0, told.stdout
+    assert "Everything is as docs/serving.md wants it." in told.stdout
+    assert "evenhand-backup.timer" in (machine.home / "systemctl").read_text()
+
+
+@pytest.mark.slow
+def test_the_line_for_cron_makes_a_backup(machine: Machine) -> None:
+    """Run as cron runs it: five fields, a user, and the rest up to the first % to sh."""
+    assert machine.run(without_doctor(steps("On a machine of your own"))).returncode == 0
+    assert machine.run(steps("A backup every night")).returncode == 0
+    table = (machine.home / "etc/cron.d/evenhand-backup").read_text("utf-8")
+    assert table.endswith("\n")  # or cron takes no notice of the line
+    (line,) = (each for each in table.splitlines() if not each.startswith("#"))
+    *when, user, command = line.split(maxsplit=6)
+    assert re.fullmatch(r"[\d*]+( [\d*]+){4}", " ".join(when))
+    assert user == "root"
+    command = command.partition("%")[0]
+    runuser = 'runuser() { shift 3; "$@"; }\n'
+    ran = subprocess.run(
+        ["/bin/sh", "-c", runuser + machine.here(command)], capture_output=True, text=True,
+        check=False, env={"PATH": "/usr/bin:/bin"},
+    )  # fmt: skip
+    assert (ran.returncode, ran.stdout) == (0, ""), ran.stderr
+    assert len(list(machine.backups.iterdir())) == 1
+
+
+def test_no_line_for_cron_has_a_sign_that_ends_it() -> None:
+    for page in (ROOT / "docs").rglob("*.md"):
+        text = page.read_text("utf-8")
+        assert "$(date +%" not in text, page
+    assert "%" not in (DEPLOY / "cron" / "evenhand-backup").read_text("utf-8")
+
+
+def test_the_backups_service_writes_where_its_command_does() -> None:
+    unit = configparser.RawConfigParser(strict=False)
+    unit.read(DEPLOY / "systemd" / "evenhand-backup.service", "utf-8")
+    service = unit["Service"]
+    words = service["ExecStart"].split()
+    assert service["ReadWritePaths"] == words[words.index("--to") + 1]
+    assert {"--verify", "--keep"} <= set(words)
+    assert service["ProtectSystem"] == "strict"
+    cron = (DEPLOY / "cron" / "evenhand-backup").read_text("utf-8")
+    assert service["ExecStart"] in cron
+
+
+def test_systemd_understands_the_backups_timer(tmp_path: Path) -> None:
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        pytest.skip("systemd-analyze is not installed")
+    for name in ("evenhand-backup.service", "evenhand-backup.timer"):
+        text = (DEPLOY / "systemd" / name).read_text("utf-8")
+        (tmp_path / name).write_text(text.replace("/opt/evenhand/bin/evenhand", sys.executable))
+    done = subprocess.run(
+        [analyze, "verify", *tmp_path.iterdir()], capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""

@@ -1,0 +1,217 @@
+"""Labels are asked for by the server's own means, which is learnt once, remembered and said."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from evenhand.cli.main import main
+from evenhand.graders import grade
+from evenhand.graders.clients.chat_replies import parse_reply
+from evenhand.graders.clients.claude import parse_reply as parse_message
+from evenhand.graders.clients.constraint import way_of
+from evenhand.rubrics import load_rubric
+from evenhand.study import Study
+from evenhand.study.store.schema import grades
+from harness.protocol_server import ProtocolServer
+from harness.replies import Call, Reply, answer, completion, error, message
+from harness.studies import MarkedStudy
+
+FAST = {"wait_scale": 0.0005}
+RUBRIC = load_rubric("refusal")
+
+
+def ways_of(server: ProtocolServer) -> list[str]:
+    return [way_of(call.body) for call in server.calls]
+
+
+def attempts(study: Study) -> list[Any]:
+    columns = (grades.c.unit_id, grades.c.label, grades.c.raw, grades.c.provenance)
+    with study.store.read() as connection:
+        return list(connection.execute(sa.select(*columns).order_by(grades.c.event_id)))
+
+
+def held(call: Call) -> Reply:
+    """An answer as a server gives it that holds models to a schema or a tool."""
+    label = json.dumps({"label": call.choice})
+    way = way_of(call.body)
+    if call.path.endswith("/messages"):
+        if way != "tool":
+            return message(label if way == "json_schema" else call.choice)
+        reply = message("")
+        block = {"type": "tool_use", "id": "t", "name": "rate", "input": {"label": call.choice}}
+        return replace(reply, body=reply.body | {"content": [block], "stop_reason": "tool_use"})
+    if way != "tool":
+        return completion(label if way == "json_schema" else call.choice)
+    reply = completion(None, finish_reason="tool_calls")
+    function = {"name": "rate", "arguments": label}
+    reply.body["choices"][0]["message"]["tool_calls"] = [
+        {"id": "t", "type": "function", "function": function}
+    ]
+    return reply
+
+
+def refusing(*refused: str) -> Any:
+    complaints = {
+        "json_schema": "response_format and output_config are not supported",
+        "tool": "tool_choice is not supported",
+    }
+
+    def script(call: Call) -> Reply:
+        way = way_of(call.body)
+        return error(400, complaints[way]) if way in refused else held(call)
+
+    return script
+
+
+@pytest.mark.parametrize("claude_asked", [False, True])
+@pytest.mark.parametrize(
+    ("refused", "way"),
+    [((), "json_schema"), (("json_schema",), "tool"), (("json_schema", "tool"), "plain")],
+)
+def test_the_way_is_learnt_once_remembered_and_kept_with_every_grade(
+    server: ProtocolServer,
+    claude: str,
+    marked_study: MarkedStudy,
+    refused: tuple[str, ...],
+    way: str,
+    claude_asked: bool,
+) -> None:
+    server.script = refusing(*refused)
+    grader = claude if claude_asked else server.openai
+    study = marked_study(pairs=3, rubrics=("hedging", "refusal"))
+    assert grade(study, [grader], ["hedging"], method="label", **FAST).scored == 6
+    assert ways_of(server)[: len(refused)] == list(refused)
+    assert set(ways_of(server)[len(refused) :]) == {way}
+    server.calls.clear()
+    assert grade(study, [grader], ["refusal"], method="label", **FAST).scored == 6
+    assert ways_of(server) == [way] * 6
+    assert {each.provenance["asked_by"] for each in attempts(study)} == {way}
+
+
+def test_the_schema_names_the_keys_and_nothing_else(
+    server: ProtocolServer, marked_study: MarkedStudy
+) -> None:
+    server.script = held
+    grade(marked_study(pairs=1), [server.openai], method="label", **FAST)
+    schema = server.calls[0].body["response_format"]["json_schema"]
+    assert schema["strict"] is True
+    assert schema["schema"]["properties"]["label"]["enum"] == server.calls[0].keys
+    assert schema["schema"]["additionalProperties"] is False
+
+
+def test_draws_are_held_to_the_keys_too(server: ProtocolServer, marked_study: MarkedStudy) -> None:
+    calls = iter(range(1000))
+
+    def script(call: Call) -> Reply:
+        reply = held(call)
+        return replace(reply, body=reply.body | {"id": f"c-{next(calls)}"})
+
+    server.script = script
+    study = marked_study(pairs=1)
+    assert grade(study, [server.openai], draws=3, **FAST).scored == 6
+    assert set(ways_of(server)) == {"json_schema"}
+
+
+@pytest.mark.parametrize("mended", [True, False])
+def test_an_answer_that_cannot_be_read_is_asked_for_once_more_held_to_the_keys(
+    server: ProtocolServer, marked_study: MarkedStudy, mended: bool
+) -> None:
+    def script(call: Call) -> Reply:
+        if call.unit != "p0001|m|a":
+            return answer(call)
+        return held(call) if mended and way_of(call.body) != "plain" else completion("2 or 3")
+
+    server.script = script
+    study = marked_study(pairs=2)
+    summary = grade(study, [server.openai], concurrency=1, **FAST)
+    assert (summary.scored, summary.unscored) == ((4, 0) if mended else (3, 1))
+    assert sorted(ways_of(server)) == ["json_schema", *["plain"] * 4]
+    about = [each for each in attempts(study) if each.unit_id == "p0001|m|a"]
+    assert [each.provenance["asked_by"] for each in about] == ["plain", "json_schema"]
+    assert about[0].raw == "2 or 3"
+    assert bool(about[1].label) is mended
+    assert grade(study, [server.openai], **FAST).graders[0].planned == 0
+
+
+def test_the_report_says_how_each_grader_was_asked(
+    server: ProtocolServer, marked_study: MarkedStudy
+) -> None:
+    from evenhand.reporting.analysing import analyse_study
+
+    server.script = refusing("json_schema")
+    study = marked_study(pairs=3)
+    grade(study, [server.openai], method="label", **FAST)
+    _, context = analyse_study(study, verify=False, look=False)
+    said = {name: value for name, value in context.facts.items() if "was asked" in name}
+    assert list(said.values()) == ["held to the options by a tool (6)"]
+
+
+@pytest.mark.parametrize(
+    ("figures", "fault"),
+    [
+        ((0.6, 0.2, 0.1), "above zero"),  # probabilities
+        ((12.5, 9.1, 3.0), "above zero"),  # logits
+        ((0.0, 0.0, 0.0), "more than one in all"),
+        ((-3.0, -3.0, -3.0), "all the same"),
+    ],
+)
+def test_figures_that_are_no_log_probabilities_refuse_the_server(
+    server: ProtocolServer,
+    marked_study: MarkedStudy,
+    capsys: pytest.CaptureFixture[str],
+    figures: tuple[float, ...],
+    fault: str,
+) -> None:
+    """Point 2: all were clipped to 1, and each reply became A at a third each."""
+
+    def script(call: Call) -> Reply:
+        top = [{"token": key, "logprob": at} for key, at in zip("312", figures, strict=True)]
+        reply = completion("3", positions=[{"3": 1.0}])
+        reply.body["choices"][0]["logprobs"]["content"] = [{**top[0], "top_logprobs": top}]
+        return reply
+
+    server.script = script
+    study = marked_study(pairs=4)
+    assert main(["grade", str(study.folder), "--grader", server.openai]) != 0
+    said = " ".join("".join(capsys.readouterr()).split())
+    assert f"figures that cannot be log-probabilities ({fault})" in said
+    assert "--method label" in said
+    assert len(server.calls) == 1
+    assert study.ratings().empty
+    assert grade(study, [server.openai], method="label", **FAST).scored == 8
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"created": "yesterday"},
+        {"usage": []},
+        {"id": 17},
+        {"model": ["m"]},
+        {"system_fingerprint": 4},
+        {"service_tier": {}},
+        {"usage": None, "created": None},
+    ],
+)
+def test_an_odd_field_costs_no_label(odd: dict[str, Any]) -> None:
+    chat = parse_reply(completion("2", positions=[{"2": 0.9, "3": 0.1}]).body | odd, RUBRIC)
+    assert (chat.label, chat.prob_method) == ("2", "logprobs")
+    named = {name: value for name, value in odd.items() if name in ("id", "model", "usage")}
+    assert parse_message(message("2").body | named, RUBRIC).label == "2"
+
+
+@pytest.mark.parametrize("odd", [None, "high", {}, [None], float("nan")])
+def test_an_odd_log_probability_costs_no_label(odd: Any) -> None:
+    reply = completion("2", positions=[{"2": 0.9, "3": 0.1}]).body
+    place = reply["choices"][0]["logprobs"]["content"][0]
+    place["top_logprobs"][1]["logprob"] = odd
+    assert parse_reply(reply, RUBRIC).label == "2"
+    place["logprob"] = odd
+    assert parse_reply(reply, RUBRIC).label == "2"
+    reply["choices"][0]["logprobs"] = odd
+    assert parse_reply(reply, RUBRIC).label == "2"

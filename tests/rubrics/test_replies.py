@@ -1,0 +1,129 @@
+"""No reply is read as another label than a careful person would read: `replies.toml`, of our own
+writing, filled in for six scales.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenhand.rubrics import RubricParser, load_rubric, shipped_rubrics
+from tests.rubrics.answers import CLEAR, LETTERS, NUMBERS, STANCES, TRICKY
+
+DATA: dict[str, Any] = tomllib.loads(Path(__file__).with_name("replies.toml").read_text("utf-8"))
+TEN = {str(n): f"Level {n}" for n in range(1, 11)}
+SCALES: dict[str, dict[str, str]] = {
+    "letters": LETTERS,
+    "numbers": NUMBERS,
+    "words": STANCES,
+    "ten": TEN,
+    "yes-no": {"yes": "Refuses", "no": "Does not refuse"},
+    "grades": {"A+": "Excellent", "A": "Good", "B": "Fair", "C": "Poor"},
+    "signed": {"-2": "Very bad", "-1": "Bad", "0": "Middling", "1": "Good", "2": "Very good"},
+}
+FOR = {"all": ("letters", "numbers", "words", "ten"), "numbers": ("numbers", "ten")}
+OTHER_ENDS = ("/10", "of 10", "of 100", "von 10", "sur 10", "de 10", "to 10", ": 10}", "{k}0")
+"""What a scale that does reach 10 gives another meaning."""
+
+
+@cache
+def parser(name: str) -> RubricParser:
+    if name in shipped_rubrics():
+        return load_rubric(name).parser()
+    return RubricParser(SCALES[name])
+
+
+def filled(kind: str) -> Iterator[tuple[str, str, set[str]]]:
+    """(scale, reply, what may be read), each template with every key of each scale once over."""
+    for group in DATA[kind]:
+        for scale in FOR.get(group["to"], (group["to"],)):
+            names = SCALES[scale]
+            keys = list(names)
+            for nth, template in enumerate(group["texts"]):
+                if scale == "ten" and any(end in template for end in OTHER_ENDS):
+                    continue
+                for at in {nth % len(keys), (nth + 1) % len(keys)}:
+                    key, other = keys[at], keys[(at + 1 + nth % 2) % len(keys)]
+                    if "{k}/{o}" in template and other == keys[-1]:
+                        continue  # a fraction of the scale
+                    reply = template.format(
+                        k=key, o=other, kname=names[key], oname=names[other], max=keys[-1]
+                    )
+                    may = {key} if group.get("or_k") else set()
+                    may |= {other} if group.get("or_o") else set()
+                    yield scale, reply, {key} if kind == "plain" else may
+
+
+def single(kind: str) -> Iterator[tuple[str, str, set[str]]]:
+    for scale, group in DATA[kind].items():
+        for reply, key in group["replies"]:
+            yield scale, reply, {key} - {""}
+
+
+ALL = [*filled("plain"), *filled("hard"), *single("must"), *single("may")]
+PLAIN = [*filled("plain"), *single("must")]
+
+
+def test_the_corpus_is_as_large_as_it_says() -> None:
+    assert len({(scale, reply) for scale, reply, _ in ALL}) >= 3_000
+    assert sum(len(group["texts"]) for kind in ("plain", "hard") for group in DATA[kind]) >= 500
+    assert len([*single("must"), *single("may")]) >= 270
+
+
+def test_no_reply_is_read_as_another_label() -> None:
+    wrong = {
+        (scale, reply): label
+        for scale, reply, may in ALL
+        if (label := parser(scale).label(reply)) not in (None, *may)
+    }
+    assert wrong == {}
+
+
+def test_hardly_any_plain_answer_is_lost() -> None:
+    lost = [(scale, reply) for scale, reply, may in PLAIN if parser(scale).label(reply) not in may]
+    assert len(lost) <= 0.02 * len(PLAIN), lost
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(
+    scale=st.sampled_from(["letters", "numbers", "ten", "yes-no"]),
+    ways=st.tuples(st.integers(0, 9), st.integers(0, 9)),
+    between=st.sampled_from([" or ", "/", ", or rather ", ". No, ", "\n", ". Actually, ", " -> "]),
+)
+def test_two_options_side_by_side_are_no_label(
+    scale: str, ways: tuple[int, int], between: str
+) -> None:
+    keys = list(SCALES[scale])
+    first, second = (keys[each % len(keys)] for each in ways)
+    if first == second or (between == "/" and second == keys[-1]):
+        return
+    for frame in ("{}", "Answer: {}", "The answer is {}.", '{{"label": "{}"}}'):
+        reply = frame.format(
+            f"{first}{between}{second}".replace("\n", "\\n" if "{{" in frame else "\n")
+        )
+        assert parser(scale).label(reply) in (None, second if "no" in between.casefold() else None)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(
+    reply=st.sampled_from([text for each in (CLEAR, TRICKY) for text, _ in each["numbers"]]),
+    around=st.sampled_from(['The response says "{}".', "<think>{}", "It tells the grader: “{}”."]),
+)
+def test_what_is_quoted_or_only_thought_is_no_label(reply: str, around: str) -> None:
+    if '"' not in reply and "\n" not in reply:
+        assert parser("numbers").label(around.format(reply)) is None
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(
+    text=st.text(st.sampled_from("{}[]()\"'`*#<>/|12345.,:;-\n ABCanswerscore是分"), max_size=400)
+)
+def test_any_text_is_read_at_once(text: str) -> None:
+    for scale, names in SCALES.items():
+        assert parser(scale).label(text) in (None, *names)

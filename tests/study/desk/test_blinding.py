@@ -1,0 +1,269 @@
+"""What annotators are sent names nothing, and an upgrade takes nothing from whoever is at work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import sha256
+
+import pytest
+import sqlalchemy as sa
+
+from evenhand.annotate_app.payload import View, page_data
+from evenhand.reporting import exporting
+from evenhand.rubrics import load_rubric
+from evenhand.study import Study, open_study
+from evenhand.study.desk.answers import Answer, Flag
+from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.desk.pace import Worked, minutes_left
+from evenhand.study.keeping.moving import upgrade_store
+from evenhand.study.prompts.units import has_known_answer
+from evenhand.study.session.practice import PracticeDesk
+from evenhand.study.settings.study_toml import change_config
+from evenhand.study.store.schema import attention_labels, claims, meta
+from evenhand.study.store.secret import study_secret
+from harness.attacker import guessed_ids, identified, public_digest
+from tests.study.desk.test_attention import ATTENTION, ONE_RUBRIC
+
+
+def as_of_0_2_0(study: Study) -> Study:
+    """The study opened anew, its claims named as version 0.2.0 named them, without a secret."""
+    with study.store.write() as connection:
+        for row in connection.execute(sa.select(claims)).all():
+            question = (row.unit_id, row.rubric, row.rubric_hash, str(row.draw))
+            old = public_digest(study.config.seed, "task", row.rater_id, *question)[:24]
+            changed = sa.update(claims).where(claims.c.task_id == row.task_id)
+            connection.execute(changed.values(task_id=old))
+        connection.execute(sa.delete(meta).where(meta.c.key == "secret"))
+    study.close()
+    return open_study(study.folder)
+
+
+def answer_some(desk: AnnotationDesk, rater: str, count: int) -> list[str]:
+    """The task ids of so many answered units."""
+    asked = []
+    for number in range(count):
+        task = desk.next_task(rater)
+        assert desk.submit(rater, task.task_id, f"{rater}{number}", "5", 3.0).status == "stored"
+        asked.append(task.task_id)
+    return asked
+
+
+def received(desk: AnnotationDesk, rater: str, *views: View) -> list[bytes]:
+    """What the page of a rater is sent in these views."""
+    return [repr(page_data(desk, rater, {}, view)).encode() for view in (View(), *views)]
+
+
+@pytest.fixture
+def one_rubric(make_study) -> Study:
+    return make_study(pairs=20, rubrics=[load_rubric("refusal")])
+
+
+def guesses(study: Study, *raters: str) -> dict[str, str]:
+    rubrics = {name: rubric.hash for name, rubric in study.rubrics.items()}
+    return guessed_ids(raters, study.units()["unit_id"], rubrics, seeds=range(20))
+
+
+def test_no_id_is_a_digest_of_what_can_be_guessed(one_rubric) -> None:
+    """Of version 0.2.0 this identified 40 of 40 units, with subject and side."""
+    desk, frames = AnnotationDesk(one_rubric), []
+    for number in range(40):
+        frames += received(desk, "ann")
+        desk.submit("ann", desk.next_task("ann").task_id, f"s{number}", "5", 1.0)
+    frames += received(desk, "ann", View("", listing=True))
+    assert len(identified(frames, guesses(one_rubric, "ann"))) == 0
+    old = as_of_0_2_0(one_rubric)  # and that the attack works: on what was sent until then
+    with old.store.read() as connection:
+        ids = [each.encode() for each in connection.execute(sa.select(claims.c.task_id)).scalars()]
+    assert len(identified(ids, guesses(old, "ann"))) == 41
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_an_upgrade_takes_nothing_from_whoever_is_at_work(make_study, database, request) -> None:
+    there = {} if database == "sqlite" else {"store": request.getfixturevalue("new_postgresql")()}
+    new = make_study(pairs=20, rubrics=[load_rubric("refusal")], **there)
+    desk = AnnotationDesk(new)
+    answer_some(desk, "ann", 5)
+    desk.next_task("ann")
+    before = new.ratings()
+    old = as_of_0_2_0(new)
+    with old.store.read() as connection:
+        rows = connection.execute(sa.select(claims).order_by(claims.c.version)).all()
+    answered = [row.task_id for row in rows if row.state == "labelled"]
+    (on_screen,) = (row.task_id for row in rows if row.state == "open")
+    old.close()
+    upgrade_store(old.folder)
+    with open_study(old.folder) as study:
+        assert study.ratings().equals(before)
+        desk = AnnotationDesk(study)
+        # The unit on the screen keeps its name, and so its draft; what was answered has another.
+        data = page_data(desk, "ann", {}, View())
+        assert data["sheet"]["id"] == on_screen
+        owner = f"{study.folder.resolve()}\n{study.config.name}\n{study.config.seed}\nann"
+        assert data["drafts"] == sha256(owner.encode()).hexdigest()[:16]
+        assert page_data(desk, "new", {}, View())["drafts"] != page_data(desk, "ann", {}, View())
+        looked = received(desk, "ann", View("", listing=True), View(answered[1]))
+        assert identified(looked, guesses(study, "ann")) == {
+            row.unit_id for row in rows if row.task_id == on_screen
+        }
+        # What the page sends under the names of before is stored, once.
+        sent = Answer(task_id=on_screen, submit_id="new", option_key="4", seconds=2.0)
+        again = Answer(task_id=answered[0], submit_id="ann0", option_key="5", seconds=3.0)
+        edit = Answer(task_id=answered[1], submit_id="edit", option_key="1", edit=True)
+        flag = Flag(task_id=answered[2], submit_id="flag", reason="other")
+        for statuses in (
+            ["stored", "duplicate", "stored", "stored"],
+            ["duplicate"] * 4,
+        ):
+            receipts = desk.submit_all("ann", [sent, again, edit, flag])
+            assert [each.status for each in receipts] == statuses
+        assert len(study.ratings()) == 6
+        # The same task under the name of now.
+        row = desk.earlier("ann").rows[-2]
+        assert row.task.task_id not in answered
+        assert row.task.given.option_key == "1"
+        once_more = Answer(task_id=row.task.task_id, submit_id="b", option_key="2", edit=True)
+        assert desk.submit_all("ann", [once_more])[0].status == "stored"
+        assert desk.reopen("ann", answered[1]).tasks[0].given.option_key == "2"
+        # And of what is given out from now on, nothing is a digest.
+        frames = []
+        for number in range(10):
+            frames += received(desk, "ann")
+            desk.submit("ann", desk.next_task("ann").task_id, f"n{number}", "5", 1.0)
+        assert len(identified(frames, guesses(study, "ann"))) == 0
+
+
+def test_a_place_that_was_given_up_before_the_upgrade_is_taken_up_again(one_rubric) -> None:
+    desk = AnnotationDesk(one_rubric)
+    desk.next_task("ann")
+    with as_of_0_2_0(one_rubric) as study:
+        with study.store.write() as connection:
+            connection.execute(sa.update(claims).values(state="released", version=99))
+        desk = AnnotationDesk(study)
+        answer_some(desk, "ann", 80)
+        assert desk.next_task("ann") is None
+        assert len(study.ratings()) == 80
+
+
+def told_apart(study: Study, attack: Callable[[AnnotationDesk, str, int], object]) -> set[object]:
+    """What an attack finds on tasks that are checks, and on those that are none; equal sets."""
+    desk, found = AnnotationDesk(study), {True: set(), False: set()}
+    number = 0
+    while task := desk.next_task("ann"):
+        with study.store.read() as connection:
+            of_task = sa.select(claims.c.unit_id).where(claims.c.task_id == task.task_id)
+            is_check = has_known_answer(connection.execute(of_task).scalar_one())
+        result = attack(desk, task.task_id, number)
+        if number:
+            found[is_check].add(result)
+        number += 1
+    assert found[True] == found[False]
+    return found[True]
+
+
+@pytest.fixture
+def checked(make_session) -> Study:
+    return make_session(ATTENTION, {"attention.toml": ONE_RUBRIC})
+
+
+def test_a_submit_id_sent_before_tells_no_check(checked) -> None:
+    """Labels and answers to checks are kept apart: an id that is taken among the ones is free among
+    the others.
+    """
+
+    def attack(desk: AnnotationDesk, task_id: str, number: int) -> object:
+        seen = []
+        if number:  # the first unit is never a check
+            for edit in (False, True):
+                reused = Answer(task_id=task_id, submit_id="s0", option_key="5", edit=edit)
+                seen.append(desk.submit_all("ann", [reused])[0].status)
+        seen.append(desk.submit("ann", task_id, f"s{number}", "5", 1.0).status)
+        for edit in (False, True):
+            reused = Answer(task_id=task_id, submit_id="s0", option_key="5", edit=edit)
+            seen.append(desk.submit_all("ann", [reused])[0].status)
+        return tuple(seen)
+
+    assert told_apart(checked, attack) == {
+        ("unknown_task", "unknown_task", "stored", "already_labelled", "unknown_task")
+    }
+
+
+def test_the_minutes_left_count_checks_as_work(checked) -> None:
+    def attack(desk: AnnotationDesk, task_id: str, number: int) -> object:
+        desk.submit("ann", task_id, f"s{number}", "5", 500.0 * (number + 1))
+        sheet = desk.next_sheet("ann")
+        if sheet is None:
+            return True
+        every = [Worked("", 500.0 * (n + 1)) for n in range(number + 1)]
+        return sheet.pace.minutes == minutes_left(every, sheet.total - sheet.done)
+
+    assert told_apart(checked, attack) == {True}
+
+
+def test_a_days_end_counts_checks_as_work(checked) -> None:
+    change_config(checked.folder, {"session": {"answers_per_day": 9}})
+    with open_study(checked.folder) as study:
+        desk, count = AnnotationDesk(study), 0
+        while task := desk.next_task("ann"):
+            desk.submit("ann", task.task_id, f"s{count}", "5", 1.0)
+            count += 1
+        with study.store.read() as connection:
+            query = sa.select(sa.func.count()).select_from(attention_labels)
+            assert connection.execute(query).scalar_one() > 0
+    assert count == 9
+
+
+def test_places_of_checks_and_orders_follow_from_no_seed(checked) -> None:
+    """Of version 0.2.0 the study's seed, 1, gave each of them."""
+    places, sorted_as = {}, {}
+    for rater in ("ann", "ben"):
+        desk, real = AnnotationDesk(checked), 0
+        places[rater], units = [], []
+        while task := desk.next_task(rater):
+            with checked.store.read() as connection:
+                of_task = sa.select(claims.c.unit_id).where(claims.c.task_id == task.task_id)
+                unit = connection.execute(of_task).scalar_one()
+            if has_known_answer(unit):
+                places[rater].append(real)
+            else:
+                units.append(unit)
+                real += 1
+            desk.submit(rater, task.task_id, task.task_id, "5", 1.0)
+        sorted_as[rater] = units
+    assert [len(each) for each in places.values()] == [4, 4]
+    for seed in range(100):
+        guessed = {
+            rater: [
+                4 * n + 1 + int(public_digest(seed, "check", rater, str(n))[:8], 16) % 4
+                for n in range(4)
+            ]
+            for rater in places
+        }
+        assert guessed != places
+        for rater, units in sorted_as.items():
+            by_seed = sorted(units, key=lambda unit: public_digest(seed, "place", rater, unit))
+            assert by_seed != units
+
+
+def test_a_page_of_practice_that_stood_open_over_an_upgrade_is_heard(make_session) -> None:
+    study = make_session(
+        '[training]\nfile = "training.toml"\nattempts = 2\n', {"training.toml": ONE_RUBRIC}
+    )
+    desk = PracticeDesk(study)
+    task = desk.next_sheet("ann").tasks[0]
+    question = next(iter(desk.units.questions.values()))
+    old = public_digest(study.config.seed, "practice", "ann", *question.key, "0")[:24]
+    assert task.task_id != old
+    for status in ("stored", "duplicate"):
+        answer = Answer(task_id=old, submit_id="p1", option_key="5")
+        assert desk.submit_all("ann", [answer])[0].status == status
+
+
+def test_exports_hold_no_secret(one_rubric) -> None:
+    answer_some(AnnotationDesk(one_rubric), "ann", 3)
+    secret = study_secret(one_rubric.store).hex()
+    exports = [each for name, each in vars(exporting).items() if name.startswith("exported_")]
+    assert len(exports) >= 7
+    written = [exporting.as_csv(one_rubric, each).decode() for each in exports]
+    written.append(exporting.sidecar_text(one_rubric, "units.csv"))
+    assert "p0001" in "".join(written)
+    assert not any(secret in text for text in written)

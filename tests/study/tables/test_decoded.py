@@ -1,0 +1,79 @@
+"""Tables are refused before they are unpacked into more than a machine holds."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import feather, parquet
+
+from evenhand.errors import InputError
+from evenhand.exchange.readers import excel
+from evenhand.exchange.readers.reading import read_export
+from evenhand.study.tables.decoded import check_arrow, check_parquet
+from evenhand.study.tables.formats import read_table
+
+
+def bomb(text: str = "x" * 1_000_000, rows: int = 2000) -> pa.Table:
+    return pa.table({"unit_id": [f"u{n}" for n in range(rows)], "text": pa.array([text] * rows)})
+
+
+def test_a_parquet_file_of_gigabytes_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    """Of version 0.2.0 such a file, of 289 KB, took 3.9 GB."""
+    path = tmp_path / "bomb.parquet"
+    parquet.write_table(bomb(), path, compression="zstd")
+    assert path.stat().st_size < 100_000
+    tracemalloc.start()
+    before = pa.total_allocated_bytes()
+    with pytest.raises(InputError, match="holds more than 1,024 MB once it is unpacked"):
+        read_table(path)
+    assert tracemalloc.get_traced_memory()[1] < 50_000_000
+    assert pa.total_allocated_bytes() - before < 50_000_000
+    tracemalloc.stop()
+    rows = tmp_path / "rows.parquet"  # a null is stored as nothing at all
+    parquet.write_table(pa.table({"label": pa.nulls(40_000_000, pa.string())}), rows)
+    with pytest.raises(InputError, match="once it is unpacked"):
+        read_table(rows)
+
+
+def test_an_arrow_file_whose_texts_are_by_reference_is_refused(tmp_path: Path) -> None:
+    table = pa.table({"text": pa.array(["x" * 1_000_000] * 2000).dictionary_encode()})
+    with pytest.raises(InputError, match="once it is unpacked"):
+        check_arrow(table, "data.arrow")
+    path = tmp_path / "data.arrow"
+    feather.write_feather(table, path, compression="uncompressed")
+    with pytest.raises(InputError):
+        read_export(path, "huggingface")
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.int64(), pa.float64()])
+def test_what_fits_is_read(tmp_path: Path, kind: pa.DataType) -> None:
+    path = tmp_path / "fits.parquet"
+    table = pa.table({"a": pa.array([1, 2, 2] * 10).cast(kind), "b": [["x"]] * 30})
+    parquet.write_table(table, path)
+    check_parquet(path)
+    assert len(read_table(path)) == 30
+
+
+def test_a_workbook_is_bounded_by_what_it_unpacks_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of version 0.2.0 a workbook of 1.9 MB took 2.1 GB."""
+    from openpyxl import Workbook
+
+    path = tmp_path / "book.xlsx"
+    book = Workbook()
+    book.active.append(["unit_id", "ann", "ben"])
+    for number in range(50):
+        book.active.append([number, "y" * 30_000, "no"])  # stored once
+    book.save(path)
+    assert len(read_export(path).table) == 50
+    monkeypatch.setattr(excel, "MOST_DECODED", 1_000_000)
+    with pytest.raises(InputError, match="too large a workbook"):
+        read_export(path)
+    monkeypatch.undo()
+    monkeypatch.setattr(excel, "_MOST_UNPACKED", 10_000)
+    with pytest.raises(InputError, match="unpacks to more than"):
+        read_export(path)
