@@ -176,6 +176,7 @@ _NAMES: dict[Kind, tuple[str, ...]] = {
         "chance_within_margin",
         "drift_rarer_clusters",
         "drift_clusters_worth",
+        "drift_clusters_to_decide",
         "reference_clusters_worth",
         "effective_clusters",
     ),

@@ -86,6 +86,17 @@ class Bound:
         return (distance / needed) ** 2
 
 
+def surer_level(alpha: float) -> float:
+    """The level of a bound that is cleared on average where that at `alpha` is in 80% of studies.
+
+    >>> round(surer_level(0.025), 4)
+    0.0025
+    """
+    from scipy.special import ndtr, ndtri
+
+    return float(ndtr(ndtri(alpha) - ndtri(POWER)))
+
+
 def clusters_to_decide(clusters: int, undecided: Sequence[Bound], at_least: int) -> int | None:
     """How many more clusters settle whether all bounds are cleared; None where no realistic number.
 

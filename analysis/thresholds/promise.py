@@ -30,12 +30,14 @@ from functools import cached_property
 
 import numpy as np
 
-from evenhand.analysis.planning.more_clusters import POWER, REALISTIC
+from evenhand.analysis.planning.more_clusters import POWER
 from evenhand.analysis.types import Array, Codes, Mask
 
 FIRST = 0.25
 """No cut is tested that keeps less: the first test would be one of few units, however many there
 are, and a lower share saves little."""
+REALISTIC = 20
+"""Beyond so many times the present sample no number of units is named."""
 STEPS = 20
 """Cuts are tested a twentieth of the units apart."""
 MOST = 0.99

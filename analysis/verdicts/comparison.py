@@ -61,6 +61,11 @@ class AtNull:
         low = float(lower_bound(self.statistic, self.sample, alpha))
         return estimate - low, float(upper_bound(self.statistic, self.sample, alpha)) - estimate
 
+    def mirrored(self) -> AtNull:
+        """The negative of the statistic: its lower bound is this one's upper bound."""
+        sample = replace(self.sample, estimate=-self.sample.estimate)
+        return AtNull(self.statistic.sign_changed(), sample)
+
     def chance_above(self, null: float) -> float:
         """About how likely the statistic is above a value."""
         if not self.statistic.tables.size:
@@ -268,8 +273,8 @@ class Points:
                 moved = (np.concatenate(changed, axis=1) - seen) / left_out.clusters_in_row
                 unseen.append((seen + moved)[rows])
         count, others = len(rows), max(len(rows) * len(unseen), 1)
-        units = seen.sum(axis=(2, 3)).mean(axis=1).sum() / left_out.clusters_in_row / max(count, 1)
-        pseudo = PSEUDO / math.sqrt(max(units, 1.0))
+        clusters = max(seen.shape[1] * left_out.clusters_in_row * count, 1.0)
+        pseudo = PSEUDO / math.sqrt(max(seen.sum() / clusters, 1.0))  # units of a cluster
         weights = np.concatenate([np.ones(count), np.full(count * len(unseen), pseudo / others)])
         people = max(known[0].shape[1], 1)
         signs = np.repeat([1.0, -1.0][: len(graders)], people) / people

@@ -33,6 +33,7 @@ from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.weights import with_weights
 from evenhand.analysis.notes import Remark, join_notes
 from evenhand.analysis.people.coverage import share_bounds, unscored_remark
+from evenhand.analysis.planning.more_clusters import REALISTIC, surer_level
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Frequency
 from evenhand.analysis.verdicts.comparison import Beside, Comparison, Points
@@ -51,6 +52,7 @@ KAPPA_BEFORE = "drift_kappa_before"
 ANSWERED = "drift_answered"
 RARER = "drift_rarer_clusters"
 WORTH = "drift_clusters_worth"
+NEEDED = "drift_clusters_to_decide"
 KAPPA_CHANGE = "kappa_change"
 RATE_CHANGE = "rate_change"
 
@@ -172,27 +174,41 @@ class _Paired:
         names = [self.coded.raters[each] for each in self.at]
         about = {"subset": self.coded.subset, "rater_b": names[1]}
         said = Remark("decided_at", (LEVEL, 1, 1, LEVEL))
-        found = self._change(values)
+        found, needed = self._change(values)
         counts, margin = self.after.counts, Remark("margin", (self.margin,))
         rows.add(DRIFT, found, counts, rater_a=names[0], **about, note=(said, margin))
         kappa = _bounded(self.before.excess, self.before.above)
         kept = {"rater_a": "humans", "rater_b": names[0], "subset": self.coded.subset}
         rows.add(KAPPA_BEFORE, kappa, counts, **kept, note=said)
-        for name, number in ((RARER, self.after.rarer), (WORTH, self.after.worth)):
+        counted = {RARER: self.after.rarer, WORTH: self.after.worth}
+        if needed is not None:
+            counted[NEEDED] = needed
+        for name, number in counted.items():
             rows.add(name, Interval.point(number), counts, rater_a=names[0], **about)
 
-    def _change(self, values: Array) -> Interval:
+    def _change(self, values: Array) -> tuple[Interval, float | None]:
         """The change in kappa, `values` (rows,) in the data and without each cluster, with bounds
         taken at the null: labels that the grader might have changed are there with their weight.
+        And how many clusters, the present ones among them, would show in 80% of studies that it
+        stays within the margin, if the estimates stay; None where that is shown or looks wrong.
         """
         if not np.isfinite(values).all():
-            return Interval.undefined("no_variation")
-        before, after = self.at
-        pooled = self.after.pooled
-        points = Points.of(self.coded, self.left_out, [after, before], pooled=pooled)
-        below, above = points.at_null(values, self.after.worth).reach(LEVEL)
-        change = float(values[0])
-        return Interval(change, change - below, change + above)
+            return Interval.undefined("no_variation"), None
+        change, pooled = float(values[0]), self.after.pooled
+        points = Points.of(self.coded, self.left_out, self.at[::-1], pooled=pooled)
+        tested = points.at_null(values, self.after.worth)
+        below, above = tested.reach(LEVEL)
+        found = Interval(change, change - below, change + above)
+        if not abs(change) < self.margin or max(-found.low, found.high) < self.margin:
+            return found, None
+        surer = surer_level(LEVEL)
+        factors = [
+            each.growth(-self.margin, surer, 1.0 + REALISTIC)
+            for each in (tested, tested.mirrored())
+        ]
+        return found, math.ceil(max(factors) * self.after.counts[1]) if max(
+            factors
+        ) < math.inf else None
 
     def add_beside(self, rows: ResultRows, labels: LabelMatrix, drawn: Resamples) -> None:
         """What is shown beside the verdict, in the same resamples."""

@@ -25,7 +25,7 @@ from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.notes import Remark, join_notes
-from evenhand.analysis.planning.more_clusters import POWER, REALISTIC
+from evenhand.analysis.planning.more_clusters import REALISTIC, surer_level
 from evenhand.analysis.results import BASELINES, ResultRows
 from evenhand.analysis.types import Array
 from evenhand.analysis.verdicts.comparison import AtNull, Beside, Comparison
@@ -159,11 +159,9 @@ def _clusters_to_pass(found: Comparison, difference: Interval, level: Level) -> 
     is within the margin, in 80% of studies if the estimates stay; None where it is shown, or where
     no realistic number would.
     """
-    from scipy.special import ndtr, ndtri
-
     if not difference.low <= -found.margin < difference.estimate or not level.next_alpha > 0:
         return None
-    surer = float(ndtr(ndtri(level.next_alpha) - ndtri(POWER)))
+    surer = surer_level(level.next_alpha)
     factor = found.below_people.growth(found.null, surer, 1.0 + REALISTIC)
     return Interval.point(math.ceil(factor * found.counts[1])) if math.isfinite(factor) else None
 

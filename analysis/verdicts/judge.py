@@ -317,11 +317,14 @@ def _missing(case: Case) -> tuple[list[Reason], int, NextStep | None]:
         missing.append(reasons_for.may_leave_out(case))
     more = _more(case, [bounds] if missing else [])
     people = None if more is not None else _more_people(case, bounds)
+    undecided, few = bool(missing), rule.min_clusters - difference["n_clusters"]
+    if more is None and not people and few > 0:  # so few tell too little of how many it will take
+        more, undecided = few, False
     missing += reasons_for.advice(
         difference["n_clusters"],
         more,
         case.noun,
-        undecided=bool(missing),
+        undecided=undecided,
         promising=_promises(case, bounds),
         people=people,
         look=bounds.look,

@@ -14,7 +14,7 @@ from typing import Literal
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS
 from evenhand.analysis.labels.matrix import BINARY, LabelMatrix
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.notes import reason_in_words, says
+from evenhand.analysis.notes import reason_in_words
 from evenhand.analysis.planning.more_clusters import Bound, clusters_to_decide
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.verdicts.drift import (
@@ -22,6 +22,7 @@ from evenhand.analysis.verdicts.drift import (
     DRIFT,
     KAPPA_BEFORE,
     LEVEL,
+    NEEDED,
     RARER,
     RATE_CHANGE,
     WORTH,
@@ -212,9 +213,13 @@ class _Case:
         if self._rarer:
             needed = max(needed, math.ceil(clusters * self.rule.min_rarer / self._rarer))
         sides = [(low, estimate, high), (-high, -estimate, -low)]
-        varies = not says(change["remarks"], "nothing_varies")
+        needed_row, growth = self._row(NEEDED, *self._both), None
+        if abs(estimate) < margin:
+            growth = needed_row["estimate"] / clusters if needed_row else math.inf
         asked = [
-            Bound(*each, -margin, LEVEL, LEVEL, varies) for each in sides if not each[0] > -margin
+            Bound(*each, -margin, LEVEL, LEVEL, known_growth=growth)
+            for each in sides
+            if not each[0] > -margin
         ]
         before = self._row(KAPPA_BEFORE, "humans", self.versions.before)
         if before is not None and not before["low"] > margin:
