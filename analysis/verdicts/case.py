@@ -156,8 +156,8 @@ class Case:
     recoded: tuple[ResultRow, ...]
     commonest: tuple[ResultRow, ResultRow] | None
     least_people_kappa: float = 0.0
-    """How far people must clearly agree. With more categories without an order luck makes fewer
-    agree, and a lower kappa says as much."""
+    """How far people must clearly agree. With many categories in use, none before another, luck
+    makes few agree, and a lower kappa says as much."""
     is_binary: bool = False
     """Whether it was compared on the binary verdict only, of a rubric with more categories."""
     injection: Audit | None = None
@@ -344,17 +344,20 @@ def case_of(
         ),
         twins=tuple(labels.raters[of] for of in names if of in labels.models),
         recoded=_recoded(rows, grader, subset),
-        least_people_kappa=rule.min_people_kappa * 2.0 / (_unordered(labels, subset) or 2),
+        least_people_kappa=rule.min_people_kappa * min(2.0 * _luck(rows, labels, subset), 1.0),
         commonest=_commonest(rows, grader, subset, labels.scale.categories),
         is_binary=subset == _BINARY_ALL and len(labels.scale.categories) > 2,
     )
 
 
-def _unordered(labels: LabelMatrix, subset: str) -> int:
-    """The number of categories where they have no order; else 0."""
-    if subset == _BINARY_ALL or labels.scale.level != "nominal":
-        return 0
-    return len(labels.scale.categories)
+def _luck(rows: ResultRows, labels: LabelMatrix, subset: str) -> float:
+    """How often people's shares of the categories would make two of them agree by luck: a half of
+    two categories alike often; counted as a half where there is an order.
+    """
+    chance = rows.chance.get("")
+    if subset == _BINARY_ALL or labels.scale.level != "nominal" or chance is None:
+        return 0.5
+    return float((chance.shares**2).sum())
 
 
 def _agreement(rows: ResultRows, grader: str, subset: str) -> tuple[ResultRow, ResultRow] | None:

@@ -263,7 +263,8 @@ from wording to wording (kappa 0.8 or more)'
         ge=-1,
         le=1,
         description="least kappa between annotators, at its lower bound; below it no grader can be "
-        "judged. With q unordered categories 2/q of it is enough, and always more than 0",
+        "judged. Where luck would make people agree on less than half of the units, on unordered "
+        "categories, as much less is enough, but always more than 0",
     )
     min_rarer: int = Field(
         default=10,
