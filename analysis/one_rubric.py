@@ -142,7 +142,11 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     found.notes += parted
     found.orders = orders_seen(own)
     found.notes += [
-        place + written(f"note.{name}", graders=listed(graders))
+        place
+        + written(
+            "note.both_orders" if name == "both_orders" else "note.one_order",
+            graders=listed(graders),
+        )
         for name, graders in by_orders(found.orders).items()
     ]
     request = replace(request, units=with_weights(request.units, own))

@@ -176,8 +176,8 @@ class DecisionSettings(Section):
 
     >>> DecisionSettings().rule(margin=0.05)
     'at most 0.05 kappa below people; better than both baselines; at least 90% scored; 30 clusters \
-or more; no bias beyond 0.1; no attack with an effect beyond 0.1, where audited; labels stable \
-from wording to wording (kappa 0.8 or more)'
+or more; no bias beyond 0.1; no attack that pulls labels beyond 0.1, knocks them off beyond 0.2 or \
+silences beyond 0.1, where audited; labels stable from wording to wording (kappa 0.8 or more)'
     """
 
     min_coverage: float = Field(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,8 @@ from sklearn.metrics import cohen_kappa_score
 
 from evenhand.cli.main import main
 from evenhand.errors import InputError
-from evenhand.graders import Choice, forecast, grade
+from evenhand.graders import Choice, forecast
+from evenhand.graders import grade as grade_in
 from evenhand.reporting.analysing import analyse_study
 from evenhand.reporting.trial import compare_texts
 from evenhand.rubrics import Rubric, load_rubric
@@ -31,6 +33,10 @@ PRESENT = load_rubric(RUBRIC)
 NEW = PRESENT.model_copy(update={"instructions": PRESENT.instructions + "\nCaveats count."})
 READ = ("p0003", "p0017")
 """Pairs with a sorted disagreement; the second was taken back."""
+
+
+grade = partial(grade_in, orders=("ab",))
+"""The answers here are in the pair's own orientation."""
 
 
 def truth(unit: str) -> str:
@@ -197,6 +203,7 @@ def test_the_verb_tries_a_file_and_says_which_text_is_better(
 ) -> None:
     file = written_text(study.folder)
     words = ["grade", str(study.folder), "--grader", claude, "--rubric-file", str(file)]
+    words += ["--orders", "ab"]
     assert main([*words, "--batch"]) == 2
     assert "--batch does not go with --rubric-file" in capsys.readouterr().err
     assert main([*words, "--dry-run"]) == 0

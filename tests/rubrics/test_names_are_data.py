@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import sqlalchemy as sa
 
 from evenhand.annotate_app.payload import View, page_data
 from evenhand.graders import grade
@@ -22,6 +23,7 @@ from evenhand.study.creation import StudyPlan
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.settings.study_toml import change_config
+from evenhand.study.store.schema import meta
 from evenhand.study.tables.ratings import validate_ratings
 from harness.studies import write_pairs, write_responses
 
@@ -56,6 +58,9 @@ def made(home: Path, rubrics: list[Rubric]) -> Study:
     create_study(home / "study", StudyPlan(rubrics=rubrics, **prompts))
     change_config(home / "study", {"analysis": {"resamples": 100}})
     study = open_study(home / "study")
+    with study.store.write() as connection:  # what comes when follows from the study's secret
+        own = sa.update(meta).where(meta.c.key == "secret")
+        connection.execute(own.values(value="0" * 64))
     if "propositions" in prompts:
         rows = study.store.pairs()[["pair_id"]].assign(subject="s1", side="a", response="I agree.")
         study.store.add_responses(rows)

@@ -116,7 +116,8 @@ def test_what_the_rule_asks_moves_the_chance() -> None:
     # Where nine in ten are affirmative people's kappa is .17: nobody is judged beside them.
     lopsided = Scenario(0.85, 0.9)
     assert pass_chance(1000, lopsided) == 0
-    assert pass_chance(1000, lopsided, rule=DecisionSettings(min_people_kappa=-1)) > 0.6
+    # With no floor the margin is a quarter of that, .04, which few studies can show.
+    assert 0.05 < pass_chance(1000, lopsided, rule=DecisionSettings(min_people_kappa=-1)) < 0.3
     assert pass_chance(1000, scenario, humans=2, rule=DecisionSettings(scope="like_these")) == 0
     assert pass_chance(50, Scenario(0.95, 0.1), rule=DecisionSettings()) < 0.01  # five rare units
 

@@ -194,7 +194,7 @@ def test_plan_counts_people_who_differ(run: Run) -> None:
     assert alike.returncode == 0, alike.stderr
     said = " ".join(alike.stdout.split())
     assert "say yes to 60% ± 0% of them" in said
-    assert "(first look, one-sided level 0.5%)" in said
+    assert "(one-sided 0.8% each)" in said
     hardly = run("plan", "--prevalence", "0.9")
     assert hardly.stdout.startswith("No grader can pass. Two annotators' kappa is 0.17, and")
     assert "needs at least 0.2." in hardly.stdout

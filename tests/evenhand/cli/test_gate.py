@@ -123,10 +123,10 @@ def test_junit_and_summary_hold_whatever_names_hold(
     suites = ElementTree.parse(junit).getroot()  # noqa: S314 - our own
     assert suites.attrib == {"tests": "2", "failures": "2", "errors": "0"}
     first, second = suites.iter("testcase")
-    assert first.attrib["classname"].endswith('g<&>"]]>?```')
+    assert first.attrib["classname"].endswith('g<&>"]]>‹U+000B›```')
     failure = second.find("failure")
     assert failure is not None
-    assert failure.attrib["message"].startswith('g<&>"]]>?``` has changed.')
+    assert failure.attrib["message"].startswith('g<&>"]]>‹U+000B›``` has changed.')
     page = summary.read_text("utf-8")
     assert page.startswith("### evenhand gate: not met\n\n````text\n")
     assert page.endswith("\n````\n")

@@ -83,7 +83,7 @@ def test_the_actions_of_a_verb_have_help_too(capsys: pytest.CaptureFixture[str])
             ["--ensemble", "--sides"],
         ),
         ("select", ["--slice", "--margin"], ["--epsilon", "--group", "--variant"]),
-        ("gate", ["--require", "--ensemble", "--variant"], ["--slice", "--margin"]),
+        ("gate", ["--require", "--slice", "--margin"], ["--rater-slice", "--sensitivity-cluster"]),
         ("check", ["--slice", "--margin", "--epsilon", "--sides", "--ensemble"], ["--grader"]),
     ],
 )

@@ -12,6 +12,10 @@ ELSEWHERE = {
         "study/access/test_admission.py",
         "test_an_invite_lets_in_the_rater_it_is_for_and_nobody_else",
     ),
+    "session.hosts": (
+        "annotate_app/test_session_cookie.py",
+        "test_only_the_studys_own_names_are_answered",
+    ),
     "session.pause_minutes": (
         "annotate_app/test_pace.py",
         "test_a_pause_is_offered_between_units_and_its_time_counts_for_none",
@@ -57,7 +61,7 @@ ELSEWHERE = {
     ),
     "attention.file": (
         "study/desk/test_attention.py",
-        "test_one_check_comes_in_every_stretch_at_a_place_that_the_seed_draws",
+        "test_one_check_comes_in_every_stretch_at_a_place_that_the_key_draws",
     ),
     **{
         f"prolific.{key}": ("study/session/test_crowd.py", "test_links_to_and_from_prolific")

@@ -116,14 +116,16 @@ def test_a_study_is_graded_offline_once(marked_study: MarkedStudy) -> None:
         response=lambda pair, side: HEDGED if side == "a" else DECLINED,
     )
     seen: list[tuple[int, int, str]] = []
-    summary = grade(study, ["baseline:lexical"], progress=lambda *step: seen.append(step))
+    summary = grade(
+        study, ["baseline:lexical"], orders=("ab",), progress=lambda *step: seen.append(step)
+    )
     assert (summary.scored, summary.unscored) == (4 + 8, 0)
     assert seen[-1] == (12, 12, "baseline:lexical")
     table = study.ratings()
     assert set(table["prob_method"]) == {""}
     assert table["p_positive"].between(0, 1).all()
     assert (table["probabilities"] != "").all()
-    assert grade(study, ["baseline:lexical"]).graders[0].already == 12
+    assert grade(study, ["baseline:lexical"], orders=("ab",)).graders[0].already == 12
 
 
 def test_a_rubric_without_cues_stops_the_run_before_it_begins(marked_study: MarkedStudy) -> None:

@@ -95,7 +95,7 @@ def test_a_reply_of_another_shape_is_kept_whole(reply: dict[str, object]) -> Non
 
 def test_a_graded_study(server: ProtocolServer, claude: str, marked_study: MarkedStudy) -> None:
     study = marked_study(rubrics=("even-handedness",))
-    summary = grade(study, [claude])
+    summary = grade(study, [claude], orders=("ab",))
     assert (summary.scored, summary.unscored, summary.stopped) == (3, 0, ())
     table = study.ratings()
     assert table["unit_id"].tolist() == ["p0001|m", "p0002|m", "p0003|m"]

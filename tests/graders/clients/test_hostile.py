@@ -64,7 +64,7 @@ def test_an_obedient_grader_is_not_steered(
         rubrics=("even-handedness",),
         response=lambda pair, side: HOSTILE[pair - 1],
     )
-    grade(study, [claude, server.openai])
+    grade(study, [claude, server.openai], orders=("ab",))
     assert set(study.ratings()["label"]) == {"A"}
 
 

@@ -162,7 +162,7 @@ def test_a_reply_of_another_shape_is_kept_whole(reply: dict[str, object]) -> Non
 def test_a_graded_study(server: ProtocolServer, marked_study: MarkedStudy) -> None:
     server.script = lambda call: completion("C", positions=[PLANTED])
     study = marked_study(rubrics=("even-handedness",))
-    assert grade(study, [server.openai]).scored == 3
+    assert grade(study, [server.openai], orders=("ab",)).scored == 3
     table = study.ratings()
     assert set(table["label"]) == {"C"}
     assert set(table["prob_method"]) == {"logprobs"}
