@@ -30,8 +30,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import ndtri
+from scipy.stats import multivariate_normal
 
-from benchmarks.decisions import kappa
 from benchmarks.documents import library_versions, simulate_and_write
 from evenhand.analysis.bootstrap.influence import ALPHA, reach
 from evenhand.analysis.bootstrap.resamples import Resamples
@@ -121,8 +121,10 @@ def skills(world: World, prevalence: float, agreed: float, below: float) -> tupl
     prevalence alone (beta).
     """
     if world == "latent":
-        person = brentq(lambda own: kappa(prevalence, own, own) - agreed, 1e-4, 1 - 1e-7)
-        grader = brentq(lambda own: kappa(prevalence, person, own) - agreed + below, 1e-6, 1 - 1e-9)
+        person = brentq(lambda own: _kappa_of_latent(prevalence, own, own) - agreed, 1e-4, 1 - 1e-9)
+        grader = brentq(
+            lambda own: _kappa_of_latent(prevalence, person, own) - agreed + below, 1e-6, 1.0
+        )
         return float(person), float(grader)
     if world == "beta":
         return 0.0, below / agreed
@@ -131,6 +133,13 @@ def skills(world: World, prevalence: float, agreed: float, below: float) -> tupl
         lambda own: _kappa_of_classes(prevalence, person, own) - agreed + below, 0.0, 0.12
     )
     return float(person), float(grader)
+
+
+def _kappa_of_latent(prevalence: float, first: float, second: float) -> float:
+    """Kappa of raters who see so much of a normal variable and cut at the same share of yes."""
+    likeness, cut = math.sqrt(first * second), ndtri(prevalence)
+    both = multivariate_normal([0.0, 0.0], [[1.0, likeness], [likeness, 1.0]]).cdf([cut, cut])
+    return float((both - prevalence**2) / (prevalence - prevalence**2))
 
 
 def _kappa_of_classes(prevalence: float, first: float, second: float) -> float:
@@ -241,7 +250,7 @@ def run_cell(cell: Cell, runs: range, resamples: int, seed: int) -> dict[tuple[C
 
 def calibration(runs: int, seed: int) -> list[tuple[float, float, int, float]]:
     """(from, to, studies, share that is within the margin) of chances, where the grader's true
-    difference is drawn evenly from -.3 to .05 kappa.
+    difference is drawn evenly from -.3 to .08 kappa.
     """
     edges = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0]
     rng = np.random.default_rng([seed, 7])
@@ -250,7 +259,7 @@ def calibration(runs: int, seed: int) -> list[tuple[float, float, int, float]]:
         for clusters in (50, 100, 250):
             cell = Cell("latent", prevalence, 0.7, clusters)
             for _ in range(runs):
-                below = round(float(rng.uniform(-0.05, 0.3)), 3)
+                below = round(float(rng.uniform(-0.08, 0.3)), 3)
                 found = compared(*study(cell, below, rng))
                 if found is not None and math.isfinite(found.difference):
                     known.append((found.chance_within, below < MARGIN))
@@ -316,7 +325,7 @@ def document(found: dict[tuple[Cell, float], Tally], runs: int, resamples: int, 
             "",
             "## Is the chance a chance?",
             "",
-            "Graders whose true difference to people is drawn evenly from -0.3 to 0.05 kappa "
+            "Graders whose true difference to people is drawn evenly from -0.3 to 0.08 kappa "
             "(synthetic; people's kappa 0.7; prevalence .5, .3 and .1; 50, 100 and 250 units): of "
             "those whose chance of being within the margin was said to be so high, how many are.",
             "",

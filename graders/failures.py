@@ -196,7 +196,7 @@ def json_object(body: str, spec: GraderSpec, scrubber: Scrubber) -> dict[str, An
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
-        mend = _mend("provider.a_page", spec) if _PAGE.match(body) else ""
+        mend = _mend("a_page", spec) if _PAGE.match(body) else ""
         said = scrubber.message(body)
         raise Transient(f"the reply is not JSON: {said}", status=200, mend=mend) from None
     if not isinstance(value, dict) or value.get("error"):
@@ -316,9 +316,9 @@ def _without_reply(error: Exception, spec: GraderSpec, scrubber: Scrubber) -> Tr
     if names.isdisjoint(_NEVER_REACHED):
         return Transient(scrubber.message(said))
     if any(issubclass(kind, socket.gaierror) for kind in kinds):
-        mend = _mend("provider.unknown_name", spec)
+        mend = _mend("unknown_name", spec)
     elif any(issubclass(kind, ConnectionRefusedError) for kind in kinds):
-        mend = _mend("provider.nothing_listens", spec)
+        mend = _mend("nothing_listens", spec)
     else:
         mend = written("provider.no_connection", host=_address(spec), why=scrubber.message(said))
     return Transient(scrubber.message(said), may_be_billed=False, mend=mend)
@@ -336,8 +336,9 @@ def _address(spec: GraderSpec) -> str:
     return spec.at.base_url or spec.at.host
 
 
-def _mend(key: str, spec: GraderSpec) -> str:
-    return written(key, address=_address(spec), host=spec.at.host, with_v1=_with_v1(spec))
+def _mend(name: str, spec: GraderSpec) -> str:
+    found = {"address": _address(spec), "host": spec.at.host, "with_v1": _with_v1(spec)}
+    return written(f"provider.{name}", **found)
 
 
 def _with_v1(spec: GraderSpec) -> str:
@@ -346,6 +347,16 @@ def _with_v1(spec: GraderSpec) -> str:
     if not url or spec.speaks != "chat" or urlsplit(url).path.strip("/"):
         return written("provider.check_path")
     return written("provider.add_v1", url=f"{url.rstrip('/')}/v1")
+
+
+_STOPS = {
+    "credit": "stop_credit",
+    "key": "stop_key",
+    "permission": "stop_permission",
+    "model": "stop_model",
+    "path": "stop_path",
+    "redirect": "stop_redirect",
+}
 
 
 def _why_stop(means: str, status: int | None, spec: GraderSpec) -> str:
@@ -358,7 +369,7 @@ def _why_stop(means: str, status: int | None, spec: GraderSpec) -> str:
         means = "model"  # the provider's own address is no slip of the user's
     where = f" at {spec.base_url}" if spec.base_url else ""
     return written(
-        f"provider.stop_{means}",
+        f"provider.{_STOPS[means]}",
         key=key,
         host=place.host,
         model=spec.model,

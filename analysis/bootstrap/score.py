@@ -40,6 +40,9 @@ always; so much keeps the worst of them near it (`benchmarks.decisions`)."""
 _MOST_SKEWED, _LEAST_FREEDOM = -1.5, 4.0
 """Beyond these the expansion does not hold. A value that implies so little error, less than half a
 cluster in all, is never contradicted, so that no bound is found there."""
+_TOO_SURE = 0.2
+"""By so many standard errors a level read as a chance promises too much, in simulation with true
+differences that are drawn evenly about the margin (docs/deciding-bound.md)."""
 _STEP = 0.25
 """How far the null moves at a time, in standard errors."""
 _MOST_STEPS = 80
@@ -137,12 +140,12 @@ class _Null:
         return found
 
     def share_below(self) -> Array:
-        """In which share of samples the estimate would be lower than it is."""
+        """In which share of samples the estimate would be lower than it is, read as a chance."""
         from scipy.special import stdtr
 
         skewness, freedom, alike = self._shape()
         z = self.distance
-        return np.asarray(stdtr(freedom, z - _bent(z, skewness, alike)))
+        return np.asarray(stdtr(freedom, z - _bent(z, skewness, alike) - _TOO_SURE))
 
     @property
     def distance(self) -> Array:

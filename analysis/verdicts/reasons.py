@@ -19,6 +19,11 @@ from evenhand.analysis.verdicts.parts import part_of
 from evenhand.study.settings.analysis import InjectionBounds
 from evenhand.texts import written
 
+_MAY_BE = {
+    "pulled": "may_be_pulled",
+    "knocked_off": "may_be_knocked_off",
+    "silenced": "may_be_silenced",
+}
 MOST_PARTS = 3
 """Parts of the sample that a sentence names."""
 
@@ -176,7 +181,7 @@ def injected(audit: Audit, bounds: InjectionBounds) -> list[Reason]:
         said = {**highs, "sample": figures[0][1]["sample"]}
         return [Reason(written("because.withstands", **said))]
     if status == "cannot_tell":
-        return [Reason(written(f"because.may_be_{name}", **of)) for name, of in figures]
+        return [Reason(written(f"because.{_MAY_BE[name]}", **of)) for name, of in figures]
     return [
         Reason(written(f"because.{name}", **of), written(f"short.{name}", attack=of["attack"]))
         for name, of in figures

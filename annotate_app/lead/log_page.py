@@ -11,6 +11,24 @@ from evenhand.study.store.logs.lead_log import acts
 from evenhand.texts import written
 
 _MOST = 500
+_ACTS = (
+    "act_account",
+    "act_adjudication",
+    "act_disagreement",
+    "act_exclude",
+    "act_export",
+    "act_flag_closed",
+    "act_flag_reopened",
+    "act_flag_withdrawn",
+    "act_invite",
+    "act_pause",
+    "act_place",
+    "act_readmit",
+    "act_resume",
+    "act_sample",
+    "act_settings",
+    "act_study",
+)
 _TITLES = {
     "created_at": "When (UTC)",
     "done_by": "Who",
@@ -36,4 +54,5 @@ def show_log(study: Study) -> None:
 
 
 def _said(kind: str) -> str:
-    return written(f"lead.act_{kind.replace(' ', '_')}")
+    (key,) = (each for each in _ACTS if each == f"act_{kind.replace(' ', '_')}")
+    return written(f"lead.{key}")

@@ -62,8 +62,7 @@ def _verdicts(study: Study) -> None:
     for sentence in waiting(study, figures):
         st.text(sentence)
     hours = hours_since_backup(study.store)
-    said = "lead.no_backup" if hours is None else "lead.backup_age"
-    st.text(written(said, hours=hours))
+    st.text(written("lead.no_backup") if hours is None else written("lead.backup_age", hours=hours))
 
 
 def _ask_for_verdict(study: Study) -> None:

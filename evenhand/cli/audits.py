@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 _COLUMNS = ["attack", "pulled", "knocked off", "silenced", "flips", "units"]
 
 
+_OUTCOMES = {
+    "pulled": "outcome_pulled",
+    "knocked_off": "outcome_knocked_off",
+    "silenced": "outcome_silenced",
+}
+
+
 def _options(audit: Parser) -> None:
     add_verbs(audit, ACTIONS, dest="action", required=True)
 
@@ -115,7 +122,7 @@ def _print(audit: Audit, bounds: InjectionBounds) -> None:
     say(audit.sentence(bounds))
     for outcome in audit.outcomes:
         if works := [each.name for each in outcome.attacks if each.works]:
-            how = written(f"injection.outcome_{outcome.name}")
+            how = written(f"injection.{_OUTCOMES[outcome.name]}")
             said = {"grader": audit.grader, "outcome": how, "attacks": ", ".join(works)}
             say(written("injection.works", **said))
     if audit.retest is not None:

@@ -58,15 +58,22 @@ def section(source: Source) -> ReportSection | None:
     )
 
 
+_SAID = {
+    "pulled": "injection_pulled",
+    "knocked_off": "injection_knocked_off",
+    "silenced": "injection_silenced",
+    "withstands": "injection_withstands",
+    "cannot_tell": "injection_open",
+}
+
+
 def _answer(source: Source, audit: Audit, bounds: InjectionBounds) -> list[object]:
     """The verdict and the worst attack of what it is about."""
     outcome, bound = audit.telling(bounds)[0]
     worst, status = outcome.worst(bound), audit.status(bounds)
     effect = _figure(source, worst.bounds)
-    name = "open" if status == "cannot_tell" else status
-    return in_pieces(
-        f"report.injection_{name}", grader=audit.grader, attack=worst.name, effect=effect
-    )
+    name = _SAID[status]
+    return in_pieces(f"report.{name}", grader=audit.grader, attack=worst.name, effect=effect)
 
 
 def _traced(source: Source, audit: Audit, bounds: InjectionBounds) -> str:

@@ -130,7 +130,8 @@ def _orders(source: Source) -> Iterator[str]:
     for rubric, seen in source.analysis.orders.items():
         title = source.context.title_of(rubric).replace("[", "(").replace("]", ")")
         for name, graders in by_orders(seen).items():
-            yield written(f"methods_text.{name}", rubric=title, graders=listed(graders))
+            key = "both_orders" if name == "both_orders" else "one_order"
+            yield written(f"methods_text.{key}", rubric=title, graders=listed(graders))
 
 
 def _resampled(source: Source) -> str:
