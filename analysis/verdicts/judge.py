@@ -317,9 +317,9 @@ def _missing(case: Case) -> tuple[list[Reason], int, NextStep | None]:
         missing.append(reasons_for.may_leave_out(case))
     more = _more(case, [bounds] if missing else [])
     people = None if more is not None else _more_people(case, bounds)
-    undecided, few = bool(missing), rule.min_clusters - difference["n_clusters"]
-    if more is None and not people and few > 0:  # so few tell too little of how many it will take
-        more, undecided = few, False
+    undecided, lacking = bool(missing), rule.min_clusters - difference["n_clusters"]
+    if more is None and not people and lacking > 0:  # so few do not tell how many it will take
+        more, undecided = lacking, False
     missing += reasons_for.advice(
         difference["n_clusters"],
         more,
