@@ -125,11 +125,15 @@ def test_the_known_weak_group_is_recovered(results: pd.DataFrame) -> None:
 def test_verdicts_follow_from_the_faults(demo: Path) -> None:
     report = json.loads((demo / "report" / "report.json").read_text())
     verdicts = {each["grader"]: each for each in report["verdicts"]}
-    assert verdicts[STEADY]["verdict"] == "may_stand_in"
+    # As good as a person, which so few propositions do not show yet.
+    assert verdicts[STEADY]["verdict"] == "cannot_tell"
+    assert verdicts[STEADY]["promising"]
+    assert verdicts[STEADY]["chance"] > 0.9
     assert verdicts[ONE_SIDED]["verdict"] != "may_stand_in"
-    assert verdicts["baseline:lexical"]["verdict"] == "do_not_use"
+    assert verdicts["baseline:lexical"]["verdict"] in ("do_not_use", "cannot_tell")
+    assert verdicts["baseline:lexical"]["chance"] < 0.1
     # As good as people under one wording, and no longer so under another
-    assert verdicts[WAVERS]["verdict"] == "only_with_correction"
+    assert verdicts[WAVERS]["verdict"] in ("only_with_correction", "cannot_tell")
     assert "moves with the rubric's wording" in verdicts[WAVERS]["sentence"]
     assert {each["rubric"] for each in report["verdicts"]} == {"stance"}
 
