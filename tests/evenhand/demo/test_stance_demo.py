@@ -130,10 +130,10 @@ def test_verdicts_follow_from_the_faults(demo: Path) -> None:
     assert verdicts[STEADY]["promising"]
     assert verdicts[STEADY]["chance"] > 0.9
     assert verdicts[ONE_SIDED]["verdict"] != "may_stand_in"
-    assert verdicts["baseline:lexical"]["verdict"] in ("do_not_use", "cannot_tell")
+    assert verdicts["baseline:lexical"]["verdict"] == "cannot_tell"
     assert verdicts["baseline:lexical"]["chance"] < 0.1
-    # As good as people under one wording, and no longer so under another
-    assert verdicts[WAVERS]["verdict"] in ("only_with_correction", "cannot_tell")
+    # As good as people under one wording, and no longer so under another, as far as so few show
+    assert verdicts[WAVERS]["verdict"] == "cannot_tell"
     assert "moves with the rubric's wording" in verdicts[WAVERS]["sentence"]
     assert {each["rubric"] for each in report["verdicts"]} == {"stance"}
 
