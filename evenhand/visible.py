@@ -30,7 +30,7 @@ def visible(text: str) -> str:
     >>> visible("yes\\x0b"), visible("caf\\u00e9 \\U0001f642"), visible("a\\u2028b")
     ('yes‹U+000B›', 'café 🙂', 'a‹U+2028›b')
     """
-    return text if text.isprintable() else _UNSEEN.sub(_mark, text)
+    return text if text.isprintable() else _UNSEEN.sub(marked, text)
 
 
 def visible_in(part: Any) -> Any:
@@ -49,7 +49,8 @@ def escaped_json(text: str) -> str:
     return _UNSEEN.sub(lambda found: "".join(map(_escape, _utf16(found[0]))), text)
 
 
-def _mark(found: re.Match[str]) -> str:
+def marked(found: re.Match[str]) -> str:
+    """The number of a character that was found."""
     return f"‹U+{ord(found[0]):04X}›"
 
 

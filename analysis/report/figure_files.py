@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.analysis.report.blocks import SYNTHETIC, Block, Chart, Quotable, Table
-from evenhand.analysis.report.charts.svg import standalone_spec
+from evenhand.analysis.report.charts.svg import standalone_spec, vega_svg
 from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.document import sections_of
 from evenhand.analysis.report.names import METHODS
 from evenhand.analysis.report.table_files import csv_of, tex_of
 from evenhand.study.tables.atomic import atomic_write
 from evenhand.study.tables.private import new_folder
-from evenhand.visible import KEPT, visible, visible_in
+from evenhand.visible import KEPT, visible
 
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
@@ -56,8 +56,6 @@ def _files(blocks: Iterable[Block], *, synthetic: bool) -> Iterator[tuple[str, b
 def _drawn(chart: Chart, *, synthetic: bool) -> Iterator[tuple[str, bytes]]:
     import vl_convert
 
-    svg = vl_convert.vegalite_to_svg(
-        visible_in(standalone_spec(chart, SYNTHETIC if synthetic else ""))
-    )
+    svg = vega_svg(standalone_spec(chart, SYNTHETIC if synthetic else ""))
     yield f"{chart.name}.svg", svg.encode()
     yield f"{chart.name}.png", vl_convert.svg_to_png(svg, scale=_SCALE)

@@ -89,6 +89,7 @@ def labelled(label: str, rater: str, grader: str, part: str) -> pd.DataFrame:
 @given(st.text(WHOLE, max_size=8), st.text(WHOLE, max_size=8), st.text(WHOLE, max_size=8))
 @example(CONTROLS, CONTROLS, CONTROLS)
 @example("\x0b", "\u2028", "\x85")
+@example("", "\x08O\x98}\U000d8b70\xdd\x06\x12", "d\U00049d4e\x88\U000a4b91\x1fm\U00058b7f")
 def test_any_text_names_labels_raters_and_slices(tmp_path, one: str, two: str, three: str) -> None:
     label, rater, grader, part = f"y{one}s", f"a{two}n", f"g{three}r", f"s{one}x"
     table = labelled(label, rater, grader, part)

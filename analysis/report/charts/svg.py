@@ -7,6 +7,7 @@ picture serves light, dark and print.
 
 from __future__ import annotations
 
+import json
 import re
 from functools import cache
 from importlib.util import find_spec
@@ -16,7 +17,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from evenhand.analysis.report.blocks import Chart
 from evenhand.analysis.report.charts.style import LETTERS, ROLES, SOFT, Spec
-from evenhand.visible import visible, visible_in
+from evenhand.visible import marked, visible, visible_in
 
 _TAGS = {"svg", "g", "path", "rect", "line", "circle", "text", "tspan"}
 _ATTRIBUTES = {
@@ -33,6 +34,7 @@ that Vega measured with, and nothing must be cut off."""
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
 _CAPTION_LETTERS, _NOTE_LETTERS = 64, 84
 """Letters in a line of a caption, and of the smaller note."""
+_IN_TWO_HALVES = re.compile("[\U00010000-\U0010ffff]")
 _EMPTY_PATHS = {"", "M0,0h0v0h0Z"}
 
 
@@ -44,14 +46,27 @@ def can_draw() -> bool:
 
 def inline_svg(spec: Spec, alt: str) -> str:
     """The picture as one `svg` element; `alt` says in words what it shows."""
-    import vl_convert
-
-    drawn = vl_convert.vegalite_to_svg(visible_in(spec))
-    root = ElementTree.fromstring(drawn)  # noqa: S314 - written by Vega just now, no entities
+    root = ElementTree.fromstring(vega_svg(spec))  # noqa: S314 - by Vega just now, no entities
     width, height = root.get("width", "0"), root.get("height", "0")
     inner = "".join(_element(child) for child in root)
     size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
     return f'<svg {size} role="img" aria-label={quoteattr(visible(alt))}>{inner}</svg>'
+
+
+def vega_svg(spec: Spec) -> str:
+    """The picture as Vega draws it.
+
+    Vega shortens what is too long, and fails where that would part a character that UTF-16 writes
+    in two halves: then such characters are shown as their numbers.
+    """
+    import vl_convert
+
+    shown = visible_in(spec)
+    try:
+        return str(vl_convert.vegalite_to_svg(shown))
+    except ValueError:
+        text = json.dumps(shown, ensure_ascii=False)
+        return str(vl_convert.vegalite_to_svg(json.loads(_IN_TWO_HALVES.sub(marked, text))))
 
 
 def _element(node: ElementTree.Element) -> str:

@@ -114,7 +114,7 @@ def test_what_counts_for_lost_replies_is_said(
     server.script = lambda call: error(504)
     summary = grade(marked_study(pairs=3), [PRICED], budget=0.5, **FAST)
     assert summary.over_budget
-    assert "whose reply was lost and that may have been billed" in summary.stopped[0]
+    assert "for lost replies that may have been billed" in summary.stopped[0]
 
 
 CREDIT = {
