@@ -12,14 +12,16 @@ Where people are drawn, their cuts differ as well, and the truth is that of all 
 threshold has to be found, a grader at the margin is so at the best threshold that there is. Some
 cells have people who hardly agree, or say how poor the grader is that must not pass.
 
-`--new` measures only the cells that the page lacks, and keeps the page's figures of the others.
+Beside the power also stands what the same statistic would reach if its critical value were exact:
+the one that 2.5% of the cell's own studies at the margin exceed, which nobody knows who has a
+single study. `benchmarks.deciding_bound` has more populations, for one grader at one look.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -31,9 +33,28 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from benchmarks.documents import library_versions, simulate_and_write
-from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
+from evenhand.analysis import Scale
+from evenhand.analysis.agreement.groups import add_group_rows
+from evenhand.analysis.agreement.pairs import KappaMeans, add_humans_rows, add_pair_rows
 from evenhand.analysis.bootstrap.looks import level_of_look
+from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.labels.combine import combine_readings
+from evenhand.analysis.labels.encoding import encode
+from evenhand.analysis.labels.matrix import BINARY_ALL
+from evenhand.analysis.people.ceiling import (
+    CEILING,
+    add_baseline_ceiling_rows,
+    add_baseline_rows,
+    add_ceiling_rows,
+)
+from evenhand.analysis.people.coverage import add_coverage_rows
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.thresholds.in_force import judged_out_of_sample
+from evenhand.analysis.thresholds.rows import add_threshold_rows
+from evenhand.analysis.verdicts.evidence import add_deciding_rows
+from evenhand.analysis.verdicts.judge import Verdict, judge_graders
 from evenhand.study.settings.analysis import DecisionSettings
+from evenhand.study.tables.ratings import validate_ratings
 
 OUT = Path(__file__).parent.parent / "docs" / "decisions.md"
 SEED = 20231206
@@ -42,7 +63,8 @@ STRICTNESS, SHIFT = 0.25, -1.0
 """The standard deviation of people's cuts where people are drawn; how far probabilities are off."""
 MOST_LOOKS, MOST_PAIRS = 5, 1500
 """Of studies that are extended as advised."""
-FLOOR = DecisionSettings().min_people_kappa
+RULE = DecisionSettings()
+FLOOR = RULE.min_people_kappa
 CAUGHT = (0.6 - 0.05) / 0.95
 """Kappa with people of a grader that says yes where they do in 6 of 10 units, at prevalence .05."""
 SCALE = Scale("r", ("no", "yes"), affirmative=frozenset({"yes"}))
@@ -115,17 +137,21 @@ CELLS = (
 
 @dataclass
 class Tally:
-    """Runs of a cell, passes by the product, and passes by percentile intervals."""
+    """Runs of a cell, passes by the product, passes by percentile intervals, and the best chance
+    of a grader to be within the margin, of every run.
+    """
 
     runs: int = 0
     passed: int = 0
     by_percentile: int = 0
+    chances: list[float] = field(default_factory=list)
 
     def add(self, other: Tally) -> None:
         """Take in another process's share."""
         self.runs += other.runs
         self.passed += other.passed
         self.by_percentile += other.by_percentile
+        self.chances += other.chances
 
 
 def kappa(prevalence: float, first: float, second: float, cuts: Cuts = (0.0, 0.0)) -> float:
@@ -218,24 +244,41 @@ def study(cell: Cell, pairs: int, below: float, rng: np.random.Generator) -> pd.
     return ratings
 
 
-def analysed(cell: Cell, ratings: pd.DataFrame, look: int, resamples: int, **by: float) -> Analysis:
-    """What the product finds; `by` are thresholds declared for graders."""
+def analysed(
+    cell: Cell, ratings: pd.DataFrame, look: int, resamples: int, **by: float
+) -> tuple[ResultRows, list[Verdict]]:
+    """What the product finds, by those of its parts on which verdicts on such studies rest (a test
+    holds them against the whole); `by` are thresholds declared for graders.
+    """
     units = ratings[["unit_id", "pair"]].drop_duplicates()
     units = units.assign(cluster_id=units["pair"].astype(str))[["unit_id", "cluster_id"]]
-    return analyse(
-        ratings.drop(columns="pair"),
-        units,
-        [replace(SCALE, thresholds=by)],
-        facts=StudyFacts(looks={SCALE.name: look}),
-        resamples=resamples,
-        scope="like_these" if cell.kind == "drawn" else "these",
-    )
+    scale = replace(SCALE, thresholds=by)
+    valid = validate_ratings(ratings.drop(columns="pair"))
+    labels = judged_out_of_sample(encode(combine_readings(valid, scale), scale, units))
+    folded, frequency = labels.folded()
+    shared = Resamples(frequency, resamples, np.random.default_rng(look))
+    rows = ResultRows(scale.name)
+    for view in folded.views:
+        rows.know_chance(view, shared)
+        kappas = KappaMeans(view, shared)
+        add_pair_rows(rows, view, shared)
+        add_humans_rows(rows, view, shared)
+        add_group_rows(rows, kappas)
+        add_baseline_rows(rows, view, shared)
+        add_ceiling_rows(rows, kappas)
+        add_baseline_ceiling_rows(rows, kappas)
+    add_coverage_rows(rows, folded, shared)
+    if cell.kind == "tuned":
+        add_threshold_rows(rows, folded, shared, kappas)
+    rule = DecisionSettings(scope="like_these") if cell.kind == "drawn" else RULE
+    add_deciding_rows(rows, folded, shared, MARGIN, rule, look)
+    return rows, judge_graders(rows, labels, rule=rule, cluster_noun="pair")
 
 
-def decided(
-    cell: Cell, below: float, rng: np.random.Generator, resamples: int
-) -> tuple[bool, bool]:
-    """Whether any grader passes at any look: by the product, and by percentile intervals."""
+def decided(cell: Cell, below: float, rng: np.random.Generator, resamples: int) -> Tally:
+    """Whether any grader passes at any look: by the product, and by percentile intervals; and the
+    best of their chances at the last.
+    """
     looks = MOST_LOOKS if cell.kind == "advised" else cell.looks
     ratings = study(cell, cell.pairs if cell.kind != "advised" else MOST_PAIRS, below, rng)
     passed, by_percentile, pairs = False, False, cell.pairs
@@ -244,27 +287,29 @@ def decided(
             pairs = cell.pairs * look // looks
         own = ratings[ratings["pair"] < pairs]
         declared = {"g0": float(ndtr(SHIFT))} if cell.kind == "declared" else {}
-        found = analysed(cell, own, look, resamples, **declared)
-        verdicts = [verdict["verdict"] for verdict in found.verdicts]
+        rows, found = analysed(cell, own, look, resamples, **declared)
+        verdicts = [verdict["verdict"] for verdict in found]
         passed |= any(each.startswith("may_stand_in") for each in verdicts)
-        by_percentile |= _by_percentile(cell, own, found, resamples)
-        pairs = min(pairs + found.verdicts[0]["more_clusters"], MOST_PAIRS)
-        if cell.kind == "advised" and (verdicts != ["cannot_tell"] or pairs == len(own)):
+        by_percentile |= _by_percentile(cell, own, rows, resamples)
+        more = found[0]["more_clusters"]
+        if cell.kind == "advised" and (verdicts != ["cannot_tell"] or not more):
             break
-    return passed, by_percentile
+        pairs = min(pairs + more, MOST_PAIRS)
+    return Tally(1, passed, by_percentile, [max(each["chance"] or 0.0 for each in found)])
 
 
-def _by_percentile(cell: Cell, ratings: pd.DataFrame, found: Analysis, resamples: int) -> bool:
+def _by_percentile(cell: Cell, ratings: pd.DataFrame, rows: ResultRows, resamples: int) -> bool:
     """Whether a percentile interval lies above the margin; with a threshold tuned on these very
     labels, where one was.
     """
     if cell.kind == "tuned":
-        advised = found.results.query("statistic == 'threshold_recommended' and at == 'kappa'")
-        found = analysed(cell, ratings, 1, resamples, g0=float(advised["estimate"].iloc[0]))
-    rows = found.results.query("statistic == 'human_ceiling_difference'")
-    read = "all|binary" if "p_positive" in ratings else "all"
-    graders = rows["rater_b"].str.startswith("g") & (rows["subset"] == read)
-    return bool((rows.loc[graders, "low"] > -MARGIN).any())
+        advised = rows.get("threshold_recommended", "humans", "g0", BINARY_ALL, "kappa")
+        if advised is None:
+            return False
+        rows, _ = analysed(replace(cell, kind=""), ratings, 1, resamples, g0=advised["estimate"])
+    read = BINARY_ALL if "p_positive" in ratings else "all"
+    found = [rows.get(CEILING, "humans", f"g{n}", read) for n in range(cell.graders)]
+    return any(row is not None and row["low"] > -MARGIN for row in found)
 
 
 def run_cell(cell: Cell, runs: range, resamples: int, seed: int) -> dict[tuple[Cell, float], Tally]:
@@ -274,8 +319,7 @@ def run_cell(cell: Cell, runs: range, resamples: int, seed: int) -> dict[tuple[C
         tally = tallies[cell, below] = Tally()
         for run in runs:
             rng = np.random.default_rng([seed, round(1000 * below), run, CELLS.index(cell)])
-            passed, by_percentile = decided(cell, below, rng, resamples)
-            tally.add(Tally(1, passed, by_percentile))
+            tally.add(decided(cell, below, rng, resamples))
     return tallies
 
 
@@ -303,11 +347,12 @@ def document(found: dict[tuple[Cell, float], Tally], runs: int, resamples: int, 
             f"{len(wrong) - over} of {len(wrong)} cells pass. Power: the same share where graders "
             f"are as good as a person. {PEOPLE} people with a kappa of {KAPPA:g}; looks are at "
             f"equal steps. Beside it, what a percentile interval ({resamples} resamples) would "
-            "have let pass.",
+            "have let pass. *Exact*: the power of the same statistic, without any floor, with the "
+            "critical value that is exact in that very cell.",
             "",
             "| prevalence | pairs | subjects | graders | looks | what | false passes | "
-            "by percentile | power | by percentile |",
-            "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+            "by percentile | power | by percentile | exact |",
+            "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
             *(_line(cell, found, bound) for cell, below in found if below),
             "",
             "Where a row has kappas of its own, the first is people's and the second that of the "
@@ -321,8 +366,8 @@ def document(found: dict[tuple[Cell, float], Tally], runs: int, resamples: int, 
             f"people are drawn, their cuts have a standard deviation of {STRICTNESS:g} and the "
             "verdict speaks of people like these; the percentile interval speaks of these three. "
             "A percentile interval is taken at a threshold tuned on the same labels. Studies that "
-            f"are extended as advised begin with so many pairs and end with a decision, after "
-            f"{MOST_LOOKS} looks, or at {MOST_PAIRS:,} pairs.",
+            f"are extended as advised begin with so many pairs and end with a decision, where no "
+            f"number is advised, after {MOST_LOOKS} looks, or at {MOST_PAIRS:,} pairs.",
             "",
             f"What honesty costs: at its first look a verdict is taken at {first:.1%} instead of "
             f"{NOMINAL:.1%}, so that later looks have something left, which takes {dearer:.0%} "
@@ -341,8 +386,17 @@ def _line(cell: Cell, found: dict[tuple[Cell, float], Tally], bound: float) -> s
         f"{wrong.by_percentile / wrong.runs:.3f}",
         f"{right.passed / right.runs:.3f}",
         f"{right.by_percentile / right.runs:.3f}",
+        _exact(cell, wrong, right),
     ]
     return f"{_head(cell)} {' | '.join(shares)} |"
+
+
+def _exact(cell: Cell, wrong: Tally, right: Tally) -> str:
+    """Power with the exact critical value, where a single look at these people decides."""
+    if cell.looks > 1 or cell.kind in ("advised", "drawn") or cell.poor is not None:
+        return "-"
+    critical = np.quantile(wrong.chances, 1 - NOMINAL)
+    return f"{np.mean(np.array(right.chances) > critical):.3f}"
 
 
 def _head(cell: Cell) -> str:
@@ -351,23 +405,6 @@ def _head(cell: Cell) -> str:
     own = "" if cell.poor is None else f"; kappas {cell.people:g} and {cell.poor:.2f}"
     kind = (cell.prevalence, cell.pairs, cell.subjects, cell.graders, looks, WHAT[cell.kind] + own)
     return f"| {' | '.join(map(str, kind))} |"
-
-
-def tallies_of(page: str, runs: int) -> dict[tuple[Cell, float], Tally]:
-    """What a page of so many runs a cell says, for the cells that it has. Raises ValueError where
-    it was written with another number of runs.
-    """
-    if f" of {runs:,} simulated studies a cell" not in page:
-        raise ValueError(f"the page was not written with --runs {runs}")
-    found = {}
-    for cell in CELLS:
-        for line in page.splitlines():
-            if line.startswith(_head(cell)):
-                shares = line.removeprefix(_head(cell)).replace("*", "").strip(" |").split("|")
-                passed = [round(runs * float(share)) for share in shares]
-                found[cell, cell.below] = Tally(runs, *passed[:2])
-                found[cell, 0.0] = Tally(runs, *passed[2:])
-    return found
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -379,10 +416,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         run_cell,
         document,
         runs=500,
-        resamples=200,
+        resamples=100,
         seed=SEED,
         out=OUT,
-        known=tallies_of,
     )
 
 

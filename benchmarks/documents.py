@@ -34,13 +34,11 @@ def simulate_and_write(
     resamples: int,
     seed: int,
     out: Path,
-    known: Callable[[str, int], dict[Any, Any]] | None = None,
 ) -> None:
     """The command line of a simulation: run it, print its page and write it.
 
     `run_cell` takes a cell, some runs of it, resamples and seed, and gives tallies by what they
     belong to, first of all to the cell; `document` takes all tallies, runs, resamples and seed.
-    `known` reads the tallies of a page back, so that only new cells need be measured.
     """
     parser = argparse.ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("--runs", type=int, default=runs)
@@ -48,15 +46,11 @@ def simulate_and_write(
     parser.add_argument("--seed", type=int, default=seed)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--out", type=Path, default=out)
-    if known:
-        parser.add_argument("--new", action="store_true", help="only the cells that --out lacks")
     asked = parser.parse_args(arguments)
-    kept = known(asked.out.read_text("utf-8"), asked.runs) if known and asked.new else {}
     size = max(1, math.ceil(asked.runs / PARTS))
     parts = [range(start, min(start + size, asked.runs)) for start in range(0, asked.runs, size)]
-    measured = {cell for cell, *_ in kept}
-    tasks = [(cell, part) for cell in cells if cell not in measured for part in parts]
-    found: dict[Any, Any] = kept
+    tasks = [(cell, part) for cell in cells for part in parts]
+    found: dict[Any, Any] = {}
     with ProcessPoolExecutor(asked.processes) as pool:
         of_task = [cell for cell, _ in tasks], [part for _, part in tasks]
         settings = repeat(asked.resamples), repeat(asked.seed)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from benchmarks import decisions
+from evenhand.analysis import analyse
 
 
 @pytest.mark.thorough
@@ -23,27 +25,37 @@ def test_the_decisions_benchmark_writes_its_page(
     assert "1 simulated studies a cell (synthetic)" in page
 
 
-@pytest.mark.thorough
-def test_the_decisions_benchmark_adds_the_cells_that_its_page_lacks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "cell",
+    [
+        decisions.Cell(0.5, 60, 1),
+        decisions.Cell(0.5, 200, 1),
+        decisions.Cell(0.1, 100, 4, graders=3),
+        decisions.Cell(0.5, 100, 4, kind="drawn"),
+        decisions.Cell(0.5, 100, 1, kind="tuned"),
+        decisions.Cell(0.5, 100, 4, kind="declared"),
+        decisions.Cell(0.5, 100, 4, people=0.22, poor=0.05),
+    ],
+)
+@pytest.mark.parametrize("below", [0.0, 0.1])
+def test_verdicts_of_the_decisions_benchmark_are_those_of_a_whole_analysis(
+    cell: decisions.Cell, below: float
 ) -> None:
-    kept, new = decisions.CELLS[0], decisions.Cell(0.5, 20, 1, people=0.2, poor=0.05)
-    monkeypatch.setattr(decisions, "CELLS", (kept, new))
-    tallies = {(kept, kept.below): decisions.Tally(2, 1, 0), (kept, 0.0): decisions.Tally(2, 2, 1)}
-    out = tmp_path / "decisions.md"
-    page = decisions.document(tallies, 2, 20, 1)
-    out.write_text(page, "utf-8")
-    assert decisions.tallies_of(page, 2) == tallies
-    few = ["--resamples", "20", "--processes", "1", "--new", "--out", str(out)]
-    with pytest.raises(ValueError, match="not written with --runs 1"):
-        decisions.main(["--runs", "1", *few])
-    decisions.main(["--runs", "2", *few])
-    rows = [line for line in out.read_text("utf-8").splitlines() if line.startswith("| 0.")]
-    assert rows[0] == "| 0.5 | 50 | 1 | 1 | 1 | labels | 0.500 * | 0.000 | 1.000 | 0.500 |"
-    assert rows[1].startswith("| 0.5 | 20 | 1 | 1 | 1 | labels; kappas 0.2 and 0.05 | 0.000 |")
-    whole = out.read_text("utf-8")
-    decisions.main(["--runs", "2", *few])
-    assert out.read_text("utf-8") == whole
+    ratings = decisions.study(cell, cell.pairs, below, np.random.default_rng([1, cell.pairs]))
+    by = {"g0": 0.2} if cell.kind == "declared" else {}
+    _, found = decisions.analysed(cell, ratings, 1, 20, **by)
+    units = ratings[["unit_id", "pair"]].drop_duplicates().rename(columns={"pair": "cluster_id"})
+    whole = analyse(
+        ratings.drop(columns="pair"),
+        units.astype(str),
+        [replace(decisions.SCALE, thresholds=by)],
+        scope="like_these" if cell.kind == "drawn" else "these",
+        resamples=20,
+    )
+    kept = ("verdict", "more_clusters", "chance", "threshold")
+    assert [[each[name] for name in kept] for each in found] == [
+        [each[name] for name in kept] for each in whole.verdicts
+    ]
 
 
 def test_graders_of_the_decisions_benchmark_lie_below_people_by_the_margin() -> None:
