@@ -8,7 +8,8 @@ the product's own code: labels to rows to judgement. *Unchanged* is wrong at the
 The population (synthetic) is that of `benchmarks.decisions`: what a unit is like is a normal
 variable of which half the variance is its pair's, and whoever sees less of it agrees less. A grader
 is *asked again* and errs anew on every unit, so that no two answers need be the same; or it *keeps*
-its answers but for a share of units on which it now answers at random.
+its answers but for a share of units on which it now answers at random, or of clusters, on all of
+which it does (*fails clusters*): these hold 30 units in 15% of cases and 2 in the others.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ MOVES = {"margin": 1.0, "same": 0.0, "far": 3.0}
 """How far the grader moved, in margins."""
 SCALE = Scale("r", ("no", "yes"), affirmative=frozenset({"yes"}))
 VERSIONS = Versions("before", "after")
-_Kind = Literal["asked again", "keeps"]
+_Kind = Literal["asked again", "keeps", "fails clusters"]
 _Counts = Counter[tuple[str, str]]
 
 
@@ -58,6 +59,14 @@ class Cell:
     subjects: int = 1
     kind: _Kind = "asked again"
     sign: int = -1
+
+    @property
+    def units(self) -> npt.NDArray[np.bool_]:
+        """Which places (pairs, subjects) hold a unit."""
+        held = np.ones((self.pairs, self.subjects), dtype=bool)
+        if self.kind == "fails clusters":
+            held[round(0.15 * self.pairs) :, 2:] = False
+        return held
 
     @property
     def kappa(self) -> float:
@@ -75,6 +84,7 @@ CELLS = (
     ),
     *(Cell(0.1, pairs, 4, kind) for kind in ("asked again", "keeps") for pairs in (50, 250)),
     *(Cell(prevalence, 1000, kind="keeps") for prevalence in (0.1, 0.05)),
+    *(Cell(0.5, pairs, 30, kind="fails clusters") for pairs in (40, 100, 200)),
 )
 """New ones at the end: a cell's place is part of its seed."""
 
@@ -110,7 +120,7 @@ def sees(prevalence: float, agreed: float | None = None) -> float:
 def grades(cell: Cell, moved: float, rng: np.random.Generator) -> npt.NDArray[np.int8]:
     """Codes of people, then of the grader before and after, (units, raters); 1 is yes."""
     change = cell.sign * MARGIN * moved
-    later = cell.kappa if cell.kind == "keeps" else cell.kappa + change
+    later = cell.kappa + change if cell.kind == "asked again" else cell.kappa
     own = [sees(cell.prevalence)] * PEOPLE
     own += [sees(cell.prevalence, each) for each in (cell.kappa, later)]
     share = np.array(own)
@@ -119,10 +129,10 @@ def grades(cell: Cell, moved: float, rng: np.random.Generator) -> npt.NDArray[np
     error = rng.normal(size=(cell.pairs, 1, len(own))) + rng.normal(size=(*shape, len(own)))
     seen = math.sqrt(0.5) * (np.sqrt(share) * unit + np.sqrt(1 - share) * error)
     yes = seen > ndtri(1 - cell.prevalence)
-    if cell.kind == "keeps":
-        anew = rng.random(shape) < -change / cell.kappa
+    if cell.kind != "asked again":
+        anew = rng.random(shape if cell.kind == "keeps" else (cell.pairs, 1)) < -change / cell.kappa
         yes[..., -1] = np.where(anew, rng.random(shape) < cell.prevalence, yes[..., -2])
-    codes: npt.NDArray[np.int8] = yes.reshape(-1, len(own)).astype(np.int8)
+    codes: npt.NDArray[np.int8] = yes[cell.units].astype(np.int8)
     return codes
 
 
@@ -131,9 +141,8 @@ def blank(cell: Cell) -> LabelMatrix:
     """The labels of such a baseline before anybody has said anything but yes."""
     names = [*(f"h{n}" for n in range(PEOPLE)), VERSIONS.before, VERSIONS.after]
     ratings = [
-        {"unit_id": f"p{pair:04}s{subject}", "rater_id": name, "label": "yes"}
-        for pair in range(cell.pairs)
-        for subject in range(cell.subjects)
+        {"unit_id": f"p{pair:04}s{subject:02}", "rater_id": name, "label": "yes"}
+        for pair, subject in np.argwhere(cell.units)
         for name in names
     ]
     table = pd.DataFrame(ratings).assign(rubric=SCALE.name)
@@ -194,9 +203,10 @@ def document(found: dict[Cell, Tally], runs: int, resamples: int, seed: int) -> 
             "",
             "A grader that is *asked again* errs anew on every unit, as one that answers at a high "
             "temperature does; one that *keeps* its answers gives other ones on a few units only, "
-            "as after a small change. Where fewer than ten pairs have a label of the rarer kind, "
-            "as in most samples here with prevalence .05, we cannot tell: the answer is to label "
-            "more.",
+            "as after a small change; one that *fails clusters* answers at random on all units of "
+            "some clusters, which are of very unequal size. Where fewer than ten pairs have a "
+            "label of the rarer kind, as in most samples here with prevalence .05, we cannot tell: "
+            "the answer is to label more.",
             "",
             "The level holds for one comparison. A nightly job compares every night, and a grader "
             f"that sits at the margin is called unchanged in up to {ALPHA:.1%} of the nights.",
