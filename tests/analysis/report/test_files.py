@@ -286,7 +286,7 @@ def test_text_of_the_study_reaches_report_json(analysis: Analysis, written) -> N
         "facts": {"seed": 7, "margin": 0.1},
         "notes": ["12 labels set aside", *analysis.notes],
         "recommendations": {
-            "R": "No grader yet for R: no realistic number of pairs decides (provider:sure)."
+            "R": "No grader yet for R: ten times as many pairs would not decide (provider:sure)."
         },
         "rubric_titles": {"R": "The rubric"},
         "thresholds": {"R": {"provider:sure": 0.5}},
