@@ -13,6 +13,7 @@ from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.notes import Remark, Remarks, join_notes
 from evenhand.analysis.results import ResultRows
+from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.types import Array, Integers, Mask
 from evenhand.analysis.writer import Writer
 
@@ -259,7 +260,7 @@ def add_pair_rows(rows: ResultRows, coded: Coded, resamples: Resamples, prefix: 
         both = [out.count(coded.labelled[:, a] & coded.labelled[:, b]) for a, b in chunk]
         for name, statistic in statistics.items():
             values = statistic(tables)
-            flagged = constant & ("kappa" in name) & ~np.isnan(values[0])
+            flagged = constant & entry_for(name).own_margins & ~np.isnan(values[0])
             for k, (a, b) in enumerate(chunk):
                 note = Remark("constant_rater") if flagged[k] else ""
                 out.add(prefix + name, values[:, k], both[k], a=raters[a], b=raters[b], note=note)
@@ -288,7 +289,7 @@ def add_humans_rows(
         either = coded.labelled_by_any(people) & coded.labelled[:, grader]
         units, used = out.count(either), set(coded.codes[either, grader].tolist())
         for name, mean in mean_over_pairs(coded, pairs, resamples, statistics).items():
-            constant = Remark("constant_rater") if len(used) == 1 and "kappa" in name else ""
+            constant = len(used) == 1 and entry_for(name).own_margins
             out.add(
                 prefix + name,
                 mean.values,
@@ -296,7 +297,7 @@ def add_humans_rows(
                 undefined=mean.undefined,
                 a="humans",
                 b=coded.raters[grader],
-                note=join_notes(constant, mean.note, about),
+                note=join_notes(Remark("constant_rater") if constant else "", mean.note, about),
             )
 
 

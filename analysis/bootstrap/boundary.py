@@ -17,18 +17,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
 from evenhand.analysis.bootstrap.intervals import LEVEL, Interval
 from evenhand.analysis.notes import Remark
+from evenhand.analysis.statistics import Kind, entry_for
 from evenhand.analysis.types import Array
-
-Kind = Literal["share", "unit", "signed", "coefficient", "difference", "place"]
-"""What a statistic is: a share of cases; anything else from 0 to 1; or from -1 to 1; corrected for
-chance; a difference of two such; a place, a cut, a median or a number of people, whose interval
-may be one number."""
 
 FEW_CASES = 10
 """Fewer expected cases on the rarer side of a share have Wilson's interval. By simulation (true
@@ -37,170 +32,14 @@ share .02 to .5, 10 to 250 clusters of 1 or 4 units): with 5, one tail still mis
 _TAIL = (1.0 - LEVEL) / 2.0
 _NO_WIDTH = 1e-12
 
-_NAMES: dict[Kind, tuple[str, ...]] = {
-    "share": (
-        "observed_agreement",
-        "observed_agreement_unscored_as_disagreement",
-        "pair_observed_agreement",
-        "observed_agreement_at_threshold",
-        "threshold_curve_agreement",
-        "specific_agreement",
-        "prevalence",
-        "coverage",
-        "consensus_ties",
-        "consensus_agreement",
-        "rater_agreement",
-        "rater_agreement_part",
-        "intra_rater_agreement",
-        "ensemble_agreement",
-        "subject_score",
-        "rate_human",
-        "rate_raw",
-        "sensitivity",
-        "specificity",
-        "clear_share",
-        "clear_agreement",
-        "sorted_agreement",
-        "confidence_coverage",
-        "confidence_agreement",
-        "confidence_coverage_held_out",
-        "confidence_agreement_held_out",
-        "reference_sensitivity",
-        "reference_specificity",
-        "tpr_majority",
-        "tnr_majority",
-        "tpr_reference",
-        "tnr_reference",
-        "tpr_corrected",
-        "tnr_corrected",
-        "routing_share",
-        "routing_agreement",
-        "group_precision",
-        "group_recall",
-        "reliability",
-        "direction_share",
-        "forced_choice_agreement",
-        "response_set_several",
-        "share_rule_agreement",
-        "bias_order_flips",
-        "bias_order_first",
-        "injection_retest_flips",
-        "injection_unscored",
-        "drift_answered",
-    ),
-    "unit": (
-        "rate_rogan_gladen",
-        "rate_ppi",
-        "rate_ppi_lambda",
-        "alt_test_advantage",
-        "ensemble_balanced_accuracy",
-        "group_balanced_accuracy",
-        "group_gap",
-        "f1_at_threshold",
-        "prevalence_match_at_threshold",
-        "brier",
-        "ece",
-        "brier_recalibrated",
-        "ece_recalibrated",
-        "brier_miscalibration",
-        "brier_discrimination",
-        "brier_uncertainty",
-        "reliability_probability",
-        "mean_confidence",
-        "total_variation",
-        "response_set_agreement",
-        "bias_side_share",
-        "bias_side_errors",
-    ),
-    "signed": (
-        "prevalence_index",
-        "bias_index",
-        "rater_agreement_drift",
-        "youden_j",
-        "youden_at_threshold",
-        "rogan_gladen_bias",
-        "slice_difference",
-        "group_difference",
-        "direction_net",
-        "bias_side",
-        "bias_order",
-        "bias_length",
-        "bias_self_preference",
-        "bias_rater_group",
-        "bias_slice",
-        "injection_effect",
-        "injection_effect_towards",
-        "injection_bounds",
-        "injection_knocked_off",
-        "injection_knocked_off_bounds",
-        "injection_silenced",
-        "injection_silenced_bounds",
-        "injection_flips",
-        "brier_skill",
-        "total_variation_excess",
-        "forced_choice_difference",
-        "spearman",
-        "kendall",
-        "pearson",
-        "rate_order_kendall",
-        "rate_change",
-    ),
-    "difference": (
-        "human_ceiling_difference",
-        "human_ceiling_difference_held_out",
-        "kappa_difference",
-        "threshold_held_out_gain",
-        "non_inferiority",
-        "non_inferiority_people",
-        "part_non_inferiority",
-        "kappa_above_baseline",
-        "best_grader_difference",
-        "drift",
-        "kappa_change",
-    ),
-    "place": (
-        "subject_rank",
-        "rate_rank_raw",
-        "rate_rank_ppi",
-        "threshold",
-        "threshold_recommended",
-        "threshold_in_force",
-        "people_worth",
-        "confidence_cut",
-        "routing_cut",
-        "rater_seconds_median",
-        "rater_seconds_part",
-        "rarer_clusters",
-        "clusters_worth",
-        "clusters_to_pass",
-        "chance_within_margin",
-        "drift_rarer_clusters",
-        "drift_clusters_worth",
-        "drift_clusters_to_decide",
-        "reference_clusters_worth",
-        "effective_clusters",
-    ),
-}
-_KINDS = {name: kind for kind, names in _NAMES.items() for name in names}
-_COEFFICIENTS = (
-    "kappa",
-    "krippendorff_alpha",
-    "scott_pi",
-    "gwet_ac",
-    "brennan_prediger",
-)
-"""What the names of coefficients hold."""
 
-
-def kind_of(statistic: str, at: str = "") -> Kind | None:
-    """What a statistic of results.csv is, None where its range is not known.
+def kind_of(name: str, at: str = "") -> Kind | None:
+    """Kind of a statistic of results.csv, None where its range is not known.
 
     >>> kind_of("coverage"), kind_of("consensus_kappa"), kind_of("stability_sd")
     ('share', 'coefficient', None)
     """
-    kind = _KINDS.get(statistic) or _KINDS.get(statistic.removesuffix("_held_out"))
-    if kind is None and any(part in statistic for part in _COEFFICIENTS):
-        kind = "coefficient"
+    kind = entry_for(name).kind
     if at == "ensemble-best_single":
         return "difference" if kind == "coefficient" else "signed"
     return kind
@@ -214,22 +53,18 @@ class Chance:
     shares: Array
     ordered: bool = False
 
-    def disagreement(self, statistic: str) -> float:
-        """1 - pe, pe by the raters' pooled shares; AC and Brennan-Prediger by equal ones, which is
-        the most that they ever take. Weights as the name says, else those of the deciding kappa.
+    def disagreement(self, name: str) -> float:
+        """Return 1 - pe for a statistic, by the raters' pooled shares; AC and Brennan-Prediger by
+        equal ones, which is the most that they ever take. Weights are the statistic's own, else
+        those of the deciding kappa.
         """
-        q = len(self.shares)
+        q, entry = len(self.shares), entry_for(name)
         apart = np.abs(np.subtract.outer(np.arange(q), np.arange(q))) / max(q - 1, 1)
-        if "linear" not in statistic:
-            apart = apart**2 if self._is_quadratic(statistic) else np.sign(apart)
-        uniform = "gwet" in statistic or "brennan" in statistic
-        return float(apart.mean()) if uniform else float(self.shares @ apart @ self.shares)
-
-    def _is_quadratic(self, statistic: str) -> bool:
-        if any(part in statistic for part in ("quadratic", "ordinal", "interval", "ac2")):
-            return True
-        nominal = ("cohen", "scott", "fleiss", "nominal", "ac1", "brennan")
-        return self.ordered and not any(part in statistic for part in nominal)
+        weights = entry.weights or ("quadratic" if self.ordered else "identity")
+        apart = {"identity": np.sign(apart), "linear": apart, "quadratic": apart**2}[weights]
+        if entry.chance == "uniform":
+            return float(apart.mean())
+        return float(self.shares @ apart @ self.shares)
 
 
 def unseen(n_clusters: int) -> float:

@@ -27,6 +27,7 @@ from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.notes import Remark, join_notes
 from evenhand.analysis.people.crowds import is_crowd, pooled_kappas, said_beside
 from evenhand.analysis.results import BASELINES, ResultRows
+from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.types import Array, Mask
 from evenhand.analysis.writer import Writer
 
@@ -87,7 +88,7 @@ def add_baseline_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> N
         about = join_notes(_description(coded, share), over)
         for statistic in names:
             mean = _plain_mean(panel[statistic](tables))
-            constant = name == BASELINES[0] and "kappa" in statistic
+            constant = name == BASELINES[0] and entry_for(statistic).own_margins
             note = join_notes(Remark("constant_rater") if constant else "", about)
             lost = mean.undefined
             out.add(statistic, mean.values, units, a="humans", b=name, note=note, undefined=lost)

@@ -10,50 +10,11 @@ from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.notes import Code, Remark, Remarks, says
 from evenhand.analysis.report.blocks import Cell
 from evenhand.analysis.results import ResultRow, key_of
+from evenhand.analysis.statistics import entry_for
 
 DASH = "—"
 ALL, ALL_BINARY = "all", "all" + BINARY
 
-_SIGNED = {
-    "human_ceiling_difference",
-    "human_ceiling_difference_held_out",
-    "threshold_held_out_gain",
-    "slice_difference",
-    "rater_agreement_drift",
-    "direction_net",
-    "total_variation_excess",
-    "cross_entropy_excess",
-    "squared_distance_difference",
-    "forced_choice_difference",
-    "rogan_gladen_bias",
-    *(f"bias_{what}" for what in ("side", "side_share", "side_errors", "order", "length")),
-    *("bias_self_preference", "bias_rater_group", "bias_slice"),
-    *(f"injection_{what}" for what in ("effect", "effect_towards", "bounds", "flips")),
-    *(f"injection_{what}" for what in ("knocked_off", "knocked_off_bounds")),
-    *(f"injection_{what}" for what in ("silenced", "silenced_bounds")),
-}
-_PLACES = {
-    **dict.fromkeys(("prevalence", "coverage", "subject_score", "sensitivity", "specificity"), 3),
-    **dict.fromkeys(("rate_human", "rate_raw", "rate_rogan_gladen", "rate_ppi"), 3),
-    **dict.fromkeys(("squared_distance", "squared_distance_difference"), 3),
-    "people_worth": 1,
-    **dict.fromkeys(("rater_seconds_median", "rater_seconds_part", "routing_hours_saved"), 1),
-    **dict.fromkeys(("confusion", "grades_attempted", "grades_scored", "grades_unscored"), 0),
-    **dict.fromkeys(("disagreement_sorted", "grades_low_mass", "grades_without_probabilities"), 0),
-    **dict.fromkeys(("tokens_input", "tokens_output"), 0),
-}
-"""Places behind the point; 2 elsewhere."""
-_THREE_DIGITS = {
-    "threshold",
-    "threshold_recommended",
-    "threshold_in_force",
-    "confidence_cut",
-    "routing_cut",
-    "subject_rank",
-    "rate_rank_raw",
-    "rate_rank_ppi",
-}
-"""Shown to three digits, however small or whole."""
 _FIRST_LINE = 2
 
 
@@ -120,13 +81,7 @@ def shown(value: float, statistic: str = "") -> str:
     """
     if math.isnan(value):
         return DASH
-    if statistic in _THREE_DIGITS:
-        return f"{value:.3g}"
-    if statistic.startswith(("bias_", "injection_")) and statistic.endswith("_p"):
-        return f"{value:.2g}"
-    places = _PLACES.get(statistic, 2)
-    value = round(value, places) + 0.0  # turns -0.0 into 0.0
-    return f"{value:+.{places}f}" if statistic in _SIGNED else f"{value:.{places}f}"
+    return entry_for(statistic).shown(value)
 
 
 class ResultsIndex:

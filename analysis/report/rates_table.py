@@ -5,9 +5,9 @@ from __future__ import annotations
 from evenhand.analysis.people.majority_rates import CORRECTED, MAJORITY, REFERENCE
 from evenhand.analysis.report.blocks import Table
 from evenhand.analysis.report.figures import ALL_BINARY
-from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.analysis.statistics import entry_for
 from evenhand.texts import written
 
 

@@ -11,9 +11,9 @@ import streamlit as st
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.planning.more_clusters import clusters_for_width
 from evenhand.analysis.report.figures import ALL, ALL_BINARY
-from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import GROUPS, rater_title
 from evenhand.analysis.results import RESULTS_KEY
+from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.verdicts.case import deciding_keys
 from evenhand.annotate_app.lead.parts.board import SERIES
 from evenhand.annotate_app.lead.parts.live_figures import latest_figures

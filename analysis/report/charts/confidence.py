@@ -22,8 +22,8 @@ from evenhand.analysis.report.charts.style import (
     short,
     span,
 )
-from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source
+from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.thresholds.confidence import AGREEMENT, CHOSEN, COVERAGE
 from evenhand.texts import written
 

@@ -21,9 +21,9 @@ from evenhand.analysis.report.charts.style import (
     span,
     through_zero,
 )
-from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import READINGS, Source, rater_title
 from evenhand.analysis.results import BASELINES
+from evenhand.analysis.statistics import entry_for
 from evenhand.texts import written
 
 _PEOPLE = "people"

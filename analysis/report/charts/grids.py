@@ -18,10 +18,10 @@ from evenhand.analysis.report.charts.style import (
     short,
 )
 from evenhand.analysis.report.figures import ALL, DASH, Figure
-from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import READINGS, Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import from_to
+from evenhand.analysis.statistics import entry_for
 from evenhand.texts import written
 
 _COUNT_STEPS = [0.01, 0.03, 0.1, 0.25, 0.5]

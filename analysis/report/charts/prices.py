@@ -23,10 +23,10 @@ from evenhand.analysis.report.charts.style import (
     through_zero,
 )
 from evenhand.analysis.report.figures import Figure
-from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import READINGS, Source
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import TableRow, key_of
+from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.usage import PRICE
 from evenhand.analysis.verdicts.ranking import Candidate
 from evenhand.texts import written

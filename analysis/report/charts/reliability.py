@@ -23,9 +23,9 @@ from evenhand.analysis.report.charts.style import (
     span,
 )
 from evenhand.analysis.report.figures import ALL_BINARY, shown
-from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source, reference_title
 from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.analysis.statistics import entry_for
 from evenhand.texts import written
 
 _STATED, _SHARE = "reliability_probability", "reliability"

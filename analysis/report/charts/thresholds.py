@@ -26,9 +26,9 @@ from evenhand.analysis.report.charts.style import (
     through_zero,
 )
 from evenhand.analysis.report.figures import ALL_BINARY, Figure, shown
-from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source, reference_title
 from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.analysis.statistics import entry_for
 from evenhand.texts import written
 
 _KINDS: tuple[Code, ...] = ("tuned", "default", "not_identifiable")

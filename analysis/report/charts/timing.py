@@ -16,8 +16,8 @@ from evenhand.analysis.report.charts.style import (
     short,
     span,
 )
-from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source
+from evenhand.analysis.statistics import entry_for
 from evenhand.texts import written
 
 SESSION_STATISTICS = ("rater_seconds_part", "rater_agreement_part")

@@ -12,7 +12,6 @@ from evenhand.analysis.report.charts.grids import confusions, heat_map
 from evenhand.analysis.report.charts.prices import price_front
 from evenhand.analysis.report.charts.slices import slice_plot
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure
-from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.rates_table import rates_table
 from evenhand.analysis.report.sections.ensembles import ensemble_blocks
 from evenhand.analysis.report.sections.wording import defined, listed, sentences
@@ -26,6 +25,7 @@ from evenhand.analysis.report.source import (
 )
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import BASELINES
+from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.verdicts.parts import PART
 from evenhand.texts import in_pieces, written
 

@@ -10,11 +10,11 @@ from evenhand.analysis.bias.audit_rows import PLANNED, SCREENED
 from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.report.blocks import Block, Items, ReportSection, Table, traced
 from evenhand.analysis.report.figures import Figure
-from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.sections.wording import listed, sentences
 from evenhand.analysis.report.source import Layers, Source
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import ResultRow, key_of
+from evenhand.analysis.statistics import entry_for
 from evenhand.texts import in_pieces, written
 
 _DETAILS = ("bias_side_share", "bias_side_errors", "bias_order_flips", "bias_order_first")

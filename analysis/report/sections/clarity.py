@@ -6,11 +6,11 @@ from evenhand.analysis.labels.matrix import COLLAPSED, UNCLEAR
 from evenhand.analysis.people.clarity import CLEAR_AGREEMENT, SORTED_AGREEMENT
 from evenhand.analysis.report.blocks import Block, ReportSection
 from evenhand.analysis.report.figures import ALL, Figure
-from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.sections.published import with_published
 from evenhand.analysis.report.sections.wording import defined, sentences
 from evenhand.analysis.report.source import Layers, Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.analysis.statistics import entry_for
 from evenhand.texts import in_pieces, written
 
 _SUBSET = ALL + COLLAPSED

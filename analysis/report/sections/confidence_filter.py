@@ -10,10 +10,10 @@ from evenhand.analysis.notes import Remark
 from evenhand.analysis.report.blocks import Block, Items, ReportSection, traced
 from evenhand.analysis.report.charts.confidence import coverage_curves
 from evenhand.analysis.report.figures import Figure, ResultsIndex, shown
-from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.sections.wording import listed, sentences
 from evenhand.analysis.report.source import Layers, Source
 from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.thresholds import routing
 from evenhand.analysis.thresholds.confidence import AGREEMENT, CHOSEN, COVERAGE, HELD_OUT
 from evenhand.texts import in_pieces, written

@@ -7,11 +7,11 @@ from itertools import permutations
 
 from evenhand.analysis.report.blocks import Block, Items, ReportSection
 from evenhand.analysis.report.figures import ALL_BINARY, Figure
-from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.sections.wording import sentences
 from evenhand.analysis.report.source import Layers, Source
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import from_to
+from evenhand.analysis.statistics import entry_for
 from evenhand.texts import in_pieces, written
 
 _RATES = ["rate_raw", "rate_rogan_gladen", "rate_ppi", "rate_ppi_lambda"]

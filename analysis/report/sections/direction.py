@@ -8,10 +8,10 @@ from collections.abc import Callable
 from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.report.blocks import Block, Items, ReportSection, Table
 from evenhand.analysis.report.figures import Figure
-from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.sections.wording import listed
 from evenhand.analysis.report.source import Layers, Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.analysis.statistics import entry_for
 from evenhand.texts import in_pieces, written
 
 _NET, _SHARE = "direction_net", "direction_share"

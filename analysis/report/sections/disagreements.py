@@ -21,10 +21,10 @@ from evenhand.analysis.report.disagreements_page import (
     side_by_side,
     widest_first,
 )
-from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.sections.wording import listed
 from evenhand.analysis.report.source import Layers, Source
 from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.analysis.statistics import entry_for
 from evenhand.texts import in_pieces, written
 
 _SHOWN = 3

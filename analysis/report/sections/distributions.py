@@ -10,11 +10,11 @@ from evenhand.analysis.distributions.response_sets import AFFIRMED_SHARES, RIGHT
 from evenhand.analysis.distributions.stated import MIN_PEOPLE
 from evenhand.analysis.report.blocks import Block, Items, ReportSection
 from evenhand.analysis.report.figures import ALL, Figure
-from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.sections.wording import defined, sentences
 from evenhand.analysis.report.source import READINGS, Layers, Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import BASELINES
+from evenhand.analysis.statistics import entry_for
 from evenhand.texts import in_pieces, written
 
 _DISTANCE = [named.TOTAL_VARIATION, named.EXCESS, named.CROSS_ENTROPY, named.CROSS_EXCESS]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from evenhand.analysis.people.beside_members import AVERAGE, BEST, DIFFERENCE, TOGETHER
 from evenhand.analysis.report.blocks import Block, Items
 from evenhand.analysis.report.figures import Figure
-from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import READINGS, Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.analysis.statistics import entry_for
 from evenhand.texts import written
 
 _STATISTICS = (

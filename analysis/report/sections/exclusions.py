@@ -7,9 +7,9 @@ from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.report.blocks import Block, Paragraph
 from evenhand.analysis.report.figures import ALL, ALL_BINARY
-from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.analysis.statistics import entry_for
 from evenhand.texts import written
 
 _READINGS = {ALL: ALL_RATERS, ALL_BINARY: ALL_RATERS + BINARY}

@@ -6,10 +6,10 @@ from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.people.group_gap import BALANCED, GAP
 from evenhand.analysis.report.blocks import Block, ReportSection
 from evenhand.analysis.report.figures import ALL, ALL_BINARY
-from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.sections.wording import defined, sentences
 from evenhand.analysis.report.source import Layers, Source
 from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.analysis.statistics import entry_for
 from evenhand.texts import in_pieces, written
 
 _DETAIL = [BALANCED, "group_precision", "group_recall", "group_kappa", "group_difference"]

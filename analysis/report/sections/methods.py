@@ -10,10 +10,10 @@ from evenhand.analysis.report.blocks import (
     Part,
     ReportSection,
 )
-from evenhand.analysis.report.glossary import GLOSSARY, entry_for
 from evenhand.analysis.report.sections.methods_text import methods_text
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.analysis.statistics import entry_for, statistics
 from evenhand.analysis.usage import USAGE
 from evenhand.texts import written
 
@@ -67,7 +67,7 @@ def _statistics(source: Source) -> tuple[tuple[str, str], ...]:
     used = set(source.figures.statistics)
     return tuple(
         (f"{entry.name} ({entry.label})", _sourced(entry.meaning, entry.source))
-        for statistic, entry in GLOSSARY.items()
+        for statistic, entry in statistics().items()
         if statistic in used
     )
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from evenhand.analysis.report.blocks import ReportSection, Table
 from evenhand.analysis.report.charts.scores import subject_scores
 from evenhand.analysis.report.figures import ALL_BINARY
-from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.sections.published import beside_published
 from evenhand.analysis.report.sections.wording import defined, sentences
 from evenhand.analysis.report.source import Layers, Source, pair_title, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.analysis.statistics import entry_for
 from evenhand.texts import in_pieces, written
 
 _CORRELATIONS = ["spearman", "pearson", "kendall"]

@@ -8,11 +8,11 @@ from evenhand.analysis.report.blocks import Block, Paragraph, ReportSection, Tab
 from evenhand.analysis.report.charts.shares import label_distribution
 from evenhand.analysis.report.charts.timing import SESSION_STATISTICS, session_drift
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure
-from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.sections.exclusions import exclusion_blocks
 from evenhand.analysis.report.sections.wording import defined, sentences
 from evenhand.analysis.report.source import READINGS, Layers, Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.analysis.statistics import entry_for
 from evenhand.texts import in_pieces, written
 
 _WORK = (

@@ -14,10 +14,10 @@ from evenhand.analysis.report.charts.reliability import reliability_diagrams
 from evenhand.analysis.report.charts.thresholds import threshold_curves
 from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.figures import ALL_BINARY, Figure, shown
-from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.sections.wording import bare, listed, sentences
 from evenhand.analysis.report.source import Layers, Source, reference_title
 from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.thresholds.in_force import IN_FORCE
 from evenhand.analysis.thresholds.rows import AT_THRESHOLD
 from evenhand.analysis.thresholds.sweep import OBJECTIVES

@@ -15,8 +15,8 @@ from evenhand.analysis.report.blocks import (
     ReportSection,
 )
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure
-from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source, rater_title
+from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.usage import PRICE
 from evenhand.analysis.verdicts.judge import Verdict, limits_of
 from evenhand.analysis.verdicts.recommendation import recommendations

@@ -23,7 +23,7 @@ from evenhand.analysis.bootstrap.boundary import (
 )
 from evenhand.analysis.bootstrap.intervals import Interval, interval
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.report.glossary import GLOSSARY
+from evenhand.analysis.statistics import statistics
 
 
 @pytest.mark.parametrize(("cases", "n"), [(0, 5), (1, 50), (10, 20), (49, 50), (250, 250)])
@@ -87,7 +87,7 @@ def test_expected_disagreement_by_the_names_of_coefficients() -> None:
 
 def test_every_statistic_of_the_glossary_with_an_interval_has_a_range() -> None:
     """A new statistic gets a kind, or is named here as one that has no interval of resamples."""
-    without = {name for name in GLOSSARY if kind_of(name) is None}
+    without = {name for name in statistics() if kind_of(name) is None}
     assert without == NO_RANGE
 
 

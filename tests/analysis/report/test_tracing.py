@@ -18,8 +18,8 @@ from evenhand.analysis import Analysis, StudyFacts, analyse
 from evenhand.analysis.bias import BOUND
 from evenhand.analysis.report import ReportContext, write_report
 from evenhand.analysis.report.figures import shown
-from evenhand.analysis.report.glossary import GLOSSARY
 from evenhand.analysis.report.sections.methods_text import references
+from evenhand.analysis.statistics import statistics
 from evenhand.analysis.verdicts.judge import limits_of
 from evenhand.rubrics import Published
 from tests.analysis.report.reading import is_rounded_from, read_results
@@ -130,7 +130,7 @@ def test_no_number_stands_loose(rich_analysis: Analysis, report: Path) -> None:
         for number in NUMBER.findall(footnote):
             assert number in NUMBER.findall(notes) or footnote == "A 2025", footnote
 
-    glossary = " ".join(f"{e.label} {e.name} {e.meaning} {e.source}" for e in GLOSSARY.values())
+    glossary = " ".join(f"{e.label} {e.name} {e.meaning} {e.source}" for e in statistics().values())
     for declared in texts.within("definitions"):
         of_study = declared in ("7", "0.5 (default)")  # its seed, a threshold in force
         assert of_study or set(NUMBER.findall(declared)) <= set(NUMBER.findall(glossary))
