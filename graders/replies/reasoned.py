@@ -20,10 +20,9 @@ _FIELDS = ["reason", "label"]
 def asking_for_reason(prompt: PromptText) -> PromptText:
     """The same prompt with another last paragraph: a reason, and then the key of an option."""
     words = prompt.system.rpartition("\n\n")[0]
-    keys = ", ".join(prompt.keys[:-1]) + " or " + prompt.keys[-1]
     ask = (
-        "First give your reason, in at most three sentences. Then give the key of one option, on "
-        f"the last line and with nothing else: {keys}."
+        "First give your reason, in at most three sentences. Then give the key of one option, "
+        f"alone on the last line. The keys are: {', '.join(prompt.keys)}."
     )
     return replace(prompt, system=f"{words}\n\n{ask}")
 

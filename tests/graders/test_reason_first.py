@@ -68,6 +68,21 @@ def test_a_server_without_constraints_is_read_by_its_last_line(
     assert all(row["provenance"]["reason"].startswith("It reads so") for row in rows(study))
 
 
+@pytest.mark.parametrize("provider", ["anthropic", "openai"])
+def test_a_batch_holds_its_answers_to_a_reason_and_an_option(
+    server: ProtocolServer, claude: str, marked_study: MarkedStudy, provider: str
+) -> None:
+    server.batches.looks = 0
+    study = marked_study(pairs=2)
+    grader = claude if provider == "anthropic" else server.openai
+    grade(study, [grader], batch=True, **HOW)
+    found = rows(study)
+    assert [bool(row["provenance"].get("batch_id")) for row in found] == [False, True, True, True]
+    for row in found:
+        assert row["provenance"]["reason"] == f"It reads so: {row['unit_id']}."
+        assert row["provenance"]["asked_by"] == "json_schema"
+
+
 @pytest.mark.parametrize(
     ("reply", "label"),
     [
