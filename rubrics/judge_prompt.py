@@ -160,9 +160,10 @@ class JudgedRubric(Rubric):
 class PlacedParser(RubricParser):
     """Reads an option where a prompt says that it stands; of several, only where all say the same.
 
-    >>> prompt = JudgePrompt(template="{response}", answer_pattern=r"\\\\[\\\\[(.+?)\\\\]\\\\]")
+    >>> prompt = JudgePrompt(template="{response}", answer_pattern="Verdict: (.)")
     >>> parse = PlacedParser({"A": "First", "B": "Second"}, prompt=prompt).label
-    >>> [parse(text) for text in ("A is vague. [[B]]", "Not [[A]] but [[B]]", "A")]
+    >>> answers = ("A is vague. Verdict: B", "Verdict: A. Or Verdict: B", "A")
+    >>> [parse(text) for text in answers]
     ['B', None, None]
     """
 
