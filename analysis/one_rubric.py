@@ -83,6 +83,7 @@ from evenhand.analysis.verdicts.against_reference import add_reference_rows
 from evenhand.analysis.verdicts.evidence import add_deciding_rows
 from evenhand.analysis.verdicts.judge import Verdict, judge_graders
 from evenhand.analysis.verification import Libraries, Verification, verify_estimates
+from evenhand.rubrics.judge_prompt import with_own_prompt
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -149,6 +150,8 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
         )
         for name, graders in by_orders(found.orders).items()
     ]
+    if prompted := with_own_prompt(own["rater_id"].unique()):
+        found.notes.append(place + written("note.own_prompt", graders=listed(prompted)))
     request = replace(request, units=with_weights(request.units, own))
     readings = combine_readings(own, scale, request.facts.source)
     labels = judged_out_of_sample(

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
-from evenhand.graders.grader_settings import GraderSettings, rater_id
+from evenhand.graders.grader_settings import REASON_FIRST, GraderSettings, rater_id
 from evenhand.graders.open_questions import OpenQuestions, open_questions
 from evenhand.graders.providers.table import Own
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.sharding import WHOLE, Shard
 from evenhand.graders.spec import GraderSpec, parse_spec
-from evenhand.rubrics import Rubric
+from evenhand.rubrics import JudgePrompt, Rubric
 from evenhand.study.lead.disagreements import held_out_units
 from evenhand.study.store.grades import tried_rater
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.study import Study
@@ -30,7 +31,8 @@ class Choice:
     """What is to be graded, and how. `rubrics` None means all; `orders` are those in which pairs
     are shown; with `retry_unscored` outcomes without a label are asked again. `text` is another
     text of one of the study's rubrics: it alone is tried, on pairs that it was not written on.
-    Only units that `shard` holds are asked about.
+    `prompt` is what graders read in place of the one rubric that is chosen. Only units that `shard`
+    holds are asked about.
     """
 
     rubrics: Sequence[str] | None = None
@@ -45,6 +47,7 @@ class Choice:
     seed: int | None = None
     retry_unscored: bool = False
     text: Rubric | None = None
+    prompt: JudgePrompt | None = None
     shard: Shard = WHOLE
 
 
@@ -62,10 +65,13 @@ def plan_grading(
 ) -> list[GraderPlan]:
     """Raises InputError where a grader, a rubric or a choice is none."""
     specs = _parsed(grader_specs, scrubber, study.config.providers)
+    own = choice.prompt
+    if own:
+        _check_own_prompt(specs, choice)
     ways = [
         GraderSettings.for_grader(
             spec,
-            choice.method,
+            choice.method or ("label" if own else ""),
             choice.draws,
             max_tokens=choice.max_tokens,
             effort=choice.effort,
@@ -78,6 +84,8 @@ def plan_grading(
     text, accepted = choice.text, study.accepted_hashes()
     if text is None:
         chosen = _chosen(study, choice.rubrics)
+        if own:
+            chosen = [own.for_rubric(_the_one(chosen))]
         units = _units(study, chosen, choice.scope)
     else:
         chosen, units = [text], {text.name: _held_out(study, text)}
@@ -87,7 +95,7 @@ def plan_grading(
     _check_verbatim(chosen, choice.method)
     plans = []
     for spec, settings in zip(specs, ways, strict=True):
-        who = rater_id(spec, settings)
+        who = rater_id(spec, settings, own.hash if own else "")
         questions = open_questions(
             study.store,
             who if text is None else tried_rater(who, text.hash),
@@ -103,13 +111,32 @@ def plan_grading(
 
 
 def _check_verbatim(rubrics: Sequence[Rubric], method: str) -> None:
-    """A prompt that is sent word for word cannot ask for a distribution besides."""
+    """A prompt that is sent word for word cannot ask for more than it says."""
     for rubric in rubrics:
-        if rubric.prompt and method == "verbalised":
+        if rubric.prompt and method in ("verbalised", REASON_FIRST):
             raise InputError(
                 f"rubric {rubric.name!r} has a [prompt] of its own, which asks for one option; use "
-                "--draws, or leave out --method verbalised"
+                f"--draws, or leave out --method {method}"
             )
+
+
+def _check_own_prompt(specs: Sequence[GraderSpec], choice: Choice) -> None:
+    """Raises InputError where a prompt of the user's own goes with none of the rest."""
+    if choice.text is not None:
+        raise InputError(written("judge_prompt.with_text"))
+    if choice.method not in ("", "label"):
+        raise InputError(written("judge_prompt.with_method", method=choice.method))
+    for spec in specs:
+        if spec.speaks == "baseline":
+            raise InputError(written("judge_prompt.with_baseline", grader=spec.text))
+
+
+def _the_one(rubrics: Sequence[Rubric]) -> Rubric:
+    """Raises InputError where a prompt could be for several."""
+    if len(rubrics) > 1:
+        names = ", ".join(rubric.name for rubric in rubrics)
+        raise InputError(written("judge_prompt.which_rubric", names=names))
+    return rubrics[0]
 
 
 def _held_out(study: Study, text: Rubric) -> list[str]:

@@ -9,8 +9,10 @@ from dataclasses import asdict, dataclass, replace
 
 from evenhand.errors import InputError
 from evenhand.graders.spec import GraderSpec
+from evenhand.rubrics.judge_prompt import OWN_PROMPT
 
-METHODS = ("label", "logprobs", "verbalised")
+REASON_FIRST = "reason-then-label"
+METHODS = ("label", "logprobs", "verbalised", REASON_FIRST)
 
 LEAST_THINKING, MOST_THINKING = 1_024, 100_000
 """Tokens. Fewer the API refuses, and more do not leave room for an answer."""
@@ -22,7 +24,8 @@ _ELSE = "label"
 
 @dataclass(frozen=True, slots=True)
 class GraderSettings:
-    """`method` is one of METHODS or "draws"; empty for a baseline, which has its own way.
+    """`method` is "label", "logprobs", "verbalised" or "draws"; empty for a baseline, which has its
+    own way. With a `reason` a label, drawn or not, comes after one.
 
     `max_tokens` limits an answer, thinking included (0: as is usual for the provider). `effort` and
     `service_tier` are words of the provider's own, sent as they are; empty, nothing is sent.
@@ -38,6 +41,12 @@ class GraderSettings:
     thinking: str = ""
     temperature: str = ""
     seed: str = ""
+    reason: bool = False
+
+    @property
+    def reading(self) -> str:
+        """The method by which replies are read."""
+        return REASON_FIRST if self.reason else self.method
 
     @classmethod
     def for_grader(
@@ -83,7 +92,10 @@ class GraderSettings:
             service_tier=service_tier,
             temperature="" if temperature is None else f"{temperature:g}",
             seed="" if seed is None else str(seed),
+            reason=method == REASON_FIRST,
         )
+        if asked.reason:
+            method = "label"
         if draws > 1 and method in ("", "label"):
             return replace(asked, method="draws", draws=draws)
         return replace(asked, method=method or _USUAL.get(spec.speaks, _ELSE), draws=draws)
@@ -135,8 +147,9 @@ def _check_words(spec: GraderSpec, **words: str) -> None:
             )
 
 
-def rater_id(spec: GraderSpec, settings: GraderSettings) -> str:
-    """The grader as it was named, plus a short hash where it is not asked in the usual way.
+def rater_id(spec: GraderSpec, settings: GraderSettings, own_prompt: str = "") -> str:
+    """The grader as it was named, plus a short hash where it is not asked in the usual way, and
+    that of a prompt of its user's own, whose usual way is a label.
 
     The number of draws is not in it: more draws later add to the same rater.
 
@@ -145,13 +158,17 @@ def rater_id(spec: GraderSpec, settings: GraderSettings) -> str:
     'anthropic:m'
     >>> rater_id(parse_spec("anthropic:m"), GraderSettings("verbalised"))
     'anthropic:m#7707ad'
+    >>> rater_id(parse_spec("openai:m"), GraderSettings("label"), "0123456789abcdef")
+    'openai:m#prompt-01234567'
     """
+    usual = _ELSE if own_prompt else _USUAL.get(spec.speaks, _ELSE)
+    prompt = f"{OWN_PROMPT}{own_prompt[:8]}" if own_prompt else ""
     unusual = {
         name: value
         for name, value in asdict(settings).items()
         if name not in ("method", "draws") and value
     }
-    if settings.method == _USUAL.get(spec.speaks, _ELSE) and not unusual:
-        return spec.text
+    if settings.method == usual and not unusual:
+        return spec.text + prompt
     text = json.dumps({"method": settings.method, **unusual}, sort_keys=True)
-    return f"{spec.text}#{hashlib.sha256(text.encode()).hexdigest()[:6]}"
+    return f"{spec.text}#{hashlib.sha256(text.encode()).hexdigest()[:6]}{prompt}"

@@ -25,6 +25,11 @@ class OpenQuestions:
     parts: tuple[tuple[Rubric, str, tuple[tuple[str, int], ...]], ...]
     """By rubric and order: the (unit_id, draw) that are to be asked."""
 
+    @property
+    def rubrics(self) -> dict[str, Rubric]:
+        """The rubrics as they are asked about, by name."""
+        return {rubric.name: rubric for rubric, *_ in self.parts}
+
     def __len__(self) -> int:
         return sum(len(asked) for _, _, asked in self.parts)
 

@@ -89,6 +89,14 @@ def message(text: str, *, stop_reason: str = "end_turn", thinking: str = "") -> 
     )
 
 
+def reasoned(call: Call) -> str:
+    """An option after a reason, in JSON where that is asked for."""
+    reason = f"It reads so: {call.unit}."
+    if "response_format" in call.body or "output_config" in call.body:
+        return json.dumps({"reason": reason, "label": call.choice})
+    return f"{reason}\n\n{call.choice}"
+
+
 def labelled(label: str) -> Reply:
     return message(json.dumps({"label": label}))
 
@@ -146,6 +154,8 @@ def answer(call: Call) -> Reply:
     if "in percent" in call.system:
         stated = json.dumps({key: 100 * (key == call.choice) for key in call.keys})
         return message(stated) if claude else completion(stated)
+    if "First give your reason" in call.system:
+        return message(reasoned(call)) if claude else completion(reasoned(call))
     if claude:
         return labelled(call.choice)
     if not call.body.get("logprobs"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from evenhand.rubrics.cues import LexicalCues, PolarityWords
+from evenhand.rubrics.judge_prompt import JudgedRubric, JudgePrompt
 from evenhand.rubrics.loading import dump_rubric, load_rubric, shipped_rubrics
 from evenhand.rubrics.model import Coarser, Published, Rubric
 from evenhand.rubrics.options import Option
@@ -11,6 +12,8 @@ from evenhand.rubrics.rendering import PeopleText, PromptText, TextBlock
 
 __all__ = [
     "Coarser",
+    "JudgePrompt",
+    "JudgedRubric",
     "LexicalCues",
     "Option",
     "PeopleText",

@@ -636,6 +636,15 @@ def answer_of(text: str) -> str | None:
     return None if _WITHIN.search(text) else text
 
 
+def json_fields(text: str) -> list[list[tuple[str, Any]]]:
+    """The fields of every JSON object in a text, in their order, none left out.
+
+    >>> json_fields('So: {"reason": "Short.", "label": "B"}')
+    [[('reason', 'Short.'), ('label', 'B')]]
+    """
+    return [fields for _, _, fields in _objects(_unfenced(text))]
+
+
 def _objects(text: str) -> Iterator[tuple[int, int, list[tuple[str, Any]]]]:
     """The JSON objects in a text: from, to, and their fields in order, none left out."""
     decoder = json.JSONDecoder(object_pairs_hook=_Pairs)

@@ -20,8 +20,9 @@ from evenhand.study.store.logs.waves import inclusion_so_far
 from evenhand.study.store.moments import hours_since_backup, note_moment
 from evenhand.study.store.secret import key_for
 from evenhand.study.store.store import Store
+from evenhand.study.tables.atomic import atomic_write
 from evenhand.study.tables.columns import INCLUSION
-from evenhand.study.tables.private import tighten
+from evenhand.study.tables.private import new_folder, tighten
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 _log = logging.getLogger(__name__)
-RUBRICS_FOLDER = "rubrics"
+RUBRICS_FOLDER, PROMPTS_FOLDER = "rubrics", "prompts"
 
 
 class Study:
@@ -145,6 +146,13 @@ class Study:
             for (name, digest), count in sorted(self.store.text_versions().items())
             if digest not in accepted.get(name, (digest,))
         ]
+
+    def keep_prompt(self, digest: str, source: bytes) -> None:
+        """Keep the file of a judge prompt of the user's own with the study, under its hash."""
+        path = self.folder / PROMPTS_FOLDER / f"{digest}.toml"
+        if not path.exists():
+            new_folder(path.parent)
+            atomic_write(path, source)
 
     def labelled_rubrics(self) -> list[Rubric]:
         """The rubrics that people label: those named, or all but other wordings of one of them."""

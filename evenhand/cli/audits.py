@@ -63,6 +63,7 @@ def _injection(arguments: argparse.Namespace) -> int:
     from evenhand.graders.audit.plan import AuditChoice
     from evenhand.graders.running.run import Pace
     from evenhand.reporting.injection import audits_of
+    from evenhand.rubrics import JudgePrompt
     from evenhand.study import open_study
 
     check_batch(arguments)
@@ -75,6 +76,7 @@ def _injection(arguments: argparse.Namespace) -> int:
         service_tier=arguments.service_tier,
         temperature=arguments.temperature,
         seed=arguments.seed,
+        prompt=arguments.prompt and JudgePrompt.read(arguments.prompt),
     )
     choice = AuditChoice(arguments.grader, arguments.units, asked, arguments.attacks)
     with open_study(arguments.dir) as study:

@@ -81,8 +81,14 @@ def _grade_options(grade: Parser) -> None:
 def add_asking(verb: Parser) -> None:
     """How a grader is asked: what of it belongs to who the grader is."""
     verb.add_argument(
+        "--prompt",
+        type=Path,
+        metavar="FILE",
+        help="ask with a judge prompt of your own, in place of the rubric's text (TOML)",
+    )
+    verb.add_argument(
         "--method",
-        choices=["label", "logprobs", "verbalised"],
+        choices=["label", "logprobs", "verbalised", "reason-then-label"],
         default="",
         help="what to ask for (a label from Claude, token probabilities from OpenAI)",
     )
@@ -218,13 +224,13 @@ def _annotate(arguments: argparse.Namespace) -> int:
 
 def _grade(arguments: argparse.Namespace) -> int:
     from evenhand.graders import WHOLE, Choice, Shard, forecast, grade
-    from evenhand.rubrics import load_rubric
+    from evenhand.rubrics import JudgePrompt, load_rubric
     from evenhand.study import open_study
 
     check_batch(arguments)
     orders = ("ab", "ba") if arguments.orders == "both" else ("ab",)
     shard = Shard.parse(arguments.shard) if arguments.shard else WHOLE
-    text = None
+    text, prompt = None, arguments.prompt and JudgePrompt.read(arguments.prompt)
     if arguments.rubric_file:
         refuse(
             arguments,
@@ -249,6 +255,7 @@ def _grade(arguments: argparse.Namespace) -> int:
                 seed=arguments.seed,
                 retry_unscored=arguments.retry_unscored,
                 text=text,
+                prompt=prompt,
                 shard=shard,
             )
             print_forecast(forecast(study, arguments.grader, choice, batch=arguments.batch))
@@ -276,6 +283,7 @@ def _grade(arguments: argparse.Namespace) -> int:
                 budget=arguments.budget,
                 timeout=arguments.timeout,
                 text=text,
+                prompt=prompt,
                 shard=shard,
             )
         print_run(summary)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -127,7 +127,7 @@ def analyse_study(
         on_stage=on_stage,
         **{"seed": config.seed, **changes},
     )
-    asked = _asked_by(usage)
+    asked = _asked_by(usage) | _own_prompts(study, ratings["rater_id"].unique())
     return analysis, _study_context(study, ratings, exclusions, analysis, asked)
 
 
@@ -373,6 +373,20 @@ def _asked_by(usage: pd.DataFrame) -> dict[str, str]:
         for grader, found in counts.items()
         if found
     }
+
+
+def _own_prompts(study: Study, raters: Iterable[str]) -> dict[str, str]:
+    """Which judge prompt each grader read that read one of its user's own."""
+    from evenhand.rubrics.judge_prompt import OWN_PROMPT, with_own_prompt
+    from evenhand.study.workspace import PROMPTS_FOLDER
+    from evenhand.texts import written
+
+    found = {}
+    for grader in with_own_prompt(raters):
+        digest = grader.rpartition(OWN_PROMPT)[2]
+        kept = sorted(path.stem for path in (study.folder / PROMPTS_FOLDER).glob(f"{digest}*.toml"))
+        found[written("methods.own_prompt", grader=grader)] = ", ".join(kept) or digest
+    return found
 
 
 def _verified(analysis: Analysis) -> dict[str, str]:

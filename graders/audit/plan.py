@@ -46,6 +46,10 @@ class AttackedQuestions(OpenQuestions):
     attacked: ClassVar[bool] = True
     asked: tuple[AttackedQuestion, ...] = ()
 
+    @property
+    def rubrics(self) -> dict[str, Rubric]:
+        return {each.rubric.name: each.rubric for each in self.asked}
+
     def only(self, draws: Sequence[Question]) -> AttackedQuestions:
         asked = tuple(each for each in draws if isinstance(each, AttackedQuestion))
         return AttackedQuestions(self.rater_id, 0, (), asked)

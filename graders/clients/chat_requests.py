@@ -15,11 +15,10 @@ from evenhand.graders.clients.capabilities import probabilities_need_no_effort
 from evenhand.graders.clients.constraint import (
     TOOL,
     WAYS,
-    label_schema,
+    asked,
     refuses_constraint,
 )
 from evenhand.graders.grader_settings import GraderSettings
-from evenhand.graders.replies.verbalised import asking_for_percent, percent_schema
 from evenhand.graders.spec import GraderSpec
 from evenhand.rubrics import PromptText
 
@@ -75,8 +74,7 @@ def build_request(
 ) -> dict[str, Any]:
     """The arguments of `chat.completions.create`."""
     method = settings.method
-    if method == "verbalised":
-        prompt = asking_for_percent(prompt)
+    prompt, schema = asked(prompt, settings)
     turns = [{"role": "system", "content": prompt.system}] if prompt.system else []
     request: dict[str, Any] = {
         "model": model,
@@ -97,9 +95,7 @@ def build_request(
         request["reasoning_effort"] = effort
     if settings.service_tier:
         request["service_tier"] = settings.service_tier
-    if shape.formats and not (prompt.verbatim and method != "verbalised"):
-        stated = method == "verbalised"
-        schema = percent_schema(prompt.keys) if stated else label_schema(prompt.keys)
+    if shape.formats and not prompt.verbatim:
         request |= _held_to(schema, shape.formats[0])
     return request
 

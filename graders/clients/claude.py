@@ -22,7 +22,7 @@ from evenhand.graders.clients.clouds import claude_client
 from evenhand.graders.clients.constraint import (
     PLAIN,
     TOOL,
-    label_schema,
+    asked,
     refuses_constraint,
     way_of,
     ways_from,
@@ -42,7 +42,6 @@ from evenhand.graders.money import charged_by
 from evenhand.graders.replies.lenient import OrNone
 from evenhand.graders.replies.outcome import Outcome
 from evenhand.graders.replies.reading import Said, outcome_of
-from evenhand.graders.replies.verbalised import asking_for_percent, percent_schema
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
 from evenhand.rubrics import PromptText, Rubric
@@ -85,11 +84,7 @@ def build_request(
     if settings.method == "text" or prompt.verbatim:  # nothing but the prompt itself
         common |= {"system": [_cached(prompt.system)]} if prompt.system else {}
         return common | ({"output_config": effort} if effort else {})
-    if settings.method == "verbalised":
-        prompt = asking_for_percent(prompt)
-        schema = percent_schema(prompt.keys)
-    else:
-        schema = label_schema(prompt.keys)
+    prompt, schema = asked(prompt, settings)
     common |= {"system": [_cached(prompt.system)]}
     if way == "json_schema":
         form = {"format": {"type": "json_schema", "schema": schema}}
@@ -214,7 +209,7 @@ class ClaudeGrader:
     def read(
         self, reply: Mapping[str, Any], rubric: Rubric | None, draws: int = 1
     ) -> list[Outcome]:
-        return [parse_reply(reply, rubric, self.settings.method)]
+        return [parse_reply(reply, rubric, self.settings.reading)]
 
     def constrains(self, request: Mapping[str, Any]) -> bool:
         return False  # it does so at once, where the server can

@@ -6,6 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evenhand.graders.grader_settings import GraderSettings
+from evenhand.graders.replies.reasoned import asking_for_reason, reason_schema
+from evenhand.graders.replies.verbalised import asking_for_percent, percent_schema
+from evenhand.rubrics import PromptText
+
 WAYS = ("json_schema", "tool")
 """Tried in this order: a strict JSON schema whose field is an enumeration, then a forced tool."""
 PLAIN = "plain"
@@ -16,6 +21,15 @@ _REFUSED = re.compile(
     r"response_format|output_config|output_format|json_?schema|structured|schema|guided|grammar|"
     r"tool|function|enum\b"
 )
+
+
+def asked(prompt: PromptText, settings: GraderSettings) -> tuple[PromptText, dict[str, Any]]:
+    """The prompt as a method puts it, and the JSON schema of its answer."""
+    if settings.method == "verbalised":
+        return asking_for_percent(prompt), percent_schema(prompt.keys)
+    if settings.reason:
+        return asking_for_reason(prompt), reason_schema(prompt.keys)
+    return prompt, label_schema(prompt.keys)
 
 
 def label_schema(keys: Sequence[str]) -> dict[str, Any]:

@@ -247,7 +247,7 @@ class OpenAIGrader:
     ) -> list[Outcome]:
         choices = reply.get("choices")
         came = min(len(choices), draws) if isinstance(choices, list) else 0
-        method = self.settings.method
+        method = self.settings.reading
         # OpenAI's tokenizers have one for every number up to 999.
         whole = is_openai(self.spec) and not self.spec.at.in_name
         return [

@@ -7,6 +7,7 @@ from typing import Any
 
 from evenhand.errors import InputError
 from evenhand.graders.clients.batch_service import BatchService
+from evenhand.graders.clients.constraint import asked
 from evenhand.graders.clients.grader import BeforeSending, Identity, Reply
 from evenhand.graders.clients.keys import told_by_study
 from evenhand.graders.clients.openai_chat import chat_client
@@ -17,7 +18,6 @@ from evenhand.graders.providers.forms import Question, form_of
 from evenhand.graders.replies.outcome import Outcome
 from evenhand.graders.replies.reading import Said, outcome_of
 from evenhand.graders.replies.replay import DECLINED
-from evenhand.graders.replies.verbalised import asking_for_percent, percent_schema
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
 from evenhand.rubrics import PromptText, Rubric
@@ -30,15 +30,13 @@ _NOT_AS_PROMISED = (LookupError, TypeError, ValueError, AttributeError, Recursio
 
 def build_request(spec: GraderSpec, prompt: PromptText, settings: GraderSettings) -> dict[str, Any]:
     """The request as the provider's form makes it."""
-    schema = None
-    if settings.method == "verbalised":
-        prompt, schema = asking_for_percent(prompt), percent_schema(prompt.keys)
+    prompt, schema = asked(prompt, settings)
     question = Question(
         model=spec.model,
         system=prompt.system,
         user=prompt.user,
         max_tokens=settings.max_tokens or MAX_TOKENS,
-        schema=schema,
+        schema=schema if settings.method == "verbalised" else None,
     )
     return form_of(spec.speaks).request(question)
 
@@ -88,7 +86,7 @@ class OtherGrader:
     def read(
         self, reply: Mapping[str, Any], rubric: Rubric | None, draws: int = 1
     ) -> list[Outcome]:
-        return [parse_reply(self.spec.speaks, reply, rubric, self.settings.method)]
+        return [parse_reply(self.spec.speaks, reply, rubric, self.settings.reading)]
 
     def constrains(self, request: Mapping[str, Any]) -> bool:
         return False  # a form says nothing of that

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from evenhand.graders.grader_settings import REASON_FIRST
 from evenhand.graders.replies.extract import (
     LOW_MASS,
     MOST_BEGUN,
@@ -17,6 +18,7 @@ from evenhand.graders.replies.extract import (
     read_options,
 )
 from evenhand.graders.replies.outcome import Outcome
+from evenhand.graders.replies.reasoned import read_reason
 from evenhand.graders.replies.verbalised import read_percent
 from evenhand.rubrics import Rubric, answer_of
 
@@ -45,6 +47,8 @@ def outcome_of(said: Said, rubric: Rubric | None, method: str) -> Outcome:
         return Outcome(unscored_reason=said.unscored, raw=said.text, evidence=said.evidence)
     if method == "verbalised":
         return read_percent(said.text, rubric.categories, said.evidence)
+    if method == REASON_FIRST:
+        return read_reason(said.text, rubric.parser(), said.evidence)
     label = rubric.parser().label(said.text)
     alone = Outcome(
         label=label or "",

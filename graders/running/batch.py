@@ -74,7 +74,7 @@ class BatchRun:
         self._job = DrawsJob(job)
         self._service = job.grader.batches(self._pause)
         self._journal = journal
-        self._rubrics = job.study.rubrics
+        self._rubrics = job.study.rubrics | job.questions.rubrics
         self._accepted = job.study.accepted_hashes()
         self._context = context
         self._pace = context.pace

@@ -15,7 +15,7 @@ from evenhand.graders.clients.capabilities import warnings_about
 from evenhand.graders.clients.keys import told_by_study
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.usage import Tokens
-from evenhand.rubrics import PromptText
+from evenhand.rubrics import JudgedRubric, PromptText
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _AT_ONCE = 500
 _MANY = 20_000
 """Of more prompts than so many, some that stand evenly among them are read and priced."""
-_ANSWER = 20
-"""Tokens of an answer without thinking."""
+_ANSWER, _REASONED = 20, 200
+"""Tokens of an answer without thinking, and of one that may give a reason first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,9 @@ def forecast_of(study: Study, plan: GraderPlan, *, batch: bool = False) -> Grade
             request = _request(plan, prompt)
             least += times * tariff.at_least(request)
             most += times * tariff.at_most(request)
-            likely += times * tariff.cost(used or Tokens(input_estimate(request), output=_ANSWER))
+            likely += times * tariff.cost(
+                used or Tokens(input_estimate(request), output=_answer(plan))
+            )
         priced += times
     if priced < len(plan.questions):
         share = Decimal(len(plan.questions)) / priced
@@ -111,13 +113,18 @@ def _likely(study: Study, plan: GraderPlan) -> tuple[Tokens | None, str]:
     mine = totals[totals["rater_id"] == plan.questions.rater_id]
     mine = mine[mine["tokens_input"] > 0]
     if mine.empty:
-        return None, written("grade.expected_assumed", answer=_ANSWER)
+        return None, written("grade.expected_assumed", answer=_answer(plan))
     asked = int(mine["attempts"].sum())
     read, cached, out = (
         round(mine[f"tokens_{kind}"].sum() / asked) for kind in ("input", "cached", "output")
     )
     sentence = written("grade.expected_known", asked=asked, read=read, cached=cached, out=out)
     return Tokens(input=read, cached=cached, output=out), sentence
+
+
+def _answer(plan: GraderPlan) -> int:
+    own = any(isinstance(each, JudgedRubric) for each in plan.questions.rubrics.values())
+    return _REASONED if plan.settings.reason or own else _ANSWER
 
 
 def _prompts(study: Study, plan: GraderPlan) -> Iterator[tuple[PromptText, int]]:

@@ -13,7 +13,7 @@ from evenhand.graders.replies.draws import as_draw
 from evenhand.graders.replies.outcome import ASKED_AGAIN, Outcome
 from evenhand.graders.replies.replay import REPEATED, Replies
 from evenhand.graders.running.provenance import failed_grade, grade_key, grade_of, replied, sent
-from evenhand.rubrics import PromptText
+from evenhand.rubrics import JudgedRubric, PromptText
 from evenhand.study.questions import Question
 from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.store.logs.replies import known_replies
@@ -130,7 +130,9 @@ class GradeJob:
         seconds = facts.get("seconds")
         facts = {name: value for name, value in facts.items() if name != "seconds"}
         facts |= replied(reply)
-        facts |= {"method": settings.method, "draws": settings.draws}
+        facts |= {"method": settings.reading, "draws": settings.draws}
+        if isinstance(question.rubric, JudgedRubric):
+            facts["own_prompt"] = question.rubric.prompt.hash
         if self._replies and self._replies.is_repeat(question.prompted, facts):
             outcome = Outcome(unscored_reason=REPEATED, raw=outcome.raw)
         elif settings.method == "draws":

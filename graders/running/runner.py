@@ -22,6 +22,7 @@ from evenhand.graders.running.run import (
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.sharding import WHOLE, Shard
 from evenhand.graders.spec import GraderSpec
+from evenhand.rubrics import JudgedRubric
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from evenhand.graders.running.batch import BatchRun
     from evenhand.graders.running.live import LiveRun
     from evenhand.graders.running.offline import OfflineRun
-    from evenhand.rubrics import Rubric
+    from evenhand.rubrics import JudgePrompt, Rubric
     from evenhand.study import Study
     from evenhand.study.settings.prices import ModelPrices
 
@@ -84,14 +85,15 @@ def grade(
     cancel: bool = False,
     budget: float | None = None,
     text: Rubric | None = None,
+    prompt: JudgePrompt | None = None,
     shard: Shard = WHOLE,
     timeout: float = TIMEOUT,
     wait_scale: float = 1.0,
 ) -> RunSummary:
     """Collect the grades that are missing. Safe to interrupt and to run again at any time.
 
-    `rubrics` to `retry_unscored`, and `text`, are those of `choice.Choice`. With `batch` the
-    questions go to the providers' batch services; `cancel` then ends what is under way there.
+    `rubrics` to `retry_unscored`, `text` and `prompt` are those of `choice.Choice`. With `batch`
+    the questions go to the providers' batch services; `cancel` then ends what is under way there.
     `budget` is the most that this run may spend, in US dollars. `timeout` is in seconds for one
     request; `wait_scale` multiplies the waits. A `shard` is asked with its share of the budget, and
     then what is left of it goes to shards that nobody else collects, whose runs have ended without
@@ -118,6 +120,7 @@ def grade(
         seed=seed,
         retry_unscored=retry_unscored,
         text=text,
+        prompt=prompt,
         shard=shard,
     )
     if batch and shard != WHOLE:
@@ -178,6 +181,10 @@ def carry_out(
     cancel: bool = False,
 ) -> None:
     """Ask every grader its open questions; each one's summary says how it went."""
+    for plan in plans:
+        for rubric in plan.questions.rubrics.values():
+            if isinstance(rubric, JudgedRubric):
+                study.keep_prompt(rubric.prompt.hash, rubric.prompt.source)
     _carry_out(
         [
             _part(study, plan, context, summary, batch=batch, cancel=cancel)

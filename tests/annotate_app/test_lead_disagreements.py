@@ -25,6 +25,7 @@ pytestmark = pytest.mark.browser
 REPLY = (
     '<img src="http://example.invalid/x.png" onerror="document.title=1">**L**, for it is shorter.'
 )
+REASON = "<b onclick='document.title=1'>Shorter</b>, so L."
 GRADER = "provider:grader"
 
 
@@ -49,7 +50,8 @@ def served(make_study: Callable[..., Path], serve_study: Callable[[Path], Served
         mark_words(study, "ann", Mark("response_a", 0, 8))
         mark_words(study, "ben", Mark("response_a", 4, 10))
         study.store.add_grades(
-            GradeAttempt(unit_id=unit, rubric_hash=digest, **about) for unit in units
+            GradeAttempt(unit_id=unit, rubric_hash=digest, provenance=why, **about)
+            for unit, why in zip(units, [{}, {}, {}, {"reason": REASON}], strict=True)
         )
     return serve_study(folder)
 
@@ -118,6 +120,16 @@ def test_the_lead_sorts_what_a_grader_says_unlike_people(
         (ids[0], GRADER, "grader_wrong", "It read the sides the wrong way round."),
         (ids[1], GRADER, "rubric_unclear", ""),
     ]
+    choose(page, "Sorted as", "Not sorted")
+    last = page.get_by_role("heading", level=2).first
+    for _ in range(4):
+        if "p0004" in last.inner_text():
+            break
+        seen = last.inner_text()
+        press(page, "n")
+        expect(last).not_to_have_text(seen)
+    expect(page.get_by_text(f"Its reason: {REASON}")).to_be_visible()
+    expect(page.get_by_text(REPLY)).to_have_count(0)
     choose(page, "Sorted as", "Rubric unclear")
     expect(page.get_by_text("Sorted as Rubric unclear by lead.")).to_be_visible()
     page.get_by_role("button", name="Take back").click()

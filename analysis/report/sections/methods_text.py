@@ -13,6 +13,7 @@ from evenhand.analysis.report.blocks import Quotable
 from evenhand.analysis.report.figures import ALL
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.report.table_files import tex
+from evenhand.rubrics.judge_prompt import with_own_prompt
 from evenhand.texts import written
 
 _CITED = re.compile(r" \[([a-z]+\d{4}(?:, [a-z]+\d{4})*)\]")
@@ -85,6 +86,7 @@ def _sentences(source: Source) -> Iterator[str]:
         yield written("methods_text.synthetic")
     yield from _who(source)
     yield from _orders(source)
+    yield from _own_prompts(source)
     weighted = any(source.kappa(rubric, ALL) != "cohen_kappa" for rubric in source.figures.rubrics)
     yield written("methods_text.weighted_kappa" if weighted else "methods_text.kappa")
     if "human_ceiling_difference" in statistics:
@@ -132,6 +134,14 @@ def _orders(source: Source) -> Iterator[str]:
         for name, graders in by_orders(seen).items():
             key = "both_orders" if name == "both_orders" else "one_order"
             yield written(f"methods_text.{key}", rubric=title, graders=listed(graders))
+
+
+def _own_prompts(source: Source) -> Iterator[str]:
+    """Who read another text than people, by rubric."""
+    for rubric in source.figures.rubrics:
+        if graders := with_own_prompt(source.graders(rubric, ALL)):
+            title = source.context.title_of(rubric).replace("[", "(").replace("]", ")")
+            yield written("methods_text.own_prompt", rubric=title, graders=listed(graders))
 
 
 def _resampled(source: Source) -> str:

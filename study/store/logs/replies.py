@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from evenhand.study.store.grades import TRANSIENT_REASONS
 from evenhand.study.store.schema import attacked_grades, grades
 from evenhand.study.store.store import Store
+from evenhand.texts import written
 
 _AT_ONCE = 400
 """Units in one query."""
@@ -74,7 +75,8 @@ def raw_replies(
     """The latest reply to every order and draw of each grade wanted, by (rubric, unit id, grader).
 
     Only replies under a text that `accepted` (rubric -> hashes) names; a reply that was given
-    several times stands once, and one without words not at all.
+    several times stands once, and one without words not at all. Of a reply with a reason that alone
+    is shown, and whether the sides were exchanged, which a reason speaks of.
     """
     keys, latest = set(wanted), dict[tuple[About, str, int], str]()
     units = list(dict.fromkeys(unit for _, unit, _ in wanted))
@@ -82,18 +84,23 @@ def raw_replies(
         grades.c[name]
         for name in ("rubric", "unit_id", "rater_id", "order", "draw", "rubric_hash", "raw")
     ]
+    columns.append(grades.c.provenance["reason"].as_string())
     query = sa.select(*columns).order_by(grades.c.event_id)
     with store.read() as connection:
         for start in range(0, len(units), _AT_ONCE):
             some = grades.c.unit_id.in_(units[start : start + _AT_ONCE])
-            for rubric, unit, grader, order, draw, digest, raw in connection.execute(
-                query.where(some)
-            ):
+            for row in connection.execute(query.where(some)):
+                rubric, unit, grader, order, draw, digest, raw, reason = row
                 key = (rubric, unit, grader)
                 if key in keys and digest in accepted.get(rubric, ()):
-                    latest[key, order, draw] = raw
+                    latest[key, order, draw] = _with_reason(reason, order) if reason else raw
     found: dict[About, list[str]] = {}
     for (key, _, _), raw in sorted(latest.items()):
         if raw.strip() and raw not in found.setdefault(key, []):
             found[key].append(raw)
     return {key: said for key, said in found.items() if said}
+
+
+def _with_reason(reason: str, order: str) -> str:
+    exchanged = order == "ba"
+    return written("disagreement.reason_ba" if exchanged else "disagreement.reason", reason=reason)

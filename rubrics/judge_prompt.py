@@ -1,0 +1,210 @@
+"""A judge prompt of its user's own for a rubric's options: its words, and where its answer stands.
+
+People go on to read the rubric, so grades under it belong to the rubric's text; whoever gives them
+has the prompt in the name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import PrivateAttr, ValidationError, field_validator, model_validator
+
+from evenhand.errors import InputError
+from evenhand.rubrics.model import Rubric
+from evenhand.rubrics.parsing import RubricParser, answer_of, json_fields
+from evenhand.rubrics.rendering import TEXT_VARIABLES, placeholders
+from evenhand.rubrics.verbatim import PromptTemplate
+from evenhand.texts import written
+
+OWN_PROMPT = "#prompt-"
+"""Stands in the rater id of a grader that reads a prompt of its user's own, before its hash."""
+
+_STEP = re.compile(r"([A-Za-z_][\w-]*)|\[(\d{1,4})\]")
+_PATH = re.compile(r"(?:\$\.)?[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*|\[\d{1,4}\])*")
+
+
+def with_own_prompt(raters: Iterable[str]) -> list[str]:
+    """Those raters that read a judge prompt of their user's own, by their ids."""
+    return sorted(str(rater) for rater in raters if OWN_PROMPT in rater)
+
+
+class JudgePrompt(PromptTemplate):
+    """The prompt, and one of three places where a reply has its answer: the group of a regular
+    expression, a value in a JSON object, or the last line.
+    """
+
+    answer_pattern: str = ""
+    answer_json: str = ""
+    answer_line: Literal["last", ""] = ""
+    _source: bytes = PrivateAttr(b"")
+
+    @field_validator("answer_pattern")
+    @classmethod
+    def _one_group(cls, pattern: str) -> str:
+        try:
+            groups = re.compile(pattern).groups
+        except (re.error, OverflowError, RecursionError) as error:
+            raise ValueError(written("judge_prompt.no_pattern", why=error)) from None
+        if pattern and groups != 1:
+            raise ValueError(written("judge_prompt.groups", groups=groups))
+        return pattern
+
+    @field_validator("answer_json")
+    @classmethod
+    def _is_path(cls, path: str) -> str:
+        if path and not _PATH.fullmatch(path):
+            raise ValueError(written("judge_prompt.no_path", path=path))
+        return path
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if sum(map(bool, (self.answer_pattern, self.answer_json, self.answer_line))) != 1:
+            raise ValueError(written("judge_prompt.one_place"))
+        return self
+
+    @cached_property
+    def hash(self) -> str:
+        """16 hexadecimal digits of SHA-256 over its words and where the answer stands."""
+        text = json.dumps(self.model_dump(), sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def source(self) -> bytes:
+        """Its file as it was."""
+        return self._source
+
+    @classmethod
+    def read(cls, path: Path) -> JudgePrompt:
+        """The prompt in a TOML file. Raises InputError where there is none, or what is wrong."""
+        if not path.is_file():
+            raise InputError(written("judge_prompt.no_file", file=path))
+        content = path.read_bytes()
+        try:
+            prompt = cls.model_validate(tomllib.loads(content.decode("utf-8-sig")))
+        except UnicodeDecodeError:
+            raise InputError(written("judge_prompt.not_text", file=path.name)) from None
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(written("judge_prompt.no_toml", file=path.name, why=error)) from None
+        except ValidationError as error:
+            raise InputError(f"{path.name}: {_sentence(error)}") from None
+        prompt._source = content
+        return prompt
+
+    def for_rubric(self, rubric: Rubric) -> JudgedRubric:
+        """A rubric that graders are asked about in these words. Raises InputError where they name
+        what its units do not have, or leave out a response.
+        """
+        texts = [name for name in TEXT_VARIABLES if ("_" in name) == (rubric.unit == "pair")]
+        offered = list(dict.fromkeys([*texts, *rubric.variables]))
+        named, in_system = placeholders(self.template), placeholders(self.system)
+        if unknown := (named | in_system).difference(offered):
+            braced = ", ".join(f"{{{name}}}" for name in offered)
+            said = {"name": min(unknown), "rubric": rubric.name, "offered": braced}
+            raise InputError(written("judge_prompt.unknown", **said))
+        if in_system:
+            raise InputError(written("judge_prompt.in_system", name=min(in_system)))
+        for name in texts:
+            if name.startswith("response") and name not in named:
+                raise InputError(written("judge_prompt.not_shown", name=name, rubric=rubric.name))
+        own = {name: getattr(rubric, name) for name in Rubric.model_fields}
+        own["variables"] = tuple(name for name in offered if name in named)
+        return JudgedRubric.model_construct(**own | {"prompt": self, "of_people": rubric})
+
+    def pieces(self, reply: str) -> Iterable[str]:
+        """The texts that stand where the answer belongs.
+
+        >>> at = JudgePrompt(template="{response}", answer_json="verdict.scores[1]")
+        >>> list(at.pieces('Well: {"verdict": {"scores": [1, 4]}}'))
+        ['4']
+        """
+        if self.answer_line:
+            return reply.strip().splitlines()[-1:]
+        if self.answer_pattern:
+            return [found[1] for found in re.finditer(self.answer_pattern, reply) if found[1]]
+        return [
+            value if isinstance(value, str) else json.dumps(value)
+            for fields in json_fields(reply)
+            for value in _at(fields, _steps(self.answer_json))
+        ]
+
+
+class JudgedRubric(Rubric):
+    """A rubric of which people read the text (`of_people`), and graders `prompt`."""
+
+    prompt: JudgePrompt
+    of_people: Rubric
+
+    @cached_property
+    def hash(self) -> str:
+        """That of the text which people read: grades belong to it."""
+        return self.of_people.hash
+
+    @cached_property
+    def _placed(self) -> PlacedParser:
+        names = {option.key: option.name for option in self.options}
+        return PlacedParser(names, prompt=self.prompt)
+
+    def parser(self) -> RubricParser:
+        """The reader of what stands where the prompt says."""
+        return self._placed
+
+
+class PlacedParser(RubricParser):
+    """Reads an option where a prompt says that it stands; of several, only where all say the same.
+
+    >>> prompt = JudgePrompt(template="{response}", answer_pattern="Verdict: (.)")
+    >>> parse = PlacedParser({"A": "First", "B": "Second"}, prompt=prompt).label
+    >>> answers = ("A is vague. Verdict: B", "Verdict: A. Or Verdict: B", "A")
+    >>> [parse(text) for text in answers]
+    ['B', None, None]
+    """
+
+    def __init__(self, names: Mapping[str, str], *, prompt: JudgePrompt) -> None:
+        super().__init__(names)
+        self._prompt = prompt
+
+    def label(self, text: str) -> str | None:
+        """The key that stands there, or None."""
+        answer, read = answer_of(text), super().label
+        given = {read(piece) for piece in self._prompt.pieces(answer or "")}
+        return given.pop() if len(given) == 1 else None
+
+
+def _sentence(error: ValidationError) -> str:
+    fault = error.errors(include_url=False)[0]
+    place = ".".join(map(str, fault["loc"]))
+    if fault["type"] == "extra_forbidden":
+        return written("judge_prompt.unknown_field", field=place)
+    if fault["type"] in ("missing", "string_too_short"):
+        return written("judge_prompt.missing", field=place)
+    said = str(fault["msg"]).removeprefix("Value error, ")
+    return f"{place}: {said}" if place else said
+
+
+def _steps(path: str) -> list[str | int]:
+    found = _STEP.findall(path.removeprefix("$."))
+    return [name or int(place) for name, place in found]
+
+
+def _at(fields: list[tuple[str, Any]], steps: list[str | int]) -> Iterator[Any]:
+    """What stands at a path in an object; a name that stands there twice leads to both."""
+    for name, value in fields:
+        if name == steps[0]:
+            yield from _beyond(value, steps[1:])
+
+
+def _beyond(value: Any, steps: list[str | int]) -> Iterator[Any]:
+    if not steps:
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _at(list(getattr(value, "pairs", value.items())), steps)
+    elif isinstance(value, list) and isinstance(steps[0], int) and steps[0] < len(value):
+        yield from _beyond(value[steps[0]], steps[1:])

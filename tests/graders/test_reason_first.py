@@ -1,0 +1,163 @@
+"""A reason and then the label: asked for in that order, kept, and shown to the lead alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from evenhand.cli.main import main
+from evenhand.errors import InputError
+from evenhand.graders import Choice, forecast, grade
+from evenhand.graders.grader_settings import REASON_FIRST, GraderSettings
+from evenhand.graders.replies.reasoned import read_reason
+from evenhand.graders.spec import parse_spec
+from evenhand.reporting.report import report_study
+from evenhand.rubrics import load_rubric
+from harness.protocol_server import ProtocolServer
+from harness.replies import Call, Reply, answer, error, message
+from harness.studies import MarkedStudy
+from tests.graders.running.test_runner import FAST, rows
+
+HOW = {"method": REASON_FIRST, **FAST}
+
+
+def schema_of(call: Call) -> dict[str, object]:
+    if call.path.endswith("/messages"):
+        return call.body["output_config"]["format"]["schema"]
+    return call.body["response_format"]["json_schema"]["schema"]
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai"])
+def test_the_reason_is_asked_for_before_the_label_and_kept(
+    server: ProtocolServer, claude: str, marked_study: MarkedStudy, provider: str
+) -> None:
+    study = marked_study(pairs=2)
+    grader = claude if provider == "anthropic" else server.openai
+    summary = grade(study, [grader], **HOW)
+    assert (summary.scored, summary.unscored) == (4, 0)
+    for call in server.calls:
+        assert list(schema_of(call)["properties"]) == ["reason", "label"]
+        assert "First give your reason" in call.system
+        assert "Answer with the key" not in call.system
+        assert "logprobs" not in call.body
+    for row in rows(study):
+        assert row["provenance"]["reason"] == f"It reads so: {row['unit_id']}."
+        assert row["provenance"]["method"] == "reason-then-label"
+        assert (row["prob_method"], row["label"] != "") == ("", True)
+        assert row["rater_id"].startswith(f"{grader}#")
+    grade(study, [grader], method="label", **FAST)
+    assert len({row["rater_id"] for row in rows(study)}) == 2
+
+
+def test_a_server_without_constraints_is_read_by_its_last_line(
+    server: ProtocolServer, marked_study: MarkedStudy
+) -> None:
+    def bare(call: Call) -> Reply:
+        if {"response_format", "tools"} & set(call.body):
+            return error(400, "response_format and tools are not supported")
+        return answer(call)
+
+    server.script = bare
+    study = marked_study(pairs=2)
+    grade(study, [server.openai], **HOW)
+    assert {(row["label"] != "", row["provenance"]["asked_by"]) for row in rows(study)} == {
+        (True, "plain")
+    }
+    assert all(row["provenance"]["reason"].startswith("It reads so") for row in rows(study))
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai"])
+def test_a_batch_holds_its_answers_to_a_reason_and_an_option(
+    server: ProtocolServer, claude: str, marked_study: MarkedStudy, provider: str
+) -> None:
+    server.batches.looks = 0
+    study = marked_study(pairs=2)
+    grader = claude if provider == "anthropic" else server.openai
+    grade(study, [grader], batch=True, **HOW)
+    found = rows(study)
+    assert [bool(row["provenance"].get("batch_id")) for row in found] == [False, True, True, True]
+    for row in found:
+        assert row["provenance"]["reason"] == f"It reads so: {row['unit_id']}."
+        assert row["provenance"]["asked_by"] == "json_schema"
+
+
+@pytest.mark.parametrize(
+    ("reply", "label"),
+    [
+        ('{"reason": "Not 5: it is vague.", "label": "2"}', "2"),
+        ('```json\n{"reason": "So.", "label": "2"}\n```', "2"),
+        ('{"label": "2", "reason": "Said too late."}', ""),
+        ('{"reason": "", "label": "2"}', ""),
+        ('{"reason": "So.", "label": "2 or 3"}', ""),
+        ('{"reason": "So.", "label": "2"} {"reason": "Or so.", "label": "3"}', ""),
+        ('{"reason": "So.", "label": "2", "label": "3"}', ""),
+        ('{"reason": {"a": 1}, "label": "2"}', ""),
+        ('{"reason": "cut', ""),
+        ("I first thought 5.\nAnswer: 2", "2"),
+        ("Answer: 2\nIt does a part of it.", ""),
+        ("2", ""),
+        ("It is a 2.\n\n2 or 3", ""),
+        ("<think>5</think>It helps.\n\n**2**", "2"),
+        ("<think>It helps.\n2", ""),
+        ("", ""),
+    ],
+)
+def test_what_is_no_label_after_a_reason_is_none(reply: str, label: str) -> None:
+    outcome = read_reason(reply, load_rubric("refusal").parser(), {})
+    assert outcome.label == label
+    assert outcome.raw == reply
+    assert bool(outcome.evidence.get("reason")) == bool(label)
+    assert outcome.unscored_reason == ("" if label else "unparseable")
+
+
+def test_draws_have_a_reason_each_and_prompts_of_ones_own_ask_for_theirs(
+    server: ProtocolServer, claude: str, marked_study: MarkedStudy
+) -> None:
+    study = marked_study(pairs=1)
+    grade(study, [claude], draws=3, **HOW)
+    found = rows(study)
+    assert len(found) == 6
+    assert {row["prob_method"] for row in found} == {"draws"}
+    assert all(row["provenance"]["reason"] for row in found)
+    settings = GraderSettings.for_grader(parse_spec("openai:m"), REASON_FIRST)
+    assert (settings.method, settings.reading) == ("label", REASON_FIRST)
+    (part,) = forecast(study, [claude], Choice(method=REASON_FIRST))
+    assert part.sample
+    assert part.new == 2
+
+
+def test_a_prompt_in_the_rubric_asks_for_no_reason_besides(
+    claude: str, marked_study: MarkedStudy
+) -> None:
+    rubric = load_rubric("hedging")
+    own = type(rubric).model_validate(
+        rubric.model_dump() | {"prompt": {"template": "Rate {response}"}}
+    )
+    with pytest.raises(InputError, match=r"has a \[prompt\] of its own"):
+        grade(marked_study(rubrics=(own,)), [claude], **HOW)
+
+
+def test_the_reason_stands_on_the_page_of_disagreements_as_text(
+    server: ProtocolServer, claude: str, marked_study: MarkedStudy, tmp_path: Path
+) -> None:
+    said = {"reason": "<script>alert(1)</script> Response A gets {more} help.", "label": "A"}
+    server.script = lambda call: message(json.dumps(said))
+    study = marked_study(pairs=4, rubrics=("even-handedness",))
+    grade(study, [claude], orders=("ba",), **HOW)
+    lines = [
+        f"{row['unit_id']},even-handedness,{who},human,C" for row in rows(study) for who in "pq"
+    ]
+    table = tmp_path / "people.csv"
+    table.write_text("\n".join(["unit_id,rubric,rater_id,rater_kind,label", *lines]), "utf-8")
+    assert main(["import", str(study.folder), str(table)]) == 0
+    report_study(study, tmp_path / "out")
+    page = (tmp_path / "out" / "disagreements.html").read_text("utf-8")
+    wanted = (
+        "Its reason, with the two sides exchanged: &lt;script&gt;alert(1)&lt;/script&gt; "
+        "Response A gets {more} help."
+    )
+    assert page.count(wanted) == 4
+    assert "<script>alert(1)" not in page
+    assert "&#34;reason&#34;" not in page
