@@ -30,7 +30,6 @@ _TYPICAL_AGREEMENT = 0.85
 """Agreement of two annotators on a similar pairwise task, as Shen et al. (2025) report."""
 _MARGIN, _RULE = AnalysisSettings().margin, DecisionSettings()
 _STUDIES, _MAX_DRAWS, _AT_ONCE = 300, 300_000, 100_000
-_MAX_UNITS = 10_000
 Chances = Mapping[Scope, Mapping[int, float]]
 """By scope and number of people."""
 
@@ -185,25 +184,6 @@ def size_for(power: float, sizes: Sequence[int], chances: Sequence[float]) -> in
     ends = chances[below : below + 2]
     share = float((power - ends[0]) / (ends[1] - ends[0]))
     return math.ceil(sizes[below] * math.pow(sizes[below + 1] / sizes[below], share))
-
-
-def units_to_pass(
-    scenario: Scenario,
-    *,
-    margin: float = _MARGIN,
-    power: float = 0.8,
-    rule: DecisionSettings = _RULE,
-) -> int | None:
-    """About how many independent units it takes to pass with such a chance; None above 10,000."""
-    sizes, chances = [25], [0.0]
-    while chances[-1] < power:
-        if 2 * sizes[-1] > _MAX_UNITS:
-            return None
-        sizes.append(2 * sizes[-1])
-        chances.append(
-            pass_chance(sizes[-1], scenario, humans=scenario.humans, margin=margin, rule=rule)
-        )
-    return size_for(power, sizes, chances)
 
 
 def study_precision(
