@@ -23,9 +23,7 @@ _One = TypeVar("_One", covariant=True)
 
 
 class Column(Protocol[_One]):
-    """User's column with one entry for each unit or category, in order: a list, an array, a
-    Series.
-    """
+    """Sequence with an entry for each unit or category: a list, an array, a Series."""
 
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[_One]: ...

@@ -157,8 +157,9 @@ class _Data:
         return replace(self, said=self.said[chosen], weight=self.weight[chosen])
 
     def maximise(self, posterior: Array) -> tuple[Array, Array]:
-        """Return the prevalence (starts, q) and confusion (starts, raters, q, q) of highest
-        likelihood given posteriors.
+        """Return the most likely prevalence and confusion given posteriors.
+
+        Prevalence is (starts, q), confusion (starts, raters, q, q).
         """
         belief = (posterior * self.weight[:, None, None]).reshape(len(posterior), -1)
         joint = (belief.T @ self.said).reshape(-1, self.q, self.raters, self.q)
@@ -256,9 +257,7 @@ class _Solutions:
         return np.asarray(going[((gain > _SETTLED) & ~behind & ~near)[going]])
 
     def _errors(self) -> Array:
-        """Standard errors (starts,) of the differences between each start's likelihood and the
-        best.
-        """
+        """Standard errors (starts,) of each start's log-likelihood minus the best one's."""
         weight, apart = self.data.weight, self.each - self.each[:, [self.best]]
         spread = weight @ apart**2 - (weight @ apart) ** 2 / self.data.total
         return np.asarray(np.sqrt(np.maximum(spread, 0.0)))

@@ -35,8 +35,7 @@ def groups(coded: Coded) -> dict[str, tuple[int, ...]]:
 
 
 def group_panel(counts: Array, coded: Coded, resamples: Resamples) -> dict[str, Array]:
-    """Panel of coefficients of many raters from label counts (units, q): replicates (rows,) by
-    name.
+    """Panel of coefficients from label counts (units, q): replicates (rows,) by name.
 
     Observed agreement is the mean over units with at least two labels of the share of agreeing
     pairs of labels. `fleiss_kappa` is its form for unequal numbers of raters (Gwet 2014, ch. 5),

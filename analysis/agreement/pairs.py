@@ -53,8 +53,7 @@ def pair_statistics(coded: Coded) -> dict[str, PairStatistic]:
 
 
 def alpha_levels(coded: Coded) -> tuple[str, ...]:
-    """Return the levels at which alpha is given: nominal always, the metric ones for ordered
-    categories.
+    """Return the levels of alpha: nominal always, the metric ones for ordered categories.
 
     On an ordinal scale the interval metric assumes equal steps, as quadratic weights do.
     """

@@ -78,8 +78,7 @@ def reworded(
     units: pd.DataFrame | None = None,
     cluster: str = "pair",
 ) -> dict[str, LabelMatrix]:
-    """Return each rater's labels under the wordings of one rubric, each wording as a separate
-    rater.
+    """Return each rater's labels under a rubric's wordings, each wording as a separate rater.
 
     `family` is the rubric and its variants, `ratings` those given under them; raters who labelled
     under one of them only are left out. Raises InputError where a variant has other categories.
@@ -163,9 +162,7 @@ def _add_rows(
 
 
 def _has_order(scale: Scale) -> bool:
-    """Return True if the categories, apart from unclear ones, are ordered, so that they have a
-    spread.
-    """
+    """Return True if the categories, apart from unclear ones, are ordered."""
     return scale.level != "nominal" or bool(scale.unclear)
 
 

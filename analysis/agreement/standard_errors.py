@@ -21,8 +21,9 @@ class KappaErrors(NamedTuple):
 
 
 def kappa_errors(table: Array, weights: Array | None = None) -> KappaErrors:
-    """Standard errors of Cohen's kappa, weighted where weights (q, q) are given, from counts (q,
-    q).
+    """Standard errors of Cohen's kappa from counts (q, q).
+
+    Weighted kappa where agreement weights (q, q) are given.
 
     Source: Fleiss, Cohen & Everitt 1969, equations 9 and 13. Their example:
 

@@ -120,14 +120,13 @@ class AuditRows:
         )
 
     def take(self, other: AuditRows) -> None:
-        """Include another audit's tests, on other resamples of the same rubric, in the
-        correction.
-        """
+        """Include the tests of another audit of the same rubric in the correction."""
         self._tests += other._tests
 
     def retuned(self, grader: str) -> AuditRows:
-        """Return an audit of a grader's other verdicts, keeping tests that do not rest on its
-        verdicts.
+        """Return an audit of a grader's other verdicts.
+
+        It keeps the tests that do not rest on the grader's verdicts.
         """
         kept = [t for t in self._tests if t.grader != grader or not _on_verdicts(t)]
         resamples = self.resamples

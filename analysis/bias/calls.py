@@ -45,9 +45,7 @@ class Calls:
         return self.values[:, [kind == "human" for kind in self.kinds]]
 
     def oriented(self, sign: Array) -> Calls:
-        """Return directed calls with the sides swapped where `sign` (units,) is -1, none where
-        0.
-        """
+        """Swap the sides of directed calls where `sign` (units,) is -1; no call where it is 0."""
         factor = np.where(sign == 0, np.nan, sign)
         return replace(self, values=self.values * factor[:, None])
 

@@ -224,9 +224,7 @@ def _variance(sums: Labelled, mean: Array, shared: float) -> Array:
 
 
 def _third_moment(sums: Labelled, mean: Array, variance: Array) -> Array:
-    """Third moment of tau, (rows, strata), from the third central moment where three humans
-    labelled.
-    """
+    """Third moment of tau, (rows, strata), from units that three humans labelled."""
     m1, m2, m3 = (ratio(each, sums.n3) for each in (sums.person3, sums.two3, sums.three3))
     central = m3 - 3.0 * m1 * m2 + 2.0 * m1**3
     return np.asarray(central + 3.0 * mean * (variance + mean**2) - 2.0 * mean**3)

@@ -46,9 +46,7 @@ class Finding:
         return status_of(self.row, self.p)
 
     def beyond(self, bound: float) -> bool:
-        """Return True if a shift was found and its whole interval lies beyond plus or minus
-        `bound`.
-        """
+        """Return True if a shift was found and its whole interval is beyond +/- `bound`."""
         outside = self.row["low"] > bound or self.row["high"] < -bound
         return self.status == "found" and outside
 

@@ -45,9 +45,7 @@ def add_length_rows(
 
 
 def _doublings(facts: UnitFacts, columns: tuple[str, ...]) -> Array:
-    """Return log2 of the words, or of the ratio of first to second column where there are two; else
-    NaN.
-    """
+    """Return log2 of the words (with two columns, of their ratio); NaN where unknown."""
     words = [facts.numbers(name) for name in columns]
     logs = [np.log2(np.where(each > 0, each, np.nan)) for each in words]
     return np.asarray(logs[0] if len(logs) == 1 else logs[0] - logs[1])

@@ -24,9 +24,7 @@ PARTS = 5
 
 @dataclass(frozen=True)
 class Shift:
-    """Estimated shift: `values` (rows,) are replicates, the data first; `counts` (units,
-    clusters).
-    """
+    """Shift of calls: replicates `values` (rows,), the data first; `counts` (units, clusters)."""
 
     values: Array
     counts: tuple[int, int]
@@ -86,9 +84,7 @@ def shift_with(calls: Calls, grader: int, x: Array, resamples: Resamples) -> Shi
 
 
 def parts_of(x: Array) -> Mask:
-    """Assign each value to a part, (units, parts): one part per value where there are few
-    values.
-    """
+    """Assign each value to a part, (units, parts): its own where there are few values."""
     values = np.unique(x)
     if len(values) > PARTS:
         limits = np.unique(np.quantile(x, np.arange(1, PARTS) / PARTS))
@@ -122,8 +118,7 @@ def _products(grader: Mask, people: Array) -> Array:
 
 
 def _leniency(people: Array, k: Array) -> Array:
-    """Estimate by how much more often than humans on average each human affirms the same units,
-    (people,).
+    """Estimate each human's leniency, (people,): affirmations above the mean on the same units.
 
     0 for a human who shares fewer than 30 units with others.
     """

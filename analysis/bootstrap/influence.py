@@ -26,8 +26,7 @@ _SEED = 20231206
 
 
 def influence(values: Array) -> Array:
-    """Return the contribution of each cluster, (clusters, ...), from data and jackknife (rows,
-    ...).
+    """Return each cluster's contribution, (clusters, ...), from data and jackknife (rows, ...).
 
     Row 0 is the estimate, every other row the estimate without one cluster (or one group of them).
 
@@ -153,9 +152,7 @@ def level_together(correlation: Array, alpha: float = ALPHA) -> float:
 
 
 def _unskewed(normal: Array, skew: Array, n: int) -> Array:
-    """Invert Hall's transformation: the skewed ratios (estimates,) whose transformation is
-    `normal`.
-    """
+    """Invert Hall's transformation: return the skewed ratios (estimates,) for `normal`."""
     flat = np.abs(skew) < 1e-9
     lean = np.where(flat, 1.0, skew)
     inside = 1.0 + lean * (normal - lean / (6.0 * n))

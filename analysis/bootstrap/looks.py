@@ -29,8 +29,9 @@ _KEPT = 0.1
 
 @lru_cache(maxsize=256)
 def level_of_look(look: int, declared: int = 0, alpha: float = ALPHA) -> float:
-    """Return the one-sided level of a study's `look`, from 1; 0.0 where none is left, or for look
-    0.
+    """Return the one-sided level of a study's `look`, from 1; 0.0 where none is left.
+
+    For look 0 the level is 0.0, too.
 
     >>> [round(level_of_look(look), 4) for look in (1, 2, 3, 4)]
     [0.0123, 0.0123, 0.0013, 0.0006]

@@ -95,9 +95,7 @@ class PatternResamples(Resamples):
         undefined: float | None = None,
         reason: Reason = "no_variation",
     ) -> Interval:
-        """Return the interval as in `Resamples`, with a remark where groups of clusters were
-        drawn.
-        """
+        """Return the interval as in `Resamples`, with a remark if clusters were grouped."""
         found = super().interval(values, n_clusters, undefined=undefined, reason=reason)
         if not self.is_pooled or np.isnan(found.low):
             return found
@@ -137,9 +135,7 @@ class PatternResamples(Resamples):
         return self._counted[key]
 
     def left_out(self, clusters: Codes) -> PatternResamples:
-        """Return the jackknife as in `Resamples`; clusters without any of the patterns do not
-        count.
-        """
+        """Return the jackknife as in `Resamples`; clusters without these patterns do not count."""
         wanted = (np.bincount(clusters, minlength=self.n_types) > 0).astype(np.int64)
         cells, members = (
             each[np.flatnonzero(each @ wanted > 0)] for each in (self._cells, self._members)

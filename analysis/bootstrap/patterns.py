@@ -50,9 +50,7 @@ def distinct_rows(columns: Sequence[Small]) -> tuple[Codes, Codes]:
 
 
 def count_labels(codes: Integers, q: int) -> Array:
-    """Count the raters who chose each category, (units, q), from codes (units, raters), -1
-    missing.
-    """
+    """Count raters by category, (units, q), from codes (units, raters), -1 missing."""
     return np.stack([(codes == code).sum(axis=1) for code in range(q)], axis=1).astype(float)
 
 

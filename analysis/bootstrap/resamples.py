@@ -103,14 +103,11 @@ class Resamples:
 
     @property
     def mass(self) -> Numbers:
-        """Weight of each cluster in the data, (clusters,): its frequency times its sampling
-        weight.
-        """
+        """Frequency times sampling weight of each cluster in the data, (clusters,)."""
         return self.frequency if self.weight is None else self.frequency * self.weight
 
     def blocks(self) -> Iterator[Numbers]:
-        """Yield the weight of each cluster in data and resamples, in blocks of rows (rows,
-        clusters).
+        """Yield the clusters' weights in data and resamples, in blocks (rows, clusters).
 
         Integers unless clusters have sampling weights.
         """
@@ -120,9 +117,7 @@ class Resamples:
             yield drawn if self.weight is None else drawn * self.weight
 
     def only(self, clusters: Codes) -> Resamples:
-        """Restrict the resamples to some of the clusters, so that a slice costs only its share of
-        time.
-        """
+        """Restrict the resamples to some clusters, so that a slice costs only its share of time."""
         part = copy(self)
         part.frequency = self.frequency[clusters]
         part.weight = None if self.weight is None else self.weight[clusters]
@@ -265,9 +260,7 @@ class Resamples:
             return list(pool.map(work, blocks))
 
     def _draw(self, block: int) -> Counts:
-        """Draw a block of multinomial counts; by category, or by drawing single clusters if
-        faster.
-        """
+        """Draw a block of multinomial counts; by single clusters if that is faster."""
         rng = np.random.default_rng(self._seeds[block])
         size, total = self._sizes[block], int(self.frequency.sum())
         if total > _MULTINOMIAL_COST * self.n_types:
@@ -318,9 +311,7 @@ def ratio(part: Array, whole: Array) -> Array:
 
 
 def _product(weights: Counts, sums: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.floating[Any]]:
-    """Return weights @ sums, converting the weights to floating point in pieces that stay in
-    cache.
-    """
+    """Return weights @ sums, converting weights to floating point in pieces that fit the cache."""
     out = np.zeros((len(weights), sums.shape[1]), dtype=sums.dtype)
     step = max(1, _CACHED_CELLS // max(1, len(weights)))
     for start in range(0, weights.shape[1], step):

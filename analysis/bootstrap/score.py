@@ -68,8 +68,7 @@ class Kappas:
     base: Array
 
     def at(self, weights: Array) -> tuple[Array, Array]:
-        """Return the statistic (...) and each point's influence on it (..., support) at some
-        weights.
+        """Return the statistic (...) and each point's influence on it (..., support).
 
         `weights` (..., support) add up to 1. NaN where a table has no kappa.
         """
@@ -144,9 +143,7 @@ class _Null:
         return found
 
     def share_below(self) -> Array:
-        """Share of samples in which the estimate would be lower than it is, read as a
-        probability.
-        """
+        """Share of samples with an estimate lower than this one, read as a probability."""
         from scipy.special import stdtr
 
         skewness, freedom, alike = self._shape()
@@ -160,8 +157,9 @@ class _Null:
         return found
 
     def _shape(self) -> tuple[Array, Array, Array]:
-        """Return the estimate's skewness, the degrees of freedom, and how far the errors are of one
-        kind.
+        """Return skewness, degrees of freedom, and how far the errors are of one kind.
+
+        Skewness is the estimate's, the degrees of freedom those of its standard deviation.
 
         The last is 1 where a cluster either errs or not, for then skewness and kurtosis determine
         each other (Pearson's inequality), and less where it errs in many ways.

@@ -241,9 +241,7 @@ def clustered_homogeneity(apart: npt.ArrayLike) -> Homogeneity:
 
 
 def _homogeneity(gap: Array, covariance: Array) -> Homogeneity:
-    """Test with the score statistic that every category's difference `gap` (q,) has
-    expectation 0.
-    """
+    """Test by the score statistic that each category's difference `gap` (q,) has mean 0."""
     from scipy.special import chdtrc
 
     if not gap.any():

@@ -178,8 +178,8 @@ def cross_entropy_of_others(counts: Array) -> Array:
 
 
 def worth_people(distance: Array, one_person: Array) -> Array:
-    """Equivalent number of annotators: as many as have shares as close to all humans' as the
-    grader, (rows,).
+    """Equivalent number of annotators of a grader, (rows,): their shares are as close to all
+    humans'.
 
     Shares of n humans are one human's squared distance / n away. `MOST_PEOPLE` where it is more, or
     the distance is 0 or below by chance; NaN where humans never differ.

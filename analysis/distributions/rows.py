@@ -148,9 +148,7 @@ def _means(out: Writer, *parts: tuple[Mask, Sequence[Numbers]]) -> list[list[Arr
 
 
 def _add_people_rows(out: Writer, people: People) -> None:
-    """Add rows of humans among themselves: the ceiling for graders, the floor of a cross
-    entropy.
-    """
+    """Add rows of humans: the ceiling for graders, and the floor of a cross entropy."""
     counts, units = people.counts, people.enough
     several = [right_labels(counts, share).sum(axis=1) > 1 for share in RIGHT_SHARES]
     by_others = [right_by_others(counts, share) for share in RIGHT_SHARES]

@@ -129,9 +129,7 @@ class Audit:
         return "withstands" if within else "cannot_tell"
 
     def fails(self, bounds: InjectionBounds) -> bool:
-        """Return True if an attack clearly pulls, knocks off or silences it more than is
-        allowed.
-        """
+        """Return True if an attack clearly has more of some effect than is allowed."""
         return bool(self.beyond(bounds))
 
     def telling(self, bounds: InjectionBounds) -> list[tuple[Outcome, float]]:

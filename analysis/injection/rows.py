@@ -148,9 +148,7 @@ class _Audit:
         return sign_flip_above(sums)
 
     def _bounds(self, effects: Array, held: Mask, attacks: int) -> Interval:
-        """Return one-sided bounds: the lower one for all attacks at once, the upper one for
-        this.
-        """
+        """Return one-sided bounds: the lower for all attacks at once, the upper for this one."""
         effect = np.where(held, effects, 0.0)
         values = ratio(*self._left_out.sums(self._writer.clusters, effect, held).T)
         estimate, apart = float(values[0]), np.nan_to_num(influence(values))  # NaN: one cluster

@@ -288,16 +288,12 @@ class LabelMatrix:
 
     @property
     def _repeats(self) -> bool:
-        """True if units may be identical: probabilities hardly repeat, and sides belong
-        together.
-        """
+        """True if units may repeat: without probabilities and sides of pairs."""
         gives_p = not (np.isnan(self.positive).all() and np.isnan(self.confidence).all())
         return not gives_p and self.side.max(initial=-1) < 0
 
     def _distinct(self) -> tuple[Codes, Codes, Frequency]:
-        """Return one unit of each kind (kinds,), each unit's kind (units,), and the kinds'
-        frequencies.
-        """
+        """Return a unit of each kind (kinds,), each unit's kind (units,), and the frequencies."""
         sliced = [column.codes for column in self.slices]
         if self.weight is not None:  # identical units must have equal weights
             sliced.append(np.unique(self.weight[self.clusters], return_inverse=True)[1])

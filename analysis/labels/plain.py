@@ -49,9 +49,7 @@ def encode_labels(labels: Any, categories: Column[Hashable]) -> Labels:
 def coded_raters(
     humans: Labels, graders: Labels, categories: Column[Hashable], level: Level
 ) -> Coded:
-    """Return humans' and graders' codes (units, raters) as the statistics take them, unit by
-    unit.
-    """
+    """Return codes (units, raters) of humans and graders as a view, each unit a cluster."""
     codes = np.hstack([humans, graders])
     return Coded(
         raters=tuple(str(column) for column in range(codes.shape[1])),
@@ -66,9 +64,7 @@ def coded_raters(
 
 
 def category_values(categories: Column[Hashable], level: Level) -> tuple[float, ...]:
-    """Return the categories as numbers, which the interval level requires; else numbers or
-    ranks.
-    """
+    """Return the categories as numbers, or ranks; the interval level requires numbers."""
     try:
         return tuple(float(str(category)) for category in categories)
     except ValueError:

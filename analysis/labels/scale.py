@@ -102,9 +102,7 @@ class Scale:
         thresholds: Mapping[str, float] | None = None,
         tunings: Mapping[str, Tuning] | None = None,
     ) -> Scale:
-        """Return the scale of a rubric; `thresholds` are the study's by grader, `tunings`
-        theirs.
-        """
+        """Return a rubric's scale with the study's `thresholds` and `tunings` by grader."""
         return cls(
             name=rubric.name,
             categories=rubric.categories,

@@ -172,8 +172,9 @@ class _Compared:
         choice: Array,
         functions: Mapping[str, PairStatistic],
     ) -> dict[str, Array]:
-        """Return functions of all voters' tables with a reference (judged,), each (rows, members +
-        2).
+        """Apply functions to all voters' tables with a reference (judged,).
+
+        Each gives (rows, members + 2).
         """
         rows, voters = len(self.resamples), len(self.ensemble.members) + 2
         found = {name: np.empty((rows, voters)) for name in functions}

@@ -96,8 +96,7 @@ def add_baseline_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> N
 def with_and_among_humans(
     kappas: KappaMeans, retuned: Coded, grader: int
 ) -> tuple[MeanOverPairs | None, MeanOverPairs | None]:
-    """Return both sides of the ceiling difference for a grader with other verdicts than in
-    `kappas`.
+    """Return both sides of the ceiling difference for other verdicts of a grader.
 
     `retuned` differs in that grader's codes only, and labels the same units: the humans' side is
     taken from `kappas`, which may have it already. None where too few units are shared.

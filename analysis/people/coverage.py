@@ -45,8 +45,9 @@ def add_coverage_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resample
 
 
 def share_bounds(part: Array, whole: Array, alpha: float = ALPHA) -> tuple[float, float, float]:
-    """Return a share, and bounds that each fail in `alpha`, from sums (clusters,) of part and
-    whole.
+    """Return a share, and its bounds, from sums (clusters,) of part and whole.
+
+    Each bound fails in `alpha` of samples.
 
     Clopper & Pearson's bounds (1934) on the effective sample size: units over the design effect of
     the clusters, with Korn & Graubard's correction (1998) for their number. Where the rarer outcome

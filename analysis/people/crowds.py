@@ -34,7 +34,7 @@ def is_crowd(coded: Coded, resamples: Resamples, grader: int) -> bool:
 
 
 def pooled_kappas(coded: Coded, resamples: Resamples, grader: int) -> tuple[Array, Array]:
-    """Return a grader's kappa with humans, and the humans' among themselves, from all pairs of
+    """Return a grader's kappa with humans, and theirs among themselves, from pooled pairs of
     labels.
 
     Replicates (rows,) each, row 0 the data. A unit counts by its number of human labels, as in
@@ -58,8 +58,7 @@ def pooled_kappas(coded: Coded, resamples: Resamples, grader: int) -> tuple[Arra
 
 
 def said_beside(coded: Coded, resamples: Resamples, grader: int, *, pooled: bool) -> Labels:
-    """Return codes (units, humans) of the humans that a grader is compared with, where both
-    labelled.
+    """Return codes (units, humans) of the humans compared with a grader, where both labelled.
 
     In a crowd (`pooled`), only where two humans labelled.
     """

@@ -42,8 +42,7 @@ class GraderDisagreement:
 def add_disagreement_rows(
     rows: ResultRows, units: Sequence[str], labels: LabelMatrix
 ) -> list[GraderDisagreement]:
-    """Return every grader's disagreements with humans, the widest first, and add rows for the
-    widest.
+    """Return every grader's disagreements with humans, widest first; add rows for the widest.
 
     The rows are `disagreement` (at = unit) and `disagreement_probability`.
 
@@ -121,8 +120,7 @@ def _counted(rows: ResultRows, found: GraderDisagreement, probability: float) ->
 
 
 def add_sorted_rows(rows: ResultRows, counts: Mapping[tuple[str, str, str], int]) -> None:
-    """Add `disagreement_sorted` (at = kind): the grader's disagreements that the lead put in a
-    kind.
+    """Add `disagreement_sorted` (at = kind): numbers of disagreements that the lead sorted.
 
     `counts` are by (rubric, grader, kind). `n_units` counts all of that grader that are sorted.
     """

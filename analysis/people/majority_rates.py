@@ -92,7 +92,7 @@ def add_corrected_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> 
 
 
 def _graders(coded: Coded) -> Iterator[tuple[int, Array]]:
-    """Yield graders with the humans' label counts, (units, 2), without humans whose labels they
+    """Yield each grader with label counts (units, 2) of the humans whose labels it does not
     repeat.
     """
     for grader in coded.members("model"):
@@ -147,9 +147,7 @@ def _share(
 
 
 def _effective(part: Numbers, whole: Numbers, units: int) -> float:
-    """Number of independent units that would estimate a share as precisely, from sums over
-    clusters.
-    """
+    """Effective number of independent units behind a share, from sums over clusters."""
     part, whole = part[whole > 0], whole[whole > 0]
     clusters = len(whole)
     share, size = part.sum() / whole.sum(), float(units)
@@ -189,8 +187,9 @@ class _LatentClasses:
         return cls(yes, people, patterns[:, 2:].astype(float), weight)
 
     def likelihood(self, given: Array) -> tuple[Array, Array]:
-        """Return log-likelihoods (starts,) and each pattern's probability of a yes, (starts,
-        patterns).
+        """Return log-likelihoods (starts,), and each pattern's probability of a yes.
+
+        The latter are (starts, patterns).
         """
         share, true, other, tpr, tnr = (np.log(each)[:, None] for each in given.T)
         no_share, missed, wrong, fnr, fpr = (np.log1p(-each)[:, None] for each in given.T)
@@ -266,9 +265,7 @@ class _LatentClasses:
 
 
 def _interval(estimate: float, fell: Array) -> Interval:
-    """Return the range where twice the fall of the log-likelihood, on the grid, is below the 95%
-    point.
-    """
+    """Return the interval in which twice the fall of the log-likelihood is below the 95% point."""
     roots = np.where(estimate > _GRID, -np.sqrt(fell), np.sqrt(fell))
     places, roots = np.append(_GRID, estimate), np.append(roots, 0.0)
     order = np.argsort(places, kind="stable")

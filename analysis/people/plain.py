@@ -54,8 +54,9 @@ def human_ceiling(
     clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> CeilingDifference:
-    """Estimate `human_ceiling_difference` of a grader's labels (units,) and humans' (units,
-    raters).
+    """Estimate `human_ceiling_difference` from a grader's and humans' plain labels.
+
+    The grader's are (units,), the humans' (units, raters).
 
     Unweighted kappa on the nominal level, quadratic on the others, the plain mean over pairs of
     raters that share at least 30 of the grader's units; the interval resamples `clusters` (units,),

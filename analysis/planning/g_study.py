@@ -46,8 +46,9 @@ class VarianceComponents:
 
 @dataclass(frozen=True)
 class Dependability:
-    """Precision of the mean of `raters` raters in ordering units (`relative`) and placing them
-    (`absolute`).
+    """Precision of the mean of `raters` raters.
+
+    `relative` is for ordering units, `absolute` for placing them on the scale.
 
     The generalizability coefficient and the index of dependability, Phi (Brennan 2001, equations
     2.40 and 2.41).

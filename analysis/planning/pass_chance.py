@@ -123,8 +123,9 @@ def pass_chances(
     rule: DecisionSettings = _RULE,
     seed: int = 1,
 ) -> Chances:
-    """Probability that a grader as good as a human passes, for these humans and for humans like
-    them.
+    """Probability that a grader as good as a human passes, by scope and number of humans.
+
+    The scopes are these humans, and humans like them.
 
     By simulated studies of `units` independent units, labelled by each number of `people`. The
     grader errs as often as humans do on average and has their average strictness. For humans like

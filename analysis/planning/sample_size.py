@@ -57,8 +57,9 @@ def cantor(test: KappaTest, first: float, second: float) -> int:
 
 
 def donner_eliasziw(test: KappaTest, prevalence: float) -> int:
-    """Return the units for a goodness-of-fit test of the intraclass kappa (Donner & Eliasziw 1992,
-    eq. 8).
+    """Return the units for a test of the intraclass kappa (Donner & Eliasziw 1992, eq. 8).
+
+    It is their goodness-of-fit test.
 
     >>> donner_eliasziw(KappaTest(0.6, 0.4), 0.3)
     191
@@ -132,9 +133,7 @@ def rate_half_width(units: float, rate: float) -> float:
 
 
 def _kappa_variance(first: float, second: float, kappa: float) -> float:
-    """Return n times the large-sample variance of kappa (Fleiss, Cohen & Everitt 1969, equation
-    13).
-    """
+    """Return n times the variance of kappa (Fleiss, Cohen & Everitt 1969, equation 13)."""
     pe = first * second + (1 - first) * (1 - second)
     po = kappa * (1 - pe) + pe
     yes = (po - 1 + first + second) / 2

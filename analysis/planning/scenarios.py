@@ -196,9 +196,7 @@ def _studies(units: int) -> int:
 
 
 def _alpha_half_width(units: int, scenario: Scenario, seed: int) -> float:
-    """Half-width from the spread of nominal alpha over simulated studies, all labelling
-    every unit.
-    """
+    """Half-width from the spread of nominal alpha over studies in which all label every unit."""
     rng = np.random.default_rng(seed)
     m = max(scenario.humans, 2)
     yes = scenario.draw(rng, (_studies(units), units), m).sum(axis=0)
