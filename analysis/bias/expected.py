@@ -2,8 +2,8 @@
 
 Strictness is not bias. A grader that asks for more than humans do loses fewer affirmatives where
 responses are good than where they are middling, and one that sees less sharply finds smaller
-differences everywhere. So a grader is compared with humans' score of the same units: among units on
-which humans agree alike, do its answers still shift with something else? That is differential item
+differences everywhere. So a grader is compared with the humans' score of the same units: among
+units with the same score, do its answers still shift with something else? That is differential item
 functioning (Holland & Thayer 1988; by regression, Zumbo 1999).
 
 The score of a unit is tau, the share of humans who would affirm it. Unbiased, a grader affirms it
