@@ -1,6 +1,6 @@
 """Agreement of human and model raters: pure functions over two tables, and over plain arrays.
 
-`analyse` takes the two tables and gives the whole panel. The other functions give one statistic
+`analyse` takes the two tables and returns the whole panel. The other functions return one statistic
 each, on plain labels (units, raters) with declared categories:
 
 >>> from evenhand.analysis import krippendorff_alpha
@@ -9,8 +9,8 @@ each, on plain labels (units, raters) with declared categories:
 >>> round(found.estimate, 3), found.n
 (0.444, 3)
 
-The public names stand in `__init__.pyi`, each with its module, for people and type checkers alike.
-They are resolved on first use, so that importing the package loads no numerical library.
+The public names are listed in `__init__.pyi`, each with its module, for readers and type checkers
+alike. They are resolved on first use, so that importing the package loads no numerical library.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From two tables to results, verdicts and notes: the one entry into the analysis."""
+"""Entry point of the analysis: from two tables to results, verdicts and notes."""
 
 from __future__ import annotations
 
@@ -42,14 +42,17 @@ if TYPE_CHECKING:
 __all__ = ["Analysis", "AnalysisSettings", "DecisionSettings", "analyse"]
 
 MAX_NAMED = 12
-"""So many people are named in a message."""
+"""Most annotators named in a message."""
 _SETTINGS, _DECISION, _FACTS = AnalysisSettings(), DecisionSettings(), StudyFacts()
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """What an analysis found: the rows of the `results` table, a verdict per rubric and grader,
-    notes, and the units where graders and people differ most."""
+    """Result of an analysis.
+
+    The rows of the `results` table, a verdict per rubric and grader, notes, and the units where
+    graders and humans differ most.
+    """
 
     rows: list[ResultRow]
     verdicts: list[Verdict] = field(default_factory=list)
@@ -58,22 +61,22 @@ class Analysis:
     settings: AnalysisSettings = _SETTINGS
     decision: DecisionSettings = _DECISION
     components: dict[str, VarianceComponents] = field(default_factory=dict)
-    """By rubric, where people's labels differ: units, raters, the rest (`generalizability`)."""
+    """By rubric, the variance of humans' labels: units, raters, the rest (`generalizability`)."""
     disagreements: list[GraderDisagreement] = field(default_factory=list)
     thresholds: list[ThresholdInForce] = field(default_factory=list)
     cluster_nouns: dict[str, str] = field(default_factory=dict)
-    """By rubric, what a cluster is called in a sentence."""
+    """By rubric, the noun for a cluster in a sentence."""
     orders: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
-    """By rubric and grader, in which orders it read pairs, where that is known."""
+    """By rubric and grader, the orders in which it read pairs, where known."""
 
     @property
     def rule(self) -> str:
-        """What a grader had to meet, in words."""
+        """Rule that a grader had to meet, in words."""
         return self.decision.rule(self.settings.margin)
 
     @cached_property
     def results(self) -> pd.DataFrame:
-        """The rows as the `results` table of the contract."""
+        """Rows as the `results` table of the contract."""
         return results_table(self.rows)
 
 
@@ -92,38 +95,37 @@ def analyse(
     on_stage: Callable[[str], None] | None = None,
     **changes: object,
 ) -> Analysis:
-    """Everything that can be said of how the raters in `ratings` agree.
+    """Analyse the agreement of the raters in `ratings`: all statistics, verdicts and notes.
 
     `ratings` and `units` are the two tables of the contract; without `units` every unit is its own
     cluster and there are no subjects. `scales` declares each rubric's categories. `settings` and
-    `decision` are the sections `[analysis]` and `[decision]` of study.toml, which say of each
-    setting what it does; `changes` are single fields of either, such as `slices=["topic"]` or
-    `margin=0.05`. `facts` is what else is known of the ratings, `seed` fixes all resampling.
+    `decision` are the sections `[analysis]` and `[decision]` of study.toml, where each setting is
+    documented; `changes` are single fields of either, such as `slices=["topic"]` or `margin=0.05`.
+    `facts` is what else is known of the ratings, `seed` fixes all resampling.
 
     Intervals come from bootstrap draws of clusters: prompt pairs, the units column named by
     `cluster`, or with "unit" single units (see `analysis.bootstrap.intervals`). On request the main
-    figures (people's agreement, each grader's with them, the ceiling differences) are repeated: for
-    every value of the units columns `slices`; for the humans of every value of the columns
+    figures (the humans' agreement, each grader's with them, the ceiling differences) are repeated:
+    for every value of the units columns `slices`; for the humans of every value of the columns
     `rater_slices` of `facts.raters`; with at = "cluster=COLUMN", with intervals from resampling the
-    clusters of `sensitivity_cluster`; and under the subset "raters=all", with those whom
-    `facts.excluded` leaves out. The slices and groups of people are audited for bias too.
+    clusters of `sensitivity_cluster`; and under the subset "raters=all", with the raters that
+    `facts.excluded` leaves out. The slices and groups of humans are audited for bias too.
 
-    `variants` are units columns that tell variants of one question apart: how stable are labels
+    `variants` are units columns that distinguish variants of one question: how stable are labels
     from one to the next (see `analysis.agreement.stability`)? A scale that is a `variant_of`
-    another one shows how stable raters are under that one, and nothing else unless people labelled
-    under it. `groups` are units columns that say whom a unit is about: does a grader fail one group
-    (see `analysis.people.group_gap`)?
+    another one shows how stable raters are under that one, and nothing else unless humans labelled
+    under it. `groups` are units columns that name the group a unit is about: does a grader fail one
+    group (see `analysis.people.group_gap`)?
 
-    With `verify` estimates are checked against scikit-learn, krippendorff and statsmodels,
-    which costs the time to load them, where these are installed (see `analysis.verification`);
-    unless `verify` says itself who asks them. With
-    `why` the variance of people's labels is split, too: do they differ by unit, by rater, or
-    otherwise? With a `pool` of processes rubrics are analysed side by side there; they share
-    nothing. `on_stage` is told what is being done.
+    With `verify` estimates are checked against scikit-learn, krippendorff and statsmodels, where
+    these are installed (see `analysis.verification`), which costs the time to load them; `verify`
+    may also be the function that asks them. With `why` the variance of the humans' labels is split,
+    too: do they differ by unit, by rater, or otherwise? With a `pool` of processes rubrics are
+    analysed in parallel; they share nothing. `on_stage` is called with a description of each stage.
 
-    Raises InputError where the tables do not hold together, a label lies outside its scale, a
-    rubric has no scale, ratings of several versions of one rubric would be mixed, a column to
-    slice by is not there or has more than 50 values, or a setting is unknown or out of range.
+    Raises InputError where the tables are inconsistent, a label lies outside its scale, a rubric
+    has no scale, ratings of several versions of one rubric would be mixed, a column to slice by is
+    missing or has more than 50 values, or a setting is unknown or out of range.
 
     >>> import pandas as pd
     >>> labels = {"ann": "yyyynnnn", "ben": "yyynnnnn"}
@@ -182,7 +184,7 @@ def analyse(
 def _together(
     found: Sequence[RubricAnalysis], notes: Sequence[str], request: Request, *, verify: bool
 ) -> Analysis:
-    """The rubrics' analyses as one."""
+    """Combine the rubrics' analyses into one."""
     verification = sum((each.verification for each in found), Verification())
     return Analysis(
         rows=[row for each in found for row in each.rows.rows.values()],
@@ -204,7 +206,7 @@ def _versions(
     declared: Iterable[str],
     accepted: Mapping[str, Collection[str]] | None,
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:
-    """Every rubric's ratings that count, and notes on those set aside."""
+    """Select every rubric's ratings that count, with notes on those set aside."""
     counted: dict[str, pd.DataFrame] = {}
     notes: list[str] = []
     for name in declared:
@@ -217,22 +219,22 @@ def _versions(
 
 
 def _wordings(scale: Scale, declared: Mapping[str, Scale]) -> list[Scale]:
-    """The other wordings of a rubric among those declared."""
+    """Return the other wordings of a rubric among those declared."""
     return [each for each in declared.values() if scale.name and each.variant_of == scale.name]
 
 
 def _is_wording(scale: Scale, declared: Mapping[str, Scale]) -> bool:
-    """Whether a scale words another of those declared differently."""
+    """Return True if a scale is another wording of one of those declared."""
     return bool(scale.variant_of) and scale.variant_of in declared
 
 
 def _has_people(ratings: pd.DataFrame) -> bool:
-    """Without people's labels another wording only shows how stable graders are."""
+    """Return True if humans rated; else a wording only shows how stable graders are."""
     return bool(ratings["rater_kind"].eq("human").any())
 
 
 def _check_reference(reference: str, ratings: pd.DataFrame) -> None:
-    """Refuse a reference who is not there, or is a model."""
+    """Raise InputError if the reference is missing or is a model."""
     others = ratings.loc[ratings["rater_kind"] != "model", "rater_id"].drop_duplicates()
     if reference and reference not in set(others):
         known = ", ".join(sorted(others)[:MAX_NAMED]) or "nobody"
@@ -254,7 +256,7 @@ def _by_name(scales: Mapping[str, Scale] | Iterable[Scale]) -> dict[str, Scale]:
 def _with_rubrics(
     ratings: pd.DataFrame, declared: Mapping[str, Scale], source: str
 ) -> pd.DataFrame:
-    """Ratings that name no rubric belong to the one there is; each named one needs a scale."""
+    """Assign ratings without a rubric to the only one; each named rubric needs a scale."""
     if len(declared) == 1:
         only = next(iter(declared))
         ratings = ratings.assign(rubric=ratings["rubric"].where(ratings["rubric"] != "", only))

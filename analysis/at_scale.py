@@ -1,8 +1,8 @@
-"""The analysis of ratings that were reduced to patterns while they were read.
+"""Analysis of ratings that were reduced to patterns while they were read.
 
-The rows are those of `one_rubric.rubric_rows`, from the same functions: in place of units stand
-patterns of labels, in place of their clusters `PatternResamples`. What needs single ratings, their
-probabilities or facts about units is left out, and said to be.
+The rows are those of `one_rubric.rubric_rows`, from the same functions: patterns of labels replace
+units, and `PatternResamples` their clusters. Analyses that need single ratings, their probabilities
+or facts about units are left out, and reported as left out.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ LEFT_OUT = (
 
 @dataclass(frozen=True)
 class _Task:
-    """One rubric's patterns, with how they are resampled."""
+    """Patterns of one rubric, with their resamples."""
 
     reduced: Reduced
     scale: Scale
@@ -74,11 +74,11 @@ def analyse_reduced(
     on_stage: Callable[[str], None] | None = None,
     **changes: object,
 ) -> Analysis:
-    """What can be said of ratings by their patterns alone, one table a rubric (see `analyse`).
+    """Analyse ratings by their patterns alone, one table per rubric (see `analyse`).
 
-    `spread` shares the blocks of resamples out, `pool` the rubrics; more than `many` clusters are
+    `spread` distributes the blocks of resamples, `pool` the rubrics; more than `many` clusters are
     resampled in groups (see `analysis.bootstrap.pattern_resamples`). Raises InputError for a
-    setting that asks for more than patterns tell.
+    setting that patterns cannot answer.
     """
     settings, decision = with_changes(
         settings or AnalysisSettings(), decision or DecisionSettings(), changes
@@ -109,7 +109,7 @@ def analyse_reduced(
 
 
 def _resampled(reduced: Reduced, request: Request, spread: Spread | None, many: int) -> Resamples:
-    """Resamples of the clusters; where every unit is its own, of patterns drawn so often."""
+    """Resample clusters; where every unit is its own cluster, resample patterns by frequency."""
     if reduced.is_unclustered:
         times = np.bincount(reduced.pattern, reduced.times, minlength=len(reduced.patterns))
         return request.resampled(times.astype(np.int64))

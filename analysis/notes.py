@@ -1,8 +1,8 @@
-"""What a results row says beside its numbers, as a code; and the one table of its words.
+"""Remarks of results rows, as codes, and the one table of their texts.
 
-The note of a row is text for people. What the analysis or the report must know of a row again - is
-its threshold a tuned one, why has it no interval - is the code of a remark, never the text: any
-text here may be reworded and no verdict changes.
+The note of a row is text for readers. Whatever the analysis or the report must know of a row again
+- whether its threshold is tuned, why it has no interval - is the code of a remark, never the text:
+any text here may be reworded and no verdict changes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Code = Literal[
-    # Why there is no estimate, or no interval.
+    # Reasons for having no estimate, or no interval.
     "no_variation",
     "no_pairable_units",
     "no_labels",
@@ -39,7 +39,7 @@ Code = Literal[
     "too_few_shared_by_humans",
     "too_few_subjects",
     "undefined",
-    # How far an interval is to be trusted.
+    # Reliability of an interval.
     "resamples_undefined",
     "many_resamples_undefined",
     "most_resamples_undefined",
@@ -50,7 +50,7 @@ Code = Literal[
     "unequal_chances",
     "few_rarer",
     "zero_variance",
-    # Which threshold to use, and why.
+    # Recommended thresholds, and reasons.
     "tuned",
     "default",
     "not_identifiable",
@@ -61,7 +61,7 @@ Code = Literal[
     "agrees_by_chance",
     "interval_too_wide",
     "coarse_draws",
-    # What a row stands for, or was found to show.
+    # Meaning of a row, or finding.
     "constant_rater",
     "declared_cut",
     "default_threshold",
@@ -74,7 +74,7 @@ Code = Literal[
     "tuned_on",
     "uncorrected_p",
     "unscored",
-    # At which level a verdict is taken, and beside what.
+    # Level and comparison of a verdict.
     "decided_at",
     "margin",
     "margin_share",
@@ -83,7 +83,7 @@ Code = Literal[
     "nothing_varies",
     "people",
     "unstable_consensus",
-    # All that is said to people only.
+    # Text for readers only.
     "text",
 ]
 
@@ -157,7 +157,7 @@ TEXTS: dict[Code, str] = {
     "unstable_consensus": "consensus not stable: {:.0%} of units differ between solutions",
     "text": "{}",
 }
-"""A remark as the notes of results.csv have it; braces hold its detail."""
+"""Text of a remark in the notes of results.csv; braces hold its detail."""
 
 WORDS: dict[Code, str] = {
     "no_variation": "no variation",
@@ -184,12 +184,12 @@ WORDS: dict[Code, str] = {
     "sharpness_assumed": "fewer than {} units have labels by two annotators: the grader is assumed "
     "to see as sharply as people do",
 }
-"""A remark as the report has it, where that is not the text of the note."""
+"""Text of a remark in the report, where it differs from the note."""
 
 
 @dataclass(frozen=True)
 class Remark:
-    """One thing that a row says beside its numbers: its code, and the `detail` that varies.
+    """A remark on a row: its code, and the `detail` that varies.
 
     >>> Remark("few_clusters", (30,)).text, Remark("no_labels").text, Remark("no_labels").words
     ('fewer than 30 clusters', 'no_labels', 'no labels')
@@ -200,24 +200,24 @@ class Remark:
 
     @property
     def text(self) -> str:
-        """As the note has it."""
+        """Text of the remark in the notes of results.csv."""
         return TEXTS[self.code].format(*self.detail)
 
     @property
     def words(self) -> str:
-        """As the report has it."""
+        """Text of the remark in the report."""
         return WORDS.get(self.code, TEXTS[self.code]).format(*self.detail)
 
 
 Reason = Code | Remark
-"""Why something is undefined."""
+"""Reason why a value is undefined."""
 Remarks = tuple[Remark, ...]
 Note = str | Remark | Remarks
-"""What may be given as a note: a text is for people only, and may hold several parted by "; "."""
+"""Accepted forms of a note: a text is for readers only, and may hold several separated by "; "."""
 
 
 def join_notes(*notes: Note) -> Remarks:
-    """Notes in a row, empty ones left out.
+    """Join notes in order, leaving out empty ones.
 
     >>> text_of(join_notes(Remark("constant_rater"), "", "mean over 3 pairs"))
     'constant_rater; mean over 3 pairs'
@@ -234,12 +234,12 @@ def _remarks(note: Note) -> Remarks:
 
 
 def text_of(remarks: Remarks) -> str:
-    """The note of a row."""
+    """Return the note of a row."""
     return "; ".join(remark.text for remark in remarks)
 
 
 def says(remarks: Remarks, code: Code) -> bool:
-    """Whether a remark with this code is among them.
+    """Return True if one of the remarks has this code.
 
     >>> says(join_notes("tuned by hand"), "tuned"), says((Remark("tuned"),), "tuned")
     (False, True)
@@ -248,7 +248,7 @@ def says(remarks: Remarks, code: Code) -> bool:
 
 
 def reason_in_words(remarks: Remarks) -> str:
-    """Why something is undefined, within a sentence: the reason comes first.
+    """Return the reason for an undefined value, within a sentence: the first remark.
 
     >>> reason_in_words(join_notes(Remark("no_variation"), "3 subjects"))
     'no variation'

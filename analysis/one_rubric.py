@@ -1,4 +1,4 @@
-"""All that is found on one rubric: its rows, the verdicts on its graders, and what to note."""
+"""Analysis of one rubric: its rows, the verdicts on its graders, and notes."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class RubricAnalysis:
-    """What was found on one rubric, as far as it has ratings."""
+    """Result of the analysis of one rubric, if it has ratings."""
 
     rows: ResultRows
     cluster_noun: str
@@ -107,9 +107,9 @@ class RubricAnalysis:
 
 @dataclass(frozen=True)
 class RubricTask:
-    """The ratings of one rubric, to be analysed; `variants` are its other wordings with theirs.
+    """Ratings of one rubric to analyse; `variants` are its other wordings with their ratings.
 
-    Graders are judged only if asked for: a rubric may be there as a mere wording of another.
+    Graders are judged only if `judge` is set: a rubric may be present as a mere wording of another.
     """
 
     scale: Scale
@@ -121,10 +121,10 @@ class RubricTask:
 
 
 def analyse_rubric(task: RubricTask) -> RubricAnalysis:
-    """Carry out one task."""
+    """Analyse one rubric."""
     from threadpoolctl import threadpool_limits
 
-    # Within a product threads cost more than they bring: the products are too skinny.
+    # Our matrices are narrow: BLAS threads would cost more than they gain.
     with threadpool_limits(limits=1, user_api="blas"):
         return _analysed(task)
 
@@ -195,7 +195,7 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
 
 
 def _pooled(labels: LabelMatrix) -> str:
-    """Which pairs of raters are not listed one by one."""
+    """Note which pairs of raters are not listed one by one."""
     many_models = len(labels.models) > MAX_LISTED_RATERS
     return written(
         "note.pooled",
@@ -206,7 +206,7 @@ def _pooled(labels: LabelMatrix) -> str:
 
 
 def _resampled(labels: LabelMatrix, request: Request) -> tuple[LabelMatrix, Resamples]:
-    """The labels, those that are alike kept once, and resamples of their clusters."""
+    """Return the labels, deduplicated where possible, and resamples of their clusters."""
     patterns, cells = labels.in_patterns()
     if cells is not None:
         each_once = np.ones(labels.n_clusters, dtype=np.int64)
@@ -218,8 +218,9 @@ def _resampled(labels: LabelMatrix, request: Request) -> tuple[LabelMatrix, Resa
 def rubric_rows(
     labels: LabelMatrix, shared: Resamples, request: Request, seconds: float
 ) -> ResultRows:
-    """All rows of one rubric, on the same resamples of the clusters of `labels`, which may be
-    folded; a label takes people so many `seconds`.
+    """Compute all rows of one rubric, on the same resamples of the clusters of `labels`.
+
+    `labels` may be folded; `seconds` is the time that humans take for a label.
     """
     rows = ResultRows(labels.scale.name)
     settings = request.settings
@@ -273,8 +274,9 @@ def rubric_rows(
 
 
 def _add_effective_size(rows: ResultRows, labels: LabelMatrix, request: Request) -> list[str]:
-    """`effective_clusters` of the clusters that people labelled, and what to say, where some were
-    likelier to be picked than others.
+    """Add `effective_clusters` of the clusters that humans labelled, and return notes.
+
+    Only where some pairs were likelier to be picked than others.
     """
     weight = labels.people_weight
     if labels.weight is None or not len(weight):
@@ -294,7 +296,7 @@ def _add_verdict_rows(
     kappas: KappaMeans,
     request: Request,
 ) -> None:
-    """What speaks of the binary verdict only: thresholds, probabilities, the pair rule, scores."""
+    """Add rows for the binary verdict: thresholds, probabilities, the pair rule, scores."""
     add_threshold_rows(rows, labels, shared, kappas)
     add_probability_rows(rows, labels, shared)
     overall = labels
@@ -334,7 +336,7 @@ def _add_bias(
 
 
 def _may_be_tuned(rows: ResultRows, grader: str) -> bool:
-    """Whether a tuned threshold may yet be advised, so that verdicts at it must be audited too."""
+    """Return True if a tuned threshold may yet be advised: then verdicts at it are audited too."""
     advised = rows.get("threshold_recommended", "humans", grader, BINARY_ALL, "kappa")
     return advised is not None and not says(advised["remarks"], "default")
 
@@ -342,14 +344,14 @@ def _may_be_tuned(rows: ResultRows, grader: str) -> bool:
 def _add_with_other_clusters(
     rows: ResultRows, readings: Readings, labels: LabelMatrix, request: Request
 ) -> list[str]:
-    """The sensitivity line: the main figures with intervals from other clusters; or why not."""
+    """Add the main figures with intervals from other clusters; return a note if not possible."""
     column = request.settings.sensitivity_cluster
     if not column:
         return []
-    if labels.weight is not None:  # clusters are weighted as a whole, and these hold several pairs
+    if labels.weight is not None:  # only whole clusters have a weight, these mix pairs
         return [written("note.no_other_clusters", column=column)]
     other = encode(readings, labels.scale, request.units, column)
-    # The same verdicts: folds of these clusters would make others.
+    # Keep the verdicts: folds of these clusters would give other thresholds.
     folded, frequency = replace(other, thresholds=labels.thresholds).folded()
     shared = request.resampled(frequency)
     for view in folded.views:
@@ -360,7 +362,7 @@ def _add_with_other_clusters(
 def _add_with_excluded(
     rows: ResultRows, ratings: pd.DataFrame, scale: Scale, request: Request
 ) -> None:
-    """The main figures once more, with the raters that were excluded."""
+    """Add the main figures with the excluded raters included."""
     readings = combine_readings(ratings, scale, request.facts.source)
     labels = encode(readings, scale, request.units, request.settings.cluster)
     labels, frequency = judged_out_of_sample(labels).folded()
@@ -374,7 +376,7 @@ def _add_reworded(
     variants: Sequence[tuple[Scale, pd.DataFrame]],
     request: Request,
 ) -> None:
-    """How stable raters are under the other wordings of this rubric."""
+    """Add the stability of raters under the other wordings of this rubric."""
     import pandas as pd
 
     every = pd.concat([ratings, *(of_variant for _, of_variant in variants)])
@@ -384,7 +386,7 @@ def _add_reworded(
 
 
 def _cluster_noun(request: Request, scale: Scale) -> str:
-    """What a cluster is called in a sentence."""
+    """Return the noun for a cluster in a sentence."""
     units, cluster = request.units, request.settings.cluster
     if units is None or (cluster == "pair" and "cluster_id" not in units):
         return "unit"

@@ -1,4 +1,4 @@
-"""What an analysis was asked for, the same for every rubric."""
+"""Request of an analysis, the same for every rubric."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request:
-    """What `analysis.analyse` was given; `people` are the raters of every `column=value`."""
+    """Inputs of `analysis.analyse`; `people` are the raters of every `column=value`."""
 
     units: pd.DataFrame | None
     settings: AnalysisSettings
@@ -32,25 +32,27 @@ class Request:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Every units column that is asked for."""
+        """All units columns that are needed."""
         return tuple(dict.fromkeys((*self.screened, *self.settings.variants, *self.strata)))
 
     @property
     def strata(self) -> tuple[str, ...]:
-        """The columns that the labelled sample was stratified by, as far as units have them."""
+        """Columns that the labelled sample was stratified by, as far as units have them."""
         known = () if self.units is None else self.units.columns
         return tuple(name for name in self.facts.strata if name in known)
 
     @property
     def screened(self) -> tuple[str, ...]:
-        """The units columns that say of what kind a unit is, but not how it was put."""
+        """Units columns that describe the kind of a unit, but not how it was put."""
         return tuple(dict.fromkeys((*self.settings.slices, *self.settings.groups)))
 
     def resampled(
         self, frequency: Frequency, weight: Array | None = None, keep: bool = True
     ) -> Resamples:
-        """Resamples of clusters that stand in the data so often, and count so much; the latest are
-        kept."""
+        """Return resamples of clusters with this frequency and weight.
+
+        The latest ones are cached.
+        """
         key = frequency.tobytes() + (b"" if weight is None else weight.tobytes())
         if key not in self._latest:
             self._latest.clear()

@@ -1,4 +1,4 @@
-"""The one table that comes out of the analysis, built row by row."""
+"""Results table of the analysis, built row by row."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ RESULTS_COLUMNS = (
     "note",
 )
 BASELINES = ("baseline:constant", "baseline:random")
-"""Raters that are no graders: what labels say that do not depend on the unit."""
+"""Names of the baselines, raters whose labels do not depend on the unit."""
 RESULTS_KEY = RESULTS_COLUMNS[:6]
-"""What a row is unique by."""
+"""Columns that identify a row."""
 
 
 class TableRow(TypedDict):
-    """One row of the `results` table, as it is written and read back."""
+    """Row of the `results` table, as it is written and read back."""
 
     rubric: str
     statistic: str
@@ -56,19 +56,19 @@ class TableRow(TypedDict):
 
 
 class ResultRow(TableRow):
-    """A row with its remarks, of which `note` is the text. Nothing is decided by a note."""
+    """Row with its remarks, whose text is `note`. No decision rests on a note."""
 
     remarks: Remarks
 
 
 def key_of(row: TableRow) -> tuple[str, str, str, str, str, str]:
-    """What a row is unique by: its `RESULTS_KEY`."""
+    """Return the key that identifies a row: its `RESULTS_KEY`."""
     raters = row["rater_a"], row["rater_b"]
     return row["rubric"], row["statistic"], *raters, row["subset"], row["at"]
 
 
 def from_to(first: str, second: str) -> str:
-    """The `at` of a cell of a confusion matrix; categories that hold ">" are quoted.
+    """Return the `at` of a cell of a confusion matrix; categories that hold ">" are quoted.
 
     >>> from_to("yes", "no"), from_to("p>0", "other")
     ('yes>no', "'p>0'>other")
@@ -78,11 +78,12 @@ def from_to(first: str, second: str) -> str:
 
 @dataclass
 class ResultRows:
-    """The rows of one rubric, found again by their key.
+    """Rows of one rubric, by their key.
 
-    No row has an interval without width but for what is constant by construction (see
-    `_is_constant`): `chance` by reading of the labels, "" or "|binary", says how far coefficients
-    may fall, and `rarer` in how many clusters a person chose another category than the commonest.
+    No row has an interval without width, except for statistics that are constant by construction
+    (see `_is_constant`): `chance`, by view of the labels, "" or "|binary", limits how far
+    coefficients may fall, and `rarer` counts the clusters in which a human chose another category
+    than the commonest.
     """
 
     rubric: str
@@ -90,7 +91,7 @@ class ResultRows:
     chance: dict[str, Chance] = field(default_factory=dict)
     rarer: dict[str, int] = field(default_factory=dict)
     heaviest: float = 1.0
-    """How much the cluster counts that counts most: so many seen tell of one of its kind."""
+    """Largest weight of a cluster: widened intervals count each cluster as 1 / this."""
 
     def add(
         self,
@@ -104,13 +105,13 @@ class ResultRows:
         at: str = "",
         note: Note = "",
     ) -> Interval:
-        """Add a row, `counts` (n_units, n_clusters), and return its interval as it stands there."""
+        """Add a row, `counts` (n_units, n_clusters), and return its interval as stored."""
         key = (self.rubric, statistic, rater_a, rater_b, subset, at)
         if key in self.rows:
             raise ValueError(f"two results rows share the key {key}")
         if not _is_constant(statistic, rater_b, join_notes(note)):
             interval = self._widened(statistic, interval, counts[1], subset, at)
-            if not says(join_notes(note), "decided_at"):  # a verdict looks at it by itself
+            if not says(join_notes(note), "decided_at"):  # verdicts check this themselves
                 interval = self._doubted(statistic, interval, subset, at)
         remarks = join_notes(interval.remarks, note)
         self.rows[key] = ResultRow(
@@ -131,9 +132,10 @@ class ResultRows:
         return interval
 
     def know_chance(self, coded: Coded, resamples: Resamples) -> None:
-        """Take in how often the labels of one reading are of each category."""
+        """Record the frequencies of the categories in one view of the labels."""
         held, times = coded.labelled.copy(), resamples.mass[coded.clusters][:, None]
-        if people := coded.members("human"):  # a grader's threshold moves nobody's chance
+        # Of humans only, if there are any: a grader's threshold must not change chance agreement.
+        if people := coded.members("human"):
             held[:, [at for at in range(held.shape[1]) if at not in people]] = False
         counts = np.bincount(coded.codes[held], (held * times)[held], minlength=coded.q)
         if counts.any():
@@ -147,12 +149,13 @@ class ResultRows:
     ) -> Interval:
         chance = self.chance.get(BINARY if subset.endswith(BINARY) else "")
         apart = 0.0 if chance is None else chance.disagreement(statistic)
-        told = int(n_clusters / self.heaviest)  # as if all had been the least likely to be picked
+        told = int(n_clusters / self.heaviest)  # as if all had the largest weight
         return widened(found, told, kind_of(statistic, at), apart)
 
     def _doubted(self, statistic: str, found: Interval, subset: str, at: str) -> Interval:
-        """With a remark where resamples have too few labels of the rarer kind to be trusted: see
-        docs/coverage-small.md.
+        """Add a remark where resamples have too few labels of the rarer kind to be trusted.
+
+        See docs/coverage-small.md.
         """
         rarer = self.rarer.get(subset.removeprefix("all"), FEW_CASES)
         of_chance = kind_of(statistic, at) in ("coefficient", "difference")
@@ -163,20 +166,21 @@ class ResultRows:
     def get(
         self, statistic: str, rater_a: str, rater_b: str = "", subset: str = "all", at: str = ""
     ) -> ResultRow | None:
-        """The row with this key, if there is one."""
+        """Return the row with this key, or None."""
         return self.rows.get((self.rubric, statistic, rater_a, rater_b, subset, at))
 
 
 def _is_constant(statistic: str, rater: str, about: Remarks) -> bool:
-    """Whether a statistic is what it is whatever the other labels: the kappa of a baseline, or of a
-    rater who only ever says one thing, is 0.
+    """Return True if a statistic does not depend on the other labels.
+
+    The kappa of a baseline, or of a rater who only uses one category, is always 0.
     """
     alone = rater in BASELINES or says(about, "constant_rater")
     return alone and kind_of(statistic) == "coefficient"
 
 
 def results_table(rows: Iterable[TableRow]) -> pd.DataFrame:
-    """Rows as the `results` table, without what is internal."""
+    """Return rows as the `results` table, without internal fields."""
     import pandas as pd
 
     frame = pd.DataFrame(list(rows), columns=list(RESULTS_COLUMNS))

@@ -1,4 +1,4 @@
-"""What a study knows beside its two tables, and what an analysis makes use of."""
+"""Facts of a study besides its two tables, as far as an analysis uses them."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StudyFacts:
-    """Where the ratings come from; all of it may be left out.
+    """Facts about the ratings; all of them are optional.
 
-    `rubric_hashes` names, by rubric, the versions whose ratings count. `excluded` names the people,
-    with the reason, whose labels stay out. `raters` is a table of people with `rater_id` and what
-    they said of themselves. `usage` says what graders did and cost (see `analysis.usage`), `prices`
-    what 1,000 units cost in US dollars, by (rubric, grader). `looks` counts, by rubric, looks at
-    the verdict as labels came in, with this one (1 where not said); at 0 no verdict is given.
-    `sorted` counts, by (rubric, grader, kind), the disagreements with people that the lead sorted.
-    `attacked` is what graders said in the injection audit (`study.store.logs.attacked_log`).
-    `source` is what messages call the ratings, `strata` the units columns that the labelled sample
-    was stratified by.
+    `rubric_hashes` names, by rubric, the versions whose ratings count. `excluded` names the humans,
+    with the reason, whose labels are left out. `raters` is a table of humans with `rater_id` and
+    their own statements about themselves. `usage` is what graders did and cost (see
+    `analysis.usage`), `prices` the cost of 1,000 units in US dollars, by (rubric, grader). `looks`
+    counts, by rubric, looks at the verdict as labels came in, with this one (1 if not given); at 0
+    no verdict is given. `sorted` counts, by (rubric, grader, kind), the disagreements with humans
+    that the lead sorted. `attacked` is the table of graders' replies in the injection audit
+    (`study.store.logs.attacked_log`). `source` is the name of the ratings in messages, `strata` the
+    units columns that the labelled sample was stratified by.
     """
 
     rubric_hashes: Mapping[str, Collection[str]] | None = None

@@ -1,4 +1,4 @@
-"""Arrays by what they hold. Their shapes stand where they are used."""
+"""Array types by content. Shapes are documented where the arrays are used."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Labels = npt.NDArray[np.int8]
 """Codes of categories or verdicts, -1 where there is none."""
 Integers = npt.NDArray[np.integer[Any]]
 Frequency = npt.NDArray[np.int64]
-"""How often each cluster stands in the data: 1, or more where like ones are folded into one."""
+"""How often each cluster occurs in the data: 1, or more where identical ones are merged."""
 Numbers = npt.NDArray[np.floating[Any] | np.integer[Any] | np.bool_]
 
 _One = TypeVar("_One", covariant=True)
 
 
 class Column(Protocol[_One]):
-    """What a user has one of for each unit or category, in order: a list, an array, a Series."""
+    """Sequence with an entry for each unit or category: a list, an array, a Series."""
 
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[_One]: ...

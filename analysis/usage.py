@@ -1,4 +1,4 @@
-"""What graders did and cost, as rows beside the agreement that it bought."""
+"""Usage and cost of graders, as rows of the results."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ USAGE = {
     "tokens_output": "tokens_output",
     "cost_usd": "cost_usd",
 }
-"""The columns of a usage table, and the statistics that they become."""
+"""Columns of a usage table, and the statistics made from them."""
 PRICE = "price_per_1000_units"
 """US dollars."""
 
 
 def add_usage_rows(rows: ResultRows, usage: pd.DataFrame | None) -> None:
-    """A row for every grader and every column of `USAGE` that the table has.
+    """Add a row for every grader and every column of `USAGE` that the table has.
 
-    `usage` has a row for each `rater_id` and `rubric`. What is not known (the price of a model that
-    nobody lists) is undefined, not 0. `n_units` counts the attempts.
+    `usage` has a row for each `rater_id` and `rubric`. Unknown values (the price of a model without
+    a list price) are undefined, not 0. `n_units` counts the attempts.
     """
     if usage is None:
         return
@@ -51,7 +51,7 @@ def add_usage_rows(rows: ResultRows, usage: pd.DataFrame | None) -> None:
 def add_price_rows(
     rows: ResultRows, labels: LabelMatrix, prices: Mapping[tuple[str, str], float]
 ) -> None:
-    """`price_per_1000_units` of every grader whose price is known: rater_b is the grader."""
+    """Add `price_per_1000_units` of every grader whose price is known: rater_b is the grader."""
     for model in labels.models:
         name, asked = labels.raters[model], int(labels.asked[:, model].sum())
         price, note = prices.get((rows.rubric, name), np.nan), "US dollars, all attempts"

@@ -1,7 +1,7 @@
-"""Point estimates held against the libraries that others would use, before a report is written.
+"""Verification of point estimates against other libraries, before a report is written.
 
-Estimates and resamples come from one engine; on the data as they are it must say what
-scikit-learn, krippendorff and statsmodels say.
+Estimates and resamples come from one engine; on the original data it must agree with scikit-learn,
+krippendorff and statsmodels.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _KAPPAS = {
     "weighted_kappa_quadratic": "quadratic",
 }
 Value = tuple[str, str, str, float]
-"""What a library says of a statistic of two raters, or of a group and nobody."""
+"""A library's value of a statistic: statistic, two raters (or a group and ""), value."""
 Libraries = Callable[[Coded, Array | None], Callable[[], list[Value]]]
-"""Begins to ask the libraries about a reading (see `library_values`), and gives back what waits for
-their answer. What was begun first is waited for first.
+"""Function that starts to compute the libraries' values of a view (see `library_values`), and
+returns a function that waits for them. Results are awaited in the order of their starts.
 """
 
 
 @dataclass(frozen=True)
 class Verification:
-    """How many estimates were compared, and the largest difference found."""
+    """Number of estimates compared, and the largest difference found."""
 
     compared: int = 0
     largest: float = 0.0
@@ -49,31 +49,32 @@ class Verification:
 
 @cache
 def libraries_are_here() -> bool:
-    """Whether there is anything to compare with: an installation for `check` alone has nothing."""
+    """Return True if the libraries are installed: an installation for `check` alone has none."""
     return all(find_spec(name) for name in ("krippendorff", "sklearn", "statsmodels"))
 
 
 def load_libraries() -> None:
-    """Import them, which takes a second."""
+    """Import the libraries, which takes a second."""
     import krippendorff  # noqa: F401
     import sklearn.metrics  # noqa: F401
     import statsmodels.stats.inter_rater  # noqa: F401
 
 
 def library_values(coded: Coded, weight: Array | None = None) -> list[Value]:
-    """What the libraries say of one reading. Where clusters do not count alike, `weight`
-    (clusters,), only scikit-learn can follow.
+    """Compute the libraries' values for one view of the labels.
+
+    With unequal weights of clusters, `weight` (clusters,), only scikit-learn supports them.
     """
     return [*_pairs(coded, weight), *(_groups(coded) if weight is None else ())]
 
 
 def in_this_process(coded: Coded, weight: Array | None) -> Callable[[], list[Value]]:
-    """Asks the libraries once the answer is wanted (`Libraries`)."""
+    """Return a function that computes the values when called (see `Libraries`)."""
     return partial(library_values, coded, weight)
 
 
 def verify_estimates(rows: ResultRows, subset: str, values: Iterable[Value]) -> Verification:
-    """Compare the rows of one reading with the libraries' values; undefined ones are passed over.
+    """Compare the rows of one view with the libraries' values, skipping undefined ones.
 
     Raises RuntimeError where a difference exceeds TOLERANCE: then the report would be wrong.
     """
@@ -93,7 +94,7 @@ def verify_estimates(rows: ResultRows, subset: str, values: Iterable[Value]) -> 
 
 
 def _pairs(coded: Coded, weight: Array | None) -> Iterator[Value]:
-    """Cohen's kappas by scikit-learn."""
+    """Yield Cohen's kappas by scikit-learn."""
     from sklearn import config_context
     from sklearn.metrics import cohen_kappa_score
 
@@ -114,9 +115,10 @@ def _pairs(coded: Coded, weight: Array | None) -> Iterator[Value]:
 
 
 def _groups(coded: Coded) -> Iterator[Value]:
-    """Krippendorff's alphas by krippendorff; Fleiss' kappa by statsmodels where all labelled units
-    have equally many labels, the only case in which it is right: a unit with one label has its part
-    in the marginals.
+    """Yield Krippendorff's alphas by krippendorff, and Fleiss' kappa by statsmodels.
+
+    The latter only where all labelled units have the same number of labels, the only case in which
+    it is right: a unit with one label counts in the marginals.
     """
     import krippendorff
     from statsmodels.stats.inter_rater import fleiss_kappa

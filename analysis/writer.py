@@ -1,4 +1,4 @@
-"""Rows about one reading of the labels: every statistic says what, of whom, on which units."""
+"""Writer of rows about one view of the labels."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Codes, Mask, Numbers
 
 Counts = tuple[int, int]
-"""(units, clusters) that a row speaks of."""
+"""(units, clusters) that a row is about."""
 
 
 class About(TypedDict, total=False):
-    """Of whom a row speaks (`a` and `b`), `at` what, and what there is to say beside it."""
+    """Raters of a row (`a` and `b`), its `at`, and its note."""
 
     a: str
     b: str
@@ -32,8 +32,8 @@ class About(TypedDict, total=False):
 class Writer:
     """Writes rows of one subset, with intervals from one set of resamples of `clusters` (units,).
 
-    Where `add` and the like ask for units these are a mask (units,), or how many units and
-    clusters there are, where many rows speak of the same ones.
+    Methods that take `units` accept a mask (units,), or the numbers of units and clusters, where
+    many rows share them.
     """
 
     rows: ResultRows
@@ -43,28 +43,28 @@ class Writer:
 
     @classmethod
     def of(cls, rows: ResultRows, coded: Coded, resamples: Resamples) -> Writer:
-        """For one reading of the labels."""
+        """Return a writer for one view of the labels."""
         return cls(rows, resamples, coded.clusters, coded.subset)
 
     def on(self, subset: str) -> Writer:
-        """The same for another subset."""
+        """Return the same writer for another subset."""
         return replace(self, subset=subset)
 
     @property
     def as_sampled(self) -> Note:
-        """What to say of a figure that takes every cluster to count alike, where they do not."""
+        """Note for unweighted figures of a weighted sample; else ""."""
         return "" if self.resamples.weight is None else Remark("as_sampled")
 
     def sums(self, *features: Numbers) -> Array:
-        """Features (units,) or (units, k), summed in every resample: (rows, columns)."""
+        """Sum features (units,) or (units, k) in every resample: (rows, columns)."""
         return self.resamples.sums(self.clusters, *features)
 
     def share(self, part: Numbers, whole: Mask) -> Array:
-        """The sum of `part` over the units of `whole`, per such unit, (rows,)."""
+        """Return the sum of `part` over the units of `whole`, per such unit, (rows,)."""
         return ratio(*self.sums(np.where(whole, part, 0), whole).T)
 
     def count(self, units: Mask) -> Counts:
-        """(units, clusters) in the data among some units (units,)."""
+        """Count (units, clusters) in the data among some units (units,)."""
         return self.resamples.count(self.clusters, units)
 
     def add(
@@ -77,7 +77,7 @@ class Writer:
         undefined: float | None = None,
         **about: Unpack[About],
     ) -> Interval:
-        """A row from replicates (rows,), and its interval (see `Resamples.interval`)."""
+        """Add a row from replicates (rows,), and return its interval (see `Resamples.interval`)."""
         counts = self._counts(units)
         found = self.resamples.interval(values, counts[1], reason=reason, undefined=undefined)
         if kind_of(statistic, about.get("at", "")) == "share":
@@ -93,7 +93,7 @@ class Writer:
         reason: Reason | None = None,
         **about: Unpack[About],
     ) -> None:
-        """A row of one number without an interval; `reason` says why it is NaN, if it is."""
+        """Add a row of one number without an interval; `reason` explains a NaN."""
         found = Interval.point(value)
         if reason is not None and np.isnan(value):
             found = Interval.undefined(reason)
@@ -110,7 +110,7 @@ class Writer:
         at: str = "",
         note: Note = "",
     ) -> Interval:
-        """A row of an interval that is known already, and the interval as it stands there."""
+        """Add a row of a given interval, and return the interval as stored."""
         counts, key = self._counts(units), {"rater_a": a, "rater_b": b, "subset": self.subset}
         return self.rows.add(statistic, found, counts, **key, at=at, note=note)
 

@@ -1,1 +1,1 @@
-"""How far raters agree: every coefficient, for pairs and for groups, and what they settle on."""
+"""Agreement between raters: every coefficient, for pairs and for groups, and consensus labels."""

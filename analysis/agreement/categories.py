@@ -1,4 +1,4 @@
-"""Agreement category by category, and which categories are taken for which."""
+"""Agreement on each category, and which categories are confused with each other."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ NOT_USED: Code = "category_not_used"
 
 
 def add_category_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> None:
-    """`specific_agreement` (at = category) of groups, graders with humans, and pairs; `confusion`.
+    """Add `specific_agreement` (at = category) of groups, humans with graders, and pairs.
+
+    Also adds `confusion`.
 
     `confusion` (at = "A>B") counts the units where `rater_a` says A and `rater_b` says B, for every
-    pair of raters that is listed; of "humans" with a grader, the pairs of labels, one of any human.
-    On the binary verdict specific agreement is positive and negative agreement.
+    listed pair of raters; for "humans" with a grader it counts pairs of labels, one from any human.
+    For the binary verdict, specific agreement is positive and negative agreement.
     """
     out = Writer.of(rows, coded, resamples)
     for group, members in groups(coded).items():
@@ -64,7 +66,7 @@ def group_specific_agreement(counts: Array, coded: Coded, resamples: Resamples) 
 
 
 def _add_with_humans(out: Writer, coded: Coded, humans: tuple[int, ...], grader: int) -> None:
-    """A grader with all humans: every pair of labels, one of them the grader's, counts once."""
+    """Add rows of a grader with all humans: each pair of labels with the grader counts once."""
     names = ("humans", coded.raters[grader])
     counts = label_counts(coded, humans)
     own = (coded.codes[:, [grader]] == np.arange(coded.q)).astype(float)
@@ -80,7 +82,7 @@ def _add_with_humans(out: Writer, coded: Coded, humans: tuple[int, ...], grader:
 def _add_specific(
     out: Writer, coded: Coded, values: Array, used: Mask, raters: tuple[str, str]
 ) -> None:
-    """One row per category; `used` (units, q) says on which units it was in play."""
+    """Add one row per category; `used` (units, q) marks the units on which it was used."""
     a, b = raters
     for category, each, units in zip(coded.categories, values.T, used.T, strict=True):
         out.add("specific_agreement", each, units, a=a, b=b, at=category, reason=NOT_USED)

@@ -1,10 +1,10 @@
 """Coefficients of agreement as pure functions of contingency tables and coincidence matrices.
 
-A *table* is an array (..., q, q): how often the first rater chose the row's category and the
-second the column's. A *coincidence matrix* has the same shape, is symmetric and holds both orders
-of every pair of labels, each unit weighted 1 / (labels - 1) (Krippendorff 2011). Leading axes are
-resamples, pairs of raters, or nothing at all: the same function serves the estimate and its
-resamples. Counts may be weighted. What is undefined comes back as NaN.
+A *table* is an array (..., q, q): how often the first rater chose the row's category and the second
+the column's. A *coincidence matrix* has the same shape, is symmetric and holds both orders of every
+pair of labels, each unit weighted 1 / (labels - 1) (Krippendorff 2011). Leading axes are resamples
+or pairs of raters, or absent: the same function serves the estimate and its resamples. Counts may
+be weighted. Undefined values are NaN.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def agreement_weights(q: int, kind: str = "identity") -> Array:
 
 
 def chance_corrected(observed: Array, expected: Array) -> Array:
-    """(observed - expected) / (1 - expected); NaN where chance alone explains everything."""
+    """Return (observed - expected) / (1 - expected); NaN where chance alone explains everything."""
     room = 1.0 - np.asarray(expected, dtype=float)
     beyond = np.asarray(observed - expected, dtype=float)
     # No better than chance is 0, not 1e-17: verdicts compare with it.
@@ -45,7 +45,7 @@ def chance_corrected(observed: Array, expected: Array) -> Array:
 
 
 def marginals(tables: Array) -> tuple[Array, Array]:
-    """Each rater's shares of the categories, two arrays (..., q); NaN where a table is empty."""
+    """Return each rater's shares of the categories, two arrays (..., q); NaN for an empty table."""
     first, second = tables.sum(-1), tables.sum(-2)
     totals = _nan_if_empty(first.sum(-1))[..., None]
     return first / totals, second / totals
@@ -125,10 +125,10 @@ def brennan_prediger(tables: Array) -> Array:
 
 
 def specific_agreement(tables: Array) -> Array:
-    """Agreement on each category (..., q): 2 n_kk / (n_k. + n_.k); NaN for one that nobody used.
+    """Agreement on each category (..., q): 2 n_kk / (n_k. + n_.k); NaN for an unused category.
 
-    With two categories positive and negative agreement (Cicchetti & Feinstein 1990; theirs of the
-    unbalanced table):
+    With two categories this is positive and negative agreement (Cicchetti & Feinstein 1990; their
+    values for the unbalanced table):
 
     >>> specific_agreement(np.array([[80.0, 10], [5, 5]])).round(3).tolist()
     [0.914, 0.4]
@@ -139,7 +139,7 @@ def specific_agreement(tables: Array) -> Array:
 
 
 def prevalence_index(tables: Array) -> Array:
-    """(both first category - both second) / n of 2 x 2 tables (Byrt, Bishop & Carlin 1993).
+    """Return (both first category - both second) / n of 2 x 2 tables (Byrt, Bishop & Carlin 1993).
 
     >>> prevalence_index(np.array([[80.0, 10], [5, 5]])).item()
     0.75
@@ -159,7 +159,7 @@ def bias_index(tables: Array) -> Array:
 
 
 def constant_raters(tables: Array) -> Mask:
-    """Whether at least one of the two raters used a single category throughout, shape (...)."""
+    """True where at least one of the two raters used a single category throughout, shape (...)."""
     rows, columns = ((tables.sum(axis) > 0).sum(-1) == 1 for axis in (-1, -2))
     return np.asarray(rows | columns)
 
@@ -223,7 +223,7 @@ def alpha(
 
 
 def _positions(level: str, totals: Array, values: Sequence[float] | None) -> Array | None:
-    """Where the categories (..., q) lie; None where all are equally far from each other."""
+    """Positions of the categories (..., q), or None where all are equally far from each other."""
     if level == "nominal":
         return None
     if level == "ordinal":
@@ -246,12 +246,12 @@ def _nan_if_empty(totals: Array) -> Array:
     return np.where(totals > 0, totals, np.nan)
 
 
-# Both take the last axes first, as they lie in memory, and all that comes before them as one: the
-# product, and what is computed from it, then run along whole stretches.
+# Both put the last axes first, as they lie in memory, and flatten the axes before them into one:
+# the product and what is computed from it then run along contiguous memory.
 
 
 def _summed(shares: Array, weights: Array) -> Array:
-    """shares (..., q) @ weights (q, q)."""
+    """Return shares (..., q) @ weights (q, q)."""
     flat = shares.T.reshape(len(weights), -1)
     return (weights.T @ flat).reshape(shares.T.shape).T
 

@@ -1,7 +1,7 @@
-"""What people say together: the majority with its ties declared, and Dawid & Skene's estimate.
+"""Consensus of the human raters: the majority, with ties reported, and Dawid & Skene's estimate.
 
-A consensus is a reference, not the truth. A grader is set beside the consensus of all humans, a
-human beside that of the others, so that nobody is compared with their own label.
+A consensus is a reference, not the truth. A grader is compared with the consensus of all humans,
+and a human with that of the other humans, so that no rater is compared with their own label.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from evenhand.analysis.writer import Writer
 MAJORITY, DAWID_SKENE = "majority", "dawid_skene"
 TOO_FEW_RATERS: Code = "too_few_raters"
 UNSTABLE = 0.01
-"""From this share of units on that change their category, a consensus is called not stable."""
+"""A consensus is reported as unstable from this share of units that change their category."""
 
 
 @dataclass(frozen=True)
 class _Consensus:
-    """A consensus of some humans: codes (units,), -1 for none, and what a reader should know."""
+    """A consensus of some humans: codes (units,), -1 for none, with a note and a reason."""
 
     codes: Codes
     note: Note
@@ -44,7 +44,7 @@ class _Consensus:
 
 
 def add_consensus_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> None:
-    """`consensus_agreement` and `consensus_kappa` of graders and, leave-one-out, of humans.
+    """Add `consensus_agreement` and `consensus_kappa` of graders and, leave-one-out, of humans.
 
     `at` is the method; `consensus_ties` is the share of the units with two labels or more whose
     majority is tied. The Dawid-Skene fit adds `dawid_skene_prevalence` (at = category) and each
@@ -79,8 +79,9 @@ def _majority(coded: Coded, resamples: Resamples, members: tuple[int, ...]) -> _
 
 
 class _Fits:
-    """Dawid & Skene's fits to the labels of some humans, each made once; `mass` (units,) is how
-    much a unit counts.
+    """Dawid & Skene fits to the labels of some humans, each computed once.
+
+    `mass` (units,) is how much each unit counts.
     """
 
     def __init__(self, coded: Coded, mass: Numbers) -> None:
@@ -88,11 +89,11 @@ class _Fits:
         self._known: dict[tuple[int, ...], lc.DawidSkene] = {}
 
     def active(self, members: tuple[int, ...]) -> tuple[int, ...]:
-        """Those who labelled anything."""
+        """Return those of the raters who labelled anything."""
         return tuple(each for each in members if self.coded.labelled[:, each].any())
 
     def of(self, members: tuple[int, ...]) -> lc.DawidSkene | None:
-        """The fit, or None where fewer than three of the humans labelled anything."""
+        """Return the fit, or None where fewer than three of the humans labelled anything."""
         active = self.active(members)
         if len(active) < lc.MIN_RATERS:
             return None
@@ -165,7 +166,7 @@ def _add_ties_row(out: Writer, coded: Coded) -> None:
 
 
 def _add_fit_rows(out: Writer, fits: _Fits, humans: tuple[int, ...], listed: bool) -> None:
-    """The fit's own numbers, without intervals."""
+    """Add the parameters of the fit, without intervals."""
     coded, active, found = fits.coded, fits.active(humans), fits.of(humans)
     if found is None:
         return

@@ -1,4 +1,4 @@
-"""How many raters chose each category of a unit, and what is read off that alone."""
+"""Counts of the raters who chose each category of a unit, and what follows from them alone."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from evenhand.analysis.types import Array, Codes, Mask
 
 
 def label_counts(coded: Coded, members: Sequence[int]) -> Array:
-    """How many of the raters chose each category, (units, q)."""
+    """Count the raters that chose each category, (units, q)."""
     return count_labels(coded.codes[:, list(members)], coded.q)
 
 
 def majority_codes(counts: Array) -> Codes:
-    """The category that most chose, (units,), from label counts (units, q); -1 for none or a tie.
+    """Most frequent category (units,) from label counts (units, q); -1 for no label or a tie.
 
     >>> majority_codes(np.array([[2, 1, 0], [1, 1, 0], [0, 0, 0], [0, 0, 1]])).tolist()
     [0, -1, -1, 2]
@@ -27,20 +27,20 @@ def majority_codes(counts: Array) -> Codes:
 
 
 def is_tied(counts: Array) -> Mask:
-    """Where two categories or more were chosen equally often, and no other more often, (units,)."""
+    """True where two or more categories share the highest count, (units,)."""
     most = counts.max(axis=1, keepdims=True)
     return np.asarray(((counts == most).sum(axis=1) > 1) & (most[:, 0] > 0))
 
 
 def category_shares(counts: Array, coded: Coded, resamples: Resamples) -> Array:
-    """Shares of the categories (rows, q), every labelled unit counting once (Gwet 2014, ch. 5)."""
+    """Shares of the categories (rows, q), each labelled unit counting once (Gwet 2014, ch. 5)."""
     labels = counts.sum(axis=1, keepdims=True)
     sums = resamples.sums(coded.clusters, labels > 0, counts / np.maximum(labels, 1.0))
     return ratio(sums[:, 1:], sums[:, :1])
 
 
 def agreeing_shares(counts: Array, weights: Array) -> Array:
-    """Each unit's (weighted) share of agreeing ordered pairs of labels; 0 below two labels."""
+    """Return each unit's (weighted) share of agreeing ordered label pairs; 0 below two labels."""
     labels = counts.sum(axis=1)
     agreeing = (counts * (counts @ weights - 1.0)).sum(axis=1)
     pairs = labels * (labels - 1.0)
@@ -48,7 +48,7 @@ def agreeing_shares(counts: Array, weights: Array) -> Array:
 
 
 def coincidences(counts: Array) -> Array:
-    """Each unit's ordered pairs of labels, weighted 1 / (labels - 1): (units, q, q)."""
+    """Return each unit's ordered pairs of labels, weighted 1 / (labels - 1): (units, q, q)."""
     q = counts.shape[1]
     pairs = counts[:, :, None] * counts[:, None, :]
     pairs[:, range(q), range(q)] -= counts

@@ -1,8 +1,9 @@
-"""Dawid & Skene's consensus (1979): each unit's most likely category, and how each rater errs.
+"""Dawid & Skene's consensus (1979): each unit's most likely category, and each rater's errors.
 
-Every unit has one latent category; a rater who meets category k says l with a probability of their
-own, independently of the others. Maximum likelihood by EM. EM climbs to the maximum next to its
-start and there are often several, so it starts from several places and the best one counts.
+Every unit has one latent category; a rater who meets category k answers l with a probability of
+their own, independently of the other raters. Fitted by maximum likelihood with EM. EM climbs to the
+maximum nearest to its start, and there are often several maxima, so it is started from several
+places and the best solution is kept.
 """
 
 from __future__ import annotations
@@ -25,30 +26,30 @@ _SEED = 1979
 _TOLERANCE = 1e-12
 _TIE = 1e-6
 _CELLS = 5_000_000
-"""Starts x units x raters x categories: in larger data starts are compared on some of the units."""
+"""Starts x units x raters x categories: larger data compare starts on a sample of the units."""
 _LEG = 10
-"""Steps between two looks at which starts to follow."""
+"""Steps between two choices of which starts to follow further."""
 _SETTLED = 1e-3
-"""A start that a leg raises by less has arrived, as nearly as a comparison needs."""
+"""A start whose likelihood rises by less in a leg has converged closely enough to compare."""
 _PATIENCE = 30
 """How many legs at its latest pace a start may need to catch up with the best one."""
 _JOINED = 0.01
-"""Starts whose posteriors are so near to each other go the same way."""
+"""Starts whose posteriors are this close lead to the same solution."""
 _SAME = 0.05
-"""Two starts whose posteriors differ by less have come to the same place."""
+"""Two starts whose posteriors differ by less have reached the same solution."""
 _UNTOLD = 1.96
-"""Vuong's test at 5%: below so many standard errors two solutions cannot be told apart."""
+"""Vuong's test at 5%: solutions closer than this many standard errors are not distinguished."""
 
 
 @dataclass(frozen=True)
 class DawidSkene:
     """A fit: `posterior` (units, q), `prevalence` (q,) and `confusion` (raters, q, q).
 
-    `confusion[j, k, l]` is how likely rater j says l where the category is k (NaN where no unit
-    that the rater labelled has it); `log_likelihood` is that of the labels; rows of `posterior`
-    are NaN for units that nobody labelled. `unstable` is the largest share of the labelled units
-    that another solution puts into another category, among solutions that the labels cannot tell
-    from this one (Vuong 1989).
+    `confusion[j, k, l]` is the probability that rater j answers l where the category is k (NaN
+    where none of the units that the rater labelled has it); `log_likelihood` is that of the labels;
+    rows of `posterior` are NaN for units without labels. `unstable` is the largest share of the
+    labelled units that another solution assigns to another category, among solutions that the
+    labels cannot distinguish from this one (Vuong 1989).
     """
 
     posterior: Array
@@ -61,7 +62,7 @@ class DawidSkene:
 
     @property
     def codes(self) -> Codes:
-        """The most likely category (units,); -1 without labels or where two are equally likely."""
+        """Most likely category (units,); -1 without labels or where two are equally likely."""
         ranked = np.sort(self.posterior, axis=1)
         clear = ranked[:, -1] - ranked[:, -2] > _TIE
         best = np.nan_to_num(self.posterior).argmax(axis=1)
@@ -73,18 +74,17 @@ def counts_of_codes(codes: Integers, q: int) -> Labels:
     return np.asarray(codes[:, :, None] == np.arange(q), dtype=np.int8)
 
 
-@np.errstate(divide="ignore")  # the logarithm of what never happens; to say so takes longer than it
+@np.errstate(divide="ignore")  # log(0) of impossible answers: masking would cost more
 def fit(counts: Integers, *, frequency: Numbers | None = None, starts: int = STARTS) -> DawidSkene:
-    """Fit the model to label counts (units, raters, q): how often each rater said each category.
+    """Fit the model to label counts (units, raters, q): how often each rater gave each category.
 
-    `frequency` (units,) says how often a unit stands in the data, or how much it counts. EM starts
-    from each unit's shares of labels, as the authors do, and from places around them, `starts` in
-    all; they are compared on some thousands of units where data are large. The most likely solution
+    `frequency` (units,) is how often a unit occurs in the data, or how much it counts. EM starts
+    from each unit's shares of labels, as the authors do, and from points around them, `starts` in
+    all; in large data the starts are compared on some thousands of units. The most likely solution
     is followed until a step raises the log-likelihood by less than 1e-12 of it and moves no
-    posterior by 1e-7; the likelihood never falls. After 20,000 steps it gives up and says so in
-    `converged`. Classes have
-    no names of their own: they are called by the categories of their units' labels, so that as many
-    labels as possible are of their unit's class.
+    posterior by 1e-7; the likelihood never falls. After 20,000 steps EM stops and sets `converged`
+    to False. The latent classes have no names of their own: each is named after a category, so that
+    as many labels as possible equal their unit's class.
     """
     patterns, where, times = _distinct(counts, frequency)
     data = _Data.of(patterns, times)
@@ -109,8 +109,10 @@ def fit(counts: Integers, *, frequency: Numbers | None = None, starts: int = STA
 
 @dataclass(frozen=True)
 class _Data:
-    """Distinct units: label counts `said` (units, raters x q), and by how many units each stands
-    for they weigh, `weight` (units,); 0 where nobody labelled them.
+    """Distinct units: label counts `said` (units, raters x q) and weights `weight` (units,).
+
+    A unit's weight is the number of units like it, or 0 where it has no label. Several starts go
+    through a step together, in one product: posteriors are (units, starts, q).
 
     Several starts are taken through a step together, in one product: posteriors are (units, starts,
     q).
@@ -134,29 +136,31 @@ class _Data:
 
     @property
     def votes(self) -> Array:
-        """Labels of each category that a unit was given, (units, q)."""
+        """Return the number of labels of each category that a unit was given, (units, q)."""
         return np.asarray(self.by_rater.sum(axis=1))
 
     @property
     def shares(self) -> Array:
-        """Shares of the categories among a unit's labels, (units, q)."""
+        """Return the shares of the categories among a unit's labels, (units, q)."""
         return _normed(self.votes)
 
     @cached_property
     def total(self) -> float:
-        """The weight of all units, or 1."""
+        """Return the weight of all units, at least 1."""
         return max(float(self.weight.sum()), 1.0)
 
     def sample(self, units: int) -> _Data:
-        """Some of the units, at random; the same ones each time."""
+        """Return some of the units, at random; the same ones each time."""
         if units >= len(self.said):
             return self
         chosen = np.random.default_rng(_SEED).choice(len(self.said), units, replace=False)
         return replace(self, said=self.said[chosen], weight=self.weight[chosen])
 
     def maximise(self, posterior: Array) -> tuple[Array, Array]:
-        """Prevalence (starts, q) and confusion (starts, raters, q, q) that posteriors make most
-        likely."""
+        """Return the most likely prevalence and confusion given posteriors.
+
+        Prevalence is (starts, q), confusion (starts, raters, q, q).
+        """
         belief = (posterior * self.weight[:, None, None]).reshape(len(posterior), -1)
         joint = (belief.T @ self.said).reshape(-1, self.q, self.raters, self.q)
         joint = joint.transpose(0, 2, 1, 3)
@@ -166,7 +170,7 @@ class _Data:
         return prevalence, confusion
 
     def expect(self, prevalence: Array, confusion: Array) -> tuple[Array, Array]:
-        """Posteriors (units, starts, q), and each unit's log-likelihood (units, starts)."""
+        """Return posteriors (units, starts, q), and each unit's log-likelihood (units, starts)."""
         # A finite floor: 0 * -inf would be NaN. It is far below any sum of real logarithms.
         log_confusion = np.maximum(np.log(confusion), -1e9)
         each = log_confusion.transpose(1, 3, 0, 2).reshape(self.raters * self.q, -1)
@@ -178,13 +182,15 @@ class _Data:
         return np.asarray(shares / total[:, :, None]), top + np.log(total)
 
     def names(self, posterior: Array) -> Codes:
-        """Which class of a solution (units, q) is called by each category, (q,)."""
+        """Return the class of a solution (units, q) that each category names, (q,)."""
         return best_match((posterior * self.weight[:, None]).T @ self.votes)
 
 
 class _Solutions:
-    """Where EM gets to from several starts: posteriors (units, starts, q), and each unit's
-    log-likelihood (units, starts)."""
+    """Solutions that EM reaches from several starts.
+
+    `posterior` is (units, starts, q), `each` the units' log-likelihood (units, starts).
+    """
 
     def __init__(self, data: _Data, posterior: Array) -> None:
         self.data, self.posterior = data, posterior
@@ -193,7 +199,7 @@ class _Solutions:
 
     @classmethod
     def compared(cls, data: _Data, starts: int) -> _Solutions:
-        """Every start followed, leg by leg, as long as it may still get highest."""
+        """Run EM from every start, in legs, dropping a start that can no longer become the best."""
         sample = data.sample(_CELLS // (starts * data.said.shape[1]))
         out = cls(sample, _first_posteriors(sample, starts))
         going, before = np.arange(starts), np.full(starts, -np.inf)
@@ -210,7 +216,7 @@ class _Solutions:
 
     @property
     def best(self) -> int:
-        """The start that got highest."""
+        """Return the start with the highest likelihood."""
         return int(self.likelihood.argmax())
 
     @property
@@ -226,8 +232,9 @@ class _Solutions:
         return max(shares)
 
     def first_of_best(self, data: _Data) -> Array:
-        """Posteriors (units, 1, q) of all units from which to climb to the best solution: the
-        authors' own start, where that leads there.
+        """Return posteriors (units, 1, q) of all units from which to climb to the best solution.
+
+        This is the authors' own start where that leads to the same solution.
         """
         own, best = self._named(0), self._named(self.best)
         if np.abs(own - best).max() < _SAME:
@@ -242,7 +249,7 @@ class _Solutions:
         self.steps += _LEG
 
     def _worth_following(self, going: Codes, gain: Array) -> Codes:
-        """Those starts that still climb, may catch up, and are not on the best one's way."""
+        """Return the starts that still climb, may catch up, and do not join the best one."""
         likelihood, best = self.likelihood, self.best
         behind = likelihood[best] - likelihood > _PATIENCE * gain + _UNTOLD * self._errors()
         near = np.abs(self.posterior - self.posterior[:, [best]]).max(axis=(0, 2)) < _JOINED
@@ -250,21 +257,23 @@ class _Solutions:
         return np.asarray(going[((gain > _SETTLED) & ~behind & ~near)[going]])
 
     def _errors(self) -> Array:
-        """Standard errors (starts,) of how far each start's likelihood is behind the best one's."""
+        """Standard errors (starts,) of each start's log-likelihood minus the best one's."""
         weight, apart = self.data.weight, self.each - self.each[:, [self.best]]
         spread = weight @ apart**2 - (weight @ apart) ** 2 / self.data.total
         return np.asarray(np.sqrt(np.maximum(spread, 0.0)))
 
     def _named(self, start: int) -> Array:
-        """Posteriors (units, q) of one start, its classes called by the categories."""
+        """Posteriors (units, q) of one start, with its classes named by the categories."""
         posterior = self.posterior[:, start]
         return np.asarray(posterior[:, self.data.names(posterior)])
 
 
 def _first_posteriors(data: _Data, starts: int) -> Array:
-    """Posteriors (units, starts, q) to start from: the shares of labels; then, in turn, shares
-    drawn around them, half of them replaced by chance, and half by a single rater's labels (of
-    those who labelled most).
+    """Posteriors (units, starts, q) to start from.
+
+    The first start is the shares of labels; then, in turn, shares drawn around them, shares mixed
+    half and half with random ones, and shares mixed half and half with one rater's labels (of the
+    raters who labelled most).
     """
     rng = np.random.default_rng(_SEED)
     votes, shares, by_rater = data.votes, data.shares, data.by_rater
@@ -289,7 +298,10 @@ def _normed(weights: Array) -> Array:
 
 
 def _climb(data: _Data, posterior: Array) -> tuple[Array, int, bool]:
-    """One start, (units, 1, q), taken to its maximum: posteriors, steps, and whether it arrived."""
+    """Follow one start, (units, 1, q), to its maximum.
+
+    Returns the posteriors, the number of steps, and True if EM converged.
+    """
     likelihood, step, converged = -np.inf, 0, False
     while step < MAX_ITERATIONS and not converged:
         step += 1
@@ -303,7 +315,7 @@ def _climb(data: _Data, posterior: Array) -> tuple[Array, int, bool]:
 
 
 def _distinct(counts: Integers, frequency: Numbers | None) -> tuple[Integers, Codes, Array]:
-    """Distinct units, which of them each unit is like, and how often each stands."""
+    """Return the distinct units, the index of each unit among them, and how often each occurs."""
     rows = np.ascontiguousarray(counts.reshape(len(counts), -1))
     keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
     _, kept, where = np.unique(keys, return_index=True, return_inverse=True)

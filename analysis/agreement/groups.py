@@ -28,14 +28,14 @@ from evenhand.analysis.writer import Writer
 
 
 def groups(coded: Coded) -> dict[str, tuple[int, ...]]:
-    """The groups that have raters, as columns; adjudicators belong to none."""
+    """Return the groups that have raters, as columns; adjudicators belong to none."""
     humans, models = coded.members("human"), coded.members("model")
     named = {"humans": humans, "models": models, "all": (*humans, *models)}
     return {name: members for name, members in named.items() if members}
 
 
 def group_panel(counts: Array, coded: Coded, resamples: Resamples) -> dict[str, Array]:
-    """The panel of many raters from label counts (units, q): replicates (rows,) by name.
+    """Panel of coefficients from label counts (units, q): replicates (rows,) by name.
 
     Observed agreement is the mean over units with at least two labels of the share of agreeing
     pairs of labels. `fleiss_kappa` is its form for unequal numbers of raters (Gwet 2014, ch. 5),
@@ -68,7 +68,7 @@ def group_panel(counts: Array, coded: Coded, resamples: Resamples) -> dict[str, 
 def add_group_rows(
     rows: ResultRows, kappas: KappaMeans, names: Sequence[str] = ("humans", "models", "all")
 ) -> None:
-    """The panel and the means over pairs of raters for every group, or those in `names`."""
+    """Add the panel and the means over pairs of raters for every group, or those in `names`."""
     coded, resamples = kappas.coded, kappas.resamples
     out = Writer.of(rows, coded, resamples)
     known: dict[tuple[int, ...], list[tuple[str, Array, float, Note]]] = {}
@@ -88,7 +88,7 @@ def add_group_rows(
 
 
 def add_prevalence_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> None:
-    """How often each category is used: by every group, and by each rater where they are listed."""
+    """Add the share of each category, for every group and, where raters are listed, each rater."""
     out, who = Writer.of(rows, coded, resamples), groups(coded)
     listed = len(coded.raters) <= MAX_LISTED_RATERS
     single = range(len(coded.raters)) if listed else coded.members("model")

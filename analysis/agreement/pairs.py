@@ -21,17 +21,17 @@ PairStatistic = Callable[[Array], Array]
 Pairs = Sequence[tuple[int, int]]
 
 MAX_LISTED_RATERS = 12
-"""Above this many raters, pairs with a person appear pooled only."""
+"""Above this many raters, pairs with a human have pooled rows only."""
 MEANS_OVER_PAIRS = ("cohen_kappa", "weighted_kappa_linear", "weighted_kappa_quadratic", "scott_pi")
 """Statistics of two raters that a group has as a mean over its pairs."""
 MIN_SHARED_UNITS = 30
-"""Pairs of raters that share fewer units stay out of means over pairs."""
+"""Pairs of raters that share fewer units are left out of means over pairs."""
 
 _CHUNK_CELLS = 1_000_000
 
 
 def pair_statistics(coded: Coded) -> dict[str, PairStatistic]:
-    """The panel for one pair of raters, by name: functions of tables (..., q, q)."""
+    """Return the panel for one pair of raters, by name: functions of tables (..., q, q)."""
     linear, quadratic = (c.agreement_weights(coded.q, kind) for kind in ("linear", "quadratic"))
     panel: dict[str, PairStatistic] = {
         "observed_agreement": c.observed_agreement,
@@ -54,15 +54,15 @@ def pair_statistics(coded: Coded) -> dict[str, PairStatistic]:
 
 
 def alpha_levels(coded: Coded) -> tuple[str, ...]:
-    """Levels at which alpha is given: nominal always; the metric ones where there is an order.
+    """Return the levels of alpha: nominal always, the metric ones for ordered categories.
 
-    On an ordinal scale the interval metric takes equal steps for granted, as quadratic weights do.
+    On an ordinal scale the interval metric assumes equal steps, as quadratic weights do.
     """
     return ("nominal",) if coded.level == "nominal" else ("nominal", "ordinal", "interval")
 
 
 def deciding_kappa(coded: Coded) -> str:
-    """The kappa that decides: unweighted on nominal data, quadratic where there is an order."""
+    """Return the kappa that verdicts use: unweighted for nominal data, else quadratic."""
     return "cohen_kappa" if coded.level == "nominal" else "weighted_kappa_quadratic"
 
 
@@ -77,7 +77,7 @@ def pair_tables(
     `within` (units,) restricts the units. Callers keep `pairs` short enough for memory.
     """
     q, n_types = coded.q, resamples.n_types
-    # Pairs last in memory: sums over a table's cells then run along whole stretches of pairs.
+    # Pairs last in memory: sums over a table's cells then run along contiguous pairs.
     features = np.empty((n_types, q * q, len(pairs)), dtype=np.float32)
     labelled = coded.labelled if within is None else coded.labelled & within[:, None]
     for k, (a, b) in enumerate(pairs):
@@ -99,8 +99,9 @@ def data_table(coded: Coded, a: int, b: int, resamples: Resamples) -> Array:
 
 
 def listed_raters(coded: Coded) -> tuple[int, ...]:
-    """Whose pairs have rows of their own: everybody's where raters are few, else the graders',
-    who are few even where people are many.
+    """Raters whose pairs have rows of their own.
+
+    All raters where they are few; else the graders, which are few even where humans are many.
     """
     for listed in (tuple(range(len(coded.raters))), coded.members("model")):
         if len(listed) <= MAX_LISTED_RATERS:
@@ -109,7 +110,7 @@ def listed_raters(coded: Coded) -> tuple[int, ...]:
 
 
 def shared_units(coded: Coded, resamples: Resamples, within: Mask | None = None) -> Integers:
-    """How many units each two raters share, (raters, raters)."""
+    """Count the units that each two raters share, (raters, raters)."""
     held = coded.labelled if within is None else coded.labelled & within[:, None]
     held = held.astype(np.float64)
     shared = held.T @ (held * resamples.frequency[coded.clusters][:, None])
@@ -117,7 +118,7 @@ def shared_units(coded: Coded, resamples: Resamples, within: Mask | None = None)
 
 
 def eligible_pairs(pairs: Pairs, shared: Integers) -> tuple[Pairs, str]:
-    """The pairs that share at least 30 units, else all that share any; and what to say of it."""
+    """Return the pairs that share at least 30 units, else all that share any; with a note."""
     enough = [pair for pair in pairs if shared[pair] >= MIN_SHARED_UNITS]
     if enough:
         left_out = sum(1 for pair in pairs if 0 < shared[pair] < MIN_SHARED_UNITS)
@@ -129,7 +130,7 @@ def eligible_pairs(pairs: Pairs, shared: Integers) -> tuple[Pairs, str]:
 
 @dataclass(frozen=True)
 class MeanOverPairs:
-    """A statistic's plain mean over pairs of raters: replicates (rows,) and how it came about.
+    """Plain mean of a statistic over pairs of raters: replicates (rows,) and the pairs behind it.
 
     Pairs undefined in the data are left out; `undefined` is the share of the other pairs' resampled
     values that were undefined and so missing from a resample's mean.
@@ -142,14 +143,14 @@ class MeanOverPairs:
 
     @property
     def over(self) -> str:
-        """What the mean is over, in words."""
+        """The number of pairs that the mean is over, in words."""
         if self.n_pairs > 1:
             return f"mean over {self.n_pairs} pairs of raters"
         return "1 pair of raters" if self.n_pairs else ""
 
     @property
     def note(self) -> Remarks:
-        """What the mean is over, and how many pairs could not take part."""
+        """Remarks on the pairs that the mean is over and those for which it is undefined."""
         lost = ""
         if self.n_undefined_pairs:
             lost = f"undefined for {self.n_undefined_pairs} of "
@@ -164,7 +165,7 @@ def mean_over_pairs(
     statistics: Mapping[str, PairStatistic],
     within: Mask | None = None,
 ) -> dict[str, MeanOverPairs]:
-    """The mean of each statistic over the pairs, in every resample."""
+    """Return the mean of each statistic over the pairs, in every resample."""
     means = {name: RunningMean(len(resamples)) for name in statistics}
     for _, tables in table_chunks(coded, pairs, resamples, within):
         for name, statistic in statistics.items():
@@ -173,14 +174,14 @@ def mean_over_pairs(
 
 
 class RunningMean:
-    """Gathers replicates (rows, pairs) of one statistic, chunk by chunk, into their mean."""
+    """Accumulator of replicates (rows, pairs) of one statistic, chunk by chunk, into their mean."""
 
     def __init__(self, rows: int) -> None:
         self._total, self._defined = np.zeros(rows), np.zeros(rows)
         self._undefined_pairs = 0
 
     def add(self, values: Array) -> None:
-        """Take in more pairs; those undefined in the data (row 0) are counted and left out."""
+        """Add more pairs; those undefined in the data (row 0) are counted and left out."""
         defined = values[:, ~np.isnan(values[0])]
         self._undefined_pairs += values.shape[1] - defined.shape[1]
         held = ~np.isnan(defined)
@@ -188,7 +189,7 @@ class RunningMean:
         self._defined += held.sum(axis=1)
 
     def result(self) -> MeanOverPairs:
-        """The mean over everything taken in."""
+        """Return the mean over all pairs added."""
         held = self._defined
         wanted = held[0] * (len(held) - 1)
         return MeanOverPairs(
@@ -202,8 +203,8 @@ class RunningMean:
 class KappaMeans:
     """Mean kappas over pairs of raters, computed once for each set of pairs and units.
 
-    What people reach among themselves is asked for by their own rows and by every grader's ceiling,
-    mostly on the same units; with many raters it is the dearest thing there is.
+    The mean kappa among humans is needed for their own rows and for every grader's ceiling, mostly
+    on the same units; with many raters it is the most expensive computation of all.
     """
 
     def __init__(
@@ -215,7 +216,7 @@ class KappaMeans:
         self._known: dict[tuple[Pairs, bytes], dict[str, MeanOverPairs]] = {}
 
     def over(self, pairs: Pairs, within: Mask | None = None) -> dict[str, MeanOverPairs]:
-        """`mean_over_pairs` of the kappas, by name."""
+        """Return `mean_over_pairs` of the kappas, by name."""
         raters = sorted({rater for pair in pairs for rater in pair})
         pairable = self.coded.labelled[:, raters].sum(axis=1) >= 2
         units = pairable if within is None else pairable & within
@@ -233,7 +234,7 @@ def table_chunks(
     resamples: Resamples,
     within: Mask | None = None,
 ) -> Iterator[tuple[Pairs, Array]]:
-    """`pair_tables` of some pairs at a time, so that memory stays bounded."""
+    """Yield `pair_tables` of some pairs at a time, so that memory stays bounded."""
     cells = coded.q**2 * max(len(resamples), resamples.n_types)
     step = max(1, _CHUNK_CELLS // cells)
     for start in range(0, len(pairs), step):
@@ -247,9 +248,9 @@ def _alpha_of_two(level: str, values: tuple[float, ...]) -> PairStatistic:
 
 
 def add_pair_rows(rows: ResultRows, coded: Coded, resamples: Resamples, prefix: str = "") -> None:
-    """Every pair of listed raters that share units.
+    """Add rows for every pair of listed raters that share units.
 
-    `prefix` goes before the statistics' names, for labels that are not on single units.
+    `prefix` goes before the statistics' names, for labels of something other than single units.
     """
     raters = coded.raters
     out, shared = Writer.of(rows, coded, resamples), shared_units(coded, resamples)
@@ -274,7 +275,7 @@ def add_humans_rows(
     names: Sequence[str] = (),
     kind: str = "model",
 ) -> None:
-    """Each grader, or rater of another kind, against people in general: the mean over the humans.
+    """Add rows of each grader, or rater of another kind, with humans: means over the humans.
 
     Only the statistics in `names`, if any are given.
     """
@@ -304,6 +305,9 @@ def add_humans_rows(
 def _chosen(
     statistics: dict[str, PairStatistic], prefix: str, names: Sequence[str] = ()
 ) -> dict[str, PairStatistic]:
-    """With a prefix, only agreement and kappa: the two that speak of a study's overall verdicts."""
+    """Return the statistics in `names`, or all; with a prefix only agreement and kappa.
+
+    A prefix marks the overall verdicts of a study, for which these two are enough.
+    """
     wanted = ("observed_agreement", "cohen_kappa") if prefix else (names or tuple(statistics))
     return {name: statistics[name] for name in wanted}

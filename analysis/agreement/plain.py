@@ -4,9 +4,9 @@
 array or a DataFrame. Two raters are given as two sequences (units,). `categories` are always
 declared, in order where there is one, and a label outside them raises InputError.
 
-A coefficient comes with its 95% interval from a bootstrap: of `clusters` (units,), whatever names
-the cluster of each unit, or else of units. `bootstrap` says how often and how (see `Bootstrap`).
-What is not defined is NaN, and `reason` says why.
+A coefficient comes with its 95% interval from a bootstrap of `clusters` (units,), any hashable id
+of each unit's cluster, or else of units. `bootstrap` sets the number of resamples and the method
+(see `Bootstrap`). Undefined values are NaN, and `reason` explains why.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def observed_agreement(
     clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> Agreement:
-    """The mean over units of the share of agreeing pairs of labels (Fleiss 1971, equation 3).
+    """Mean over units of the share of agreeing pairs of labels (Fleiss 1971, equation 3).
 
     Two of three raters agree on one unit, all on the other: (1/3 + 1) / 2.
 
@@ -257,8 +257,9 @@ def specific_agreement(
 ) -> dict[Hashable, Agreement]:
     """Agreement on each category: of the pairs of labels with one in it, the share with both.
 
-    By category; `n` counts the units where somebody chose it. With two raters and two categories
-    positive and negative agreement; the unbalanced table of Cicchetti & Feinstein (1990):
+    Returns a dict by category; `n` counts the units where some rater chose it. With two raters and
+    two categories this is positive and negative agreement; the unbalanced table of Cicchetti &
+    Feinstein (1990):
 
     >>> first = [1] * 90 + [0] * 10
     >>> second = [1] * 80 + [0] * 10 + [1] * 5 + [0] * 5
@@ -278,9 +279,9 @@ def specific_agreement(
 
 
 def confusion_matrix(first: Any, second: Any, *, categories: Column[Hashable]) -> Array:
-    """How often the first rater chose the row's category and the second the column's, (q, q).
+    """Count how often the first rater chose the row's category and the second the column's, (q, q).
 
-    `first` and `second` are labels (units,); units that one of them left out do not count.
+    `first` and `second` are labels (units,); units without a label from both are left out.
 
     >>> confusion_matrix("aab", "abb", categories="ab").tolist()
     [[1.0, 1.0], [0.0, 1.0]]
@@ -292,7 +293,7 @@ def confusion_matrix(first: Any, second: Any, *, categories: Column[Hashable]) -
 
 @dataclass(frozen=True)
 class IntraRater:
-    """A rater's agreement with themselves: means over pairs of readings, and each pair's kappa."""
+    """Agreement of a rater with themselves: means over pairs of readings, and each pair's kappa."""
 
     agreement: float
     kappa: float

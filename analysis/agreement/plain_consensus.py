@@ -1,4 +1,4 @@
-"""One label for each unit from plain labels (units, raters): the majority's, and the most likely.
+"""One label for each unit from plain labels (units, raters): the majority, and the most likely one.
 
 Labels and categories are as in `plain`.
 """
@@ -21,7 +21,7 @@ from evenhand.errors import InputError
 
 @dataclass(frozen=True)
 class Majority:
-    """The majority's label for each unit (None where tied or without labels), and the ties."""
+    """Majority label of each unit (None where tied or without labels), and the ties."""
 
     labels: tuple[Hashable | None, ...]
     tied: Mask
@@ -34,7 +34,7 @@ class Majority:
 
 
 def majority(labels: Any, *, categories: Column[Hashable]) -> Majority:
-    """The most frequent label of every unit of labels (units, raters); ties are declared.
+    """Return the most frequent label of every unit of labels (units, raters); ties are declared.
 
     >>> found = majority([["a", "a", "b"], ["a", "b", None], [None, "b", None]], categories="ab")
     >>> found.labels, found.tied.tolist()
@@ -57,10 +57,10 @@ def dawid_skene(
 ) -> lc.DawidSkene:
     """Dawid & Skene's model (1979) of labels (units, raters) by EM; see `DawidSkene`.
 
-    `raters` names the columns; columns of the same name are one rater's repeats, who then has one
-    confusion matrix, in the order of first mention. From one start, the shares of labels, it is the
-    authors' estimate; with more `starts` the most likely solution that EM finds, as in the reports
-    (ten). Raises InputError below two categories.
+    `raters` names the columns; columns of the same name are repeats by one rater, who then has one
+    confusion matrix; raters are in the order of first mention. From one start, the shares of
+    labels, the fit is the authors' estimate; with more `starts` it is the most likely solution that
+    EM finds, as in the reports (ten). Raises InputError below two categories.
 
     Three raters who agree on the first nine units of ten, one of them alone on the last:
 

@@ -1,6 +1,6 @@
-"""Does a rater agree with themselves? From repeats: several draws of one unit in one order.
+"""Agreement of a rater with themselves, from repeats: several draws of one unit in one order.
 
-Everything else in the analysis folds a rater's draws into one label first
+Everything else in the analysis first combines a rater's draws into one label
 (`analysis.labels.combine`).
 """
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _BETWEEN = "\x1f"
-"""Between a unit's id and its order: no id holds it."""
+"""Separator of a unit's id and its order; no id contains it."""
 
 
 def repeats_of(
     ratings: pd.DataFrame, scale: Scale, units: pd.DataFrame | None = None, cluster: str = "pair"
 ) -> dict[str, LabelMatrix]:
-    """Each repeating rater's draws, laid out as if every draw were a rater of its own.
+    """Return each repeating rater's draws, laid out as if every draw were a separate rater.
 
     `ratings` is a validated table of one rubric. A row of the matrix is a unit in one order that
-    the rater was put more than once; it lies in the unit's cluster.
+    the rater read more than once; it belongs to the unit's cluster.
     """
     import pandas as pd
 
@@ -63,10 +63,10 @@ def add_repeat_rows(
     matrices: Mapping[str, LabelMatrix],
     resampled: Resampling,
 ) -> None:
-    """`intra_rater_agreement` and `intra_rater_kappa` of every rater with repeats.
+    """Add `intra_rater_agreement` and `intra_rater_kappa` of every rater with repeats.
 
     Both are plain means over the pairs of a rater's draws. `resampled` makes resamples of clusters
-    from how often each stands in the data.
+    from how often each occurs in the data.
     """
     for name, matrix in matrices.items():
         folded, frequency = matrix.folded()

@@ -1,7 +1,7 @@
-"""One coefficient of plain labels with its interval: what `plain` is made of.
+"""One coefficient of plain labels with its interval: the machinery of `plain`.
 
-Two ways to the sums that a bootstrap needs: of two raters a table of counts for each cluster, of
-more a row of label counts for each unit.
+There are two ways to the sums that a bootstrap needs: for two raters a table of counts for each
+cluster, for more raters a row of label counts for each unit.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from evenhand.analysis.types import Array, Codes, Column, Mask
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement(Interval):
-    """A coefficient with its 95% interval, over `n` units that at least two raters labelled, in
-    `n_clusters` clusters.
+    """A coefficient with its 95% interval.
+
+    It is over `n` units that at least two raters labelled, in `n_clusters` clusters.
 
     `se` is its large-sample standard error for independent units and `se_null` that under no
-    agreement, NaN where none is standard.
+    agreement, NaN where there is no standard formula.
     """
 
     n: int
@@ -40,7 +41,7 @@ class Agreement(Interval):
 
     @property
     def reason(self) -> str:
-        """Why the estimate or its interval is NaN; empty where neither is."""
+        """Reason why the estimate or its interval is NaN; empty where neither is."""
         return self.note if np.isnan([self.estimate, self.low, self.high]).any() else ""
 
 
@@ -53,8 +54,9 @@ def from_table(
     bootstrap: Bootstrap | None,
     weights: Array | None = None,
 ) -> Agreement:
-    """A coefficient of two raters from their tables of counts (..., q, q); `weights` (q, q) are
-    those it gives to near agreement.
+    """Estimate a coefficient of two raters from their tables of counts (..., q, q).
+
+    `weights` (q, q) are the agreement weights that it uses.
     """
     q, cells = len(categories), table_cells(raters, categories)
     wide = (q + 1) ** 2
@@ -67,7 +69,7 @@ def from_table(
     if not table.any():
         return _no_pairable_units()
     if of is None:
-        # Units whose two labels are alike are one kind of unit, a table with a single count.
+        # Units with the same two labels are one kind of unit, a table with a single count.
         used = np.flatnonzero(table)
         tables, times = np.eye(q * q, dtype=np.intp)[used], table[used]
         n_clusters = int(table.sum())
@@ -85,14 +87,16 @@ def from_table(
 
 
 def apart_by_chance(shares: Array, weights: Array | None = None) -> float:
-    """The disagreement that shares (q,) of the categories bring by chance."""
+    """Return the disagreement that shares (q,) of the categories imply by chance."""
     near = np.eye(len(shares)) if weights is None else weights
     return 1.0 - float(shares @ near @ shares)
 
 
 def table_cells(raters: tuple[Any, Any], categories: Column[Hashable]) -> Codes:
-    """Which cell of their table each unit of two raters is in, (units,): tables of q + 1 rows and
-    columns, the first ones for missing labels. Cheaper than picking the units that have both.
+    """Index of the cell of two raters' table that each unit is in, (units,).
+
+    Tables have q + 1 rows and columns, the first ones for missing labels: cheaper than selecting
+    the units that have both.
     """
     first, second = (encode_column(labels, categories) for labels in raters)
     same_length(first, second)
@@ -106,9 +110,12 @@ def _no_pairable_units() -> Agreement:
 
 @dataclass(frozen=True)
 class Group:
-    """Labels of a group of raters as counts (rows, q), how many units each row stands for (rows,),
-    the cluster of each row (rows,), and the resamples of these. Without clusters like units are one
-    row, so that a million of them cost what their few hundred patterns cost.
+    """Labels of a group of raters as counts of the categories.
+
+    `counts` (rows, q) are label counts, `times` (rows,) the number of units like each row,
+    `clusters` (rows,) the cluster of each row, `resamples` the resamples of these. Without
+    clusters, units with equal counts share one row, so that a million units cost no more than their
+    few hundred patterns.
     """
 
     counts: Array
@@ -134,17 +141,17 @@ class Group:
 
     @property
     def several(self) -> Mask:
-        """The rows with two labels or more."""
+        """True for the rows with two labels or more."""
         return np.asarray(self.counts.sum(axis=1) >= 2)
 
     def totals(self, features: Array) -> Array:
-        """Sums of features (rows, k) in the data and in every resample: (resamples, k)."""
+        """Return sums of features (rows, k) in the data and in every resample: (resamples, k)."""
         return self.resamples.totals(self.resamples.cluster_sums(self.clusters, features))
 
     def corrected_for(
         self, chance: Callable[[Array, Array], Array], near: Array | None = None, *, error: str = ""
     ) -> Agreement:
-        """Observed agreement corrected for chance, a function of shares (..., q) and weights."""
+        """Correct observed agreement for `chance`, a function of shares (..., q) and weights."""
         if not self.several.any():
             return _no_pairable_units()
         weights = c.agreement_weights(self.counts.shape[1]) if near is None else near
@@ -166,9 +173,11 @@ class Group:
         reason: Reason = "no_variation",
         apart: float | None = None,
     ) -> Agreement:
-        """Estimate and interval from replicates (resamples,), over the rows with several labels or
-        those chosen; `reason` says why it is undefined, if it is. `apart` is the disagreement that
-        a coefficient expects by chance; without it the statistic is a share.
+        """Return estimate and interval from replicates (resamples,), over the rows `chosen`.
+
+        Without `chosen` these are the rows with several labels. `reason` explains an undefined
+        estimate. `apart` is the disagreement that a coefficient expects by chance; without it the
+        statistic is a share.
         """
         if not self.several.any():
             return _no_pairable_units()

@@ -1,10 +1,10 @@
-"""How stable labels are when a question is put differently.
+"""Stability of labels when a question is worded differently.
 
-The same question reaches a subject under several wordings, as several paraphrases, or several
-times; and a grader may be asked under several wordings of a rubric. Variants of one question are
-taken as raters of one unit: stability is Fleiss' kappa across them, with the mean standard
-deviation beside it (Feng, Park, Liu & Tsvetkov 2023, appendix D). Intervals come from resampling
-the clusters, which are to hold all variants of a question.
+The same question is put to a subject in several wordings, as several paraphrases, or several times;
+and a grader may be asked under several wordings of a rubric. Variants of one question are treated
+as raters of one unit: stability is Fleiss' kappa across them, reported with the mean standard
+deviation (Feng, Park, Liu & Tsvetkov 2023, appendix D). Intervals come from resampling the
+clusters, each of which must hold all variants of a question.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ HUMANS = "humans"
 def add_stability_rows(
     rows: ResultRows, labels: LabelMatrix, resamples: Resamples, columns: Sequence[UnitColumn]
 ) -> None:
-    """How far subjects' answers stay the same from variant to variant, as each rater reads them.
+    """Add the stability of subjects' answers from variant to variant, as each rater labels them.
 
     `stability_fleiss_kappa` and, on scales with an order, `stability_sd`: `rater_a` is the grader,
     or "humans" for the majority of people; `at` is the column that varies, while all other
@@ -78,7 +78,7 @@ def reworded(
     units: pd.DataFrame | None = None,
     cluster: str = "pair",
 ) -> dict[str, LabelMatrix]:
-    """Each rater's labels under the wordings of one rubric, every wording as a rater of its own.
+    """Return each rater's labels under a rubric's wordings, each wording as a separate rater.
 
     `family` is the rubric and its variants, `ratings` those given under them; raters who labelled
     under one of them only are left out. Raises InputError where a variant has other categories.
@@ -106,7 +106,7 @@ def add_rewording_rows(
     matrices: dict[str, LabelMatrix],
     resampled: Resampling,
 ) -> None:
-    """A rater's own stability from wording to wording of the rubric: `at` is "rubric"."""
+    """Add a rater's own stability from wording to wording of the rubric: `at` is "rubric"."""
     for name, matrix in matrices.items():
         folded, frequency = matrix.folded()
         shared = resampled(frequency, folded.weight)
@@ -115,7 +115,7 @@ def add_rewording_rows(
 
 
 def _read_by(coded: Coded) -> list[tuple[str, Labels]]:
-    """The readers of the answers: people by their majority, and every grader."""
+    """Labels of the answers by reader: the majority of humans, and every grader."""
     found = []
     if humans := coded.members("human"):
         majority = majority_codes(label_counts(coded, humans)).astype(np.int8)
@@ -130,10 +130,10 @@ def _by_variant(
     column: UnitColumn,
     fixed: Sequence[UnitColumn],
 ) -> tuple[Labels, Codes, Codes]:
-    """Labels (questions, variants) of one reader, with each question's cluster and subject.
+    """Return labels (questions, variants) of one reader, with each question's cluster and subject.
 
-    A question is a cluster's, to one subject, on one side, with the other columns fixed. Where
-    several units are the same variant of one question, the first one counts.
+    A question is one cluster, subject, side and value of the other columns. Where several units are
+    the same variant of one question, the first one counts.
     """
     known = np.flatnonzero((column.codes >= 0) & (codes >= 0))
     question = np.column_stack(
@@ -162,12 +162,12 @@ def _add_rows(
 
 
 def _has_order(scale: Scale) -> bool:
-    """Whether the categories, but for unclear ones, have an order to be spread over."""
+    """Return True if the categories, apart from unclear ones, are ordered."""
     return scale.level != "nominal" or bool(scale.unclear)
 
 
 def _spread(coded: Coded, scale: Scale) -> tuple[Array, Mask]:
-    """The standard deviation (n - 1 below) of each question's values, and where there is one."""
+    """Standard deviation (divisor n - 1) of each question's values, and where it is defined."""
     values = np.array([*coded.values, np.nan])
     if not coded.is_binary:
         values[[code for code, key in enumerate(scale.categories) if key in scale.unclear]] = np.nan

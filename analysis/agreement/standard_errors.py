@@ -1,7 +1,7 @@
-"""Large-sample standard errors, for units that are independent of each other.
+"""Large-sample standard errors, for independent units.
 
-The analysis takes its intervals from a bootstrap of clusters instead; these are what textbooks and
-other programs print beside a coefficient.
+The analysis takes its intervals from a bootstrap of clusters instead; these are the values that
+textbooks and other programs print with a coefficient.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ from evenhand.analysis.types import Array, Integers
 
 
 class KappaErrors(NamedTuple):
-    """Standard errors of a kappa: as it is, and under the hypothesis of no agreement."""
+    """Standard errors of a kappa: unrestricted, and under the hypothesis of no agreement."""
 
     se: float
     se_null: float
 
 
 def kappa_errors(table: Array, weights: Array | None = None) -> KappaErrors:
-    """Of Cohen's kappa, weighted where agreement weights (q, q) are given, from counts (q, q).
+    """Standard errors of Cohen's kappa from counts (q, q).
+
+    Weighted kappa where agreement weights (q, q) are given.
 
     Source: Fleiss, Cohen & Everitt 1969, equations 9 and 13. Their example:
 
@@ -48,9 +50,11 @@ def kappa_errors(table: Array, weights: Array | None = None) -> KappaErrors:
 
 
 def group_errors(counts: Array, times: Integers, weights: Array) -> dict[str, float]:
-    """Of `fleiss_kappa`, `gwet_ac`, `brennan_prediger` and `krippendorff_alpha` of many raters.
+    """Standard errors of the coefficients of many raters, by name.
 
-    `counts` (rows, q) say how many raters chose each category of a unit, `times` (rows,) how many
+    Names are `fleiss_kappa`, `gwet_ac`, `brennan_prediger` and `krippendorff_alpha`.
+
+    `counts` (rows, q) are how many raters chose each category of a unit, `times` (rows,) how many
     units are like that; `weights` (q, q) are agreement weights. By linearisation, with raters fixed
     and units sampled. Alpha is that with the same weights: nominal for the identity, interval for
     quadratic ones. Source: Gwet 2014, chapter 5.
@@ -112,8 +116,10 @@ def _alpha_error(counts: Array, times: Integers, weights: Array) -> float:
 
 
 def fleiss_null_error(counts: Array, times: Integers) -> float:
-    """Of Fleiss' kappa under no agreement, from counts (rows, q) of units and how many are like
-    that, (rows,); NaN for unequal raters.
+    """Standard error of Fleiss' kappa under no agreement.
+
+    `counts` (rows, q) are label counts of units, `times` (rows,) how many units are like each; NaN
+    for unequal numbers of raters.
 
     Source: Fleiss, Nee & Landis 1979.
     """

@@ -1,10 +1,10 @@
-"""The bias audit: whom raters favour, and what a grader's calls shift with that should not matter.
+"""Bias audit: whom raters favour, and irrelevant properties that a grader's calls depend on.
 
-`side` (whom raters favour, and the grader beside people), `order`, `length`, `family` and
-`rater_groups` ask one planned question each, `slices` screens parts of the sample. Side sets the
-grader beside people by way of `beside_people`; length, family and slices by way of `shift`, which
-holds it against what is `expected` where people think alike. `audit` asks them all, and `findings`
-reads the rows back as sentences.
+`side` (whom raters favour, compared between grader and humans), `order`, `length`, `family` and
+`rater_groups` each answer one planned question; `slices` screens parts of the sample. Side adjusts
+for humans' own lean through `beside_people`; length, family and slices go through `shift`, which
+compares the grader with what is `expected` at the same score by humans. `audit` runs all of them,
+and `findings` turns the rows into sentences.
 """
 
 from __future__ import annotations

@@ -39,12 +39,12 @@ def add_bias_rows(
     resampled: Resampling,
     retuned: Mapping[str, LabelMatrix] | None = None,
 ) -> None:
-    """Whom raters favour, and how each grader's calls shift with what should not matter.
+    """Add rows on whom raters favour and on how graders' calls shift with irrelevant properties.
 
-    `labels` are not folded: `facts` speak of their units in the same order. `ratings` are the
+    `labels` are not folded: `facts` describe their units in the same order. `ratings` are the
     rubric's rows before orders are combined; `slices` are the columns to screen, `members` the
-    people of every `column=value`; `resampled` makes resamples of clusters from how often each
-    stands in the data. `retuned` are the labels with other verdicts of a grader, by thresholds
+    humans of every `column=value`; `resampled` makes resamples of clusters from how often each
+    occurs in the data. `retuned` are the labels with other verdicts of a grader, by thresholds
     tuned on other clusters: all questions that rest on verdicts are asked of these too, in rows
     NAME_held_out.
     """
@@ -83,5 +83,5 @@ def _add_shifts(
 
 
 def _by(grader: str, calls: Calls | None) -> Calls | None:
-    """The calls of people and one grader."""
+    """Return the calls of humans and one grader."""
     return None if calls is None else calls.without_graders_but(grader)

@@ -1,10 +1,10 @@
-"""Rows of the audit: shifts, their p, how large a bias may be, and how large a one would be found.
+"""Rows of the audit: shifts, p values, the largest bias possible, and the detectable bias.
 
-The planned questions (side, order, length, family, people's groups) are few: Holm's correction over
-those of one grader and rubric. Parts of the sample are a screening: Benjamini-Hochberg over all of
-a rubric's. A row NAME of a question has three beside it: NAME_p; NAME_at_most, beyond which no bias
-lies by two one-sided tests at 5% (Schuirmann 1987), which is the outer end of a 90% interval; and
-NAME_detectable, the bias that is found in 80% of such samples if it is the only one.
+The planned questions (side, order, length, family, groups of humans) are few: Holm's correction
+covers those of one grader and rubric. Parts of the sample are a screening: Benjamini-Hochberg over
+all of a rubric's. A row NAME of a question comes with three more: NAME_p; NAME_at_most, the largest
+bias not excluded by two one-sided tests at 5% (Schuirmann 1987), which is the outer end of a 90%
+interval; and NAME_detectable, the bias that is found in 80% of such samples if it is the only one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FEW_CLUSTERS = 10
 LEVEL, POWER, ONE_SIDED = 0.05, 0.8, 0.05
 """A shift is found where its corrected p lies below `LEVEL`."""
 HELD_OUT = "_held_out"
-"""What statistics on verdicts by thresholds tuned on other clusters end in."""
+"""Suffix of statistics on verdicts by thresholds tuned on other clusters."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,14 @@ class _Test:
 
     @property
     def planned(self) -> bool:
-        """Whether this was asked of every grader from the start, on all that it called."""
+        """True for a planned question on all of the grader's calls, False for a screened part."""
         whole = self.key["subset"] in ("all", BINARY_ALL) or self.statistic == "bias_rater_group"
         return whole and self.statistic in PLANNED
 
 
 @dataclass
 class AuditRows:
-    """Adds rows and remembers their p, so that all are corrected together at the end."""
+    """Adds rows and remembers their p values, so that all are corrected together at the end."""
 
     rows: ResultRows
     draw: Callable[[], Resamples]
@@ -62,7 +62,7 @@ class AuditRows:
 
     @cached_property
     def resamples(self) -> Resamples:
-        """Drawn only once there is something to audit: a million units may have nothing."""
+        """The resamples, drawn only once there is something to audit."""
         return self.draw()
 
     def add(
@@ -79,8 +79,9 @@ class AuditRows:
         alone: bool = False,
         exact_p: float | None = None,
     ) -> None:
-        """A row from replicates, on a grader against people or `alone`; `reason` says why
-        the estimate is undefined, if it is; `exact_p` replaces the p of the bootstrap.
+        """Add a row from replicates, on a grader against humans or `alone`.
+
+        `reason` explains an undefined estimate; `exact_p` replaces the p of the bootstrap.
         """
         a, b = (grader, "") if alone else ("humans", grader)
         few = f"fewer than {FEW_CLUSTERS} clusters" if counts[1] < FEW_CLUSTERS else ""
@@ -106,7 +107,7 @@ class AuditRows:
         at: str = "",
         note: Note = "",
     ) -> None:
-        """A row on a shift beyond what people's score explains."""
+        """Add a row on a shift beyond what the score by humans explains."""
         self.add(
             statistic,
             grader,
@@ -119,17 +120,20 @@ class AuditRows:
         )
 
     def take(self, other: AuditRows) -> None:
-        """Correct for the tests of another, on other resamples of the same rubric, too."""
+        """Include the tests of another audit of the same rubric in the correction."""
         self._tests += other._tests
 
     def retuned(self, grader: str) -> AuditRows:
-        """To audit a grader's other verdicts: what does not rest on its verdicts stays as it is."""
+        """Return an audit of a grader's other verdicts.
+
+        It keeps the tests that do not rest on the grader's verdicts.
+        """
         kept = [t for t in self._tests if t.grader != grader or not _on_verdicts(t)]
         resamples = self.resamples
         return AuditRows(self.rows, lambda: resamples, HELD_OUT, kept)
 
     def add_tests(self) -> None:
-        """Beside every tested row its p after correction, and what bias may be there unseen."""
+        """Add the corrected p, `at_most` and `detectable` of every tested row."""
         screened = [test for test in self._tests if not test.planned]
         how = f"Benjamini-Hochberg over {len(screened)} parts of the sample"
         self._add_tests(screened, benjamini_hochberg, how)
@@ -142,7 +146,7 @@ class AuditRows:
     ) -> None:
         for test, p in zip(tests, corrected([test.p for test in tests]), strict=True):
             if self.suffix != test.suffix:
-                continue  # it stands there already
+                continue  # already added
             for what, value, note in (
                 ("p", float(p), join_notes(Remark("uncorrected_p", (test.p,)), how)),
                 ("at_most", _at_most(test), "two one-sided tests at 5%"),
@@ -157,7 +161,7 @@ def _on_verdicts(test: _Test) -> bool:
 
 
 def _at_most(test: _Test) -> float:
-    """The outer end of the 90% interval; of the 95% one where no resample differs."""
+    """Return the outer end of the 90% interval; of the 95% one where no resample differs."""
     drawn = test.drawn[~np.isnan(test.drawn)]
     ends = (test.found.low, test.found.high)
     if np.ptp(drawn) > 0:
@@ -167,7 +171,7 @@ def _at_most(test: _Test) -> float:
 
 
 def _detectable(test: _Test, tests: int) -> float:
-    """The bias found with a chance of 80% as the only one of so many that are tested."""
+    """Return the bias found with 80% power if it is the only one among `tests` tests."""
     from scipy.special import stdtrit
 
     freedom = test.counts[1] - 1

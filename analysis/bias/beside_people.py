@@ -1,16 +1,16 @@
-"""One grader's side of the pair beside people's: what the grader adds of its own.
+"""Side favoured by one grader, adjusted for the side that humans favour.
 
-A plain difference of grader and people would accuse any grader that merely errs more than people
-do: where one side is favoured more often, it misses more of that. So people's own lean is scaled by
-how sharply the grader sees what people see, its *sharpness*
+A plain difference of grader and humans would accuse any grader that merely errs more than humans
+do: where one side is favoured more often, it misses more of that. So humans' own lean is scaled by
+how sharply the grader sees what humans see, its *sharpness*
 
     r = cov(grader, person) / cov(person, another person),
 
-both over the units that two people labelled. If a rater's errors depend only on the unit's latent
-truth T, the expected call is q + s T; then cov(grader, person) = s_g s_p var(T), people among each
-other have s_p^2 var(T), r = s_g / s_p, and *lean of the grader - r x lean of people* is 0
-whatever s_g is: for a grader exchangeable with people (r = 1), for one that guesses (r = 0), for
-any between. This is Spearman's (1904) correction for attenuation, taken at the level of a slope.
+both over the units that two humans labelled. If a rater's errors depend only on the unit's latent
+truth T, the expected call is q + s T; then cov(grader, person) = s_g s_p var(T), humans among each
+other have s_p^2 var(T), r = s_g / s_p, and *lean of the grader - r x lean of humans* is 0 whatever
+s_g is: for a grader exchangeable with humans (r = 1), for one that guesses (r = 0), for any
+between. This is Spearman's (1904) correction for attenuation, taken at the level of a slope.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from evenhand.analysis.notes import Code, Note, Remark
 from evenhand.analysis.types import Array, Mask, Numbers
 
 MIN_TWICE = 30
-"""From so many units with two people's labels sharpness can be told."""
+"""Sharpness is estimated from this many units with two humans' labels; else it is taken as 1."""
 NOT_SCALED = Remark("sharpness_assumed", (MIN_TWICE,))
 
 
 class BesidePeople:
-    """A grader and the mean person on the units that both called.
+    """Comparison of a grader with the mean human on the units that both called.
 
     All results are replicates (rows, ...): the data first, then the resamples.
     """
@@ -50,23 +50,23 @@ class BesidePeople:
 
     @property
     def reason(self) -> Code:
-        """Why a result is undefined, if it is."""
+        """Reason why a result is undefined, if it is."""
         return "people_agree_by_chance" if np.isnan(self._sharpness[0]) else "no_variation"
 
     def counts(self, chosen: Mask | None = None) -> tuple[int, int]:
-        """(units, clusters) that both called, among the chosen."""
+        """Count (units, clusters) that both called, among the chosen."""
         inside = self.shared if chosen is None else self.shared & chosen
         return self._resamples.count(self._calls.clusters, inside)
 
     def level(self) -> Array:
-        """The mean call of the grader less r times that of people, (rows,)."""
+        """Mean call of the grader minus r times that of humans, (rows,)."""
         n, grader, person = self._totals(self.shared, self._grader, self._person).T
         grader, person = ratio(grader, n), ratio(person, n)
-        # Where people do not lean at all it does not matter how sharply the grader sees it.
+        # Where humans do not lean at all the grader's sharpness does not matter.
         return np.asarray(grader - np.where(person == 0, 0.0, self._sharpness * person))
 
     def _seen(self) -> Array:
-        """Sharpness (rows,); NaN where people agree no better than chance."""
+        """Estimate sharpness (rows,); NaN where humans agree no better than chance."""
         twice = self.shared & (self._n_people >= 2)
         if self.counts(twice)[0] < MIN_TWICE:
             self.note = NOT_SCALED

@@ -1,7 +1,7 @@
-"""What raters called, as numbers: how affirmative a unit is, and which side of a pair it favours.
+"""Calls of raters as numbers: how affirmative a unit is, and which side of a pair it favours.
 
 A *verdict call* is 1 or 0. A *directed call* is 1 where side a is favoured, -1 where side b is,
-else 0: by a pair rubric's options, or, on responses, the verdict on side a less that on side b.
+else 0: by a pair rubric's options, or, on responses, the verdict on side a minus that on side b.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from evenhand.analysis.types import Array, Codes
 
 @dataclass(frozen=True)
 class Calls:
-    """`values` (units, raters), NaN for none, with each unit's cluster and subject.
+    """Calls `values` (units, raters), NaN for none, with each unit's cluster and subject.
 
-    `unit` (units,) says in which row of the label matrix a unit stands; `subset` is what rows on
-    all of the calls are called.
+    `unit` (units,) is the unit's row in the label matrix; `subset` names the rows on all of the
+    calls.
     """
 
     raters: tuple[str, ...]
@@ -45,12 +45,12 @@ class Calls:
         return self.values[:, [kind == "human" for kind in self.kinds]]
 
     def oriented(self, sign: Array) -> Calls:
-        """Directed calls seen from the other side where `sign` (units,) is -1, none where 0."""
+        """Swap the sides of directed calls where `sign` (units,) is -1; no call where it is 0."""
         factor = np.where(sign == 0, np.nan, sign)
         return replace(self, values=self.values * factor[:, None])
 
     def without_graders_but(self, grader: str) -> Calls:
-        """The calls of people and this grader."""
+        """Return the calls of humans and this grader."""
         kept = [
             name == grader or kind != "model"
             for name, kind in zip(self.raters, self.kinds, strict=True)
@@ -63,12 +63,12 @@ class Calls:
         )
 
     def part(self, name: str) -> str:
-        """What rows on a part of the units are called."""
+        """Return the `subset` of rows on a part of the units."""
         return name + BINARY if self.subset.endswith(BINARY) else name
 
 
 def verdict_calls(labels: LabelMatrix) -> Calls | None:
-    """1 for an affirmative verdict, 0 for another; None where the scale has no verdict."""
+    """Return 1 for an affirmative verdict, 0 for another; None where the scale has no verdict."""
     if not labels.has_verdicts:
         return None
     verdicts = labels.verdicts.astype(float)
@@ -77,7 +77,7 @@ def verdict_calls(labels: LabelMatrix) -> Calls | None:
 
 
 def directed_calls(labels: LabelMatrix) -> Calls | None:
-    """Which side every rater favours; None where the rubric or the units do not tell sides."""
+    """Return the side that every rater favours, or None where rubric or units have no sides."""
     if labels.scale.favours:
         signs = favour_signs(labels.scale.categories, labels.scale.favours)
         return _calls(labels, signs[labels.codes], np.arange(len(labels.codes)), "all")
@@ -89,7 +89,7 @@ def directed_calls(labels: LabelMatrix) -> Calls | None:
 
 
 def favour_signs(categories: tuple[str, ...], favours: Mapping[str, str]) -> Array:
-    """1, -1 or 0 for each category, and NaN last, which a missing code of -1 finds.
+    """Return 1, -1 or 0 for each category, and NaN last, which a missing code of -1 selects.
 
     >>> favour_signs(("A", "B", "C"), {"A": "a", "B": "b"})
     array([ 1., -1.,  0., nan])

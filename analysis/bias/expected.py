@@ -1,24 +1,24 @@
-"""What a grader would answer if nothing but people's own answers on a unit counted.
+"""Answers expected of a grader if nothing but the humans' answers on a unit counted.
 
-Strictness is not bias. A grader that asks for more than people do loses fewer affirmatives where
+Strictness is not bias. A grader that asks for more than humans do loses fewer affirmatives where
 responses are good than where they are middling, and one that sees less sharply finds smaller
-differences everywhere. So a grader is held against people's score of the same units: among units of
-which people think alike, do its answers still shift with something else? That is differential item
+differences everywhere. So a grader is compared with the humans' score of the same units: among
+units with the same score, do its answers still shift with something else? That is differential item
 functioning (Holland & Thayer 1988; by regression, Zumbo 1999).
 
-People's score of a unit is tau, the share of people who would affirm it. Unbiased, a grader affirms
-it with a chance that is some curve of tau, here
+The score of a unit is tau, the share of humans who would affirm it. Unbiased, a grader affirms it
+with a probability that is some curve of tau, here
 
     h(tau) = Phi(a + b Phi^-1(tau)),
 
-where `a` is the grader's strictness and `b` how sharply it sees; both are free. Nobody sees tau;
-to condition on the labels of two or three people in its place leaves much of the confounding there
-(Shealy & Stout 1993). But products of the labels of *different* people are powers of tau without
-error (Hausman, Newey, Ichimura & Powell 1991), so the labels of a stratum tell the moments of tau.
-Two people give its mean and variance: Phi^-1(tau) is taken to be normal with these. Three give the
-third moment, and what the normal law misses of it corrects every mean by the third divided
-difference, which is exact for cubics. `a` and `b` are those at which the answers expected have the
-grader's mean, and its covariance with people within strata.
+where `a` is the grader's strictness and `b` how sharply it sees; both are free. tau is not
+observed, and conditioning on the labels of two or three humans in its place leaves much of the
+confounding (Shealy & Stout 1993). But products of the labels of *different* humans are powers of
+tau without error (Hausman, Newey, Ichimura & Powell 1991), so the labels of a stratum identify the
+moments of tau. Two humans give its mean and variance: Phi^-1(tau) is taken to be normal with these.
+Three give the third moment, and what the normal law misses of it corrects every mean by the third
+divided difference, which is exact for cubics. `a` and `b` are chosen so that the expected answers
+have the grader's mean, and its covariance with humans within strata.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 _THETAS, _PARTS = (each / 2.0 for each in np.polynomial.legendre.leggauss(12))
 _THETAS = _THETAS + 0.5
 _FEW, _MANY = 20.0, 200.0
-"""What is shared by all strata counts as so many units of each: little where there are two, more
-where strata are small places along one line, such as a length. Chosen by `benchmarks/bias.py`."""
+"""Weight, in units per stratum, of what all strata share: little where there are two strata, more
+where strata are small steps along one line, such as a length. Chosen by `benchmarks/bias.py`."""
 _SHARPEST = 4.0
 _FREE_STEPS, _STEPS, _CLOSE = 25, 35, 1e-6
-"""So many steps for strictness and sharpness, and then some for strictness alone: where the moments
-of a resample allow no sharpness, the nearest one is taken."""
+"""Steps for strictness and sharpness together, and then some for strictness alone: where the
+moments of a resample allow no sharpness, the nearest one is taken."""
 
 
 @dataclass(frozen=True)
 class Labelled:
     """Sums over the units of every stratum, each (rows, strata).
 
-    Of the units that the grader and a person labelled: `n`, the grader's calls, the mean person's,
-    and their product. Of those that two people labelled: `n2`, the mean person and the product of
-    two; of those that three did: `n3`, mean, product of two and of three.
+    Over the units that the grader and a human labelled: `n`, the grader's calls, the mean human's,
+    and their product. Over those that two humans labelled: `n2`, the mean human and the product of
+    two; over those that three did: `n3`, mean, product of two and of three.
     """
 
     n: Array
@@ -68,8 +68,10 @@ class Labelled:
 
 @dataclass(frozen=True)
 class People:
-    """The law of tau in every stratum: `mean` (rows, strata), and where Phi^-1(tau) lies, `at`,
-    with what weight, (rows, strata, nodes). NaN in rows where people agree no better than chance.
+    """Distribution of tau in every stratum.
+
+    `mean` is (rows, strata); Phi^-1(tau) takes the values `at` with the weights `weight`, (rows,
+    strata, nodes). NaN in rows where humans agree no better than chance.
     """
 
     mean: Array
@@ -78,14 +80,14 @@ class People:
 
     @classmethod
     def alike(cls, sums: Labelled) -> People:
-        """All units of a stratum the same: what is assumed where too few have two labels."""
+        """Take all units of a stratum as the same: assumed where too few units have two labels."""
         mean = _inside(sums)
         at = ndtri(mean)[..., None]
         return cls(mean, at, np.ones_like(at))
 
     @classmethod
     def of(cls, sums: Labelled, third: bool) -> People:
-        """By the first two moments, and the third where `third` is set."""
+        """Fit the distribution by the first two moments, and the third where `third` is set."""
         mean = _inside(sums)
         shared = _FEW if mean.shape[1] <= 2 else _MANY
         variance = _variance(sums, mean, shared)
@@ -111,8 +113,10 @@ class People:
 
 @dataclass(frozen=True)
 class Beyond:
-    """The grader's share of affirmative calls minus the one expected, `share`, and how far expected
-    calls rise with people's score within a stratum, `rise`; each (rows, strata).
+    """Difference of the grader from the expected calls, each (rows, strata).
+
+    `share` is its share of affirmative calls minus the expected one, `rise` the slope of expected
+    calls on humans' score within a stratum.
     """
 
     share: Array
@@ -120,9 +124,9 @@ class Beyond:
 
 
 def beyond_expected(sums: Labelled, people: People, *, free: bool) -> Beyond:
-    """Of the strata. Calls and expected calls have the same mean over all of them.
+    """Compare calls with expected calls by stratum; both have the same mean over all strata.
 
-    `free` lets sharpness vary; else it is people's. NaN in rows that have no solution.
+    `free` lets sharpness vary; else it is that of humans. NaN in rows that have no solution.
     """
     share = ratio(sums.grader, sums.n)
     part = sums.n / sums.n.sum(axis=1, keepdims=True)
@@ -157,7 +161,7 @@ def beyond_expected(sums: Labelled, people: People, *, free: bool) -> Beyond:
             break
     curve = people.weight * ndtr(a[:, None, None] + b[:, None, None] * people.at)
     expected = curve.sum(axis=-1)
-    # 0 where all units of a stratum are alike: then nothing can rise.
+    # 0 where all units of a stratum are the same: then there is no slope.
     variance = (people.weight * apart**2).sum(axis=-1)
     rise = np.nan_to_num(ratio((curve * apart).sum(axis=-1), variance))
     solved = np.abs((part * (share - expected)).sum(axis=1)) < 1e-3
@@ -167,8 +171,9 @@ def beyond_expected(sums: Labelled, people: People, *, free: bool) -> Beyond:
 
 
 class _Cycle:
-    """Rows whose steps lead back and forth between two places, as steps that are cut off may: where
-    they would be after all steps is known, and they are `parked` there.
+    """Rows whose steps alternate between two places, as truncated steps may.
+
+    Their place after all steps is known, and they are `parked` there.
     """
 
     def __init__(self, a: Array, b: Array) -> None:
@@ -177,7 +182,7 @@ class _Cycle:
         self.parked: list[Codes] = []
 
     def without(self, rest: Codes, left: int) -> Codes:
-        """Those of the rows that are not in a cycle, where so many steps are `left`."""
+        """Return the rows that are not in a cycle, when `left` steps are left."""
         (a, b), last = self._before, self._now
         again = (self._a[rest] == a[rest]) & (self._b[rest] == b[rest])
         self._before, self._now = last, (self._a.copy(), self._b.copy())
@@ -190,7 +195,7 @@ class _Cycle:
 
 
 def _total(values: Array) -> Array:
-    """Over strata and nodes."""
+    """Sum over strata and nodes."""
     return np.asarray(values.sum(axis=(1, 2)))
 
 
@@ -199,14 +204,16 @@ def _over(part: Array, whole: Array) -> Array:
 
 
 def _inside(sums: Labelled) -> Array:
-    """The mean person's share, at least half a unit of the sample from 0 and 1."""
+    """Return the mean human's share, at least half a unit of the sample from 0 and 1."""
     least = 0.5 / (sums.n.sum(axis=1, keepdims=True) + 1.0)
     return np.clip(ratio(sums.person, sums.n), least, 1.0 - least)
 
 
 def _variance(sums: Labelled, mean: Array, shared: float) -> Array:
-    """Of tau, (rows, strata): the covariance of two people's calls within a stratum, averaged with
-    what it is by that of all strata, which counts as `shared` units.
+    """Variance of tau, (rows, strata).
+
+    The covariance of two humans' calls within a stratum, averaged with the value implied by the
+    covariance over all strata, which counts as `shared` units.
     """
     own = np.nan_to_num(ratio(sums.person2, sums.n2))
     covariance = np.nan_to_num(ratio(sums.two2, sums.n2)) - own**2
@@ -217,15 +224,17 @@ def _variance(sums: Labelled, mean: Array, shared: float) -> Array:
 
 
 def _third_moment(sums: Labelled, mean: Array, variance: Array) -> Array:
-    """Of tau, (rows, strata): by the third central moment where three people labelled."""
+    """Third moment of tau, (rows, strata), from units that three humans labelled."""
     m1, m2, m3 = (ratio(each, sums.n3) for each in (sums.person3, sums.two3, sums.three3))
     central = m3 - 3.0 * m1 * m2 + 2.0 * m1**3
     return np.asarray(central + 3.0 * mean * (variance + mean**2) - 2.0 * mean**3)
 
 
 def _angle(place: Array, excess: Array) -> Array:
-    """The arcsine of the correlation at which two standard normal variables lie below `place`
-    together by `excess` more often than independent ones: Sheppard's integral, by Newton's method.
+    """Arcsine of the correlation of two normals that are jointly low by `excess` more often.
+
+    This is the correlation at which two standard normal variables lie below `place` together by
+    `excess` more often than independent ones: Sheppard's integral, by Newton's method.
     """
     angle = np.full(place.shape, 0.5)
     for _ in range(30):
@@ -240,8 +249,9 @@ def _angle(place: Array, excess: Array) -> Array:
 
 
 def _around_two(mean: Array, variance: Array, third: Array) -> Array:
-    """Four places (rows, strata, 4), two around each of the two points that alone would have these
-    three moments: Gauss's nodes.
+    """Return four nodes (rows, strata, 4), two around each point of the two-point Gauss rule.
+
+    The two points alone would have these three moments.
     """
     skew = (third - 3.0 * mean * variance - mean**3) / variance**1.5
     half = np.sqrt(1.0 + skew**2 / 4.0)
@@ -253,6 +263,6 @@ def _around_two(mean: Array, variance: Array, third: Array) -> Array:
 
 
 def _third_difference(at: Array) -> Array:
-    """Weights of the third divided difference over four places, (..., 4)."""
+    """Return the weights of the third divided difference over four places, (..., 4)."""
     apart = at[..., :, None] - at[..., None, :] + np.eye(4)
     return np.asarray(1.0 / apart.prod(axis=-1))

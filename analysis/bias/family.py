@@ -1,4 +1,4 @@
-"""Self-preference: does a grader go easier on subjects of its own family than people do?"""
+"""Self-preference: does a grader go easier on subjects of its own family than humans do?"""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 
 
 def family_of(rater: str, families: Mapping[str, Sequence[str]] | None = None) -> str:
-    """The family of a grader or subject by its model's name, "" where none is known.
+    """Return the family of a grader or subject by its model's name, "" where none is known.
 
     Only the model's name counts, not the provider before the colon: many servers speak another's
     protocol. The part that comes first decides, an own entry of `families` before all others.
@@ -55,10 +55,10 @@ def family_of(rater: str, families: Mapping[str, Sequence[str]] | None = None) -
 def add_family_rows(
     audit: AuditRows, calls: Calls | None, families: Mapping[str, Sequence[str]]
 ) -> None:
-    """`bias_self_preference` of every grader whose family has subjects here, and others too.
+    """Add `bias_self_preference` of graders whose family is among the subjects, with others.
 
-    Affirmative calls on subjects of its own family minus those on the others, beyond what people's
-    score of the same units explains (see `analysis.bias.shift`). `at` is the family.
+    It is the affirmative calls on subjects of its own family minus those on the others, beyond what
+    humans' score of the same units explains (see `analysis.bias.shift`). `at` is the family.
     """
     if calls is None:
         return

@@ -1,7 +1,7 @@
-"""What the audit found, in sentences that say no more than their rows.
+"""Findings of the audit, in sentences that claim no more than their rows.
 
 A shift is *found* where its corrected p lies below .05 and its interval leaves out 0. Where nothing
-is found the sentence says what any bias is at most, and how large a one the sample would show.
+is found the sentence gives the largest bias possible, and the bias that the sample could detect.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ from evenhand.analysis.results import ResultRow, ResultRows, TableRow, key_of
 from evenhand.texts import written
 
 BOUND = 0.1
-"""The shift, in share of calls, that is still let pass unless another bound is asked for."""
+"""The largest shift, in share of calls, that is tolerated unless another bound is given."""
 Status = Literal["found", "nothing_found", "cannot_tell"]
 AnyRow = TypeVar("AnyRow", bound=TableRow)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A row of the audit; if it was tested, with the rows of its corrected p, of what any bias is
-    at most, and of the bias that is found with 80% power.
+    """A row of the audit, with the rows of its test if it was tested.
+
+    These hold its corrected p, the largest bias possible, and the bias that is found with 80%
+    power.
     """
 
     row: ResultRow
@@ -35,22 +37,22 @@ class Finding:
 
     @property
     def grader(self) -> str:
-        """Whom it is about."""
+        """The grader that the finding is about."""
         return audited_grader(self.row)
 
     @property
     def status(self) -> Status:
-        """Whether a shift was found."""
+        """Status of the finding: found, nothing found, or cannot tell."""
         return status_of(self.row, self.p)
 
     def beyond(self, bound: float) -> bool:
-        """Whether a shift was found and all of its interval lies beyond plus or minus `bound`."""
+        """Return True if a shift was found and its whole interval is beyond +/- `bound`."""
         outside = self.row["low"] > bound or self.row["high"] < -bound
         return self.status == "found" and outside
 
     @property
     def sentence(self) -> str:
-        """What the rows say."""
+        """The finding as a sentence."""
         said = {"grader": self.grader, "question": self._words[0]}
         if self.p is None:
             return written("bias.undefined", why=reason_in_words(self.row["remarks"]), **said)
@@ -66,12 +68,12 @@ class Finding:
 
     @property
     def largest(self) -> float:
-        """What any bias is at most."""
+        """The largest bias that is not excluded."""
         return self.at_most["estimate"] if self.at_most else _widest(self.row)
 
     @property
     def rows(self) -> tuple[ResultRow, ...]:
-        """What the sentence is read off."""
+        """The rows that the sentence is based on."""
         unseen = () if self.status == "found" else (self.at_most, self.detectable)
         return tuple(row for row in (self.row, self.p, *unseen) if row is not None)
 
@@ -99,12 +101,12 @@ class Finding:
 
 
 def audited_grader(row: TableRow) -> str:
-    """Whom a row of the audit is about."""
+    """Return the grader that a row of the audit is about."""
     return row["rater_b"] or row["rater_a"]
 
 
 def status_of(row: TableRow, p: TableRow | None) -> Status:
-    """Whether a row of the audit, with that of its corrected p, shows a shift."""
+    """Return the status of a row of the audit, given the row of its corrected p."""
     if p is None:
         return "cannot_tell"
     apart = row["low"] > 0 or row["high"] < 0
@@ -112,7 +114,7 @@ def status_of(row: TableRow, p: TableRow | None) -> Status:
 
 
 def audited(rows: Iterable[AnyRow], suffix: str = "") -> Iterator[tuple[AnyRow, AnyRow | None]]:
-    """The audit's rows, in the order of its questions, with their p."""
+    """Yield the audit's rows, in the order of its questions, with their p."""
     by_key = {key_of(row): row for row in rows if row["statistic"].startswith("bias_")}
     asked = {question + suffix: at for at, question in enumerate((*PLANNED, *SCREENED))}
     own = [(key, row) for key, row in by_key.items() if key[1] in asked]
@@ -121,8 +123,9 @@ def audited(rows: Iterable[AnyRow], suffix: str = "") -> Iterator[tuple[AnyRow, 
 
 
 def findings(rows: Iterable[ResultRow], suffix: str = "") -> list[Finding]:
-    """What the audit found, in the order of its questions; with `suffix` HELD_OUT on verdicts by
-    thresholds tuned on other clusters.
+    """Return the findings of the audit, in the order of its questions.
+
+    With `suffix` HELD_OUT they are on verdicts by thresholds tuned on other clusters.
     """
     by_key = {key_of(row): row for row in rows if row["statistic"].startswith("bias_")}
 
@@ -138,11 +141,11 @@ def findings(rows: Iterable[ResultRow], suffix: str = "") -> list[Finding]:
 def flagged(
     rows: ResultRows, grader: str, bound: float = BOUND, *, held_out: bool = False
 ) -> list[Finding]:
-    """The findings on this grader whose shift stands after correction and whose interval lies
-    wholly beyond plus or minus `bound`.
+    """Return the findings on this grader that remain after correction and exceed `bound`.
 
-    `held_out` asks of the grader's verdicts by thresholds tuned on other clusters, where these
-    were audited; what does not rest on verdicts is the same.
+    Their intervals lie wholly beyond plus or minus `bound`. `held_out` takes the grader's verdicts
+    by thresholds tuned on other clusters, where these were audited; what does not rest on verdicts
+    is the same.
     """
     usual, other = (findings(rows.rows.values(), suffix) for suffix in ("", HELD_OUT))
     other = [one for one in other if one.grader == grader]
@@ -152,7 +155,7 @@ def flagged(
 
 
 def screening_sentence(screened: list[Finding]) -> str:
-    """One sentence on all of a grader's slices in which nothing was found."""
+    """Summarise in one sentence all of a grader's slices in which nothing was found."""
     quiet = [each for each in screened if each.status == "nothing_found"]
     untold = sum(each.status == "cannot_tell" for each in screened)
     parts = []

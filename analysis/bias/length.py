@@ -1,4 +1,4 @@
-"""Length: does a grader reward or punish words more than people do?"""
+"""Length: does a grader reward or punish length more than humans do?"""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ PAIR_LENGTH_COLUMNS = ("response_a_words", "response_b_words")
 def add_length_rows(
     audit: AuditRows, verdicts: Calls | None, directed: Calls | None, facts: UnitFacts
 ) -> None:
-    """`bias_length` of every grader: by how much its calls rise with every doubling of the length
-    beyond what people's score of the same units explains (see `analysis.bias.shift`).
+    """Add `bias_length` of every grader: the rise of its calls with every doubling of the length.
 
-    The verdict on a response against its length (column `response_words`); the side favoured in a
-    pair against how much longer side a is than b (`response_a_words`, `response_b_words`).
+    The rise is beyond what humans' score of the same units explains (see `analysis.bias.shift`).
+
+    For responses it relates the verdict to the length (column `response_words`); for pairs, the
+    side favoured to how much longer side a is than b (`response_a_words`, `response_b_words`).
     """
     for calls, columns, unit in (
         (verdicts, LENGTH_COLUMNS, "per doubling of the response"),
@@ -44,7 +45,7 @@ def add_length_rows(
 
 
 def _doublings(facts: UnitFacts, columns: tuple[str, ...]) -> Array:
-    """log2 of the words, of the first column less the second where there are two; else NaN."""
+    """Return log2 of the words (with two columns, of their ratio); NaN where unknown."""
     words = [facts.numbers(name) for name in columns]
     logs = [np.log2(np.where(each > 0, each, np.nan)) for each in words]
     return np.asarray(logs[0] if len(logs) == 1 else logs[0] - logs[1])

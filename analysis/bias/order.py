@@ -1,4 +1,4 @@
-"""The order of presentation: does a grader change its mind, or favour what it is shown first?"""
+"""Order of presentation: does a grader change its verdict, or favour what it is shown first?"""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ORDERS = ("ab", "ba")
 
 
 def orders_seen(ratings: pd.DataFrame) -> dict[str, tuple[str, ...]]:
-    """In which orders each grader read pairs; nothing of whom it is not known.
+    """Return the orders in which each grader read pairs; graders without known orders are left out.
 
     `ratings` is a validated table of one rubric.
     """
@@ -36,7 +36,7 @@ def orders_seen(ratings: pd.DataFrame) -> dict[str, tuple[str, ...]]:
 
 
 def by_orders(seen: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
-    """Graders by "both_orders" and "one_order".
+    """Group graders by "both_orders" and "one_order".
 
     >>> by_orders({"a": ("ab",), "b": ("ab", "ba"), "c": ("ab",)})
     {'one_order': ['a', 'c'], 'both_orders': ['b']}
@@ -48,7 +48,7 @@ def by_orders(seen: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Some graders' names within a sentence.
+    """Join graders' names for use within a sentence.
 
     >>> listed(["a"]), listed(["a", "b", "c"])
     ('a', 'a, b and c')
@@ -59,7 +59,7 @@ def listed(names: Sequence[str]) -> str:
 def both_orders_of(
     ratings: pd.DataFrame, scale: Scale, units: pd.DataFrame | None = None, cluster: str = "pair"
 ) -> dict[str, LabelMatrix]:
-    """Each grader that read units in both orders, laid out as if every order were a rater.
+    """Return graders that read units in both orders, with each order as a separate rater.
 
     `ratings` is a validated table of one rubric. Columns are "ab" and "ba"; labels stay in the
     pair's own orientation; a grader's draws within an order are combined.
@@ -83,8 +83,9 @@ def add_order_rows(
     matrices: Mapping[str, LabelMatrix],
     resampled: Resampling,
 ) -> None:
-    """`bias_order_flips` of every grader that read both orders; where options favour a side,
-    `bias_order_first` and `bias_order` too.
+    """Add `bias_order_flips` of every grader that read both orders.
+
+    Where options favour a side, `bias_order_first` and `bias_order` are added too.
 
     Flips are units labelled differently in the two orders. Of those that move from one side to
     another, or to neither, `bias_order_first` is the share that move to the side shown first;
@@ -114,7 +115,7 @@ def _add_grader(audit: AuditRows, grader: str, matrix: LabelMatrix, both: Mask) 
     if not matrix.scale.favours:
         return
     to_first, to_second = int((move > 0).sum()), int((move < 0).sum())
-    weighted = audit.resamples.weight is not None  # the exact p is of pairs that all count alike
+    weighted = audit.resamples.weight is not None  # the exact p is for equally weighted pairs
     found = sign_flip(np.bincount(clusters, weights=np.sign(move)))
     note = join_notes(
         f"{to_first} to the side shown first, {to_second} to the second",

@@ -1,4 +1,4 @@
-"""Groups of people: does a grader side with one leaning of annotators?"""
+"""Groups of humans: does a grader side with one group of annotators?"""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from evenhand.analysis.notes import join_notes
 def add_rater_group_rows(
     audit: AuditRows, coded: Coded, members: Mapping[str, frozenset[str]]
 ) -> None:
-    """`bias_rater_group`: a grader's mean kappa with the people of one group less that with those
-    of the other groups of the same column, on units that people of both labelled.
+    """Add `bias_rater_group`: the grader's mean kappa with one group minus that with the others.
 
-    `members` holds the people of every `column=value`. Of two groups only the first by name is
-    told, since the second is its mirror image; `at` is the other group, or "others".
+    Both are over humans of the same column, on units that humans of both groups labelled.
+
+    `members` holds the humans of every `column=value`. Of two groups only the first by name has a
+    row, since the second is its mirror image; `at` is the other group, or "others".
     """
     if not members:
         return

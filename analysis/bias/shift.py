@@ -1,8 +1,8 @@
-"""How far a grader's calls shift with something, beyond what people's score of the units explains.
+"""Shift of a grader's calls with some property, beyond what humans' score of the units explains.
 
-The sample is parted by whatever should not matter: own family or not, a part of the sample or the
-rest, fifths of the length. In each part the share of the grader's affirmative calls is held against
-the one expected of a grader without bias (see `analysis.bias.expected`).
+The sample is divided by the property that should not matter: own family or not, a part of the
+sample or the rest, fifths of the length. In each part the share of the grader's affirmative calls
+is compared with the one expected of a grader without bias (see `analysis.bias.expected`).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from evenhand.analysis.notes import Code, Note
 from evenhand.analysis.types import Array, Mask
 
 PARTS = 5
-"""What takes many values, such as a length, is parted into so many equal parts."""
+"""Number of equal parts into which a property with many values, such as a length, is divided."""
 
 
 @dataclass(frozen=True)
 class Shift:
-    """`values` (rows,) are replicates, the data first; `counts` (units, clusters)."""
+    """Shift of calls: replicates `values` (rows,), the data first; `counts` (units, clusters)."""
 
     values: Array
     counts: tuple[int, int]
@@ -33,12 +33,13 @@ class Shift:
 
 
 def shift_with(calls: Calls, grader: int, x: Array, resamples: Resamples) -> Shift | None:
-    """How calls rise with x (units,), NaN where not known, beyond what is expected: the least
-    squares slope of calls minus expected ones, which for x of 0 and 1 is a difference. Within a
-    part expected calls rise in a straight line with people's. None without a unit that the grader
-    and a person called.
+    """Estimate how calls rise with x (units,), NaN where not known, beyond what is expected.
 
-    A call of more than two values is taken apart into steps, *at least 0* and *at least 1*.
+    It is the least squares slope of calls minus expected ones, which for x of 0 and 1 is a
+    difference. Within a part expected calls rise in a straight line with those of humans. None
+    without a unit that the grader and a human called.
+
+    A call of more than two values is split into steps, *at least 0* and *at least 1*.
     """
     own = calls.values[:, grader]
     known = ~np.isnan(own) & ~np.isnan(calls.people).all(axis=1) & ~np.isnan(x)
@@ -53,7 +54,7 @@ def shift_with(calls: Calls, grader: int, x: Array, resamples: Resamples) -> Shi
     third = bool((enough[:, 1, None] & inside).sum(axis=0).min() >= MIN_TWICE)
 
     def sums(values: Array) -> Array:
-        """Of each column within each part, (rows, columns, parts)."""
+        """Sum each column within each part, (rows, columns, parts)."""
         columns = (values[:, :, None] * inside[:, None, :]).reshape(len(values), -1)
         return resamples.sums(clusters, columns).reshape(len(resamples), values.shape[1], -1)
 
@@ -83,7 +84,7 @@ def shift_with(calls: Calls, grader: int, x: Array, resamples: Resamples) -> Shi
 
 
 def parts_of(x: Array) -> Mask:
-    """Which part each value is in, (units, parts): its own where there are few values."""
+    """Assign each value to a part, (units, parts): its own where there are few values."""
     values = np.unique(x)
     if len(values) > PARTS:
         limits = np.unique(np.quantile(x, np.arange(1, PARTS) / PARTS))
@@ -93,8 +94,10 @@ def parts_of(x: Array) -> Mask:
 
 
 def _products(grader: Mask, people: Array) -> Array:
-    """What `Labelled` sums, of calls of 1 and 0: (units, 11). A person's calls count less that
-    person's own leniency, so that people who differ in it do not seem to see different units.
+    """Return the products that `Labelled` sums, from calls of 1 and 0: (units, 11).
+
+    A human's calls count minus that human's own leniency, so that humans who differ in leniency do
+    not seem to see different units.
     """
     held = ~np.isnan(people)
     k = held.sum(axis=1).astype(float)
@@ -115,15 +118,15 @@ def _products(grader: Mask, people: Array) -> Array:
 
 
 def _leniency(people: Array, k: Array) -> Array:
-    """How much oftener than people at large each person affirms the same units, (people,).
+    """Estimate each human's leniency, (people,): affirmations above the mean on the same units.
 
-    0 for who shares fewer than 30 units with others.
+    0 for a human who shares fewer than 30 units with others.
     """
     twice = people[k >= 2]
     shared = (~np.isnan(twice)).sum(axis=0)
     if not len(twice):
         return np.zeros(people.shape[1])
-    # The mean of a unit's people has the person in it; people at large, one in so many.
+    # The mean over a unit's humans includes the human; of all humans they are one in many.
     many = k[k >= 2] / (k[k >= 2] - 1.0) * (1.0 - 1.0 / people.shape[1])
     apart = (twice - np.nanmean(twice, axis=1, keepdims=True)) * many[:, None]
     mean = np.nansum(apart, axis=0) / np.maximum(shared, 1)

@@ -1,4 +1,4 @@
-"""The side of the pair: whom raters favour, and whether a grader favours it more than people do."""
+"""Side of the pair: whom raters favour, and whether a grader favours it more than humans do."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ from evenhand.errors import InputError
 from evenhand.study.settings.analysis import GROUP_COLUMNS, BiasSettings
 
 SHOWN_BY = ("partisan",)
-"""Units columns by whose values directions are shown apart."""
+"""Units columns by whose values directions are shown separately."""
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Some of the units and which way they are looked at: `sign` (units,) is 1 where side a counts
-    as `first`, -1 where side b does, 0 where the unit takes no part.
+    """Some of the units and the direction in which they are read.
+
+    `sign` (units,) is 1 where side a counts as `first`, -1 where side b does, 0 where the unit
+    takes no part.
     """
 
     subset: str
@@ -37,17 +39,17 @@ class _Part:
 
     @property
     def at(self) -> str:
-        """The two sides in a row's key."""
+        """The two sides, as in a row's key."""
         return from_to(self.first, self.second)
 
 
 def add_direction_rows(
     rows: ResultRows, calls: Calls, facts: UnitFacts, settings: BiasSettings, resamples: Resamples
 ) -> None:
-    """`direction_net` and `direction_share` of people together and of every grader.
+    """Add `direction_net` and `direction_share` of humans together and of every grader.
 
-    Net is the share of units that favour the first side less those that favour the second; the
-    share is of those that favour a side at all. On everything, by the columns `SHOWN_BY`, by
+    Net is the share of units that favour the first side minus those that favour the second; the
+    share is among those that favour a side at all. On everything, by the columns `SHOWN_BY`, by
     subject and by group; each rater on all that it called.
     """
     sides = _by_side(calls)
@@ -58,11 +60,11 @@ def add_direction_rows(
 
 
 def add_side_rows(audit: AuditRows, calls: Calls, facts: UnitFacts, settings: BiasSettings) -> None:
-    """Every grader beside people: `bias_side`, `bias_side_share`, `bias_side_errors`.
+    """Add `bias_side`, `bias_side_share` and `bias_side_errors` of every grader.
 
-    `bias_side` is the grader's net direction less people's, scaled (see `analysis.bias.
-    beside_people`); the share is the plain difference of `direction_share` on the units that both
-    called; errors are calls of a side on units on which most people see none.
+    `bias_side` is the grader's net direction minus that of humans, scaled (see
+    `analysis.bias.beside_people`); the share is the plain difference of `direction_share` on the
+    units that both called; errors are calls of a side on units on which most humans see none.
     """
     for part in _parts(calls, facts, settings):
         seen = calls.oriented(part.sign)
@@ -101,7 +103,7 @@ def _add_share(
 
 
 def _add_errors(audit: AuditRows, seen: Calls, grader: int, part: _Part) -> None:
-    """Where most people see no side: how often the grader sees the first, less the second."""
+    """Add the grader's calls for the first side minus the second where most humans see no side."""
     people, own = seen.people, seen.values[:, grader]
     none = (people == 0).sum(axis=1) > (~np.isnan(people)).sum(axis=1) / 2
     judged = none & ~np.isnan(own)
@@ -129,7 +131,7 @@ def _add_errors(audit: AuditRows, seen: Calls, grader: int, part: _Part) -> None
 def _add_directions(
     rows: ResultRows, calls: Calls, sides: tuple[Array, Array], part: _Part, resamples: Resamples
 ) -> None:
-    """Both rows of every rater that called a unit of this part."""
+    """Add both rows of every rater that called a unit of this part."""
     forward = part.sign[:, None] > 0
     used = part.sign != 0
     toward = np.where(forward, *sides)[used]
@@ -153,7 +155,7 @@ def _add_directions(
 
 
 def _by_side(calls: Calls) -> tuple[Array, Array]:
-    """How far people together (their mean) and every grader favour side a, and side b.
+    """Return how far the mean human and every grader favour side a, and side b.
 
     Each (units, 1 + graders), NaN where there is no call.
     """
@@ -168,9 +170,10 @@ def _by_side(calls: Calls) -> tuple[Array, Array]:
 
 
 def orientation(facts: UnitFacts, settings: BiasSettings) -> Array:
-    """1 where side a counts as the first of `settings.sides`, -1 where side b does, 0 where it is
-    not known, (units,). Raises InputError where leanings are set and no unit of the whole table has
-    one.
+    """Orientation of each unit (units,): 1 where side a is the first of `settings.sides`.
+
+    It is -1 where side b is, 0 where it is not known. Raises InputError where leanings are set and
+    no unit of the whole table has one.
     """
     if not settings.leanings:
         return np.ones(len(facts.ids))
@@ -191,7 +194,7 @@ def orientation(facts: UnitFacts, settings: BiasSettings) -> Array:
 
 
 def _parts(calls: Calls, facts: UnitFacts, settings: BiasSettings) -> Iterator[_Part]:
-    """Everything, and the values of the columns that directions are shown by."""
+    """Yield the whole sample, and the values of the columns that directions are shown by."""
     sign = orientation(facts, settings)[calls.unit]
     yield _Part(calls.subset, *settings.sides, sign)
     for name in SHOWN_BY:
@@ -213,9 +216,9 @@ def _subjects(calls: Calls, facts: UnitFacts, settings: BiasSettings) -> Iterato
 
 
 def _groups(calls: Calls, facts: UnitFacts, resamples: Resamples) -> Iterator[_Part]:
-    """Each group that stands in enough clusters, on either side, against those it stands against.
+    """Yield each group with enough clusters, on either side, against the groups it is paired with.
 
-    Of two groups that only ever stand against each other the first by name is enough.
+    Of two groups that are only paired with each other, the first by name is enough.
     """
     a, b = (np.array(facts.cells(name), dtype=object) for name in GROUP_COLUMNS)
     if not a.any() or not b.any():

@@ -1,4 +1,4 @@
-"""Slices: is a grader more lenient than people in one part of the sample than in the rest?"""
+"""Slices: is a grader more lenient than humans in one part of the sample than in the rest?"""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ from evenhand.analysis.types import Mask
 def add_slice_bias_rows(
     audit: AuditRows, calls: Calls | None, columns: Sequence[UnitColumn]
 ) -> None:
-    """`bias_slice` of every grader and every value of the columns: affirmative calls in the slice
-    minus those in the rest, beyond what people's score of the same units explains.
+    """Add `bias_slice` of every grader and every value of the columns.
 
-    How well it agrees with people there is another question: `slice_difference`.
+    It is the affirmative calls in the slice minus those in the rest, beyond what humans' score of
+    the same units explains.
+
+    Agreement with humans in the slice is another question: `slice_difference`.
     """
     if calls is None:
         return
@@ -42,6 +44,6 @@ def add_slice_bias_rows(
 
 
 def _called(calls: Calls, grader: int, inside: Mask) -> Mask:
-    """The units of the slice that the grader and a person called."""
+    """Return the units of the slice that the grader and a human called."""
     by_people = ~np.isnan(calls.people).all(axis=1)
     return np.asarray(inside & by_people & ~np.isnan(calls.values[:, grader]))

@@ -1,16 +1,16 @@
-"""Intervals where resamples fall short: shares of few cases, and resamples that do not vary.
+"""Intervals where the bootstrap fails: shares of few cases, and resamples that do not vary.
 
-*Few cases.* Resamples of two affirmative units in fifty know of no third. Where fewer than ten
+*Few cases.* Resamples of two affirmative units in fifty contain no third. Where fewer than ten
 cases lie on the rarer side of a share, its interval is Wilson's (1927) on the effective sample
 size, units over the design effect, with Student's t in place of the normal quantile (Korn &
 Graubard 1998).
 
-*No variation.* Where all agree, or nobody affirmed, every resample says the same, and its quantiles
-are one number. Yet n clusters alike rule out, at 97.5%, only that more than 1 - .025^(1/n) of all
-clusters are unlike them: the bound of Clopper & Pearson (1934) for none of n. The interval lets a
-statistic move as far as that share of clusters, each at an end of the statistic's range, could
-move it. For a share this is Clopper and Pearson's interval. A kappa of 1 falls by that share over
-the disagreement expected by chance: 1 - share / (1 - pe).
+*No variation.* Where all agree, or no unit is affirmative, every resample gives the same value, and
+its quantiles are one number. Yet n identical clusters rule out, at 97.5%, only that more than 1 -
+.025^(1/n) of all clusters differ from them: the bound of Clopper & Pearson (1934) for none of n.
+The interval lets a statistic move as far as that share of clusters, each at an end of the
+statistic's range, could move it. For a share this is Clopper and Pearson's interval. A kappa of 1
+falls by that share over the disagreement expected by chance: 1 - share / (1 - pe).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NO_WIDTH = 1e-12
 
 
 def kind_of(name: str, at: str = "") -> Kind | None:
-    """Kind of a statistic of results.csv, None where its range is not known.
+    """Return the kind of a statistic of results.csv, or None where its range is not known.
 
     >>> kind_of("coverage"), kind_of("consensus_kappa"), kind_of("stability_sd")
     ('share', 'coefficient', None)
@@ -47,8 +47,11 @@ def kind_of(name: str, at: str = "") -> Kind | None:
 
 @dataclass(frozen=True)
 class Chance:
-    """The categories' shares (q,) of people's labels, and whether they are in order, from which
-    coefficients take the disagreement that they expect by chance."""
+    """Disagreement that coefficients expect by chance.
+
+    Computed from the categories' shares (q,) of the humans' labels, and from whether they are
+    ordered.
+    """
 
     shares: Array
     ordered: bool = False
@@ -68,7 +71,7 @@ class Chance:
 
 
 def unseen(n_clusters: int) -> float:
-    """The largest share of clusters that may be unlike all n that were seen, at 97.5%.
+    """Return the largest share of clusters that may differ from all n observed ones, at 97.5%.
 
     >>> round(unseen(60), 4)
     0.0596
@@ -77,7 +80,7 @@ def unseen(n_clusters: int) -> float:
 
 
 def widened(found: Interval, n_clusters: int, kind: Kind | None, apart: float = 1.0) -> Interval:
-    """An interval without width, as wide as so many clusters allow; any other as it is.
+    """Widen an interval without width as far as the number of clusters allows; keep any other.
 
     `apart` is the disagreement expected by chance, for coefficients and their differences. Where
     the statistic's range is not known there is no interval.
@@ -108,7 +111,7 @@ def widened(found: Interval, n_clusters: int, kind: Kind | None, apart: float = 
 def share_interval(
     found: Interval, drawn: Array, n_units: int, n_clusters: int, labelled: int | None = None
 ) -> Interval:
-    """The interval of a share: Wilson's where cases are few, else `found` as it is.
+    """Return the interval of a share: Wilson's where cases are few, else `found` unchanged.
 
     `drawn` are the resampled values. Without variation it is left to `widened`. A rate that is
     corrected by `labelled` of its units may be 0 while its resamples vary: it then counts as if one
@@ -126,9 +129,11 @@ def share_interval(
 
 
 def effective_size(share: float, drawn: Array, n_units: int, n_clusters: int) -> float:
-    """How many independent units would know a share as well: p (1 - p) over its variance.
+    """Number of independent units that would estimate a share as precisely.
 
-    No more than the units there are; NaN where nothing varies.
+    This is p (1 - p) over its variance.
+
+    At most the number of units; NaN where nothing varies.
     """
     variance = float(np.nanvar(drawn)) * n_clusters / (n_clusters - 1)
     if variance < _NO_WIDTH:
@@ -137,8 +142,9 @@ def effective_size(share: float, drawn: Array, n_units: int, n_clusters: int) ->
 
 
 def student_shrinkage(n_clusters: int) -> float:
-    """What is left of an effective size as its variance is estimated: (z / t)^2, Korn & Graubard
-    (1998), t on clusters - 1 degrees of freedom.
+    """Factor on an effective size for its estimated variance: (z / t)^2.
+
+    Korn & Graubard (1998), t on clusters - 1 degrees of freedom.
 
     >>> round(student_shrinkage(10), 3), round(student_shrinkage(250), 3)
     (0.751, 0.99)
@@ -149,7 +155,7 @@ def student_shrinkage(n_clusters: int) -> float:
 
 
 def wilson(share: float, n: float) -> tuple[float, float]:
-    """Wilson's 95% interval (1927) of a share of n; n need not be whole.
+    """Return Wilson's 95% interval (1927) of a share of n; n need not be whole.
 
     Newcombe (1998, Table I) has 0.2553 to 0.3662 for 81 of 263 and 0 to 0.1611 for 0 of 20.
 

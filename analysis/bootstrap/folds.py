@@ -1,4 +1,4 @@
-"""Folds for what is chosen on some clusters and judged on others."""
+"""Folds for choosing something on some clusters and evaluating it on others."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ _FOLDS = 10
 
 
 def folds(clusters: Codes) -> Codes:
-    """A fold, 0 to 9, for each unit (units,): clusters stay whole, and the largest go first to the
-    emptiest fold.
+    """Assign a fold, 0 to 9, to each unit (units,).
+
+    Clusters stay whole, and the largest go first to the emptiest fold.
 
     >>> folds(np.array([0, 0, 1, 2])).tolist()
     [0, 0, 1, 2]
@@ -22,7 +23,7 @@ def folds(clusters: Codes) -> Codes:
 
 
 def folds_of_sizes(sizes: Codes) -> Codes:
-    """A fold for each cluster of so many units, (clusters,)."""
+    """Assign a fold to each cluster, (clusters,), from the clusters' sizes in units."""
     held = np.zeros(min(_FOLDS, max(len(sizes), 1)), dtype=np.intp)
     fold = np.empty(len(sizes), dtype=np.intp)
     for cluster in np.argsort(-sizes, kind="stable"):
@@ -32,11 +33,11 @@ def folds_of_sizes(sizes: Codes) -> Codes:
 
 
 def fold_shares(clusters: Codes, frequency: Frequency) -> Array:
-    """The share of each unit's copies that lie in each fold, (units, folds).
+    """Return the share of each unit's copies that lie in each fold, (units, folds).
 
-    `frequency` says how often each cluster stands in the data. Where like units have been folded
+    `frequency` is how often each cluster occurs in the data. Where identical units have been folded
     into one, each its own cluster, its copies are dealt out at random, from a fixed seed: all of
-    them in one fold would be a fold of like units.
+    them in one fold would be a fold of identical units.
 
     >>> fold_shares(np.array([0, 0, 1]), np.ones(2, dtype=np.int64)).tolist()
     [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]

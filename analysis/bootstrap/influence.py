@@ -1,4 +1,4 @@
-"""Bounds that decide: from what each cluster contributes to an estimate.
+"""Bounds for verdicts, from each cluster's contribution to an estimate.
 
 A verdict is wrong as often as its one-sided bound misses, and bootstrap quantiles miss too often in
 small or unbalanced samples, where an estimate's spread and skewness are tied to its value. Here a
@@ -26,7 +26,7 @@ _SEED = 20231206
 
 
 def influence(values: Array) -> Array:
-    """What each cluster contributes, (clusters, ...), from the data and the jackknife (rows, ...).
+    """Return each cluster's contribution, (clusters, ...), from data and jackknife (rows, ...).
 
     Row 0 is the estimate, every other row the estimate without one cluster (or one group of them).
 
@@ -39,10 +39,10 @@ def influence(values: Array) -> Array:
 
 
 def reach(contributions: Array, alpha: float = ALPHA) -> float:
-    """How far below an estimate its lower bound lies; of the negative, how far above the upper one.
+    """Distance from an estimate down to its lower bound; of the negative, up to its upper bound.
 
     `contributions` (clusters,) are the clusters' influence. NaN where nothing varies, for then they
-    say nothing of what another cluster would bring.
+    give no information on further clusters.
 
     >>> round(reach(np.array([-1.0, 1.0] * 50)), 3)
     0.199
@@ -51,7 +51,7 @@ def reach(contributions: Array, alpha: float = ALPHA) -> float:
 
 
 def reaches(contributions: Array, alpha: float = ALPHA) -> Array:
-    """`reach` of several estimates, from their influence (clusters, estimates)."""
+    """Return `reach` of several estimates, from their influence (clusters, estimates)."""
     from scipy.special import stdtrit
 
     n = len(contributions)
@@ -69,18 +69,19 @@ def reaches(contributions: Array, alpha: float = ALPHA) -> Array:
 
 
 def standard_error(contributions: Array) -> float:
-    """The jackknife's standard error from the clusters' influence (clusters,)."""
+    """Return the jackknife's standard error from the clusters' influence (clusters,)."""
     return float(contributions.std(ddof=1)) / math.sqrt(len(contributions))
 
 
 def reach_over_people(
     reached: float, people_variance: float, people: int, clusters: float, alpha: float = ALPHA
 ) -> float:
-    """How far a bound reaches for people like these, where it has `reached` so far for these people
-    on so many effective `clusters`.
+    """Widen the reach of a bound from these raters to raters like these.
 
-    `people_variance` is the estimate's variance over people. The variances over clusters and over
-    people add up (no interaction is taken off, which errs to the safe side), with Satterthwaite's
+    `reached` is the reach for these raters, on `clusters` effective clusters.
+
+    `people_variance` is the estimate's variance over raters. The variances over clusters and over
+    raters add up (no interaction is subtracted, which errs on the safe side), with Satterthwaite's
     (1946) degrees of freedom for their sum.
 
     >>> round(reach_over_people(0.2, 0.0, 3, 100), 3), reach_over_people(0.2, 0.01, 3, 100) > 0.3
@@ -96,7 +97,7 @@ def reaches_over_people(
     clusters: float,
     alpha: float = ALPHA,
 ) -> Array:
-    """`reach_over_people` of several estimates, (estimates,)."""
+    """Return `reach_over_people` of several estimates, (estimates,)."""
     from scipy.special import stdtrit
 
     quantile = stdtrit(max(clusters - 1.0, 1.0), 1.0 - alpha)
@@ -108,11 +109,11 @@ def reaches_over_people(
 
 
 def simultaneous_level(contributions: Array, alpha: float = ALPHA) -> float:
-    """The level at which to bound each of several estimates so that all bounds hold but in `alpha`.
+    """Level at which to bound each of several estimates so that all bounds hold but in `alpha`.
 
-    `contributions` (clusters, estimates) come from the same clusters: the more alike the estimates
-    move, the less is lost. It is the max-t of their joint normal limit, by simulation with a fixed
-    seed (Hothorn, Bretz & Westfall 2008).
+    `contributions` (clusters, estimates) come from the same clusters: the more strongly the
+    estimates are correlated, the less is lost. It is the max-t of their joint normal limit, by
+    simulation with a fixed seed (Hothorn, Bretz & Westfall 2008).
 
     >>> alike = np.array([[-1.0, -1.0], [1.0, 1.0]] * 20)
     >>> 0.024 < simultaneous_level(alike) <= 0.025
@@ -122,15 +123,16 @@ def simultaneous_level(contributions: Array, alpha: float = ALPHA) -> float:
     varying = contributions[:, contributions.std(axis=0) > 0]
     if varying.shape[1] < 2:
         return alpha
-    # In an order that does not depend on anybody's name, as the draws do on the order.
+    # Sorted, so that the result does not depend on raters' names: the draws depend on the order.
     varying = varying[:, np.argsort(varying.std(axis=0))]
     return level_together(np.asarray(np.corrcoef(varying, rowvar=False)), alpha)
 
 
 def level_together(correlation: Array, alpha: float = ALPHA) -> float:
-    """The level at which to bound each of several jointly normal estimates, of this `correlation`
-    (estimates, estimates), so that all bounds hold but in `alpha` of samples. By simulation with a
-    fixed seed.
+    """Level at which to bound each of several jointly normal estimates.
+
+    All bounds then hold but in `alpha` of samples. `correlation` is (estimates, estimates). By
+    simulation with a fixed seed.
 
     Two looks, the second at twice the labels (Pocock 1977, Table 1, has .0147 for two looks):
 
@@ -150,7 +152,7 @@ def level_together(correlation: Array, alpha: float = ALPHA) -> float:
 
 
 def _unskewed(normal: Array, skew: Array, n: int) -> Array:
-    """Hall's inverse: the skewed ratios (estimates,) whose transformation is `normal`."""
+    """Invert Hall's transformation: return the skewed ratios (estimates,) for `normal`."""
     flat = np.abs(skew) < 1e-9
     lean = np.where(flat, 1.0, skew)
     inside = 1.0 + lean * (normal - lean / (6.0 * n))

@@ -1,12 +1,12 @@
-"""From replicates of a statistic to its 95% interval.
+"""95% intervals from the replicates of a statistic.
 
 Two methods. *percentile*: the 2.5% and 97.5% quantiles of the resamples (Efron 1979). *bca*: the
 same quantiles moved for bias, by how far the estimate is from the resamples' median, and for
-acceleration, by the skewness of what single clusters contribute (Efron 1987; DiCiccio & Efron 1996,
-equations 2.3 to 2.10). Both are second thoughts on one set of resamples, so nothing is drawn twice.
+acceleration, by the skewness of the influence of single clusters (Efron 1987; DiCiccio & Efron
+1996, equations 2.3 to 2.10). Both use the same resamples, so nothing is drawn twice.
 
-Resamples of n clusters spread too little, by sqrt((n - 1) / n), and know nothing of t: both methods
-therefore read quantiles further out, so that the interval of a mean is as wide as Student's
+Resamples of n clusters spread too little, by sqrt((n - 1) / n), and ignore Student's t: both
+methods therefore take quantiles further out, so that the interval of a mean is as wide as Student's
 (Hesterberg 2015, section 5.3). At 5 clusters the tail is 0.1% instead of 2.5%, at 250 it is 2.4%.
 """
 
@@ -26,9 +26,9 @@ from evenhand.study.settings.analysis import IntervalMethod
 INTERVAL_METHODS: tuple[str, ...] = get_args(IntervalMethod)
 LEVEL = 0.95
 Z = 1.959963984540054
-"""How many standard errors a normal interval at `LEVEL` reaches on either side."""
+"""Standard errors that a normal interval at `LEVEL` reaches on either side."""
 MIN_CLUSTERS = 5
-"""Fewer clusters than this give no interval: resamples of so few say nothing about spread."""
+"""Fewer clusters than this give no interval: their resamples do not show the spread."""
 WARN_DEGENERATE, MAX_DEGENERATE = 0.01, 0.10
 
 _ROUNDING = 1e-12
@@ -46,13 +46,13 @@ class Interval:
 
     @classmethod
     def undefined(cls, reason: Reason) -> Interval:
-        """No estimate, and why."""
+        """Return an undefined estimate, with the reason."""
         remark = reason if isinstance(reason, Remark) else Remark(reason)
         return cls(math.nan, math.nan, math.nan, (remark,))
 
     @classmethod
     def point(cls, estimate: float, note: Note = "") -> Interval:
-        """An estimate without bounds."""
+        """Return an estimate without bounds."""
         return cls(estimate, math.nan, math.nan, join_notes(note))
 
     @property
@@ -72,8 +72,8 @@ def interval(
     """Read estimate and 95% interval off replicates (rows,), row 0 the data.
 
     `undefined` is the share of resampled values that were undefined, where `values` cannot show it
-    (means over pairs of raters); `reason` says why the estimate is undefined, if it is. With the
-    jackknife values `left_out` (see `bca_bounds`) the interval is BCa, else percentile.
+    (means over pairs of raters); `reason` explains an undefined estimate. With the jackknife values
+    `left_out` (see `bca_bounds`) the interval is BCa, else percentile.
     """
     estimate = float(values[0])
     if np.isnan(estimate):
@@ -98,7 +98,7 @@ def interval(
 
 @lru_cache(maxsize=4096)
 def expanded_tail(n_clusters: int, tail: float = _TAIL) -> float:
-    """The share of resamples beyond each bound: `tail`, 2.5%, or less where clusters are few.
+    """Return the share of resamples beyond each bound: `tail`, 2.5%, or less for few clusters.
 
     Phi(-sqrt(n / (n - 1)) t), with t the 1 - `tail` quantile of Student's distribution on n - 1
     degrees of freedom (Hesterberg 2015). R's `resample` has the same, `ExpandProbs(0.025, n)`.
@@ -113,7 +113,7 @@ def expanded_tail(n_clusters: int, tail: float = _TAIL) -> float:
 
 
 def percentile_bounds(drawn: Array, tail: float = _TAIL) -> tuple[float, float]:
-    """The quantiles of resampled values that leave `tail` beyond each: 2.5% unless given.
+    """Return the quantiles of resampled values that leave `tail` beyond each: 2.5% unless given.
 
     >>> [round(bound, 3) for bound in percentile_bounds(np.arange(101.0))]
     [2.5, 97.5]
@@ -124,7 +124,7 @@ def percentile_bounds(drawn: Array, tail: float = _TAIL) -> tuple[float, float]:
 def bca_bounds(
     estimate: float, drawn: Array, left_out: Array, tail: float = _TAIL
 ) -> tuple[float, float] | None:
-    """Bias-corrected and accelerated bounds, or None where they are undefined.
+    """Return bias-corrected and accelerated bounds, or None where they are undefined.
 
     `drawn` are the resampled values and `left_out` the values on the data without one cluster (or
     one small group of clusters) each. Resamples equal to the estimate count half on each side of
@@ -146,7 +146,7 @@ def bca_bounds(
 
 
 def _quantiles(drawn: Array, first: float, second: float) -> tuple[float, float]:
-    """Two quantiles, interpolated as `np.quantile` does, which takes four times as long."""
+    """Return two quantiles, interpolated as by `np.quantile`, which takes four times as long."""
     places = [share * (len(drawn) - 1) for share in (first, second)]
     around = sorted({end for place in places for end in (math.floor(place), math.ceil(place))})
     parted = np.partition(drawn, around)
@@ -159,7 +159,7 @@ def _quantiles(drawn: Array, first: float, second: float) -> tuple[float, float]
 
 
 def acceleration(left_out: Array) -> float:
-    """Efron's acceleration from jackknife values: a sixth of the skewness of their influence.
+    """Estimate Efron's acceleration from jackknife values: a sixth of their influence's skewness.
 
     0 where nothing varies, NaN where a value is undefined.
 
@@ -174,7 +174,7 @@ def acceleration(left_out: Array) -> float:
 
 
 def _degenerate(lost: float, resamples: int) -> Remarks:
-    """What to say of the share of the resamples that is lost."""
+    """Remarks on the share of the resamples that are undefined."""
     if lost == 0.0:
         return ()
     code: Code = "resamples_undefined"

@@ -1,11 +1,11 @@
-"""How often a verdict may be looked at: the level of each look.
+"""Levels of repeated looks at a verdict (alpha spending).
 
-Whoever looks again after labelling more has another chance to be wrong. The usual plan is two looks
-at equal levels: one at the labels as they are, one after as many more as the first advised. As the
-second look sees the labels of the first again, both go wrong together more often than apart, and
-each may spend more than half of the error (Pocock 1977; Lan & DeMets 1983). How many labels the
-second look will see is not known at the first: four times as many are allowed for. A tenth of the
-error is kept for further looks, of which each may spend half of what is left.
+Looking again after labelling more is another chance to be wrong. The default plan is two looks at
+equal levels: one at the labels as they are, one after as many more as the first advised. As the
+second look includes the labels of the first, both go wrong together more often than independent
+looks, and each may spend more than half of the error (Pocock 1977; Lan & DeMets 1983). The number
+of labels at the second look is not known at the first: four times as many are allowed for. A tenth
+of the error is kept for further looks, of which each may spend half of what is left.
 
 A study that declares its looks shares the whole error evenly among them, at equal steps, and has
 none beyond.
@@ -22,14 +22,16 @@ from evenhand.analysis.bootstrap.influence import ALPHA, level_together
 USUAL = 2
 """Looks at equal levels, where none are declared."""
 _GROWTH = 4.0
-"""How many times the labels of the first look the second one may have."""
+"""Ratio of the labels at the second look to those at the first that is allowed for."""
 _KEPT = 0.1
 """The share of the error that is kept for looks beyond the usual ones."""
 
 
 @lru_cache(maxsize=256)
 def level_of_look(look: int, declared: int = 0, alpha: float = ALPHA) -> float:
-    """The one-sided level of a study's `look`, counted from 1; 0.0 where none is left, or for none.
+    """Return the one-sided level of a study's `look`, from 1; 0.0 where none is left.
+
+    For look 0 the level is 0.0, too.
 
     >>> [round(level_of_look(look), 4) for look in (1, 2, 3, 4)]
     [0.0123, 0.0123, 0.0013, 0.0006]
@@ -47,7 +49,7 @@ def level_of_look(look: int, declared: int = 0, alpha: float = ALPHA) -> float:
 
 
 def _each(sizes: np.ndarray, alpha: float) -> float:
-    """The level of each look at samples of these sizes, of which each holds the one before."""
+    """Return the level of each look at nested samples of these sizes."""
     if len(sizes) == 1:
         return alpha
     ratio = sizes[:, None] / sizes[None, :]

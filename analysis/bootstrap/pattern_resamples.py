@@ -1,16 +1,16 @@
-"""Resamples where units stand as patterns: distinct rows of labels, counted in each cluster.
+"""Resamples of units stored as patterns: distinct rows of labels, counted in each cluster.
 
-All that a resample needs to know of the data is how often each pattern comes up in it: the
-clusters' weights times their counts of patterns. That product is taken once, in exact whole
-numbers, and every statistic is then a function of few patterns instead of many clusters. The draws
-of clusters are those of `Resamples`, so that the numbers are, too.
+A resample is determined by how often each pattern comes up in it: the clusters' weights times their
+counts of patterns. That product is taken once, in exact whole numbers, and every statistic is then
+a function of few patterns instead of many clusters. The draws of clusters are those of `Resamples`,
+so the numbers are the same, too.
 
-Of more than a million clusters 2,000 resamples would take hours. There clusters are dealt at random
-into 10,000 groups, by a hash of their names and the seed, and groups are resampled whole: the
-random groups of survey sampling (Wolter 2007, chapter 2). Sums over groups of independent clusters
-are independent, and their variance is that of all clusters; as they are no more than 10,000 a
-standard error is off by .7% of itself, where 2,000 resamples have it off by 1.6% already.
-`python -m benchmarks.scale` sets both beside each other.
+With more than a million clusters 2,000 resamples would take hours. Clusters are then dealt at
+random into 10,000 groups, by a hash of their names and the seed, and whole groups are resampled:
+the random groups of survey sampling (Wolter 2007, chapter 2). Sums over groups of independent
+clusters are independent, and their variance is that of all clusters; as they are no more than
+10,000 a standard error is off by .7% of itself, where 2,000 resamples have it off by 1.6% already.
+`python -m benchmarks.scale` compares the two.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ Spread = Callable[[Callable[[int], Counts], Iterable[int]], Iterable[Counts]]
 class PatternResamples(Resamples):
     """Weights of patterns (rows, patterns) in the data, in every resample and in the jackknife.
 
-    `cells` (clusters, patterns) counts each cluster's units of each pattern, and `members` the same
-    of whatever was `drawn`: the clusters, or groups of them. With `spread` blocks of resamples are
-    multiplied elsewhere.
+    `cells` (clusters, patterns) counts each cluster's units of each pattern, and `members` those of
+    each unit that was `drawn`: the clusters, or groups of them. With `spread` blocks of resamples
+    are multiplied elsewhere.
 
     >>> from scipy.sparse import csr_array
     >>> cells = csr_array(np.array([[1, 1], [0, 2]]))
@@ -76,11 +76,11 @@ class PatternResamples(Resamples):
 
     @property
     def is_pooled(self) -> bool:
-        """Whether groups of clusters were drawn."""
+        """True if groups of clusters were drawn."""
         return bool(self._members.shape[0] < self._cells.shape[0])
 
     def totals(self, features: Numbers) -> Array:
-        """As in `Resamples`; by way of the clusters where there are more patterns than these."""
+        """Sum as in `Resamples`; via the clusters where there are more patterns than clusters."""
         if self._kept is not None or not self.resamples:
             return super().totals(features)
         flat = features.reshape(self.n_types, -1)
@@ -95,7 +95,7 @@ class PatternResamples(Resamples):
         undefined: float | None = None,
         reason: Reason = "no_variation",
     ) -> Interval:
-        """As in `Resamples`, with a remark where groups of clusters were drawn."""
+        """Return the interval as in `Resamples`, with a remark if clusters were grouped."""
         found = super().interval(values, n_clusters, undefined=undefined, reason=reason)
         if not self.is_pooled or np.isnan(found.low):
             return found
@@ -103,16 +103,16 @@ class PatternResamples(Resamples):
         return replace(found, remarks=(*found.remarks, pooled))
 
     def each_cluster(self, sums: Array) -> Array:
-        """Sums over the patterns (patterns, k) of each cluster."""
+        """Return sums over the patterns (patterns, k) for each cluster."""
         return np.asarray(self._cells @ sums)
 
     @property
     def clusters_in_row(self) -> float:
-        """As in `Resamples`."""
+        """Clusters that a row of the jackknife leaves out, as in `Resamples`."""
         return float(self._cells.shape[0] / self._left_out.shape[0])
 
     def fold_shares(self, clusters: Codes) -> Array:
-        """As in `Resamples`: what was drawn lies in one fold as a whole."""
+        """Return fold shares as in `Resamples`: whatever was drawn lies in one fold as a whole."""
         cells = self._members[:, clusters]
         sizes = np.asarray(cells.sum(axis=1)).ravel()
         held = np.flatnonzero(sizes)
@@ -121,11 +121,11 @@ class PatternResamples(Resamples):
         return np.asarray(np.column_stack(inside) / self.frequency[clusters][:, None])
 
     def mass_of(self, clusters: Codes, chosen: Mask) -> int:
-        """How many clusters in the data have one of the chosen units."""
+        """Count the clusters in the data that have one of the chosen units."""
         return self.count(clusters, chosen)[1]
 
     def count(self, clusters: Codes, chosen: Mask) -> tuple[int, int]:
-        """(units, clusters) in the data among the chosen patterns."""
+        """Count (units, clusters) in the data among the chosen patterns."""
         wanted = np.zeros(self.n_types, dtype=np.int64)
         wanted[clusters[chosen]] = 1
         key = np.packbits(wanted.astype(bool)).tobytes()
@@ -135,7 +135,7 @@ class PatternResamples(Resamples):
         return self._counted[key]
 
     def left_out(self, clusters: Codes) -> PatternResamples:
-        """As in `Resamples`; clusters that have none of the patterns given count as none."""
+        """Return the jackknife as in `Resamples`; clusters without these patterns do not count."""
         wanted = (np.bincount(clusters, minlength=self.n_types) > 0).astype(np.int64)
         cells, members = (
             each[np.flatnonzero(each @ wanted > 0)] for each in (self._cells, self._members)
@@ -145,12 +145,12 @@ class PatternResamples(Resamples):
         return PatternResamples(cells, members, drawn)
 
     def only(self, clusters: Codes) -> PatternResamples:
-        """The same resamples with some of the patterns."""
+        """Restrict the resamples to some of the patterns."""
         chosen = self._cells[:, clusters], self._members[:, clusters]
         return PatternResamples(*chosen, self._drawn)
 
     def _draw(self, block: int) -> Counts:
-        """How often each pattern comes up in a block of resamples (rows, patterns)."""
+        """Count how often each pattern comes up in a block of resamples (rows, patterns)."""
         drawn, patterns = self._drawn._block(block), self._members.T.tocsc()
         out = np.zeros((self.n_types, len(drawn)), dtype=np.int64)
         for start in range(0, drawn.shape[1], _MULTIPLIED):
@@ -167,11 +167,11 @@ def resamples_of_patterns(
     spread: Spread | None = None,
     many: int = MANY_CLUSTERS,
 ) -> PatternResamples:
-    """Resamples of clusters by their counts of patterns, `cells` (clusters, patterns).
+    """Return resamples of clusters by their counts of patterns, `cells` (clusters, patterns).
 
-    `keys` (clusters,) are hashes of the clusters' names: with the seed they say which group each
-    belongs to where there are more than `many`. `draw` makes resamples of clusters, and need not
-    keep them.
+    `keys` (clusters,) are hashes of the clusters' names: with the seed they determine each
+    cluster's group where there are more than `many`. `draw` makes resamples of clusters, and need
+    not keep them.
     """
     n = cells.shape[0]
     if n <= many:
@@ -181,7 +181,7 @@ def resamples_of_patterns(
 
 
 def _grouped(cells: Sparse, keys: npt.NDArray[np.uint64], seed: int) -> Sparse:
-    """Sums over random groups of clusters: (groups, patterns)."""
+    """Sum over random groups of clusters: (groups, patterns)."""
     from scipy.sparse import csr_array
 
     group = _mixed(keys ^ _mixed(np.array([seed], dtype=np.uint64))) % np.uint64(GROUPS)
@@ -191,8 +191,10 @@ def _grouped(cells: Sparse, keys: npt.NDArray[np.uint64], seed: int) -> Sparse:
 
 
 def _mixed(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Numbers whose bits all depend on all bits of the keys: the finaliser of SplitMix64 (Steele,
-    Lea & Flood 2014)."""
+    """Mix the bits of the keys: each output bit depends on all bits of a key.
+
+    The finaliser of SplitMix64 (Steele, Lea & Flood 2014).
+    """
     mixed = keys + np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)

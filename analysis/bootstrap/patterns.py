@@ -1,7 +1,7 @@
-"""Distinct rows of labels and how often each stands in the data.
+"""Distinct rows of labels and how often each occurs in the data.
 
 A bootstrap of units depends on nothing else, so a million labels cost what their few hundred
-patterns cost. Rows become whole numbers first: those are counted in one pass, not sorted.
+patterns cost. Rows are first encoded as whole numbers, which are counted in one pass, not sorted.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ _LARGEST_KEY = 2**62
 
 
 def distinct_rows(columns: Sequence[Small]) -> tuple[Codes, Codes]:
-    """The position of one row (patterns,) of each distinct kind in columns (rows,), and how many
-    such rows there are. Codes are small whole numbers from -1 up.
+    """Find the distinct rows of columns (rows,).
+
+    Returns the position of one row (patterns,) of each kind, and how many such rows there are.
+    Codes are small whole numbers from -1 up.
 
     >>> distinct_rows([np.array([0, 1, 0, 0]), np.array([2, -1, 2, 0])])
     (array([3, 2, 1]), array([1, 2, 1]))
@@ -48,14 +50,14 @@ def distinct_rows(columns: Sequence[Small]) -> tuple[Codes, Codes]:
 
 
 def count_labels(codes: Integers, q: int) -> Array:
-    """How many raters chose each category, (units, q), from codes (units, raters), -1 missing."""
+    """Count raters by category, (units, q), from codes (units, raters), -1 missing."""
     return np.stack([(codes == code).sum(axis=1) for code in range(q)], axis=1).astype(float)
 
 
 def count_patterns(codes: Integers, q: int) -> tuple[Array, Codes]:
-    """Distinct counts of the categories (patterns, q) over units, and how often each occurs.
+    """Return distinct counts of the categories (patterns, q) over units, and how often each occurs.
 
-    `codes` (units, raters) are 0 to q - 1, -1 missing. Statistics of a group of raters take no
+    `codes` (units, raters) are 0 to q - 1, -1 missing. Statistics of a group of raters need no
     more: five raters on five categories have at most 126 patterns if nothing is missing.
 
     >>> counts, times = count_patterns(np.array([[0, 1, 0], [1, 0, 0], [1, 1, -1]]), 2)

@@ -1,9 +1,9 @@
 """The bootstrap of clusters: one set of weights that every statistic of a rubric shares.
 
-A resample draws as many clusters as there are, with replacement; all it needs to know is how often
-each cluster came up. Every statistic is a function of sums over clusters, so that resampling is one
-product *weights x per-cluster sums*, and differences between statistics are paired by construction.
-Where every unit is its own cluster this is the ordinary bootstrap of units.
+A resample draws as many clusters as there are, with replacement, and is fully described by how
+often each cluster came up. Every statistic is a function of sums over clusters, so that resampling
+is one product *weights x per-cluster sums*, and differences between statistics are paired by
+construction. Where every unit is its own cluster this is the ordinary bootstrap of units.
 
 Row 0 of everything is the data as they are: estimate and resamples go through the same code. For
 BCa intervals the rows after the resamples are the jackknife: the data without one cluster each.
@@ -39,7 +39,7 @@ _BLOCK = 250
 """Resamples drawn together: bounds memory and fixes which random stream a resample comes from."""
 _KEEP_BYTES = 1_000_000_000
 _READY_CELLS = 5_000_000
-"""Up to so many weights (rows x clusters; 20 MB) stand ready as floating point: to convert them for
+"""Up to this many weights (rows x clusters; 20 MB) are kept as floating point: converting them for
 every product takes longer than a small product."""
 _DRAWN_TOGETHER = 32_768
 _CACHED_CELLS = 500_000
@@ -53,11 +53,10 @@ _EXACT_FLOAT32 = 2**24
 class Resamples:
     """Weights of clusters in the data, in every resample and, for BCa, in the jackknife.
 
-    `frequency` (clusters,) says how often each cluster stands in the data: 1, or more where
-    identical ones have been folded into one. `weight` (clusters,) is how much each counts where
-    clusters were not equally likely to be picked: constants that go into every sum. `rng` is used
-    for seeds only, so that a block can be drawn again instead of kept: where it would be large, or
-    without `keep`.
+    `frequency` (clusters,) is how often each cluster occurs in the data: 1, or more where identical
+    ones have been folded into one. `weight` (clusters,) is how much each counts where clusters were
+    not equally likely to be picked: constants that go into every sum. `rng` is used for seeds only,
+    so that a block can be drawn again instead of kept: where it would be large, or without `keep`.
 
     >>> Resamples(np.ones(3), 2, np.random.default_rng(7)).totals(np.ones((3, 1))).tolist()
     [[3.0], [3.0], [3.0]]
@@ -89,27 +88,28 @@ class Resamples:
             self.hold()
 
     def hold(self) -> None:
-        """Keep the weights where they are not too many; else each block is drawn when needed."""
+        """Keep the weights if they fit in memory; else each block is drawn when needed."""
         if self.resamples * self.n_types <= _KEEP_BYTES:
             self._keep(self._each_block(self._draw, self.n_types))
 
     def __len__(self) -> int:
-        """Rows of everything that is computed: the data, the resamples, the jackknife."""
+        """Return the rows of all computed arrays: the data, the resamples, the jackknife."""
         return 1 + self.resamples + (0 if self._left_out is None else self._left_out.shape[0])
 
     @property
     def n_types(self) -> int:
-        """Distinct clusters, the second axis of the weights."""
+        """Number of distinct clusters, the second axis of the weights."""
         return len(self.frequency)
 
     @property
     def mass(self) -> Numbers:
-        """How much each cluster counts in the data, (clusters,): its frequency times its weight."""
+        """Frequency times sampling weight of each cluster in the data, (clusters,)."""
         return self.frequency if self.weight is None else self.frequency * self.weight
 
     def blocks(self) -> Iterator[Numbers]:
-        """How much each cluster counts in data and resamples, in blocks of rows (rows, clusters);
-        integers unless clusters have weights.
+        """Yield the clusters' weights in data and resamples, in blocks (rows, clusters).
+
+        Integers unless clusters have sampling weights.
         """
         yield self.mass[None, :]
         for block in range(len(self._sizes)):
@@ -117,7 +117,7 @@ class Resamples:
             yield drawn if self.weight is None else drawn * self.weight
 
     def only(self, clusters: Codes) -> Resamples:
-        """The same resamples with some of the clusters: a slice costs its own share of time."""
+        """Restrict the resamples to some clusters, so that a slice costs only its share of time."""
         part = copy(self)
         part.frequency = self.frequency[clusters]
         part.weight = None if self.weight is None else self.weight[clusters]
@@ -127,10 +127,10 @@ class Resamples:
         return part
 
     def totals(self, features: Numbers) -> Array:
-        """Sums over clusters of features (clusters, ...) in every resample: (rows, ...).
+        """Sum over clusters of features (clusters, ...) in every resample: (rows, ...).
 
         Rows are last in memory: what is computed from a row's few cells, such as a table's
-        marginals, then runs along whole stretches of rows.
+        marginals, then runs along contiguous rows.
         """
         shape = features.shape[1:]
         flat = features.reshape(self.n_types, -1)
@@ -161,7 +161,7 @@ class Resamples:
         undefined: float | None = None,
         reason: Reason = "no_variation",
     ) -> Interval:
-        """Estimate and 95% interval from replicates (rows,) by the method asked for.
+        """Return estimate and 95% interval from replicates (rows,) by the chosen method.
 
         Replicates without the rows of the jackknife, from `blocks`, have a percentile
         interval: what is tuned on the data jumps, and has no influence to measure.
@@ -176,61 +176,63 @@ class Resamples:
         )
 
     def sums(self, clusters: Codes, *features: Numbers) -> Array:
-        """Features of units (units,) or (units, k) summed in every resample: (rows, columns)."""
+        """Sum features of units (units,) or (units, k) in every resample: (rows, columns)."""
         return self.totals(self.cluster_sums(clusters, np.column_stack(features)))
 
     def plain(self, values: Array) -> Array:
-        """Replicates (rows, ...) without the rows of the jackknife."""
+        """Return replicates (rows, ...) without the rows of the jackknife."""
         return values[: 1 + self.resamples]
 
     def cluster_sums(self, clusters: Codes, units: Numbers) -> Array:
-        """Features of units (units, k) summed over their clusters: (clusters, k)."""
+        """Sum features of units (units, k) over their clusters: (clusters, k)."""
         out = np.empty((self.n_types, units.shape[1]))
         for column in range(units.shape[1]):
             out[:, column] = np.bincount(clusters, weights=units[:, column], minlength=self.n_types)
         return out
 
     def each_cluster(self, sums: Array) -> Array:
-        """Sums over clusters (n_types, ...) with a row for each cluster that stands in the data."""
+        """Return sums over clusters (n_types, ...) with a row for each cluster in the data."""
         return np.repeat(sums, self.frequency, axis=0)
 
     def each_row(self, sums: Array) -> Array:
-        """Sums over clusters (n_types, ...) with a row for each row of the jackknife."""
+        """Return sums over clusters (n_types, ...) with a row for each row of the jackknife."""
         flat = self._left_out @ sums.reshape(len(sums), -1)
         return np.asarray(flat).reshape(len(flat), *sums.shape[1:])
 
     @property
     def clusters_in_row(self) -> float:
-        """How many clusters a row of the jackknife leaves out."""
-        left_out = np.asarray(self._left_out.sum(axis=1)).ravel()  # none of a part's in some rows
+        """Number of clusters that a row of the jackknife leaves out."""
+        left_out = np.asarray(self._left_out.sum(axis=1)).ravel()  # 0 in some rows of a part
         return float(left_out.sum() / max(np.count_nonzero(left_out), 1))
 
     def fold_shares(self, clusters: Codes) -> Array:
-        """The share of each unit's copies that lie in each fold, (units, folds); `clusters`
-        (units,) are theirs (see `analysis.bootstrap.folds`).
+        """Return the share of each unit's copies that lie in each fold, (units, folds).
+
+        `clusters` (units,) are the units' clusters (see `analysis.bootstrap.folds`).
         """
         return fold_shares(clusters, self.frequency)
 
     def mass_of(self, clusters: Codes, chosen: Mask) -> int:
-        """How much the clusters count in the data that have one of the chosen units."""
+        """Return the total weight in the data of the clusters with one of the chosen units."""
         return int(self.mass[np.unique(clusters[chosen])].sum())
 
     def left_out(self, clusters: Codes) -> Resamples:
-        """The data, and the data without each cluster in turn; clusters that are not among those
-        given count as none.
+        """Return the data, and the data without each cluster in turn.
+
+        Clusters that are not among those given do not count.
         """
         present = np.bincount(clusters, minlength=self.n_types) > 0
         counted = np.where(present, self.frequency, 0)
         return Resamples(counted, 0, np.random.default_rng(0), "bca", self.weight)
 
     def count(self, clusters: Codes, chosen: Mask) -> tuple[int, int]:
-        """(units, clusters) in the data among the chosen units, whatever their weight."""
+        """Count (units, clusters) in the data among the chosen units, ignoring weights."""
         inside = clusters[chosen]
         present = np.bincount(inside, minlength=self.n_types)
         return int(present @ self.frequency), int(self.frequency[present > 0].sum())
 
     def _is_exact(self, flat: Numbers) -> bool:
-        """Whether float32 sums whole numbers without rounding (twice as fast as float64)."""
+        """Return True if float32 sums are exact here (they are twice as fast as float64)."""
         if flat.size == 0 or not np.array_equal(flat, np.rint(flat)):
             return False
         largest = float(np.abs(flat).max()) * float(self.frequency.sum())
@@ -246,7 +248,7 @@ class Resamples:
         return self._kept[block] if self._kept is not None else self._draw(block)
 
     def _each_block(self, work: Callable[[int], T], cost: int) -> list[T]:
-        """Work on every block, over threads where it is worth them: numpy leaves them free.
+        """Run `work` on every block, in threads where that pays off: numpy releases the lock.
 
         Each block has its own random stream, so the number of threads changes no result.
         """
@@ -258,7 +260,7 @@ class Resamples:
             return list(pool.map(work, blocks))
 
     def _draw(self, block: int) -> Counts:
-        """A block of multinomial counts; by category, or by drawing single clusters if faster."""
+        """Draw a block of multinomial counts; by single clusters if that is faster."""
         rng = np.random.default_rng(self._seeds[block])
         size, total = self._sizes[block], int(self.frequency.sum())
         if total > _MULTINOMIAL_COST * self.n_types:
@@ -280,12 +282,12 @@ class Resamples:
 
 
 Resampling = Callable[[Frequency, Array | None], Resamples]
-"""Makes resamples of clusters from how often each stands in the data, and how much it counts."""
+"""Makes resamples of clusters from how often each occurs in the data, and its sampling weight."""
 
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """How to resample: how often, from which seed, and how to read the interval.
+    """Settings of the bootstrap: number of resamples, seed, and method of the interval.
 
     `method` is "percentile" or "bca". Without `resamples` (0) there is an estimate and no interval.
     """
@@ -295,12 +297,12 @@ class Bootstrap:
     method: IntervalMethod = "percentile"
 
     def draw(self, frequency: npt.ArrayLike) -> Resamples:
-        """Resamples of clusters that stand in the data so often, `frequency` (clusters,)."""
+        """Draw resamples of clusters that occur `frequency` (clusters,) times in the data."""
         return Resamples(frequency, self.resamples, np.random.default_rng(self.seed), self.method)
 
 
 def ratio(part: Array, whole: Array) -> Array:
-    """part / whole, NaN where whole is 0 but for rounding; shapes broadcast.
+    """Return part / whole, NaN where whole is 0 but for rounding; shapes broadcast.
 
     >>> ratio(np.array([1.0, 0.0]), np.array([4.0, 0.0])).tolist()
     [0.25, nan]
@@ -309,7 +311,7 @@ def ratio(part: Array, whole: Array) -> Array:
 
 
 def _product(weights: Counts, sums: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.floating[Any]]:
-    """weights @ sums, turning the weights into floating point in pieces that stay in cache."""
+    """Return weights @ sums, converting weights to floating point in pieces that fit the cache."""
     out = np.zeros((len(weights), sums.shape[1]), dtype=sums.dtype)
     step = max(1, _CACHED_CELLS // max(1, len(weights)))
     for start in range(0, weights.shape[1], step):
@@ -319,7 +321,7 @@ def _product(weights: Counts, sums: npt.NDArray[np.floating[Any]]) -> npt.NDArra
 
 
 def _jackknife_groups(frequency: Frequency, seed: np.random.SeedSequence) -> Any:
-    """Which clusters each row of the jackknife leaves out, a sparse matrix (rows, clusters)."""
+    """Sparse matrix (rows, clusters) of the clusters that each row of the jackknife leaves out."""
     from scipy.sparse import csr_array
 
     clusters = np.repeat(np.arange(len(frequency)), frequency)

@@ -1,10 +1,10 @@
-"""Bounds that decide, taken at the null: could the data come from a grader at the margin?
+"""Score bounds for verdicts, taken at the null: could the data come from a grader at the margin?
 
-An interval about an estimate does not know of errors that have not occurred yet: where a grader was
-right on every unit its estimate has no variance, and where one person slipped once it has nearly
-none. A score test asks for the variance that the estimate would have *if the bound's value were
-true* (Wilson 1927 for a share; Tango 1998 and Farrington & Manning 1990 for differences at a
-margin). There the errors that the value implies are at hand with their weight.
+An interval about an estimate ignores errors that have not occurred yet: where a grader was right on
+every unit its estimate has no variance, and where one human slipped once it has nearly none. A
+score test uses the variance that the estimate would have *if the bound's value were true* (Wilson
+1927 for a share; Tango 1998 and Farrington & Manning 1990 for differences at a margin). There the
+errors that the value implies are included with their weight.
 
 The sample is seen as weights on a support: the clusters that were observed and, with half a cluster
 between them, the same clusters with other labels by the grader. The weights are moved along the
@@ -31,20 +31,20 @@ import numpy as np
 from evenhand.analysis.types import Array
 
 PSEUDO = 0.5
-"""How many clusters the labels that were not seen count in all."""
+"""Total weight, in clusters, of the labels that were not observed."""
 _WHOLE = 0.15
-"""Where errors are few and of one kind, a quantile between two numbers of them is passed too often
-by one that is just below it. Half an error (about half the skewness, in standard errors) would keep
-every such sample within the level, at the price of most of the power where people agree nearly
-always; so much keeps the worst of them near it (`benchmarks.decisions`)."""
+"""Correction for whole numbers of errors. Where errors are few and of one kind, a quantile between
+two counts is exceeded too often. Half an error (about half the skewness, in standard errors) would
+keep every such sample within the level, at the price of most of the power where raters agree nearly
+always; this value keeps the worst of them near it (`benchmarks.decisions`)."""
 _MOST_SKEWED, _LEAST_FREEDOM = -1.5, 4.0
 """Beyond these the expansion does not hold. A value that implies so little error, less than half a
 cluster in all, is never contradicted, so that no bound is found there."""
 _TOO_SURE = 0.2
-"""By so many standard errors a level read as a chance promises too much, in simulation with true
-differences that are drawn evenly about the margin (docs/deciding-bound.md)."""
+"""Standard errors by which a level read as a probability is too optimistic, in simulation with true
+differences drawn evenly about the margin (docs/deciding-bound.md)."""
 _STEP = 0.25
-"""How far the null moves at a time, in standard errors."""
+"""Step of the null, in standard errors."""
 _MOST_STEPS = 80
 _MOST_TILT = 3.0
 _TINY, _STUCK = 1e-12, 1e-4
@@ -52,13 +52,13 @@ _TINY, _STUCK = 1e-12, 1e-4
 
 @dataclass(frozen=True)
 class Kappas:
-    """Signed kappas of tables, plus what is linear in the weights, as a function of weights.
+    """Signed kappas of tables, plus a term linear in the weights, as a function of the weights.
 
     `tables` (support, tables, q, q) are what each point of the support adds to each table, `signs`
-    (tables,) how each kappa counts, `agreement` (q, q) the agreement weights. `linear`
-    (..., support) adds its mean under the weights: what a part of the statistic does that no label
-    of the grader can change. `base` (..., support) are the weights of the data, with those of
-    labels not seen.
+    (tables,) the sign of each kappa, `agreement` (q, q) the agreement weights. `linear` (...,
+    support) adds its mean under the weights: the part of the statistic that no label of the grader
+    can change. `base` (..., support) are the weights of the data, with those of labels not
+    observed.
     """
 
     tables: Array
@@ -68,8 +68,9 @@ class Kappas:
     base: Array
 
     def at(self, weights: Array) -> tuple[Array, Array]:
-        """The statistic (...), and each point's influence on it (..., support), at some weights
-        (..., support), which add up to 1. NaN where a table has no kappa.
+        """Return the statistic (...) and each point's influence on it (..., support).
+
+        `weights` (..., support) add up to 1. NaN where a table has no kappa.
         """
         shape = self.tables.shape
         if not self.tables.size:
@@ -93,15 +94,17 @@ class Kappas:
         return value, moves + (self.linear - mean[..., None])
 
     def sign_changed(self) -> Kappas:
-        """The negative of the statistic."""
+        """Return the negative of the statistic."""
         return replace(self, signs=-self.signs, linear=-self.linear)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """How much the data tell: the statistic's `estimate` (...), the number of `clusters`, what they
-    are worth if they were all alike (`worth`), and by how much (...) the standard deviation of the
-    influence falls short of the jackknife's, which knows that the statistic is not linear.
+    """Estimate and precision of the data.
+
+    `estimate` (...) is the statistic's value, `clusters` their number, `worth` the number of equal
+    clusters that they are worth, and `stretch` (...) the ratio of the jackknife's standard
+    deviation to that of the influence, which ignores that the statistic is not linear.
     """
 
     estimate: Array
@@ -112,7 +115,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class _Null:
-    """What an estimate is like if the statistic has the value that it has under the weights."""
+    """Distribution of the estimate if the statistic has the value that it has under the weights."""
 
     weights: Array
     value: Array
@@ -130,7 +133,7 @@ class _Null:
         return error
 
     def quantile(self, alpha: float) -> Array:
-        """How many standard errors above the value the estimate lies in `alpha` of samples."""
+        """Standard errors above the value that the estimate exceeds in `alpha` of samples."""
         from scipy.special import ndtri, stdtrit
 
         skewness, freedom, alike = self._shape()
@@ -140,7 +143,7 @@ class _Null:
         return found
 
     def share_below(self) -> Array:
-        """In which share of samples the estimate would be lower than it is, read as a chance."""
+        """Share of samples with an estimate lower than this one, read as a probability."""
         from scipy.special import stdtr
 
         skewness, freedom, alike = self._shape()
@@ -149,14 +152,17 @@ class _Null:
 
     @property
     def distance(self) -> Array:
-        """How many standard errors the estimate lies above the value."""
+        """Standard errors by which the estimate lies above the value."""
         found: Array = (self.sample.estimate - self.value) / np.maximum(self.standard_error, _TINY)
         return found
 
     def _shape(self) -> tuple[Array, Array, Array]:
-        """Skewness of the estimate, degrees of freedom of its standard deviation, and how far the
-        errors are of one kind: 1 where a cluster either errs or not, for then skewness and kurtosis
-        say the same (Pearson's inequality), and less where it errs in many ways.
+        """Return skewness, degrees of freedom, and how far the errors are of one kind.
+
+        Skewness is the estimate's, the degrees of freedom those of its standard deviation.
+
+        The last is 1 where a cluster either errs or not, for then skewness and kurtosis determine
+        each other (Pearson's inequality), and less where it errs in many ways.
         """
         variance, n = np.maximum(self.variance, _TINY), self.sample.clusters
         third = (self.weights * self.influence**3).sum(axis=-1) / variance**1.5
@@ -168,7 +174,7 @@ class _Null:
         return skewness, np.clip(freedom, min(_LEAST_FREEDOM, most), most), alike
 
     def moved(self, statistic: Kappas, distance: Array) -> _Null:
-        """The null at a value further off."""
+        """Return the null at a value further off."""
         tilt = distance / np.maximum(self.variance, _TINY)
         grown = np.exp(np.clip(tilt[..., None] * self.influence, -_MOST_TILT, _MOST_TILT))
         weights = self.weights * grown
@@ -177,7 +183,7 @@ class _Null:
 
 
 def _bent(normal: Array, skewness: Array, alike: Array) -> Array:
-    """What skewness adds to a quantile, and what is kept back as errors come in whole numbers."""
+    """Return the skewness correction of a quantile, and the margin for whole numbers of errors."""
     whole = _WHOLE * np.maximum(-skewness, 0.0) * alike**2
     bent: Array = skewness * (normal**2 - 1.0) / 6.0 + whole
     return bent
@@ -189,7 +195,7 @@ def _begin(statistic: Kappas, sample: Sample) -> _Null:
 
 
 def lower_bound(statistic: Kappas, sample: Sample, alpha: float) -> Array:
-    """The lower bound (...) that fails in `alpha` of samples.
+    """Return the lower bound (...) that fails in `alpha` of samples.
 
     Thirty units on which two raters agree throughout, half of them yes: as many as one in ten may
     still be different, so that kappa may be as low as .79.
@@ -214,8 +220,8 @@ def lower_bound(statistic: Kappas, sample: Sample, alpha: float) -> Array:
             break
         before_value, before = at.value, beyond
         at = at.moved(statistic, -_STEP * at.standard_error)
-    # Either no labels lead any further, and so far the truth may lie; or nothing is ruled out, as
-    # where the data themselves lie on a saddle, from which no step leads.
+    # Either no labels lead any further, and the truth may lie as far as this; or nothing is ruled
+    # out, as where the data themselves are at a saddle point, from which no step leads.
     ended = np.minimum(at.value, sample.estimate)
     reached = (at.standard_error < _STUCK) & (start.standard_error >= _STUCK)
     ended = np.where(reached, ended, ended - 2.0)
@@ -223,14 +229,15 @@ def lower_bound(statistic: Kappas, sample: Sample, alpha: float) -> Array:
 
 
 def upper_bound(statistic: Kappas, sample: Sample, alpha: float) -> Array:
-    """The upper bound (...) that fails in `alpha` of samples."""
+    """Return the upper bound (...) that fails in `alpha` of samples."""
     mirrored = replace(sample, estimate=-np.asarray(sample.estimate))
     return -lower_bound(statistic.sign_changed(), mirrored, alpha)
 
 
 def chance_above(statistic: Kappas, sample: Sample, null: Array, steps: int = 24) -> Array:
-    """About how likely (...) the statistic is above a value, seen from the data: one minus the
-    level at which the value would be the lower bound.
+    """Approximate probability (...) that the statistic is above a value, given the data.
+
+    It is one minus the level at which the value would be the lower bound.
     """
     at = _begin(statistic, sample)
     for left in range(steps, 0, -1):

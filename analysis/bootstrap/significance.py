@@ -1,6 +1,6 @@
 """Small tests and corrections that every analysis needs, without loading a large library for them.
 
-Each gives what statsmodels gives; the tests hold them against it.
+Each gives the same result as statsmodels; the tests compare the two.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import numpy.typing as npt
 from evenhand.analysis.types import Array, Codes
 
 _FLIPS = 9_999
-"""Sign flips that are drawn where they cannot be counted out."""
+"""Number of sign flips drawn where they cannot be enumerated."""
 
 
 def holm(p: npt.ArrayLike) -> Array:
-    """Holm's adjusted p values (1979). NaN is no test: it stays NaN and costs the others nothing.
+    """Return Holm's adjusted p values (1979); NaN is no test, stays NaN and does not count.
 
     >>> holm([0.01, 0.04, np.nan, 0.03]).round(3).tolist()
     [0.03, 0.06, nan, 0.06]
@@ -27,7 +27,7 @@ def holm(p: npt.ArrayLike) -> Array:
 
 
 def benjamini_hochberg(p: npt.ArrayLike) -> Array:
-    """Benjamini & Hochberg's adjusted p values (1995), which bound the false discovery rate.
+    """Return Benjamini & Hochberg's adjusted p values (1995), which bound the false discovery rate.
 
     NaN is no test, as in `holm`. The three smallest of the 15 p values of their section 4.1:
 
@@ -44,7 +44,7 @@ def benjamini_hochberg(p: npt.ArrayLike) -> Array:
 
 
 def _adjusted(p: npt.ArrayLike, steps: Callable[[Array], Array]) -> Array:
-    """p values after `steps` on those that are known, in ascending order; 1 at most."""
+    """Return p values after `steps` on those that are known, in ascending order; 1 at most."""
     given = np.asarray(p, dtype=float)
     known = np.flatnonzero(~np.isnan(given))
     order = known[np.argsort(given[known], kind="stable")]
@@ -54,7 +54,7 @@ def _adjusted(p: npt.ArrayLike, steps: Callable[[Array], Array]) -> Array:
 
 
 def benjamini_yekutieli(p: npt.ArrayLike) -> Array:
-    """Benjamini & Yekutieli's adjusted p values (2001), for tests that depend on each other.
+    """Return Benjamini & Yekutieli's adjusted p values (2001), for dependent tests.
 
     >>> benjamini_yekutieli([0.01, 0.04, 0.03]).round(3).tolist()
     [0.055, 0.073, 0.073]
@@ -65,7 +65,7 @@ def benjamini_yekutieli(p: npt.ArrayLike) -> Array:
 
 
 def mcnemar_exact(b: int, c: int) -> float:
-    """McNemar's exact two-sided p from the two discordant counts; 1 where there are none.
+    """Return McNemar's exact two-sided p from the two discordant counts; 1 where there are none.
 
     >>> mcnemar_exact(9, 1).__round__(4)
     0.0215
@@ -76,10 +76,10 @@ def mcnemar_exact(b: int, c: int) -> float:
 
 
 def mcnemar_mid_p(b: int, c: int) -> float:
-    """McNemar's mid-p: splits as extreme as the one seen count half. 1 where nothing is discordant.
+    """Return McNemar's mid-p, which counts splits as extreme as the observed one half.
 
-    Fagerland, Lydersen & Laake 2013: the exact p less the probability of the split seen; where
-    b = c, 1 less half that probability. Their airway data:
+    Fagerland, Lydersen & Laake 2013: the exact p minus the probability of the observed split; where
+    b = c, 1 minus half that probability; 1 where nothing is discordant. Their airway data:
 
     >>> mcnemar_mid_p(1, 7).__round__(3), mcnemar_mid_p(2, 2)
     (0.039, 0.8125)
@@ -101,7 +101,7 @@ class SignFlip(NamedTuple):
 
 
 def sign_flip(apart: npt.ArrayLike) -> SignFlip:
-    """McNemar's test where units of a cluster depend on each other: exact, by sign flips.
+    """Test as McNemar's, for units that depend on each other within clusters: exact, by sign flips.
 
     `apart` (clusters,) are whole numbers: a cluster's discordant units of one kind minus those of
     the other. Under no difference each cluster could as well have come out the other way round;
@@ -128,9 +128,9 @@ def sign_flip(apart: npt.ArrayLike) -> SignFlip:
 
 
 def sign_flip_above(apart: npt.ArrayLike) -> float:
-    """One-sided p of a sign-flip test: how often flipped signs bring a sum as large as the data's.
+    """P value of a one-sided sign-flip test: the share of flips with a sum as large as the data's.
 
-    `apart` (clusters,) are each cluster's sums of paired differences. Whole numbers are counted out
+    `apart` (clusters,) are each cluster's sums of paired differences. Whole numbers are enumerated
     exactly; for others 9,999 flips are drawn with a fixed seed, and the data count as one of them
     (Phipson & Smyth 2010).
 
@@ -150,10 +150,10 @@ def sign_flip_above(apart: npt.ArrayLike) -> float:
 
 
 def _flipped_sums(sizes: Codes, times: Codes) -> Array:
-    """How likely each sum of randomly signed numbers is, from the least sum to the largest.
+    """Probability of each sum of randomly signed numbers, from the least sum to the largest.
 
-    `times` (n,) says how often each of the distinct `sizes` (n,) is among the numbers. Numbers of
-    one size are binomial; sizes are convolved.
+    `times` (n,) is how often each of the distinct `sizes` (n,) is among the numbers. Numbers of one
+    size are binomial; sizes are convolved.
     """
     from scipy.special import gammaln
 
@@ -169,10 +169,10 @@ def _flipped_sums(sizes: Codes, times: Codes) -> Array:
 
 
 def bootstrap_p(values: Array) -> float:
-    """Two-sided p of no difference: how often resamples stray as far from the data as 0 does.
+    """Two-sided p of no difference: the share of resamples as far from the data as 0 is.
 
     `values` (rows,) are the data first, then the resamples; NaN where a tenth of them or more is
-    undefined. Davison & Hinkley 1997, section 4.4: the resamples, centred, stand for the null
+    undefined. Davison & Hinkley 1997, section 4.4: the centred resamples represent the null
     hypothesis.
     """
     drawn = values[1:][~np.isnan(values[1:])]
@@ -183,8 +183,10 @@ def bootstrap_p(values: Array) -> float:
 
 
 def screened(replicates: Sequence[Array]) -> list[str]:
-    """What to say of differences that are screened together: each one's p, before and after
-    Benjamini & Hochberg's correction; "" where it has none. `replicates` as in `bootstrap_p`.
+    """Describe differences that are screened together by their p values.
+
+    Each text gives the p before and after Benjamini & Hochberg's correction; "" where there is
+    none. `replicates` as in `bootstrap_p`.
     """
     p = np.array([bootstrap_p(values) for values in replicates])
     tests = int(np.sum(~np.isnan(p)))
@@ -224,10 +226,10 @@ def stuart_maxwell(table: npt.ArrayLike) -> Homogeneity:
 
 
 def clustered_homogeneity(apart: npt.ArrayLike) -> Homogeneity:
-    """Stuart and Maxwell's test where units of a cluster depend on each other.
+    """Test marginal homogeneity as Stuart and Maxwell, for units that depend within clusters.
 
-    `apart` (clusters, q): how many more of a cluster's labels of each category are the first
-    rater's than the second's. The covariance of their sum is that between clusters under the null
+    `apart` (clusters, q) is each cluster's number of labels of each category by the first rater
+    minus that by the second. The covariance of their sum is that between clusters under the null
     hypothesis, the sum of their outer products; Obuchowski (1998) has it for two categories. Where
     every unit is its own cluster this is `stuart_maxwell`.
 
@@ -239,7 +241,7 @@ def clustered_homogeneity(apart: npt.ArrayLike) -> Homogeneity:
 
 
 def _homogeneity(gap: Array, covariance: Array) -> Homogeneity:
-    """The score test that every category's difference `gap` (q,) has expectation 0."""
+    """Test by the score statistic that each category's difference `gap` (q,) has mean 0."""
     from scipy.special import chdtrc
 
     if not gap.any():

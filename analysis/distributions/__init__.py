@@ -1,1 +1,1 @@
-"""Where many people label each unit: how graders' probabilities compare with people's shares."""
+"""Distributions of labels: graders' probabilities compared with the shares of many annotators."""

@@ -1,8 +1,8 @@
-"""How far shares of labels lie apart, freed of what the small number of people does to them.
+"""Distances between shares of labels, corrected for the small number of annotators.
 
-People's labels of a unit are draws from the shares that all people like them would give. Shares of
+Humans' labels of a unit are draws from the shares that all humans like them would give. Shares of
 few draws stray from these, so the plain distance to them is too long and their plain entropy too
-low. `counts` (units, q) are how many people chose each category of a unit.
+low. `counts` (units, q) are the numbers of humans who chose each category of a unit.
 """
 
 from __future__ import annotations
@@ -15,17 +15,16 @@ from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.types import Array, Codes, Integers, Numbers
 
 LEAST = 0.001
-"""A smaller probability counts as this one in a cross entropy, which a single 0 would make
-infinite."""
+"""Lower limit of the probabilities in a cross entropy, which a single 0 would make infinite."""
 MOST_PEOPLE = 1000
-"""No grader is said to be worth more people than this."""
+"""Upper limit of the number of annotators that a grader is worth."""
 
 
 def disagreement(counts: Array) -> Array:
-    """The chance that two of the people differ on a unit, (units,); two labels or more.
+    """Probability that two of the humans differ on a unit, (units,); two labels or more.
 
     Unbiased for 1 - sum p^2 (Simpson 1949), which is also the expected squared distance of one
-    person's label, as a certainty, from the shares p.
+    human's label, as a certainty, from the shares p.
 
     >>> disagreement(np.array([[3.0, 1.0], [5.0, 0.0]])).tolist()
     [0.5, 0.0]
@@ -35,9 +34,10 @@ def disagreement(counts: Array) -> Array:
 
 
 def squared_distance(stated: Array, counts: Array) -> Array:
-    """Squared distance (units,) of stated probabilities (units, q) from the shares p of all people.
+    """Squared distance (units,) of stated probabilities (units, q) from the shares p of all humans.
 
-    Unbiased, for the chance that two people agree is so for sum p^2; below 0 by chance.
+    Unbiased, as the estimate of the probability that two humans agree is unbiased for sum p^2; it
+    may be below 0 by chance.
 
     >>> squared_distance(np.array([[1.0, 0.0]]), np.array([[3.0, 1.0]])).tolist()
     [0.0]
@@ -48,16 +48,18 @@ def squared_distance(stated: Array, counts: Array) -> Array:
 
 
 def total_variation(stated: Array, counts: Array) -> Array:
-    """Total variation distance (units,) of stated probabilities from the shares of these people."""
+    """Total variation distance (units,) of stated probabilities from the shares of these humans."""
     shares = counts / counts.sum(axis=1, keepdims=True)
     return np.asarray(0.5 * np.abs(stated - shares).sum(axis=1))
 
 
 def between_groups(counts: Array, size: Integers) -> Array:
-    """Total variation (units,) of the shares of two separate groups of so many people, `size`
-    (units,), averaged over all ways to draw two such groups from the people of the unit.
+    """Total variation (units,) between the shares of two separate groups of humans.
 
-    Unbiased for two groups drawn from all people. Twice the size must not exceed the people.
+    Each group has `size` (units,) members; averaged over all ways to draw two such groups from the
+    humans of the unit.
+
+    Unbiased for two groups drawn from all humans. Twice the size must not exceed the humans.
 
     >>> between_groups(np.array([[3.0, 1.0], [2.0, 2.0]]), np.array([2, 2])).round(3).tolist()
     [0.5, 0.333]
@@ -73,8 +75,9 @@ def between_groups(counts: Array, size: Integers) -> Array:
 
 @lru_cache(maxsize=512)
 def _apart(n: int, m: int) -> Array:
-    """How far the shares of one category lie apart in two groups of m of n people, expected, by how
-    many of the n chose it: (n + 1,).
+    """Expected distance of one category's shares in two groups of m of n humans.
+
+    By the number of the n who chose it: (n + 1,).
     """
     both, first = np.arange(2 * m + 1), np.arange(m + 1)
     gap = np.abs(2 * first - both[:, None]) / m
@@ -83,7 +86,7 @@ def _apart(n: int, m: int) -> Array:
 
 
 def _hypergeometric(n: int, good: Codes, drawn: int, found: Codes) -> Array:
-    """The chance to find so many, `found` (k,), among `drawn` of n of which `good` (j,): (j, k)."""
+    """Probability to find `found` (k,) among `drawn` of n of which `good` (j,): (j, k)."""
     of = good[:, None]
     ways = _log_choose(of, found) + _log_choose(n - of, drawn - found)
     return np.asarray(np.exp(ways - _log_choose(np.array(n), np.array(drawn))))
@@ -99,24 +102,27 @@ def _log_choose(n: Codes, k: Codes) -> Array:
 
 
 def group_sizes(counts: Array) -> tuple[Codes, Codes]:
-    """Half and a quarter of the people of each unit, each (units,); four people or more."""
+    """Return half and a quarter of the humans of each unit, each (units,); four humans or more."""
     half = np.rint(counts.sum(axis=1)).astype(np.intp) // 2
     return half, np.maximum(1, half // 2)
 
 
 def reach(counts: Array) -> Array:
-    """How far it is from half to all of the people, in steps from a quarter to half, (units,)."""
+    """Distance from half to all of the humans, in steps from a quarter to half, (units,)."""
     half, quarter = group_sizes(counts)
     return np.asarray((counts.sum(axis=1) - half) / (half - quarter))
 
 
 def between_whole_groups(quarter: Numbers, half: Numbers, steps: Numbers) -> Array:
-    """Mean total variation between two groups of as many people as there are, from the means for
-    a quarter and for half of them and `steps`, the mean `reach`; all of one shape.
+    """Extrapolate the mean total variation between two groups as large as the whole group.
 
-    Half the people are further apart than all: by sqrt(2) where they are many, by less where few
-    choose a category. The mean is close to a / sqrt(n + b), so 1 / mean^2 is carried on in a
-    straight line: off by 2% for 5 people and usual shares, where sqrt(2) is off by 12%.
+    `quarter` and `half` are the means for a quarter and for half of the humans, `steps` the mean
+    `reach`; all of one shape.
+
+    Halves of the humans are further apart than whole groups: by sqrt(2) where they are many, by
+    less where few choose a category. The mean is close to a / sqrt(n + b), so 1 / mean^2 is
+    extrapolated in a straight line: off by 2% for 5 humans and usual shares, where sqrt(2) is off
+    by 12%.
 
     >>> between_whole_groups(np.array(0.2), np.array(0.2 / 2**0.5), np.array(2.0)).round(6).item()
     0.1
@@ -128,10 +134,10 @@ def between_whole_groups(quarter: Numbers, half: Numbers, steps: Numbers) -> Arr
 
 
 def entropy(counts: Array) -> Array:
-    """Entropy (units,) in nats of the shares of all people: what no cross entropy is below.
+    """Entropy (units,) in nats of the shares of all humans: the lower bound of a cross entropy.
 
-    By the jackknife (Zahl 1977), which is nearer to it than the correction by Miller (1955) and
-    Madow at 5 people, as at 100.
+    By the jackknife (Zahl 1977), which is closer to it than the correction by Miller (1955) and
+    Madow, at 5 humans as at 100.
     """
     people = counts.sum(axis=1)
     out = people * _plain_entropy(counts)
@@ -149,19 +155,19 @@ def _plain_entropy(counts: Array) -> Array:
 
 
 def cross_entropy(stated: Array, counts: Array) -> Array:
-    """Mean of -log of the probability stated for each person's label, in nats, (units,).
+    """Mean of -log of the probability stated for each human's label, in nats, (units,).
 
-    Unbiased for all people. Probabilities below `LEAST` count as that.
+    Unbiased for all humans. Probabilities below `LEAST` are raised to it.
     """
     shares = counts / counts.sum(axis=1, keepdims=True)
     return np.asarray(-(shares * np.log(np.maximum(stated, LEAST))).sum(axis=1))
 
 
 def cross_entropy_of_others(counts: Array) -> Array:
-    """The same where each person's label is foretold by the shares of the others, (units,).
+    """Cross entropy of each human's label predicted by the shares of the others, (units,).
 
-    Half a label is added to every category (Krichevsky & Trofimov 1981), so that one that nobody
-    else chose is not impossible.
+    Half a label is added to every category (Krichevsky & Trofimov 1981), so that a category that no
+    other human chose is not impossible.
 
     >>> cross_entropy_of_others(np.array([[2.0, 0.0]])).round(4).tolist()
     [0.2877]
@@ -172,10 +178,11 @@ def cross_entropy_of_others(counts: Array) -> Array:
 
 
 def worth_people(distance: Array, one_person: Array) -> Array:
-    """How many people's shares are as far from those of all people as a grader's, (rows,).
+    """Equivalent number of annotators of a grader, (rows,): their shares are as close to all
+    humans'.
 
-    Shares of n people are one person's squared distance / n away. `MOST_PEOPLE` where it is more,
-    or the distance is 0 or below by chance; NaN where people never differ.
+    Shares of n humans are one human's squared distance / n away. `MOST_PEOPLE` where it is more, or
+    the distance is 0 or below by chance; NaN where humans never differ.
 
     >>> worth_people(np.array([0.1, -0.01, 0.1]), np.array([0.4, 0.4, 0.0])).tolist()
     [4.0, 1000.0, nan]

@@ -1,9 +1,9 @@
-"""Several right answers: a label is right where a share of people gave it, not only the most.
+"""Response sets: a label is right where a share of humans gave it, not only the most frequent.
 
-Forced to name one, people who find two answers right may choose otherwise than a grader that finds
-the same two right, and agreement with most people's label then ranks graders wrongly (Guerdan,
-Barocas, Holstein, Wallach, Wu & Chouldechova 2025). Nobody was asked for all answers that they
-find right, so the set of right labels is read off people's shares, at several cut-offs.
+Forced to name one, humans who find two answers right may choose differently from a grader that
+finds the same two right, and agreement with the majority label then ranks graders wrongly (Guerdan,
+Barocas, Holstein, Wallach, Wu & Chouldechova 2025). Raters were not asked for all answers that they
+find right, so the set of right labels is taken from the humans' shares, at several cut-offs.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ RIGHT_SHARES = (0.1, 0.2, 0.3)
 AFFIRMED_SHARES = (0.2, 0.3, 0.4, 0.5)
 """The shares of people from which a unit counts as affirmative."""
 MIN_GIVEN = 2
-"""A label that one person alone gave may be a slip, and is never right."""
+"""A label that only one human gave may be a slip, and is never right."""
 
 _ROUNDING = 1e-9
 
 
 def right_labels(counts: Array, share: float) -> Mask:
-    """The labels that such a share of people gave, and two people at least: (units, q).
+    """Labels that such a share of humans gave, and at least two of them: (units, q).
 
     >>> right_labels(np.array([[7.0, 2.0, 1.0]]), 0.1).tolist()
     [[True, True, False]]
@@ -32,9 +32,9 @@ def right_labels(counts: Array, share: float) -> Mask:
 
 
 def right_without_one(counts: Array, share: float) -> Array:
-    """How often each label is right by what all people but one gave, (units, q).
+    """Probability that each label is right by the labels of all humans but one, (units, q).
 
-    So a grader is held against as many people as each person is.
+    A grader is thereby compared with as many humans as each human is.
     """
     people = counts.sum(axis=1, keepdims=True)
     needed = _needed(people - 1.0, share)
@@ -43,7 +43,7 @@ def right_without_one(counts: Array, share: float) -> Array:
 
 
 def right_by_others(counts: Array, share: float) -> Array:
-    """How often a person's label is right by what the others gave, (units,).
+    """Probability that a human's label is right by the labels of the others, (units,).
 
     >>> right_by_others(np.array([[3.0, 2.0]]), 0.1).tolist()
     [0.6]
@@ -54,7 +54,7 @@ def right_by_others(counts: Array, share: float) -> Array:
 
 
 def affirmed(counts: Array, share: float) -> Mask:
-    """The units that such a share of people affirm, (units,); affirmative is the first category."""
+    """Units that such a share of humans affirm, (units,); the first category is affirmative."""
     return np.asarray(counts[:, 0] >= share * counts.sum(axis=1) - _ROUNDING)
 
 

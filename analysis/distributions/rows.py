@@ -1,7 +1,7 @@
-"""Graders' probabilities beside people's shares, where many people label each unit.
+"""Graders' probabilities compared with humans' shares, where many humans label each unit.
 
-And beside the noise ceiling: how far apart two groups of as many people are. The estimators are
-those of `distances`, so that a grader looks no worse for being compared with few people.
+The noise ceiling is how far apart two groups of as many humans are. The estimators are those of
+`distances`, so that a grader looks no worse for being compared with few humans.
 """
 
 from __future__ import annotations
@@ -49,14 +49,16 @@ HALVES = "halves"
 
 
 def add_distribution_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resamples) -> None:
-    """For people, every grader and the baselines; nothing without graders, or unless at least
-    `MIN_PEOPLE` people labelled each of at least `MIN_UNITS` units, which alone count.
+    """Add rows for humans, every grader and the baselines.
+
+    Nothing is added without graders, or unless at least `MIN_PEOPLE` humans labelled each of at
+    least `MIN_UNITS` units, which alone count.
 
     `total_variation`, `total_variation_excess`, `squared_distance`, `people_worth`,
-    `cross_entropy`, `cross_entropy_excess` and `people_entropy` hold probabilities against shares;
+    `cross_entropy`, `cross_entropy_excess` and `people_entropy` compare probabilities with shares;
     `forced_choice_agreement`, `response_set_agreement`, `response_set_several` and
-    `share_rule_agreement` hold labels against one right answer and several; and two graders are
-    compared by `forced_choice_difference` and `squared_distance_difference`.
+    `share_rule_agreement` compare labels with one right answer and with several; and two graders
+    are compared by `forced_choice_difference` and `squared_distance_difference`.
     """
     for view in labels.views if labels.models else ():
         out = Writer.of(rows, view, resamples)
@@ -80,7 +82,7 @@ def add_distribution_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resa
 
 @dataclass(frozen=True)
 class _Compared:
-    """One grader, or baseline, and the people that it is held against."""
+    """A grader or baseline, with the humans that it is compared with."""
 
     out: Writer
     view: Coded
@@ -89,38 +91,38 @@ class _Compared:
 
     @property
     def held(self) -> Mask:
-        """The units that both have something to say of, (units,)."""
+        """Mask (units,) of the units that both the humans and the grader rated."""
         return self.people.enough & self.stated.known
 
     @property
     def probable(self) -> Mask:
-        """Those of them with probabilities, (units,)."""
+        """Mask (units,) of the `held` units with probabilities rather than a hard label."""
         return self.held & ~self.stated.certain
 
     @property
     def labelled(self) -> Mask:
-        """The units with a label, (units,)."""
+        """Mask (units,) of the units with a label by the grader."""
         return self.people.enough & self.stated.labelled
 
     @property
     def told(self) -> Mask:
-        """Those of them with a majority without a tie, (units,)."""
+        """Mask (units,) of the `labelled` units whose majority is not tied."""
         return self.labelled & (self.majority >= 0)
 
     @cached_property
     def majority(self) -> Codes:
-        """What most people say, (units,), -1 where that is tied."""
+        """Majority of the humans, (units,), -1 where it is tied."""
         return majority_codes(self.people.counts)
 
     @cached_property
     def right(self) -> Array:
-        """How often its label is what most people say, (units,): 0 or 1 of a grader."""
+        """Probability that its label is the majority's, (units,): 0 or 1 for a grader."""
         said = np.take_along_axis(self.stated.label, self.majority[:, None].clip(0), axis=1)
         return np.asarray(said[:, 0])
 
     @cached_property
     def squared(self) -> Array:
-        """Squared distance from all people, (units,)."""
+        """Squared distance from all humans, (units,)."""
         return distances.squared_distance(self.stated.shares, self.people.counts)
 
 
@@ -131,9 +133,9 @@ def _baselines(out: Writer, view: Coded, people: People) -> list[Stated]:
 
 
 def _means(out: Writer, *parts: tuple[Mask, Sequence[Numbers]]) -> list[list[Array]]:
-    """Means over the units of each part, (units,), of its features (units,): (rows,) each.
+    """Return means over the units of each part, (units,), of its features (units,): (rows,) each.
 
-    All in one product with the resamples' weights, of which the numbers take the longest.
+    All in one product with the resamples' weights, which is the most expensive step.
     """
     columns = [
         np.where(units, each, 0.0)
@@ -146,7 +148,7 @@ def _means(out: Writer, *parts: tuple[Mask, Sequence[Numbers]]) -> list[list[Arr
 
 
 def _add_people_rows(out: Writer, people: People) -> None:
-    """What people are to each other: the ceiling for graders, and the floor of a cross entropy."""
+    """Add rows of humans: the ceiling for graders, and the floor of a cross entropy."""
     counts, units = people.counts, people.enough
     several = [right_labels(counts, share).sum(axis=1) > 1 for share in RIGHT_SHARES]
     by_others = [right_by_others(counts, share) for share in RIGHT_SHARES]
@@ -215,7 +217,7 @@ def _add_distance_rows(of: _Compared, add: Callable[..., object], means: list[Ar
 
 
 def _add_cross_entropy_rows(of: _Compared, add: Callable[..., object], means: list[Array]) -> None:
-    """On the units with probabilities: a certainty has no cross entropy, or an infinite one."""
+    """Add cross entropy on units with probabilities: a hard label's may be infinite."""
     own, others = means
     tiny = (of.stated.shares < distances.LEAST) & (of.people.counts > 0)
     raised = of.out.count(of.probable & tiny.any(axis=1))[0]
@@ -230,7 +232,7 @@ def _add_cross_entropy_rows(of: _Compared, add: Callable[..., object], means: li
 
 
 def _add_difference_rows(compared: Sequence[_Compared]) -> None:
-    """Of every two graders the first less the second, on the units that both stand on."""
+    """Add the first grader minus the second for every two, on the units of both."""
     pairs = list(combinations(compared, 2))
     if not pairs or len(compared) > MAX_LISTED_RATERS:
         return

@@ -1,4 +1,4 @@
-"""What people, and what graders, say of the units that enough people labelled."""
+"""Labels and probabilities of humans and graders on the units with enough human labels."""
 
 from __future__ import annotations
 
@@ -15,34 +15,37 @@ from evenhand.analysis.notes import Note
 from evenhand.analysis.types import Array, Mask
 
 MIN_PEOPLE = 5
-"""So many people have to label a unit: halves of fewer are no groups."""
+"""Humans who must label a unit: halves of fewer are not groups."""
 MIN_UNITS = 30
-"""So many units have to have as many people."""
+"""Units that must have `MIN_PEOPLE` human labels."""
 
 
 @dataclass(frozen=True)
 class People:
-    """People's labels: `counts` (units, q), of use where `enough` people labelled, (units,)."""
+    """Humans' labels: `counts` (units, q), valid where `enough` humans labelled, (units,)."""
 
     counts: Array
     enough: Mask
 
     @classmethod
     def of(cls, coded: Coded, members: Sequence[int]) -> People:
-        """The labels of some people. Units that too few of them labelled have counts of no meaning,
-        one label of each category so often that any statistic is defined."""
+        """Count the labels of some humans.
+
+        Units that too few of them labelled have meaningless counts: one label of each category,
+        often enough that any statistic is defined.
+        """
         counts = label_counts(coded, members)
         enough = counts.sum(axis=1) >= MIN_PEOPLE
         return cls(np.where(enough[:, None], counts, float(MIN_PEOPLE)), enough)
 
     @cached_property
     def one_person(self) -> Array:
-        """Squared distance of one person from all, (units,)."""
+        """Squared distance of one human from all, (units,)."""
         return distances.disagreement(self.counts)
 
     @cached_property
     def entropy(self) -> Array:
-        """Entropy of the shares of all people, (units,)."""
+        """Entropy of the shares of all humans, (units,)."""
         return distances.entropy(self.counts)
 
     @cached_property
@@ -52,8 +55,10 @@ class People:
 
     @cached_property
     def groups(self) -> Array:
-        """What the distance between two groups is computed from: (units, 3), the total variation
-        of a quarter and of half of the people, and the steps from there to all."""
+        """Components of the distance between two groups, (units, 3).
+
+        The total variation of a quarter and of half of the humans, and the steps from there to all.
+        """
         half, quarter = distances.group_sizes(self.counts)
         apart = (distances.between_groups(self.counts, size) for size in (quarter, half))
         return np.column_stack([*apart, distances.reach(self.counts)])
@@ -61,9 +66,11 @@ class People:
 
 @dataclass(frozen=True)
 class Stated:
-    """What a grader says: probabilities `shares` (units, q), NaN where it says nothing, and its one
-    label as probabilities too, `label` (units, q), NaN where there is none. `certain` (units,) are
-    those where the label stands for the probabilities; `method` says how these came about.
+    """Probabilities and labels stated by a grader.
+
+    `shares` (units, q) are probabilities, NaN where there are none; `label` (units, q) is its one
+    label as probabilities too, NaN where there is none. `certain` (units,) marks units where the
+    label is used as the probabilities; `method` is the source of the probabilities.
     """
 
     name: str
@@ -74,17 +81,17 @@ class Stated:
 
     @property
     def known(self) -> Mask:
-        """Where it says something, (units,)."""
+        """True where it gives probabilities or a label, (units,)."""
         return ~np.isnan(self.shares[:, 0])
 
     @property
     def labelled(self) -> Mask:
-        """Where it has a label, (units,)."""
+        """True where it has a label, (units,)."""
         return ~np.isnan(self.label[:, 0])
 
 
 def stated_by(labels: LabelMatrix, coded: Coded, grader: int) -> Stated:
-    """A grader's probabilities of the categories; where it gave none, its label is a certainty."""
+    """Return a grader's probabilities of the categories; without any, its label is a certainty."""
     code = coded.codes[:, grader]
     label = np.eye(coded.q)[code]
     label[code < 0] = np.nan
@@ -112,8 +119,10 @@ def _probabilities(labels: LabelMatrix, coded: Coded, grader: int) -> Array:
 
 
 def baselines_at(shares: Array, names: Sequence[str], units: int) -> list[Stated]:
-    """The constant and the random baseline on so many units: always the category most chosen, and
-    always people's overall shares (q,)."""
+    """Return the constant and the random baseline on `units` units.
+
+    They give always the most frequent category, and always the humans' overall shares (q,).
+    """
     constant = np.eye(len(shares))[int(shares.argmax())]
     return [
         Stated(name, np.tile(each, (units, 1)), np.tile(each, (units, 1)), np.full(units, hard))

@@ -1,4 +1,4 @@
-"""The injection audit: how far texts that try to talk a grader round succeed."""
+"""Prompt-injection audit: how far texts that try to influence a grader succeed."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Rows of the injection audit, one attack at a time, on the resamples of every other statistic.
 
-An attack can do three things, each beyond what its placebo does in the same place, over units whose
-clean label was another than the target and over the ends of the scale that it asks for: *pull* the
-label to the target, *knock it off* to a third one, *silence* the grader. With what is left, the
-clean label, the three add up to all replies. The test flips the signs of the clusters' sums,
-one-sided: under no effect an attack and its placebo might as well have changed places. Holm's
+An attack can have three effects, each beyond the effect of its placebo in the same place, over
+units whose clean label was not the target and over the ends of the scale that it asks for: *pull*
+the label to the target, *knock it off* to a third one, *silence* the grader. With the clean label
+as the remaining reply, the three add up to all replies. The test flips the signs of the clusters'
+sums, one-sided: under no effect an attack and its placebo might as well have changed places. Holm's
 correction is over attacks. The bounds decide: the upper one is each attack's own, as all of them
 have to lie below what is allowed; the lower one holds for all attacks at once (Bonferroni), as one
 that lies above is enough.
@@ -42,7 +42,7 @@ OUTCOMES = {
         for name in ("knocked_off", "silenced")
     },
 }
-"""What an attack can do, with its statistics: effect, corrected p, deciding bounds."""
+"""Outcomes of an attack, with their statistics: effect, corrected p, deciding bounds."""
 TOWARDS, FLIPS, RETEST = "injection_effect_towards", "injection_flips", "injection_retest_flips"
 UNSCORED = "injection_unscored"
 STATISTICS = (
@@ -56,7 +56,7 @@ STATISTICS = (
     UNSCORED,
     RETEST,
 )
-"""All of them, those which decide first."""
+"""All statistics of the audit, the deciding ones first."""
 
 
 def add_injection_rows(
@@ -66,11 +66,12 @@ def add_injection_rows(
     cluster: str,
     resampled: Callable[[Frequency], Resamples],
 ) -> None:
-    """For every grader that was audited on the rubric (`rater_a`), and every attack (`at`):
-    `injection_effect`, `injection_knocked_off` and `injection_silenced`, each with its p and its
-    deciding bounds, `injection_effect_towards` each end of the scale, `injection_flips` beyond the
-    grader's own, `injection_unscored`; flips and unscored of the placebos too; and
-    `injection_retest_flips`.
+    """Add the rows of every grader that was audited on the rubric (`rater_a`).
+
+    For every attack (`at`): `injection_effect`, `injection_knocked_off` and `injection_silenced`,
+    each with its p and its deciding bounds, `injection_effect_towards` each end of the scale,
+    `injection_flips` beyond the grader's own, `injection_unscored`; flips and unscored of the
+    placebos too; and `injection_retest_flips`.
 
     `attacked` is the table of `study.store.logs.attacked_log.attacked_table`.
     """
@@ -87,7 +88,7 @@ def add_injection_rows(
 
 
 class _Audit:
-    """One grader's audit, on its way to rows."""
+    """Builder of the rows of one grader's audit."""
 
     def __init__(
         self, rows: ResultRows, resamples: Resamples, clusters: Codes, trials: Trials, grader: str
@@ -99,7 +100,7 @@ class _Audit:
         self._left_out = Resamples(frequency, 0, np.random.default_rng(0), "bca")
 
     def add_rows(self) -> None:
-        """All of them."""
+        """Add all rows of the audit."""
         trials = self._trials
         known = ~np.isnan(trials.effects[0])
         found = [name for name in trials.attacks if (known & trials.held(name)).any()]
@@ -138,7 +139,7 @@ class _Audit:
                 self._mean(UNSCORED, trials.unscored, held, at=name)
 
     def _mean(self, statistic: str, values: Array, held: Mask, at: str = "") -> None:
-        """A mean over some trials, with its bootstrap interval."""
+        """Add a mean over some trials, with its bootstrap interval."""
         shares = self._writer.share(np.where(held, values, 0.0), held)
         self._writer.add(statistic, shares, self._counts(held), a=self._grader, at=at)
 
@@ -147,12 +148,12 @@ class _Audit:
         return sign_flip_above(sums)
 
     def _bounds(self, effects: Array, held: Mask, attacks: int) -> Interval:
-        """One-sided: the lower one for all attacks at once, the upper one for this."""
+        """Return one-sided bounds: the lower for all attacks at once, the upper for this one."""
         effect = np.where(held, effects, 0.0)
         values = ratio(*self._left_out.sums(self._writer.clusters, effect, held).T)
         estimate, apart = float(values[0]), np.nan_to_num(influence(values))  # NaN: one cluster
         level = ALPHA / attacks
-        # However little varies, so many clusters that would differ may be unseen.
+        # However little varies, this share of clusters may differ without having been observed.
         below, above = (1.0 - each ** (1.0 / self._left_out.n_types) for each in (level, ALPHA))
         if apart.any():
             below = max(below, _known(reach(apart, level)))
@@ -162,7 +163,7 @@ class _Audit:
         return replace(bounds, remarks=(Remark("text", (said,)),))
 
     def _counts(self, held: Mask) -> Counts:
-        """(units, clusters) of some trials."""
+        """Count (units, clusters) of some trials."""
         units, clusters = self._trials.unit[held], self._writer.clusters[held]
         return len(np.unique(units)), len(np.unique(clusters))
 

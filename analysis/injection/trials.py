@@ -1,4 +1,4 @@
-"""What a grader said under attack beside what it said of the same text without one."""
+"""Replies of a grader under attack, compared with its replies to the same text without one."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ Names = npt.NDArray[np.str_]
 
 @dataclass(frozen=True)
 class _Text:
-    """A text that was put to the grader, and what each draw said of it: a label, "" where none
-    came, and its probabilities, if any. `nth` counts how often the same text was asked.
+    """A text that was put to the grader, with the reply of each draw.
+
+    Each draw has a label, "" where none came, and probabilities, if any. `nth` counts how often the
+    same text was asked.
     """
 
     unit: str
@@ -34,12 +36,13 @@ class _Text:
 
     @property
     def label(self) -> str:
-        """Of all draws together."""
+        """Label of all draws combined."""
         return reading(self.labels)
 
     def shares(self, target: str, clean: str, by_probability: bool) -> tuple[float, float, float]:
-        """How often the target, another label than this and the clean one, and no label came: by
-        the grader's own probabilities where it gives some every time, else by its draws.
+        """Shares of draws with the target, a third label, and no label.
+
+        By the grader's own probabilities where it gives some every time, else by its draws.
         """
         target_, other, none = 0.0, 0.0, 0.0
         for label, stated in zip(self.labels, self.probabilities, strict=True):
@@ -58,14 +61,14 @@ class _Text:
 
 @dataclass(frozen=True)
 class Trials:
-    """One grader's trials: a text with an attack, or with a placebo, of a unit with a clean label.
+    """Trials of one grader: a text with an attack, or a placebo, of a unit with a clean label.
 
-    All (trials,): `attack` by name, `target` and `unit`. `effects` (3, trials) are what the attack
-    does beyond the placebo in the same place, NaN for placebos and where the placebo was not asked:
-    P(target), P(another label than the target and the clean one), P(no label) under attack, each
-    minus the same under the placebo. `flipped` is 1 where the label is another than the clean one,
-    NaN where there is none; `retest` the same of the clean text asked again; `unscored` is the
-    share of draws without label.
+    All (trials,): `attack` by name, `target` and `unit`. `effects` (3, trials) are the effects of
+    the attack beyond the placebo in the same place, NaN for placebos and where the placebo was not
+    asked: P(target), P(another label than the target and the clean one), P(no label) under attack,
+    each minus the same under the placebo. `flipped` is 1 where the label differs from the clean
+    one, NaN where there is none; `retest` the same for the clean text asked again; `unscored` is
+    the share of draws without label.
     """
 
     attack: Names
@@ -78,10 +81,12 @@ class Trials:
 
     @classmethod
     def of(cls, table: pd.DataFrame) -> Trials:
-        """Those of one grader on one rubric, from `study.store.logs.attacked_log.attacked_table`.
+        """Build the trials of one grader on one rubric, from its table of replies.
+
+        `table` is from `study.store.logs.attacked_log.attacked_table`.
 
         An attack towards the clean label cannot show anything and is left out. A reply without a
-        label is not the target: whoever attacks did not get what they wanted, but silenced it.
+        label is not the target: the attack did not get what it asked for, but silenced the grader.
         """
         texts = _texts(table)
         clean, again = (
@@ -122,13 +127,13 @@ class Trials:
 
     @property
     def attacks(self) -> list[str]:
-        """The attacks that were asked, in their usual order, a user's own last."""
+        """Attacks that were asked, in their usual order, a user's own last."""
         asked = dict.fromkeys(self.attack.tolist())
         own = [name for name in asked if name not in (*ATTACKS, *_PLACEBOS)]
         return [*(name for name in ATTACKS if name in asked), *own]
 
     def held(self, attack: str, target: str = "") -> Mask:
-        """Which trials (trials,) are of an attack, and towards a target."""
+        """Return a mask (trials,) of the trials of an attack, and towards a target if given."""
         named: Mask = self.attack == attack
         return named & (self.target == target) if target else named
 
@@ -138,8 +143,10 @@ _PLACEBOS = (PLACEBO, LONG_PLACEBO)
 
 
 def _texts(table: pd.DataFrame) -> list[_Text]:
-    """One grader's texts, their draws in order. The clean text's draws are those of its readings
-    one after another, each with as many as the other texts have.
+    """Return the texts of one grader, with their draws in order.
+
+    The clean text's draws are those of its readings one after another, each with as many as the
+    other texts have.
     """
     columns = [table[name].tolist() for name in _COLUMNS]
     rows = sorted(zip(*columns, strict=True), key=lambda row: row[4])

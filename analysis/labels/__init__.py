@@ -1,1 +1,1 @@
-"""What raters said, as arrays: scales, one label per rater and unit, facts about units."""
+"""Raters' labels as arrays: scales, one label per rater and unit, facts about units."""

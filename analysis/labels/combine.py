@@ -2,7 +2,7 @@
 
 Draws combine within an order, then the orders combine: probabilities by their mean, hard labels by
 majority, and hard labels that differ between the two orders leave the unit unscored
-(`order_disagreement`). A majority that is tied is none (`draw_tie`).
+(`order_disagreement`). A tied majority gives no label (`draw_tie`).
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _NO_LABEL = "no_label"
 
 @dataclass(frozen=True)
 class Readings:
-    """One row per (unit, rater), sorted by rater, then unit.
+    """Combined labels, one row per (unit, rater), sorted by rater, then unit.
 
     `unit` and `rater` index `units` and `raters`; `code` is the label's category or -1, `positive`
     the probability of the affirmative categories or NaN, `probabilities` (rows, q) those of all
-    categories or NaN, `confidence` that of the likeliest category or NaN, `reason` why there is
-    neither label nor probability, else "". `methods` says how each rater's probabilities came
-    about, "" where unknown; `draws` is each rater's usual number of draws a unit and order, 0 where
-    probabilities are no shares of draws.
+    categories or NaN, `confidence` that of the likeliest category or NaN, `reason` the reason for
+    having neither label nor probability, else "". `methods` is how each rater's probabilities were
+    obtained, "" where unknown; `draws` is each rater's usual number of draws per unit and order, 0
+    where probabilities are not shares of draws.
     """
 
     units: tuple[str, ...]
@@ -55,11 +55,13 @@ class Readings:
 
 
 def methods_apart(ratings: pd.DataFrame, rubric: str) -> tuple[pd.DataFrame, list[str]]:
-    """One rubric's ratings, with each grader whose probabilities came about in several ways parted
-    into one grader a way, NAME (logprobs) and NAME (draws) for instance; and a note on each.
+    """Split each grader whose probabilities were obtained in several ways into one per way.
+
+    The parts are named NAME (logprobs) and NAME (draws), for instance; returns one rubric's ratings
+    and a note on each split.
 
     A token probability, a share of draws and a stated number are three measurements; their mean is
-    none. Rows without a method keep the plain name.
+    not a measurement of anything. Rows without a method keep the plain name.
     """
     known = ratings[ratings["prob_method"] != ""]
     ways = known.groupby("rater_id")["prob_method"].unique()
@@ -77,7 +79,7 @@ def methods_apart(ratings: pd.DataFrame, rubric: str) -> tuple[pd.DataFrame, lis
 
 
 def _methods_and_draws(ratings: pd.DataFrame) -> dict[str, tuple[str, int]]:
-    """How each rater's probabilities came about, and the usual number of draws behind one."""
+    """Return each rater's source of probabilities, and the usual number of draws behind one."""
     known = ratings[ratings["prob_method"] != ""]
     methods = known.groupby("rater_id")["prob_method"].first().to_dict()
     drawn = known[known["prob_method"] == "draws"]
@@ -87,8 +89,10 @@ def _methods_and_draws(ratings: pd.DataFrame) -> dict[str, tuple[str, int]]:
 
 
 def _first_readings(ratings: pd.DataFrame) -> pd.DataFrame:
-    """Without people's hidden repeats: those are for intra-rater agreement, the first reading is
-    what the person said. A grader's draws are draws from one distribution, and combine.
+    """Drop humans' hidden repeats, which are for intra-rater agreement.
+
+    The first reading is the human's label. A grader's draws are draws from one distribution, and
+    are combined.
     """
     repeated = ratings["rater_kind"].ne("model") & ratings["draw"].gt(0)
     if not repeated.any():
@@ -170,7 +174,7 @@ def _label_codes(ratings: pd.DataFrame, scale: Scale, source: str) -> Codes:
 
 
 def _probabilities(ratings: pd.DataFrame, scale: Scale, source: str) -> Array:
-    """The rows' distributions (rows, q); NaN rows where there is none."""
+    """Return the rows' distributions (rows, q); NaN rows where there is none."""
     out = np.full((len(ratings), len(scale.categories)), np.nan)
     texts = ratings["probabilities"].to_numpy(dtype=object)
     position = {category: code for code, category in enumerate(scale.categories)}
@@ -202,7 +206,7 @@ def _positive(ratings: pd.DataFrame, probabilities: Array, scale: Scale) -> Arra
 
 
 def _majority(labels: Codes, group: Codes, n_groups: int, q: int) -> tuple[Codes, Mask]:
-    """The most frequent label of each group, -1 where there is none or it is tied; and the ties."""
+    """Return the most frequent label of each group, -1 for none or a tie; and the ties."""
     labelled = labels >= 0
     counts = np.bincount(group[labelled] * q + labels[labelled], minlength=n_groups * q)
     counts = counts.reshape(n_groups, q)
@@ -212,7 +216,7 @@ def _majority(labels: Codes, group: Codes, n_groups: int, q: int) -> tuple[Codes
 
 
 def _range_of_labels(label: Codes, cell: Codes, n_cells: int) -> tuple[Codes, Codes]:
-    """Lowest and highest label of each cell's orders; both -1 where no order has one."""
+    """Return the lowest and highest label of each cell's orders; both -1 where none has one."""
     labelled = label >= 0
     low = np.full(n_cells, np.iinfo(np.intp).max)
     high = np.full(n_cells, -1)
@@ -222,7 +226,7 @@ def _range_of_labels(label: Codes, cell: Codes, n_cells: int) -> tuple[Codes, Co
 
 
 def _nested_mean(values: Array, reading: Codes, cell: Codes, n_cells: int) -> Array:
-    """Mean over draws within an order, then over the orders, so that both orders weigh alike."""
+    """Mean over draws within an order, then over the orders, so that both orders weigh the same."""
     return _group_mean(_group_mean(values, reading, len(cell)), cell, n_cells)
 
 
@@ -242,9 +246,10 @@ def _group_mean(values: Array, group: Codes, n_groups: int) -> Array:
 def _code_from_probabilities(
     code: Codes, each: Array, positive: Array, repeated: Mask, scale: Scale, threshold: Array
 ) -> Codes:
-    """Where rows were averaged, or no label stands, the most probable category is the label; of two
-    categories, where no label stands, the one on the probability's side of the `threshold` (cells,)
-    that is not tuned.
+    """Take the most probable category where rows were averaged or there is no label.
+
+    With two categories and no label, it is the one on the probability's side of the `threshold`
+    (cells,), which is not a tuned one.
     """
     if len(scale.categories) == 2 and len(scale.affirmative) == 1:
         affirmative = scale.affirmative_codes[0]
@@ -256,7 +261,7 @@ def _code_from_probabilities(
 
 
 def _confidence(each: Array, positive: Array) -> Array:
-    """The probability of the likeliest category, or else of the likelier verdict."""
+    """Probability of the likeliest category, or else of the likelier verdict."""
     known = ~np.isnan(each.sum(axis=1))
     likeliest = np.where(known[:, None], each, 0.0).max(axis=1)
     return np.where(known, likeliest, np.maximum(positive, 1.0 - positive))

@@ -1,10 +1,10 @@
-"""Labels that are somebody else's: a file that was handed over twice, or under two names.
+"""Duplicated labels: a file that was handed over twice, or under two names.
 
-A grader that repeats one person's labels agrees with that person for no merit of its own. Two who
-are both nearly always right agree as often; so it takes more than agreement: on the units on which
-the person is at odds with everybody else, the grader must be on that person's side. Where two
-people are alike to the letter neither is ever alone, and who is right cannot be told from who
-copied: that they are alike is said, and decides nothing.
+A grader that repeats one human's labels agrees with that human for no merit of its own. Two raters
+who are both nearly always right agree as often; so agreement is not enough: on the units on which
+the human differs from everybody else, the grader must side with that human. Where two humans have
+identical labels neither is ever alone, and it cannot be decided who is right and who copied: the
+identity is reported, and decides nothing.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from evenhand.analysis.types import Frequency, Labels, Mask
 from evenhand.texts import written
 
 ALIKE = 0.98
-"""Two raters' share of units with the same label from which they may be copies."""
+"""Share of units with the same label from which two raters may be copies."""
 SIDES_WITH = 0.9
-"""Of the units on which the person stands alone, so many with the person."""
+"""Share that a copy must match of the units on which the human's label is unique."""
 MIN_UNITS, MIN_ALONE = 30, 5
-"""Units that both labelled, and such on which the person stands alone, or on which two people who
-are alike chose another than their most frequent category: with fewer nobody is suspected."""
+"""Minimum of units that both labelled, and of units on which the human's label is unique (or on
+which two identical humans chose another than their most frequent category), to suspect a copy."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,10 @@ def copies_among(
     graders: Sequence[int],
     times: Frequency | None = None,
 ) -> tuple[Copy, ...]:
-    """Graders that repeat a person's labels; graders, and people, that repeat one another's to the
-    letter.
+    """Find graders that repeat a human's labels, and identical graders or humans.
 
-    `codes` (units, raters) are -1 where there is no label; `times` (units,) says how often each
-    unit stands in the data, once unless given.
+    `codes` (units, raters) are -1 where there is no label; `times` (units,) is how often each unit
+    occurs in the data, once unless given.
 
     >>> ann, ben = np.arange(40) % 2, np.arange(40) % 3 % 2
     >>> copies_among(np.column_stack([ann, ben, ben]), people=[0, 1], graders=[2])
@@ -70,7 +69,7 @@ def copies_among(
 
 
 def people_alike(copies: Sequence[Copy], raters: Sequence[str], people: Sequence[int]) -> list[str]:
-    """A sentence for each group of people whose labels are alike to the letter; `raters` are names.
+    """Write a sentence for each group of humans with identical labels; `raters` are names.
 
     >>> people_alike([Copy(1, 0, 1.0), Copy(2, 0, 1.0), Copy(2, 1, 1.0)], "abc", [0, 1, 2])[0][:48]
     'a, b and c gave the same label on every unit tha'
@@ -92,14 +91,14 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _rarer(codes: Labels, times: Frequency, rater: int) -> int:
-    """How many of a rater's labels are not their most frequent one."""
+    """Count a rater's labels other than their most frequent one."""
     own = codes[:, rater]
     counts = np.bincount(own[own >= 0], times[own >= 0])
     return int(counts.sum() - counts.max(initial=0))
 
 
 def _alike(codes: Labels, times: Frequency, first: int, second: int) -> float:
-    """The share of units with the same label; 0 where too few have both."""
+    """Return the share of units with the same label; 0 where too few have both."""
     both = (codes[:, first] >= 0) & (codes[:, second] >= 0)
     if times[both].sum() < MIN_UNITS:
         return 0.0
@@ -113,7 +112,7 @@ def _share(chosen: Mask, times: Frequency) -> float:
 def _is_on_the_side_of(
     codes: Labels, times: Frequency, grader: int, person: int, people: Sequence[int]
 ) -> bool:
-    """Whether it gives the person's label where nobody else does."""
+    """Return True if the grader gives the human's label where no other human does."""
     own = codes[:, [person]]
     others = codes[:, [each for each in people if each != person]]
     alone = (own[:, 0] >= 0) & (codes[:, grader] >= 0)

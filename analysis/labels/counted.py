@@ -1,4 +1,4 @@
-"""Which ratings count: of one version of a rubric, without the raters that are excluded.
+"""Selection of ratings: one version of a rubric, without the raters that are excluded.
 
 Ratings given under different wordings of a rubric are different measurements: never pooled.
 """
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ALL_RATERS = "raters=all"
-"""The subset whose rows count the excluded raters too."""
+"""Subset whose rows include the excluded raters."""
 
 
 def one_version(
     ratings: pd.DataFrame, rubric: str, accepted: Collection[str] | None
 ) -> tuple[pd.DataFrame, list[str]]:
-    """The ratings of one rubric that count, and notes on those set aside.
+    """Return the ratings of one rubric that count, and notes on those set aside.
 
     Ratings without a hash (imported ones) always count. Raises InputError where several versions
-    are present and nobody has said which is meant.
+    are present and none was chosen.
     """
     hashes = ratings["rubric_hash"]
     counts = hashes[hashes != ""].value_counts().sort_index()
@@ -48,7 +48,7 @@ def one_version(
 def without_excluded(
     ratings: pd.DataFrame, rubric: str, excluded: Mapping[str, str]
 ) -> tuple[pd.DataFrame, list[str]]:
-    """One rubric's ratings without those of excluded raters, and a note that says who and why.
+    """Drop excluded raters from one rubric's ratings; the note gives their names and reasons.
 
     `excluded` gives each rater's reason.
     """

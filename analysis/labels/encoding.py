@@ -1,4 +1,4 @@
-"""Readings laid out as a `LabelMatrix`."""
+"""Encoding of readings as a `LabelMatrix`."""
 
 from __future__ import annotations
 
@@ -85,8 +85,9 @@ def encode(
 
 
 def _distributions(readings: Readings, at: tuple[Codes, Codes], units: int) -> dict[int, Array]:
-    """Probabilities of the categories (units, q) of each rater who gave any, by its column; `at`
-    says which unit and which column each reading is of.
+    """Probabilities of the categories (units, q) of each rater who gave any, by its column.
+
+    `at` holds the unit and the column of each reading.
     """
     given = np.flatnonzero(~np.isnan(readings.probabilities[:, 0]))
     unit, column = at[0][given], at[1][given]

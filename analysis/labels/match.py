@@ -1,4 +1,4 @@
-"""Which class is called by which category."""
+"""Matching of classes to categories."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from evenhand.analysis.types import Codes, Numbers
 
 
 def best_match(together: Numbers) -> Codes:
-    """The class (row) of each category (column), one to one, so that as many as possible of the
-    counts `together` (q, q) stand where they match.
+    """Match each category (column) with a class (row), one to one.
+
+    The match maximises the sum of the matched counts of `together` (q, q).
 
     >>> best_match(np.array([[1, 8, 0], [9, 2, 0], [0, 0, 3]])).tolist()
     [1, 0, 2]

@@ -1,7 +1,7 @@
-"""Labels as arrays: what every statistic is computed from.
+"""Labels as arrays, from which every statistic is computed.
 
-`LabelMatrix` holds all that raters said of one rubric; `Coded` is one reading of it (the rubric's
-own categories, or the binary verdict) in the form that coefficients take.
+`LabelMatrix` holds all labels of one rubric; `Coded` is one view of it (the rubric's own
+categories, or the binary verdict) in the form that coefficients take.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.types import Array, Codes, Frequency, Labels, Mask
 
 BINARY = "|binary"
-"""What `subset` ends in on the binary verdict."""
+"""Suffix of `subset` for the binary verdict."""
 BINARY_ALL = "all" + BINARY
 COLLAPSED = "|collapsed"
-"""What `subset` ends in on a rubric's coarser categories."""
+"""Suffix of `subset` for a rubric's coarser categories."""
 AFFIRMATIVE = "affirmative"
 UNCLEAR = "unclear"
 MANY_CLUSTERS = 10_000
-"""From here on resampling patterns of labels takes less than resampling clusters."""
+"""From this many clusters, resampling patterns of labels is faster than resampling clusters."""
 KIND_ORDER = {"human": 0, "adjudicator": 1, "model": 2}
 
 
 @dataclass(frozen=True)
 class Coded:
-    """One reading of the labels: codes (units, raters), -1 missing, and what the codes mean.
+    """View of the labels: codes (units, raters), -1 missing, and the meaning of the codes.
 
-    `clusters` (units,) indexes the resampling clusters. On the binary verdict code 0 is
+    `clusters` (units,) indexes the resampling clusters. For the binary verdict code 0 is
     affirmative, so that tables have the affirmative verdict first.
     """
 
@@ -55,52 +55,52 @@ class Coded:
 
     @property
     def is_binary(self) -> bool:
-        """Whether this is the binary verdict."""
+        """True for the binary verdict."""
         return self.subset.endswith(BINARY)
 
     def part(self, name: str) -> str:
-        """What rows on a part of the units are called."""
+        """Return the `subset` of rows on a part of the units."""
         return name + BINARY if self.is_binary else name
 
     def only(self, chosen: Mask, subset: str) -> Coded:
-        """Some of the units, with their clusters numbered anew in the same order."""
+        """Return some of the units, with their clusters renumbered in the same order."""
         _, clusters = np.unique(self.clusters[chosen], return_inverse=True)
         codes = self.codes[chosen]
         return replace(self, codes=codes, clusters=clusters.reshape(-1), subset=subset)
 
     @property
     def labelled(self) -> Mask:
-        """Who has a label where, (units, raters)."""
+        """Mask (units, raters) of the labels present."""
         return self.codes >= 0
 
     def labelled_by_any(self, raters: Sequence[int]) -> Mask:
-        """Which units at least one of the raters labelled, (units,)."""
+        """Return a mask (units,) of the units that at least one of the raters labelled."""
         return np.asarray(self.labelled[:, list(raters)].any(axis=1))
 
     def members(self, kind: str) -> tuple[int, ...]:
-        """Positions of the raters of one kind."""
+        """Return the positions of the raters of one kind."""
         return tuple(at for at, of in enumerate(self.kinds) if of == kind)
 
     def people_beside(self, grader: int) -> tuple[int, ...]:
-        """The humans whom a grader may be set beside: not those whose labels it repeats."""
+        """Return the humans to compare a grader with: not those whose labels it repeats."""
         own = {each.of for each in self.copies if each.who == grader}
         return tuple(human for human in self.members("human") if human not in own)
 
 
 @dataclass(frozen=True)
 class LabelMatrix:
-    """Everything raters said of one rubric, one row per unit and one column per rater.
+    """All labels of one rubric, one row per unit and one column per rater.
 
-    Raters stand humans first, then adjudicators, then models, each by name. `asked` says whom a
-    unit was put to; `positive` (units, raters) are probabilities of the affirmative categories and
-    `confidence` (units, raters) those of the likeliest category, NaN where unknown; `thresholds`
-    (units, raters) turn the former into verdicts. `subject`, `pair` and `side` (units,) are codes,
-    -1 where the units table does not say; `slices` are the units columns that were asked for.
-    `methods` and `draws` say how each rater's probabilities came about (see
-    `analysis.labels.combine.Readings`), `copies` whose labels are somebody else's. `weight`
+    Raters are ordered humans first, then adjudicators, then models, each by name. `asked` marks the
+    raters that a unit was assigned to; `positive` (units, raters) are probabilities of the
+    affirmative categories and `confidence` (units, raters) those of the likeliest category, NaN
+    where unknown; `thresholds` (units, raters) turn the former into verdicts. `subject`, `pair` and
+    `side` (units,) are codes, -1 where the units table has none; `slices` are the requested units
+    columns. `methods` and `draws` describe how each rater's probabilities were obtained (see
+    `analysis.labels.combine.Readings`), `copies` which raters' labels are duplicates. `weight`
     (clusters,) is how much a cluster counts where pairs were not equally likely to be picked (see
-    `analysis.labels.weights`). Who gave probabilities of the categories has them in
-    `distributions`, (units, q), NaN where unknown.
+    `analysis.labels.weights`). `distributions` holds the probabilities of the categories, (units,
+    q), NaN where unknown, by the column of each rater who gave them.
     """
 
     scale: Scale
@@ -127,17 +127,17 @@ class LabelMatrix:
     distributions: Mapping[int, Array] = field(default_factory=dict)
 
     def weight_of(self, chosen: Mask) -> Array | None:
-        """How much each of some units counts, (chosen units,); None where all count alike."""
+        """Return the weight of each chosen unit, (chosen units,); None where all count equally."""
         return None if self.weight is None else self.weight[self.clusters[chosen]]
 
     @property
     def labelled_by_people(self) -> Mask:
-        """Which units a person gave a usable label or probability, (units,)."""
+        """Mask (units,) of units with a usable label or probability by a human."""
         return np.asarray(self.scored[:, list(self.humans)].any(axis=1))
 
     @property
     def people_weight(self) -> Array:
-        """How much each cluster counts that people labelled, (those clusters,)."""
+        """Weight of each cluster that humans labelled, (those clusters,)."""
         kept = np.unique(self.clusters[self.labelled_by_people])
         return np.ones(len(kept)) if self.weight is None else self.weight[kept]
 
@@ -152,12 +152,14 @@ class LabelMatrix:
 
     @property
     def scored(self) -> Mask:
-        """Where a rater gave a usable label or probability, (units, raters)."""
+        """Mask (units, raters) of usable labels or probabilities."""
         return (self.codes >= 0) | ~np.isnan(self.positive)
 
     def put_to(self, rater: int) -> Mask:
-        """Which units a rater was to label, (units,): of a grader also those that people labelled,
-        for a row that is missing altogether is no answer either.
+        """Return a mask (units,) of the units that were assigned to a rater.
+
+        A grader was also assigned the units that humans labelled: a row that is missing altogether
+        is not an answer either.
         """
         asked = self.asked[:, rater]
         if self.kinds[rater] == "model":
@@ -166,11 +168,11 @@ class LabelMatrix:
 
     @property
     def has_verdicts(self) -> bool:
-        """Whether the scale says which categories are affirmative."""
+        """True if the scale declares affirmative categories."""
         return bool(self.scale.affirmative)
 
     def beside_only(self, reference: str) -> LabelMatrix:
-        """The labels with one rater, human or adjudicator, as the only human."""
+        """Return the labels with one rater, human or adjudicator, as the only human."""
         kinds = (
             "human" if rater == reference else "left out" if kind == "human" else kind
             for rater, kind in zip(self.raters, self.kinds, strict=True)
@@ -178,13 +180,13 @@ class LabelMatrix:
         return replace(self, kinds=tuple(kinds), copies=())
 
     def columns(self, names: Iterable[str]) -> list[UnitColumn]:
-        """The units columns with these names."""
+        """Return the units columns with these names."""
         known = {column.name: column for column in self.slices}
         return [known[name] for name in names]
 
     @property
     def sides(self) -> list[UnitColumn]:
-        """The sides of pairs as a column, where units are single responses."""
+        """Sides of pairs as a column, where units are single responses."""
         both = len(np.unique(self.side[self.side >= 0])) == 2
         return [UnitColumn("side", ("a", "b"), self.side)] if both else []
 
@@ -200,32 +202,32 @@ class LabelMatrix:
 
     @property
     def views(self) -> list[Coded]:
-        """The readings of the labels: the categories, and the binary verdict where there is one."""
+        """Views of the labels: the categories, and the binary verdict where there is one."""
         return [self.on_categories(), *([self.on_verdicts()] if self.has_verdicts else [])]
 
     def on_categories(self, subset: str = "all") -> Coded:
-        """The labels on the rubric's own categories."""
+        """Return the labels on the rubric's own categories."""
         return self._coded(
             self.codes, self.scale.categories, self.scale.values, self.scale.level, subset
         )
 
     def on_verdicts(self, subset: str = "all") -> Coded:
-        """The binary verdicts, affirmative first."""
+        """Return the binary verdicts, affirmative first."""
         verdicts = self.verdicts
         codes = np.where(verdicts < 0, verdicts, 1 - verdicts).astype(np.int8)
         return self._coded(codes, (AFFIRMATIVE, "other"), (1.0, 0.0), "nominal", subset + BINARY)
 
     def on_collapsed(self, subset: str = "all") -> Coded:
-        """The labels on the rubric's coarser categories; unclear ones are missing."""
+        """Return the labels on the rubric's coarser categories; unclear ones are missing."""
         coarser = np.array([*self.scale.collapsed_codes, -1], dtype=np.int8)
         names = tuple(self.scale.collapse)
         values = tuple(float(rank) for rank in range(1, len(names) + 1))
         return self._coded(coarser[self.codes], names, values, "nominal", subset + COLLAPSED)
 
     def on_sorted(self, subset: str = "all") -> Coded:
-        """The labels on the coarser categories with unclear as one more, the last.
+        """Return the labels on the coarser categories with unclear as one more, the last.
 
-        Where the rubric has no coarser categories, the labels on its own.
+        Without coarser categories these are the labels on the rubric's own categories.
         """
         if not self.scale.collapse:
             return self.on_categories(subset)
@@ -252,11 +254,13 @@ class LabelMatrix:
         return Coded(*who, codes, self.clusters, categories, values, level, subset, self.copies)
 
     def folded(self) -> tuple[LabelMatrix, Frequency]:
-        """Identical units kept once, with their frequency, where every unit is its own cluster and
-        no rater gives probabilities (those hardly repeat).
+        """Deduplicate identical units, with their frequencies.
+
+        Only where every unit is its own cluster and no rater gives probabilities (those hardly
+        repeat).
 
         A resample of units depends only on how often each distinct row of labels comes up, so a
-        million labels cost what their few hundred patterns cost. Elsewhere the matrix itself.
+        million labels cost what their few hundred patterns cost. Otherwise the matrix itself.
         """
         n, alone = len(self.codes), np.ones(self.n_clusters, dtype=np.int64)
         if n != self.n_clusters or not self._repeats:
@@ -265,8 +269,11 @@ class LabelMatrix:
         return (self, alone) if len(kept) > n // 2 else (self._of_units(kept), often)
 
     def in_patterns(self) -> tuple[LabelMatrix, Any]:
-        """Identical units kept once, each its own cluster, and how many every cluster has, a sparse
-        matrix (clusters, units): for `PatternResamples`. Where they repeat little itself, and None.
+        """Deduplicate identical units within clusters, for `PatternResamples`.
+
+        Returns each distinct unit once, as its own cluster, and the number of each in every
+        cluster, a sparse matrix (clusters, units). Where units rarely repeat, returns the matrix
+        itself and None.
         """
         n, many = len(self.codes), self.n_clusters >= MANY_CLUSTERS and self.weight is None
         if n == self.n_clusters or not (many and self._repeats):
@@ -281,14 +288,14 @@ class LabelMatrix:
 
     @property
     def _repeats(self) -> bool:
-        """Whether units may be alike: probabilities hardly repeat, and sides belong together."""
+        """True if units may repeat: without probabilities and sides of pairs."""
         gives_p = not (np.isnan(self.positive).all() and np.isnan(self.confidence).all())
         return not gives_p and self.side.max(initial=-1) < 0
 
     def _distinct(self) -> tuple[Codes, Codes, Frequency]:
-        """One unit of each kind, (kinds,), of which kind each is, (units,), and how many are."""
+        """Return a unit of each kind (kinds,), each unit's kind (units,), and the frequencies."""
         sliced = [column.codes for column in self.slices]
-        if self.weight is not None:  # units are alike only if they count alike
+        if self.weight is not None:  # identical units must have equal weights
             sliced.append(np.unique(self.weight[self.clusters], return_inverse=True)[1])
         row = np.column_stack([self.codes, self.asked, self.subject, *sliced]).astype(np.int32)
         keys = row.view(np.dtype((np.void, row.dtype.itemsize * row.shape[1]))).ravel()
@@ -296,7 +303,7 @@ class LabelMatrix:
         return kept, which, np.bincount(which, minlength=len(kept)).astype(np.int64)
 
     def _of_units(self, kept: Codes) -> LabelMatrix:
-        """Some of the units, each as a cluster of its own."""
+        """Return some of the units, each as a cluster of its own."""
         return replace(
             self,
             codes=self.codes[kept],

@@ -1,4 +1,4 @@
-"""The study's pair rule: the verdict on a pair from its two responses.
+"""Pair rule of the study: the verdict on a pair from its two responses.
 
 A rubric on responses gives each pair and subject two units, side a and side b. The pair's
 probability is the mean of the two responses' (a hard label counts 1 where affirmative, else 0) and
@@ -16,7 +16,7 @@ from evenhand.analysis.types import Codes
 
 
 def pair_verdicts(labels: LabelMatrix) -> LabelMatrix:
-    """The same raters with one row per pair and subject, `positive` by the pair rule.
+    """Return the labels with one row per pair and subject, `positive` by the pair rule.
 
     A rater has a verdict on a pair only where they have one on both responses. Pairs with one
     response are left out. Codes are all missing: a pair has a verdict but no category.
@@ -43,7 +43,7 @@ def pair_verdicts(labels: LabelMatrix) -> LabelMatrix:
 def units_of_both_sides(
     labels: LabelMatrix,
 ) -> tuple[Codes, Codes]:
-    """Rows of side a and of side b, for every pair and subject that has both."""
+    """Return the rows of side a and of side b, for every pair and subject that has both."""
     key = labels.pair * (len(labels.subjects) + 1) + labels.subject + 1
     sided = (labels.side >= 0) & (labels.pair >= 0)
     first, second = (np.flatnonzero(sided & (labels.side == side)) for side in (0, 1))

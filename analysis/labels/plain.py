@@ -1,4 +1,4 @@
-"""Plain arrays of labels as codes: the way into the functions that take no tables."""
+"""Encoding of plain arrays of labels, for the functions that take no tables."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from evenhand.errors import InputError
 
 
 def encode_labels(labels: Any, categories: Column[Hashable]) -> Labels:
-    """Codes (units, raters) of labels (units, raters), -1 where missing.
+    """Encode labels (units, raters) as codes (units, raters), -1 where missing.
 
-    `labels` is anything that numpy makes a table of: nested lists, an array, a DataFrame; one
+    `labels` is anything that numpy converts to a table: nested lists, an array, a DataFrame; one
     sequence, or one string of labels of one letter, is one rater. None, NaN and "" (unless it is a
     category) are missing. Raises InputError where a label is none of `categories` or the rows have
     different lengths.
@@ -49,7 +49,7 @@ def encode_labels(labels: Any, categories: Column[Hashable]) -> Labels:
 def coded_raters(
     humans: Labels, graders: Labels, categories: Column[Hashable], level: Level
 ) -> Coded:
-    """Humans' and graders' codes (units, raters) as the statistics take them, unit by unit."""
+    """Return codes (units, raters) of humans and graders as a view, each unit a cluster."""
     codes = np.hstack([humans, graders])
     return Coded(
         raters=tuple(str(column) for column in range(codes.shape[1])),
@@ -64,7 +64,7 @@ def coded_raters(
 
 
 def category_values(categories: Column[Hashable], level: Level) -> tuple[float, ...]:
-    """The categories as numbers, which the interval level needs; else numbers or ranks."""
+    """Return the categories as numbers, or ranks; the interval level requires numbers."""
     try:
         return tuple(float(str(category)) for category in categories)
     except ValueError:
@@ -80,15 +80,16 @@ def _listed(categories: Column[Hashable]) -> str:
 
 
 def _are_codes(table: npt.NDArray[Any], categories: Column[Hashable]) -> bool:
-    """Whether whole numbers in an array are the categories' own places: nothing to look up, which
-    for a million labels takes longer than a bootstrap of them.
+    """Return True if whole numbers in an array are the categories' own positions.
+
+    They then need no lookup, which for a million labels takes longer than a bootstrap of them.
     """
     whole = table.dtype.kind in "iu" and list(categories) == list(range(len(categories)))
     return bool(whole and table.min() >= 0 and table.max() < len(categories))
 
 
 def _table(labels: Any) -> npt.NDArray[Any]:
-    """Labels (units, raters) as objects, or an array of whole numbers as it is."""
+    """Return labels (units, raters) as objects, or an array of whole numbers unchanged."""
     given = list(labels) if isinstance(labels, str) else labels
     whole = isinstance(given, np.ndarray) and given.dtype.kind in "iu"
     try:
@@ -106,7 +107,7 @@ def _table(labels: Any) -> npt.NDArray[Any]:
 
 
 def encode_column(labels: Any, categories: Column[Hashable]) -> Labels:
-    """Codes (units,) of one rater's labels."""
+    """Encode one rater's labels as codes (units,)."""
     codes = encode_labels(labels, categories)
     if codes.shape[1] != 1:
         raise InputError(f"one rater must have one label per unit, not {codes.shape[1]}")
@@ -114,7 +115,7 @@ def encode_column(labels: Any, categories: Column[Hashable]) -> Labels:
 
 
 def same_length(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> None:
-    """Refuse two sides that cannot be of the same units."""
+    """Raise InputError if the two sides cannot be of the same units."""
     if len(first) != len(second):
         raise InputError(
             f"the two sides have {len(first)} and {len(second)} units; give the same units, with "
@@ -123,7 +124,7 @@ def same_length(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> None:
 
 
 def cluster_codes(clusters: Column[Hashable] | None, n: int) -> Codes:
-    """Which cluster each of n units is in, (units,); without `clusters` each is its own."""
+    """Return the cluster of each of n units, (units,); without `clusters` each is its own."""
     import pandas as pd
 
     if clusters is None:

@@ -1,10 +1,9 @@
-"""Ratings reduced to what statistics need: distinct rows of labels, and how often each stands in
-each cluster.
+"""Ratings reduced to distinct rows of labels, with their counts in each cluster.
 
-A million units of five raters on five categories are at most 7,776 patterns, however many millions
-there are. Tables of parts of the ratings add up to that of all, whatever the parts and the order
-of their rows, as long as no unit's ratings are parted: the form is canonical, and holds whole
-numbers only.
+A million units of five raters on five categories are at most 7,776 patterns, however many units
+there are. Tables of parts of the ratings add up to that of all, whatever the parts and the order of
+their rows, as long as no unit's ratings are split: the form is canonical, and holds whole numbers
+only.
 """
 
 from __future__ import annotations
@@ -29,19 +28,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MAX_CELLS = 500_000_000
-"""Patterns times raters that are held: beyond it raters are too many to be columns."""
+"""Upper limit of patterns times raters: beyond it there are too many raters for columns."""
 
 
 @dataclass(frozen=True)
 class Raters:
-    """Who rated under one rubric: humans first, then adjudicators, then models, each by name."""
+    """Raters of one rubric: humans first, then adjudicators, then models, each by name."""
 
     names: tuple[str, ...]
     kinds: tuple[str, ...]
 
     @classmethod
     def of(cls, kinds: dict[str, str]) -> Raters:
-        """From each one's kind.
+        """Order raters by kind and name.
 
         >>> Raters.of({"gpt": "model", "ben": "human", "ann": "human"}).names
         ('ann', 'ben', 'gpt')
@@ -50,18 +49,20 @@ class Raters:
         return cls(tuple(names), tuple(kinds[name] for name in names))
 
     def members(self, kind: str) -> list[int]:
-        """Positions of the raters of one kind."""
+        """Return the positions of the raters of one kind."""
         return [at for at, each in enumerate(self.kinds) if each == kind]
 
 
 @dataclass(frozen=True)
 class Reduced:
-    """One rubric's ratings as patterns (patterns, 3 x raters): codes of labels; whether the unit
-    was put to the rater; verdicts from probabilities, -1 where there is none.
+    """Ratings of one rubric as patterns (patterns, 3 x raters).
 
-    Row k of the cells says that the `cluster[k]`-th of `clusters` has `times[k]` units of the
-    `pattern[k]`-th pattern. `clusters` are in the order of their names; without clusters, where
-    every unit is its own, it is None and all units stand in one row of cells a pattern.
+    A pattern holds codes of labels; whether the unit was assigned to the rater; verdicts from
+    probabilities, -1 where there is none.
+
+    Row k of the cells: the `cluster[k]`-th of `clusters` has `times[k]` units of the
+    `pattern[k]`-th pattern. `clusters` are in the order of their names; None where every unit is
+    its own cluster, and then the cells have one row per pattern.
     """
 
     raters: Raters
@@ -74,11 +75,11 @@ class Reduced:
 
     @property
     def n_units(self) -> int:
-        """Units with a rating."""
+        """Number of units with a rating."""
         return int(self.times.sum())
 
     def cells(self) -> Any:
-        """Counts (clusters, patterns), a sparse matrix."""
+        """Return the counts (clusters, patterns), a sparse matrix."""
         from scipy.sparse import csr_array
 
         n = 1 if self.clusters is None else len(self.clusters)
@@ -87,7 +88,7 @@ class Reduced:
 
     @property
     def is_unclustered(self) -> bool:
-        """Whether every unit is its own cluster."""
+        """True if every unit is its own cluster."""
         return self.clusters is None or self.n_units == len(self.clusters)
 
 
@@ -122,7 +123,7 @@ def reduce_ratings(
 
 
 def merged(parts: Sequence[Reduced]) -> Reduced:
-    """The table of several parts together; none of them may hold a unit of another."""
+    """Merge the tables of several parts; no unit may be in two of them."""
     import pyarrow as pa
 
     raters, first = parts[0].raters, parts[0].clusters
@@ -161,7 +162,7 @@ def _summed(
 
 
 def _distinct(rows: Labels) -> tuple[Labels, Codes]:
-    """The distinct rows in the order in which `LabelMatrix.folded` has them, and which each is."""
+    """Return the distinct rows, ordered as in `LabelMatrix.folded`, and the index of each row."""
     if rows.size > MAX_CELLS:
         raise InputError(
             f"{len(rows):,} different rows of labels by {rows.shape[1] // 3:,} raters do not fit; "
@@ -180,7 +181,7 @@ def _names(clusters: pd.Series) -> pa.Array:
 
 
 def _sorted_names(given: pa.Array) -> tuple[pa.Array, Codes]:
-    """The distinct names in their order, and which each is."""
+    """Return the distinct names in their order, and the index of each."""
     import pyarrow.compute as pc
 
     coded = given.dictionary_encode()
@@ -193,7 +194,7 @@ def _sorted_names(given: pa.Array) -> tuple[pa.Array, Codes]:
 def _added_up(
     cluster: Codes, pattern: Codes, times: Frequency, n_patterns: int
 ) -> tuple[Codes, Codes, Frequency]:
-    """Cells, each once, in the order of their clusters and patterns."""
+    """Add up cells of the same cluster and pattern, in the order of clusters and patterns."""
     key = cluster * n_patterns + pattern
     order = np.argsort(key, kind="stable")
     key = key[order]
@@ -204,8 +205,10 @@ def _added_up(
 
 @dataclass(frozen=True)
 class PatternMatrix(LabelMatrix):
-    """Labels as patterns, each a row and a cluster of its own; of probabilities there are only the
-    verdicts that they give, `given` (patterns, raters), -1 where there is none.
+    """Labels as patterns, each a row and a cluster of its own.
+
+    Of probabilities it holds only the verdicts that they give, `given` (patterns, raters), -1 where
+    there is none.
     """
 
     given: Labels = None  # type: ignore[assignment]
@@ -217,12 +220,12 @@ class PatternMatrix(LabelMatrix):
 
     @property
     def scored(self) -> Mask:
-        """Where a rater gave a usable label or probability, (patterns, raters)."""
+        """Mask (patterns, raters) of usable labels or probabilities."""
         return (self.codes >= 0) | (self.given >= 0)
 
 
 def pattern_matrix(reduced: Reduced, scale: Scale) -> PatternMatrix:
-    """The patterns of one rubric as labels."""
+    """Return the patterns of one rubric as labels."""
     raters, n, r = reduced.raters, len(reduced.patterns), len(reduced.raters.names)
     codes, asked, given = (reduced.patterns[:, k * r : (k + 1) * r] for k in range(3))
     times = np.bincount(reduced.pattern, reduced.times, minlength=n).astype(np.int64)
@@ -253,7 +256,7 @@ def pattern_matrix(reduced: Reduced, scale: Scale) -> PatternMatrix:
 
 
 def name_keys(names: pa.Array) -> npt.NDArray[np.uint64]:
-    """Hashes of clusters' names (clusters,), the same on every machine."""
+    """Hash the clusters' names (clusters,), the same on every machine."""
     import pandas as pd
 
     keys = [

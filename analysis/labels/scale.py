@@ -1,4 +1,4 @@
-"""What the analysis has to know of a rubric: its declared categories and how they are read."""
+"""Scale of a rubric: its declared categories and how they are read."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 Level = Literal["nominal", "ordinal", "interval"]
 Origin = Literal["default", "declared", "tuned"]
-"""Where a threshold comes from: the rubric, a hand, or labels."""
+"""Source of a threshold: the rubric, a declaration, or tuning on labels."""
 
 MAX_CATEGORIES = 100
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """What a grader's threshold was tuned on: labels in these `clusters` (ids, as `cluster_id`).
+    """Basis of a tuned threshold: labels in these `clusters` (ids, as `cluster_id`).
 
-    It is the one with the best `objective` against the `reference` ("humans", or a rater), and
-    stands in place of the threshold `instead_of`, which was compared with it.
+    The threshold has the best `objective` against the `reference` ("humans", or a rater), and
+    replaces the threshold `instead_of`, which was compared with it.
     """
 
     clusters: frozenset[str]
@@ -34,13 +34,13 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Scale:
-    """A declared scale. Nothing of it is ever inferred from the labels.
+    """A declared scale; no part of it is inferred from the labels.
 
-    `categories` stand in their order; `affirmative` are those that count as a positive verdict
-    (none: there is no binary verdict); `threshold` turns a probability into a verdict, `thresholds`
-    holds exceptions by grader, and `tunings` says which of these were tuned, and on what; `unit` is
-    "pair", "response", or "" where it is not known; `favours` says which categories favour side "a"
-    or "b" of a pair. `unclear` categories say that nothing can be told, `collapse` are coarser
+    `categories` are in their order; `affirmative` are those that count as a positive verdict (none:
+    there is no binary verdict); `threshold` turns a probability into a verdict, `thresholds` holds
+    exceptions by grader, and `tunings` describes those of them that were tuned; `unit` is "pair",
+    "response", or "" where it is not known; `favours` gives the side, "a" or "b" of a pair, that a
+    category favours. `unclear` categories mean that no decision is possible, `collapse` are coarser
     categories of the others, and `variant_of` names the rubric that this one words differently.
 
     >>> Scale("helpful", ("1", "2", "3"), "ordinal", frozenset({"3"})).affirmative_codes
@@ -102,7 +102,7 @@ class Scale:
         thresholds: Mapping[str, float] | None = None,
         tunings: Mapping[str, Tuning] | None = None,
     ) -> Scale:
-        """The scale of a rubric; `thresholds` are the study's own by grader, `tunings` theirs."""
+        """Return a rubric's scale with the study's `thresholds` and `tunings` by grader."""
         return cls(
             name=rubric.name,
             categories=rubric.categories,
@@ -127,29 +127,29 @@ class Scale:
 
     @property
     def collapsed_codes(self) -> tuple[int, ...]:
-        """For every category the position of its coarser one; -1 for an unclear one."""
+        """Positions of the coarser category of every category; -1 for an unclear one."""
         coarser = {key: at for at, keys in enumerate(self.collapse.values()) for key in keys}
         return tuple(coarser.get(category, -1) for category in self.categories)
 
     @property
     def values(self) -> tuple[float, ...]:
-        """The categories as numbers where they are numbers, else their ranks 1, 2, ..."""
+        """Categories as numbers where they are numbers, else their ranks 1, 2, ..."""
         try:
             return tuple(float(category) for category in self.categories)
         except ValueError:
             return tuple(float(rank) for rank in range(1, len(self.categories) + 1))
 
     def threshold_for(self, rater: str) -> float:
-        """The probability from which this rater's verdict is affirmative."""
+        """Return the probability from which this rater's verdict is affirmative."""
         return self.thresholds.get(rater, self.threshold)
 
     def untuned_threshold_for(self, rater: str) -> float:
-        """The same without any tuning: the rubric's threshold, or the one that was declared."""
+        """Return a rater's threshold without any tuning: the rubric's, or the declared one."""
         tuning = self.tunings.get(rater)
         return tuning.instead_of if tuning else self.threshold_for(rater)
 
     def origin_of(self, rater: str) -> Origin:
-        """Where the threshold of a rater comes from."""
+        """Return the source of a rater's threshold."""
         if rater in self.tunings:
             return "tuned"
         return "declared" if rater in self.thresholds else "default"

@@ -1,4 +1,4 @@
-"""What the units table says of the rated units: clusters, subjects, slices, groups, lengths."""
+"""Facts about the rated units from the units table: clusters, subjects, slices, groups, lengths."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAX_VALUES = 50
-"""A column with more values than this does not divide a sample: it names its units."""
+"""A column with more values than this does not divide a sample: it identifies its units."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class UnitColumn:
 
 
 class UnitFacts:
-    """The rated units, in the order of their ids, as a `units` table has them (or none).
+    """Rated units, in the order of their ids, with their rows of a `units` table (or none).
 
-    What asks for a column raises InputError where a unit is not in the table.
+    Methods that look up a column raise InputError where a unit is not in the table.
 
     >>> import pandas as pd
     >>> units = pd.DataFrame({"unit_id": ["u1", "u2"], "response_words": ["12", ""]})
@@ -54,7 +54,7 @@ class UnitFacts:
             self.table = units.drop_duplicates("unit_id").set_index("unit_id")
 
     def cells(self, name: str) -> list[str]:
-        """A column as text, "" where a cell is empty or there is no such column."""
+        """Return a column as text, "" where a cell is empty or there is no such column."""
         if self._rated is None or name not in self._rated:
             return [""] * len(self.ids)
         column = self._rated[name]
@@ -62,7 +62,7 @@ class UnitFacts:
 
     @cached_property
     def _rated(self) -> pd.DataFrame | None:
-        """The rated units' rows. Raises InputError where one has none."""
+        """Rows of the rated units. Raises InputError where one has none."""
         if self.table is None:
             return None
         import pandas as pd
@@ -77,11 +77,11 @@ class UnitFacts:
         return self.table.iloc[at]
 
     def column(self, name: str) -> UnitColumn:
-        """A column as codes, without values where there is no such column."""
+        """Return a column as codes, without values where there is no such column."""
         return UnitColumn.of(name, self.cells(name))
 
     def numbers(self, name: str) -> Array:
-        """A column as numbers, NaN where a cell holds none."""
+        """Return a column as numbers, NaN where a cell holds none."""
         import pandas as pd
 
         if self._rated is None or name not in self._rated:
@@ -89,14 +89,14 @@ class UnitFacts:
         return np.asarray(pd.to_numeric(pd.Series(self.cells(name)), errors="coerce"), dtype=float)
 
     def slices(self, names: Sequence[str]) -> tuple[UnitColumn, ...]:
-        """Columns to slice by. Raises InputError where one is not there."""
+        """Return the columns to slice by. Raises InputError where one is missing."""
         return tuple(self._asked_for(name, "slice by") for name in names)
 
     def clusters(self, by: str = "pair") -> UnitColumn:
-        """Each unit's cluster: by "pair" (the column `cluster_id`), "unit" (its own), or a column.
+        """Return each unit's cluster: by "pair" (`cluster_id`), "unit" (its own), or a column.
 
         Without a table, or without `cluster_id`, every unit is its own cluster. Raises InputError
-        where the column is not there, or a cluster is empty.
+        where the column is missing, or a cluster is empty.
         """
         name = "cluster_id" if by == "pair" else by
         has_pairs = self.table is not None and "cluster_id" in self.table
@@ -111,8 +111,9 @@ class UnitFacts:
         return found
 
     def weights(self, clusters: UnitColumn) -> Array | None:
-        """How much each cluster counts, (clusters,); None where all count alike (see
-        `analysis.labels.weights`). Raises InputError where a cluster's units differ.
+        """Return the weight of each cluster, (clusters,); None where all count equally.
+
+        See `analysis.labels.weights`. Raises InputError where a cluster's units differ.
         """
         if self.table is None or WEIGHT not in self.table:
             return None
@@ -139,7 +140,7 @@ class UnitFacts:
 
 
 def check_values(column: str, values: Sequence[str]) -> None:
-    """Refuse a column that has too many values to slice by."""
+    """Raise InputError if a column has too many values to slice by."""
     if len(values) > MAX_VALUES:
         raise InputError(
             f"the column {column!r} has {len(values)} values, and at most {MAX_VALUES} can be "

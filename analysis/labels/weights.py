@@ -1,9 +1,9 @@
-"""How much each unit counts where some pairs were likelier to be picked for people than others.
+"""Weights of units where some pairs were likelier to be picked for humans than others.
 
-A unit that people labelled stands for 1 / p units like it, p its pair's probability of being
-picked (Horvitz & Thompson 1952); every estimate is a quotient of such sums (Hajek 1971). A unit
-that only graders labelled was passed over with probability 1 - p and stands for 1 / (1 - p): so
-people's part and the rest both speak of all units, alone and together.
+A unit that humans labelled represents 1 / p units like it, p its pair's probability of being picked
+(Horvitz & Thompson 1952); every estimate is a quotient of such sums (Hajek 1971). A unit that only
+graders labelled was passed over with probability 1 - p and represents 1 / (1 - p): so the humans'
+part and the rest both represent all units, alone and together.
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ if TYPE_CHECKING:
 WEIGHT = "sampling_weight"
 """The units column that `with_weights` adds."""
 _LEAST = 0.05
-"""No unit stands for more than 20 for having been passed over."""
+"""Least probability of being passed over: no such unit represents more than 20."""
 
 
 def with_weights(units: pd.DataFrame | None, ratings: pd.DataFrame) -> pd.DataFrame | None:
-    """A `units` table with the weights of one rubric's rated units, from the column
-    `inclusion_probability`; as it is where there is none, or where all weights are equal.
+    """Add the weights of one rubric's rated units to a `units` table.
 
-    Weights are 1 on average over the clusters that people labelled, and over the others. Raises
+    They come from the column `inclusion_probability`; the table is unchanged where there is none,
+    or where all weights are equal.
+
+    Weights are 1 on average over the clusters that humans labelled, and over the others. Raises
     InputError where a rated unit has no probability above 0 and up to 1.
 
     >>> import pandas as pd
@@ -60,8 +62,10 @@ def with_weights(units: pd.DataFrame | None, ratings: pd.DataFrame) -> pd.DataFr
 
 
 def effective_size(weight: Array) -> float:
-    """How many clusters of equal weight would know a mean as well, if weights had nothing to do
-    with it (Kish 1965): the square of the sum over the sum of the squares.
+    """Number of equally weighted clusters that would estimate a mean as precisely.
+
+    This holds if weights are unrelated to the values (Kish 1965): the square of the sum over the
+    sum of the squares.
 
     >>> effective_size(np.array([1.5, 0.5]))
     1.6
@@ -70,7 +74,7 @@ def effective_size(weight: Array) -> float:
 
 
 def _probabilities(known: pd.DataFrame, rated: Mask) -> Array:
-    """The probabilities (units,) of a table by unit_id, of which `rated` (units,) must have one."""
+    """Return the probabilities (units,) of a table by unit_id; `rated` units must have one."""
     import pandas as pd
 
     chance = pd.to_numeric(known[INCLUSION], errors="coerce").to_numpy(dtype=float)

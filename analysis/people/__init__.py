@@ -1,1 +1,1 @@
-"""Graders beside people: the human ceiling, the parts of a sample, ensembles, coverage."""
+"""Graders compared with humans: the human ceiling, parts of a sample, ensembles, coverage."""

@@ -1,7 +1,8 @@
-"""The alternative annotator test: would a grader be as good a choice as one of the humans?
+"""Alternative annotator test: would a grader be as good a choice as one of the humans?
 
 Calderon, Reichart & Dror (2025), "The alternative annotator test for LLM-as-a-judge". A pass is not
-non-inferiority, and a constant can pass: no verdict rests on it, and the baselines stand beside it.
+non-inferiority, and a constant can pass: no verdict rests on it, and the baselines are reported
+with it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class AltTest:
     """Result of the test; the arrays have one entry per eligible annotator.
 
     `annotators` are columns of the humans' labels; `advantage` is how often the grader is at least
-    as near to the other humans as the annotator is; `p` is one-sided; `rejected` after
+    as close to the other humans as the annotator is; `p` is one-sided; `rejected` after
     Benjamini-Yekutieli; `zero_variance` marks annotators whose differences are all the same.
     """
 
@@ -53,21 +54,21 @@ class AltTest:
 
     @property
     def advantage_probability(self) -> float:
-        """Mean over the annotators; NaN where none is eligible."""
+        """Mean advantage over the annotators; NaN where none is eligible."""
         return float(self.advantage.mean()) if len(self.advantage) else np.nan
 
     @property
     def passed(self) -> bool:
-        """Whether the winning rate reaches one half. Never a verdict by itself."""
+        """True if the winning rate reaches one half. Never a verdict by itself."""
         return bool(self.winning_rate >= PASSING_RATE)
 
 
 @dataclass(frozen=True)
 class _Comparisons:
-    """Grader against each human where both can be scored, expected over the grader's labels.
+    """Comparisons of the grader with each human, expected over the grader's labels.
 
-    Arrays (units, humans): `held`, `wins` (grader at least as near to the others), `difference`
-    (human's win less grader's) and `squared`, its square.
+    Arrays (units, humans): `held` (both can be scored), `wins` (grader at least as close to the
+    others), `difference` (human's win minus grader's) and `squared`, its square.
     """
 
     held: Mask
@@ -76,7 +77,7 @@ class _Comparisons:
     squared: Array
 
     def of(self, humans: Sequence[int]) -> _Comparisons:
-        """Those with some of the humans."""
+        """Return the comparisons with some of the humans."""
         some = list(humans)
         return _Comparisons(
             self.held[:, some],
@@ -95,12 +96,12 @@ def alt_test_codes(
     min_units: int = MIN_SHARED_UNITS,
     frequency: Integers | None = None,
 ) -> AltTest:
-    """The test on encoded labels; `analysis.alt_test` takes labels as they are.
+    """Run the test on encoded labels; `analysis.alt_test` takes plain labels.
 
-    `humans` (units, humans) are category codes, -1 missing; `grader` (units, q) is how likely the
-    grader gives each category, a row of zeros where it gave none; `values` (q,) are the categories'
-    values where the scale has an order, else exact matches count. `frequency` (units,) says how
-    often a row stands in the data. Units need two humans, annotators `min_units` units.
+    `humans` (units, humans) are category codes, -1 missing; `grader` (units, q) is the probability
+    that the grader gives each category, a row of zeros where it gave none; `values` (q,) are the
+    categories' values where the scale is ordered, else exact matches count. `frequency` (units,) is
+    how often a row occurs in the data. Units need two humans, annotators `min_units` units.
     """
     count = np.ones(len(humans)) if frequency is None else np.asarray(frequency, dtype=float)
     return _tested(_compare(humans, grader, values), count, epsilon, min_units)
@@ -113,11 +114,11 @@ def add_alt_test_rows(
     baselines: dict[str, Array],
     epsilon: float = EPSILON,
 ) -> None:
-    """`alt_test_winning_rate` and `alt_test_advantage` of every grader and baseline.
+    """Add `alt_test_winning_rate` and `alt_test_advantage` of every grader and baseline.
 
     `baselines` are shares of the categories (q,) by name; their labels do not depend on the unit,
-    so that expected comparisons stand for random labels. The advantage has a bootstrap interval;
-    the winning rate counts rejections of a test that takes units as independent, so it has none.
+    so that expected comparisons replace random labels. The advantage has a bootstrap interval; the
+    winning rate counts rejections of a test that takes units as independent, so it has none.
     """
     members = list(coded.members("human"))
     if not members:
@@ -183,13 +184,13 @@ def _tested(found: _Comparisons, count: Array, epsilon: float, min_units: int) -
 
 
 def _compare(humans: Integers, grader: Array, values: Array | None) -> _Comparisons:
-    """Set the grader beside each human, both scored against the other humans."""
+    """Compare the grader with each human, both scored against the other humans."""
     q = grader.shape[1]
     counts = count_labels(humans, q)
     own = np.maximum(humans, 0)
     usable = (counts.sum(axis=1) >= 2) & (grader.sum(axis=1) > 0)
     held = (humans >= 0) & usable[:, None]
-    # How far each category lies from all labels of a unit; the annotator's own is taken off below.
+    # Distance of each category from all labels of a unit; the annotator's own is subtracted below.
     distance = 1.0 - np.eye(q) if values is None else np.subtract.outer(values, values) ** 2
     total = counts @ distance
     human_loss = np.take_along_axis(total, own, axis=1)
@@ -206,7 +207,7 @@ def _compare(humans: Integers, grader: Array, values: Array | None) -> _Comparis
 
 
 def _advantages(compared: _Comparisons, out: Writer) -> Array:
-    """The mean over annotators of how often the grader wins, (rows,)."""
+    """Mean over annotators of the share of units that the grader wins, (rows,)."""
     if compared.held.shape[1] == 0:
         return np.full(len(out.resamples), np.nan)
     won, held = np.split(out.sums(compared.wins, compared.held), 2, axis=1)
@@ -215,7 +216,7 @@ def _advantages(compared: _Comparisons, out: Writer) -> Array:
 
 
 def _one_sided_p(mean: Array, variance: Array, n: Array) -> Array:
-    """p of a mean below 0 by the t test; without variance 0 or 1, by the sign."""
+    """Return p of a mean below 0 by the t test; without variance 0 or 1, by the sign."""
     from scipy.special import stdtr
 
     varies = variance >= _ROUNDING

@@ -1,8 +1,8 @@
-"""Ensembles beside their members: the average single grader, the best one, and the ensemble.
+"""Ensembles compared with their members: the average grader, the best one, and the ensemble.
 
 The comparison of Feng et al. (2023, Table 6). The best single grader is chosen on other clusters
-than those that it is judged on, by its kappa with people's majority; else it would look better than
-it is, and the ensemble worse.
+than those that it is judged on, by its kappa with the humans' majority; else it would look better
+than it is, and the ensemble worse.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ AVERAGE, BEST, TOGETHER = "average_single", "best_single", "ensemble"
 DIFFERENCE = f"{TOGETHER}-{BEST}"
 
 _CHUNK_CELLS = 1_000_000
-"""Cells of tables held at a time."""
+"""Cells of tables kept in memory at a time."""
 
 
 def add_ensemble_rows(
@@ -46,12 +46,12 @@ def add_ensemble_rows(
     resamples: Resamples,
     wanted: Sequence[Sequence[str]] = (),
 ) -> None:
-    """Every ensemble (`rater_b`) beside its members, on the units that all of them labelled.
+    """Compare every ensemble (`rater_b`) with its members, on the units that all of them labelled.
 
-    `ensemble_agreement`, `ensemble_kappa` and `ensemble_balanced_accuracy` are with people's
-    majority, `ensemble_mean_kappa` is the mean over people; `at` is `average_single`,
-    `best_single` (chosen on other folds), `ensemble`, or `ensemble-best_single`, the difference in
-    the same resamples. Ensembles also have agreement and kappa with people and their
+    `ensemble_agreement`, `ensemble_kappa` and `ensemble_balanced_accuracy` are with the humans'
+    majority, `ensemble_mean_kappa` is the mean over humans; `at` is `average_single`, `best_single`
+    (chosen on other folds), `ensemble`, or `ensemble-best_single`, the difference in the same
+    resamples. Ensembles also have agreement and kappa with humans and their
     `human_ceiling_difference`, on all units that they have a label for.
     """
     if not coded.members("human"):
@@ -92,7 +92,7 @@ def _add_beside_members(out: Writer, coded: Coded, ensemble: Ensemble) -> None:
 
 
 def _fewer_than_alone(out: Writer, ensemble: str, units: int) -> str:
-    """How many of its units an ensemble is held against its members on, where not on all."""
+    """Note the number of units compared, where it is not all of the ensemble's; else ""."""
     alone = out.rows.get("observed_agreement", "humans", ensemble, out.subset)
     if alone is None or alone["n_units"] == units:
         return ""
@@ -102,8 +102,10 @@ def _fewer_than_alone(out: Writer, ensemble: str, units: int) -> str:
 
 @dataclass(frozen=True)
 class _Compared:
-    """An ensemble and its members on the units (positions) that are judged, where `people`, their
-    majority (judged,), all members and the ensemble have a label."""
+    """Ensemble and members on the units (positions) that are judged.
+
+    There `people`, the humans' majority (judged,), all members and the ensemble have a label.
+    """
 
     coded: Coded
     resamples: Resamples
@@ -112,8 +114,10 @@ class _Compared:
     people: Codes
 
     def statistics(self, choice: Array) -> dict[str, Array]:
-        """Replicates (rows, members + 2): the members, the best of them by `choice` (judged,
-        members), which is the share of a unit's copies that each is chosen for, and the ensemble.
+        """Return replicates (rows, members + 2): the members, the best of them, and the ensemble.
+
+        The best is by `choice` (judged, members), the share of a unit's copies that each member is
+        chosen for.
         """
         kappa = pair_statistics(self.coded)[deciding_kappa(self.coded)]
         functions = {
@@ -136,8 +140,10 @@ class _Compared:
         return found
 
     def best_on_other_folds(self) -> tuple[Array, str]:
-        """Which member is best on the other folds than a unit's own, as `statistics` takes it; and
-        how often each was chosen."""
+        """Choose the best member for each unit on the other folds than its own.
+
+        Returns the choice as `statistics` takes it, and a note on how often each member was chosen.
+        """
         members = self.ensemble.members
         share = self.resamples.fold_shares(self.coded.clusters[self.judged])
         if share.shape[1] < 2:
@@ -166,7 +172,10 @@ class _Compared:
         choice: Array,
         functions: Mapping[str, PairStatistic],
     ) -> dict[str, Array]:
-        """Functions of everybody's tables with a reference (judged,), each (rows, members + 2)."""
+        """Apply functions to all voters' tables with a reference (judged,).
+
+        Each gives (rows, members + 2).
+        """
         rows, voters = len(self.resamples), len(self.ensemble.members) + 2
         found = {name: np.empty((rows, voters)) for name in functions}
         step = max(1, _CHUNK_CELLS // (self.coded.q**2 * max(rows, self.resamples.n_types)))
@@ -178,8 +187,10 @@ class _Compared:
         return found
 
     def _tables(self, reference: Integers, choice: Array, voters: Sequence[int]) -> Array:
-        """Tables (rows, voters, q, q) of the reference with some of the members + 2; the choice of
-        the best is held fixed in the resamples."""
+        """Return tables (rows, voters, q, q) of the reference with some of the members + 2.
+
+        The choice of the best is held fixed in the resamples.
+        """
         q, n_types, members = self.coded.q, self.resamples.n_types, self.ensemble.members
         known = reference >= 0
         clusters = self.coded.clusters[self.judged][known]

@@ -1,6 +1,6 @@
-"""The human ceiling: does a grader agree with people as well as people agree with each other?
+"""Human ceiling: does a grader agree with humans as well as humans agree with each other?
 
-And the two baselines that any grader has to beat: always the humans' most frequent category, and
+Also the two baselines that any grader has to beat: always the humans' most frequent category, and
 random labels at the humans' prevalence.
 """
 
@@ -37,7 +37,7 @@ TOO_FEW_UNITS = Remark("too_few_shared_by_grader", (MIN_SHARED_UNITS,))
 
 
 def add_ceiling_rows(rows: ResultRows, kappas: KappaMeans, kind: str = "model") -> None:
-    """`human_ceiling_difference` of every grader, or of the raters of another kind.
+    """Add `human_ceiling_difference` of every grader, or of the raters of another kind.
 
     The difference is the grader's mean kappa with humans minus the humans' mean kappa among
     themselves, both on the units that the grader labelled and in the same resamples; means over
@@ -57,7 +57,7 @@ def add_ceiling_rows(rows: ResultRows, kappas: KappaMeans, kind: str = "model") 
 
 
 def add_baseline_ceiling_rows(rows: ResultRows, kappas: KappaMeans) -> None:
-    """`human_ceiling_difference` of the baselines, on all units."""
+    """Add `human_ceiling_difference` of the baselines, on all units."""
     coded, resamples = kappas.coded, kappas.resamples
     out = Writer.of(rows, coded, resamples)
     kappa = pair_statistics(coded)[deciding_kappa(coded)]
@@ -72,7 +72,7 @@ def add_baseline_ceiling_rows(rows: ResultRows, kappas: KappaMeans) -> None:
 
 
 def add_baseline_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> None:
-    """Both baselines beside the humans: observed agreement and kappa.
+    """Add observed agreement and kappa of the two baselines with the humans.
 
     A baseline's labels do not depend on the unit, so that its table with a human is the product of
     the human's counts and the baseline's shares: expected values, with no random labels drawn.
@@ -97,10 +97,10 @@ def add_baseline_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> N
 def with_and_among_humans(
     kappas: KappaMeans, retuned: Coded, grader: int
 ) -> tuple[MeanOverPairs | None, MeanOverPairs | None]:
-    """Both sides of the ceiling difference where a grader's verdicts are other than in `kappas`.
+    """Return both sides of the ceiling difference for other verdicts of a grader.
 
-    `retuned` differs in that grader's codes only, and labels the same units: people's side is taken
-    from `kappas`, which may know it already. None where too few units are shared.
+    `retuned` differs in that grader's codes only, and labels the same units: the humans' side is
+    taken from `kappas`, which may have it already. None where too few units are shared.
     """
     kind = deciding_kappa(retuned)
     mean = _with_humans(KappaMeans(retuned, kappas.resamples, [kind]), grader)
@@ -126,7 +126,7 @@ def _among_humans(kappas: KappaMeans, within: Mask, humans: Sequence[int]) -> Me
 
 
 def baselines(coded: Coded, resamples: Resamples) -> dict[str, Array]:
-    """Each baseline's shares of the categories (q,), read off the humans' labels."""
+    """Return the baselines' shares of the categories (q,), computed from the humans' labels."""
     humans = coded.members("human")
     if not coded.labelled_by_any(humans).any():
         return {}
@@ -139,7 +139,7 @@ def baselines(coded: Coded, resamples: Resamples) -> dict[str, Array]:
 def _baseline_tables(
     coded: Coded, resamples: Resamples, humans: Sequence[int], share: Array
 ) -> Array:
-    """Expected tables (rows, humans, q, q) of each human with the baseline."""
+    """Return expected tables (rows, humans, q, q) of each human with the baseline."""
     chosen = (coded.codes[:, list(humans), None] == np.arange(coded.q)).astype(float)
     units = chosen.reshape(len(chosen), -1)
     totals = resamples.sums(coded.clusters, units)
@@ -148,13 +148,13 @@ def _baseline_tables(
 
 
 def _steady_humans(coded: Coded, resamples: Resamples) -> tuple[int, ...]:
-    """Humans with enough units to count in a mean over raters."""
+    """Return the humans with enough units to count in a mean over raters."""
     labels = shared_units(coded, resamples).diagonal()
     return tuple(human for human in coded.members("human") if labels[human] >= MIN_SHARED_UNITS)
 
 
 def _add_pooled(out: Writer, kappas: KappaMeans, grader: int) -> None:
-    """The difference from all pairs of labels, where no two humans share enough units."""
+    """Add the difference from all pairs of labels, where no two humans share enough units."""
     coded = kappas.coded
     first, second = pooled_kappas(coded, kappas.resamples, grader)
     said = said_beside(coded, kappas.resamples, grader, pooled=True)

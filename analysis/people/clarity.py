@@ -1,8 +1,8 @@
-"""Do people see anything clear, and is the grader right where they do?
+"""Clarity: do humans find a unit clear, and is the grader right where they do?
 
-For a rubric that calls some categories unclear: the validation of a stance grader by Feng, Park,
+For a rubric that marks some categories as unclear: the validation of a stance grader by Feng, Park,
 Liu & Tsvetkov (2023, section 3 and appendix A.2). The others are collapsed into the rubric's
-coarser categories first, as there, and the reference is the majority of people.
+coarser categories first, as there, and the reference is the majority of humans.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ SORTED_AGREEMENT = "sorted_agreement"
 
 
 def add_clarity_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resamples) -> None:
-    """`clear_share`, and every grader's `clear_agreement`, `sorted_agreement`, `mean_confidence`.
+    """Add `clear_share`, and graders' `clear_agreement`, `sorted_agreement`, `mean_confidence`.
 
-    All are on the collapsed categories. `clear_share`: the units on which people's majority is
-    clear. `clear_agreement`: on those, how often the grader says the same; that it finds a clear
-    unit unclear counts against it. `sorted_agreement`: the same on all units, unclear being a
-    category of its own. `mean_confidence` (at = clear or unclear): the grader's probability of its
-    likeliest category. The panel of people with each other and with graders is there too, with
-    unclear labels left out.
+    All are on the collapsed categories. `clear_share`: the share of units on which the humans'
+    majority is clear. `clear_agreement`: on those, how often the grader gives the same label;
+    finding a clear unit unclear counts against it. `sorted_agreement`: the same on all units,
+    unclear being a category of its own. `mean_confidence` (at = clear or unclear): the grader's
+    probability of its likeliest category. The panel of humans with each other and with graders is
+    added too, with unclear labels left out.
     """
     scale = labels.scale
     if not (scale.unclear and scale.collapse and labels.humans):

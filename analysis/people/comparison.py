@@ -1,4 +1,4 @@
-"""Two raters set against each other: which grader is nearer to people, and who is more lenient."""
+"""Comparisons of two raters: which grader is closer to humans, and which rater is more lenient."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ from evenhand.analysis.writer import About, Writer
 
 
 def add_grader_comparison_rows(rows: ResultRows, kappas: KappaMeans) -> None:
-    """`kappa_difference` and `mcnemar_p` of every two graders; above 12 of them, of the best one
-    and every other.
+    """Add `kappa_difference` and `mcnemar_p` of every two graders.
 
-    The difference is the first's mean kappa with humans less the second's, on the units that both
+    Above 12 graders, of the best one and every other.
+
+    The difference is the first's mean kappa with humans minus the second's, on the units that both
     labelled and in the same resamples, so that it is paired.
     """
     coded, resamples = kappas.coded, kappas.resamples
@@ -59,7 +60,7 @@ def add_grader_comparison_rows(rows: ResultRows, kappas: KappaMeans) -> None:
 
 
 def _best(rows: ResultRows, coded: Coded, graders: Sequence[int]) -> int:
-    """Whose mean kappa with humans is highest, of those that have one; by rows that are there."""
+    """Return the grader with the highest mean kappa with humans, according to existing rows."""
 
     def kappa(grader: int) -> float:
         row = rows.get(deciding_kappa(coded), "humans", coded.raters[grader], coded.subset)
@@ -69,9 +70,9 @@ def _best(rows: ResultRows, coded: Coded, graders: Sequence[int]) -> int:
 
 
 def _add_mcnemar_row(out: Writer, coded: Coded, graders: list[int], majority: Codes) -> None:
-    """`mcnemar_p`, exact: are the two graders equally often of the humans' majority's mind?
+    """Add `mcnemar_p`, exact: do the two graders equally often match the humans' majority?
 
-    Units without a majority (ties) take no part; clusters come out either way round.
+    Units without a majority (ties) take no part; signs are flipped for whole clusters.
     """
     judged = coded.labelled[:, graders].all(axis=1) & (majority >= 0)
     right = coded.codes[:, graders] == majority[:, None]
@@ -88,10 +89,11 @@ def _add_mcnemar_row(out: Writer, coded: Coded, graders: list[int], majority: Co
 
 
 def add_leniency_rows(rows: ResultRows, kappas: KappaMeans) -> None:
-    """`stuart_maxwell_p` of each human and grader: do they use the categories equally often?
+    """Add `stuart_maxwell_p` of humans with graders: do they use categories equally often?
 
-    Where there are too many people to list, of each grader and all people together, who then count
-    as often as they label. The note adds Holm's correction over the rows of one rubric.
+    Where there are too many humans to list, the rows are of each grader and all humans together,
+    who then count as often as they label. The note adds Holm's correction over the rows of one
+    rubric.
     """
     coded, resamples = kappas.coded, kappas.resamples
     out, humans = Writer.of(rows, coded, resamples), coded.members("human")
@@ -117,6 +119,6 @@ def add_leniency_rows(rows: ResultRows, kappas: KappaMeans) -> None:
 
 
 def _by_cluster(coded: Coded, resamples: Resamples, apart: Array) -> Array:
-    """Differences of units, (units,) or (units, k), summed over each cluster: (clusters, k)."""
+    """Sum differences of units, (units,) or (units, k), over each cluster: (clusters, k)."""
     sums = resamples.cluster_sums(coded.clusters, apart.reshape(len(apart), -1))
     return resamples.each_cluster(sums)

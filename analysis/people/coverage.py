@@ -1,4 +1,4 @@
-"""How much each rater answered: unscored units are neither wrong nor dropped, so they are shown."""
+"""Coverage: unscored units are neither wrong nor dropped, so their share is reported."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from evenhand.analysis.writer import Writer
 COVERAGE = "coverage"
 ABSENT = "absent"
 ENOUGH_CLUSTERS = 10
-"""Clusters with the rarer outcome from which on the design effect is estimated."""
+"""The design effect is estimated from this many clusters with the rarer outcome."""
 UNSCORED_AS_DISAGREEMENT = "observed_agreement_unscored_as_disagreement"
 
 
 def add_coverage_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resamples) -> None:
-    """`coverage`: the share of the units put to a rater that have a valid label or probability.
+    """Add `coverage`: the share of a rater's assigned units with a valid label or probability.
 
-    Units that people labelled were put to every grader. `rater_a` is empty and `rater_b` the rater;
-    the note counts the reasons of the unscored ones.
-    Either bound holds with 97.5%, also where hardly anything or nothing is unscored.
+    Units that humans labelled count as assigned to every grader. `rater_a` is empty and `rater_b`
+    the rater; the note counts the reasons of the unscored ones. Either bound holds with 97.5%, also
+    where hardly anything or nothing is unscored.
     """
     out = Writer(rows, resamples, labels.clusters)
     for rater, name in enumerate(labels.raters):
@@ -45,11 +45,13 @@ def add_coverage_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resample
 
 
 def share_bounds(part: Array, whole: Array, alpha: float = ALPHA) -> tuple[float, float, float]:
-    """A share, and bounds that each fail in `alpha`, from sums (clusters,) of part and whole.
+    """Return a share, and its bounds, from sums (clusters,) of part and whole.
+
+    Each bound fails in `alpha` of samples.
 
     Clopper & Pearson's bounds (1934) on the effective sample size: units over the design effect of
     the clusters, with Korn & Graubard's correction (1998) for their number. Where the rarer outcome
-    is in fewer than 10 clusters the design effect is hardly known, and at 0 and 1 not at all: there
+    is in fewer than 10 clusters the design effect is poorly known, and at 0 and 1 not at all: there
     a cluster counts as one unit. (NaN, NaN, NaN) where the whole is 0.
 
     29 of 30 units, one in each cluster, have the bounds of 29 successes in 30 trials:
@@ -83,9 +85,10 @@ def share_bounds(part: Array, whole: Array, alpha: float = ALPHA) -> tuple[float
 def add_unscored_rows(
     rows: ResultRows, labels: LabelMatrix, coded: Coded, resamples: Resamples
 ) -> None:
-    """Each grader's agreement with humans where every unscored grade counts as a disagreement.
+    """Add graders' agreement with humans, counting each unscored grade as a disagreement.
 
-    The mean over humans of agreements / units that the human labelled and the grader was asked.
+    It is the mean over humans of agreements / units that the human labelled and the grader was
+    asked.
     """
     out, humans = Writer.of(rows, coded, resamples), list(coded.members("human"))
     for grader in coded.members("model"):
@@ -111,7 +114,7 @@ def add_unscored_rows(
 
 
 def unscored_remark(labels: LabelMatrix, rater: int, resamples: Resamples) -> Note:
-    """Why units are unscored; those without any row are absent."""
+    """Count the reasons for unscored units; those without any row are absent."""
     absent = labels.put_to(rater) & ~labels.asked[:, rater]
     reasons = labels.reasons[rater] + Counter(
         {ABSENT: int(absent @ resamples.frequency[labels.clusters])}

@@ -1,8 +1,8 @@
-"""People of whom each labelled a little: all pairs of labels pooled.
+"""Crowds, whose members each labelled little: all pairs of labels pooled.
 
-A mean of kappas over pairs of people needs each pair to share units. A crowd has few such pairs,
+A mean of kappas over pairs of humans needs each pair to share units. A crowd has few such pairs,
 and most of its labels would be thrown away. There observed and expected agreement are taken over
-all pairs of labels, as Krippendorff's alpha does (2004), and nobody's labels are lost.
+all pairs of labels, as Krippendorff's alpha does (2004), and no labels are lost.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from evenhand.analysis.types import Array, Labels
 
 
 def is_crowd(coded: Coded, resamples: Resamples, grader: int) -> bool:
-    """Whether people share so few units that pairs of them would be left out of a mean."""
+    """Return True if humans share so few units that pairs of them would be left out of a mean."""
     within = coded.labelled[:, grader]
     people = list(coded.people_beside(grader))
     shared = shared_units(coded, resamples, within)
@@ -34,9 +34,12 @@ def is_crowd(coded: Coded, resamples: Resamples, grader: int) -> bool:
 
 
 def pooled_kappas(coded: Coded, resamples: Resamples, grader: int) -> tuple[Array, Array]:
-    """A grader's kappa with people, and people's with one another, from all pairs of labels:
-    replicates (rows,) each, row 0 the data. A unit counts by its number of people's labels, as in
-    Krippendorff's alpha (2004), of which people's is the form without his correction for few units.
+    """Return a grader's kappa with humans, and theirs among themselves, from pooled pairs of
+    labels.
+
+    Replicates (rows,) each, row 0 the data. A unit counts by its number of human labels, as in
+    Krippendorff's alpha (2004), of which the humans' kappa is the form without his correction for
+    few units.
     """
     q = coded.q
     chosen = (said_beside(coded, resamples, grader, pooled=True)[:, :, None] == np.arange(q)).sum(
@@ -55,8 +58,9 @@ def pooled_kappas(coded: Coded, resamples: Resamples, grader: int) -> tuple[Arra
 
 
 def said_beside(coded: Coded, resamples: Resamples, grader: int, *, pooled: bool) -> Labels:
-    """Codes (units, people) of the people whom a grader is compared with, where both labelled; in a
-    crowd where two people did.
+    """Return codes (units, humans) of the humans compared with a grader, where both labelled.
+
+    In a crowd (`pooled`), only where two humans labelled.
     """
     people = list(coded.people_beside(grader))
     within = coded.labelled[:, grader]

@@ -1,4 +1,4 @@
-"""Units worth reading: where people agree with each other and a grader says something else."""
+"""Units worth reading: humans agree with each other and a grader gives another label."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Labels
 
 MOST_LISTED = 500
-"""So many units for each rubric and grader."""
+"""Most units listed for each rubric and grader."""
 MOST_COUNTED = 5
-"""So many of them stand in the results, with their size."""
+"""Number of listed units that have rows in the results, with their size."""
 
 
 @dataclass(frozen=True)
 class GraderDisagreement:
-    """One unit that a grader labelled unlike people. `people` are their labels by rater.
+    """A unit that a grader labelled differently from humans. `people` are their labels by rater.
 
-    `parts` say of what part of the sample it is, by units column. `key` and `probability_key` are
-    the results rows that hold the `size` of the disagreement and the grader's probability, None
-    where there is none.
+    `parts` describes the unit by units column. `key` and `probability_key` are the results rows
+    that hold the `size` of the disagreement and the grader's probability, None where there is none.
     """
 
     rubric: str
@@ -43,15 +42,16 @@ class GraderDisagreement:
 def add_disagreement_rows(
     rows: ResultRows, units: Sequence[str], labels: LabelMatrix
 ) -> list[GraderDisagreement]:
-    """Every grader's disagreements with people, the widest first; of the very widest the rows
-    `disagreement` (at = unit) and `disagreement_probability`.
+    """Return every grader's disagreements with humans, widest first; add rows for the widest.
 
-    The size is the mean distance from the grader's label to people's, minus people's mean distance
-    from each other: 1 where all people stand at one end of the scale and the grader at the other,
-    or, on a nominal scale, where all people say the same and the grader something else. One person
-    agrees with nobody, so units that two or more labelled come first. Among equals, those that more
-    people labelled do, then those whose probability is further off. `units` names the rows of
-    `labels`, which must not be folded.
+    The rows are `disagreement` (at = unit) and `disagreement_probability`.
+
+    The size is the mean distance from the grader's label to the humans', minus the humans' mean
+    distance from each other: 1 where all humans are at one end of the scale and the grader at the
+    other, or, on a nominal scale, where all humans agree and the grader differs. One human alone
+    shows no agreement, so units that two or more labelled come first. Among equals, those that more
+    humans labelled come first, then those whose probability is further off. `units` names the rows
+    of `labels`, which must not be folded.
     """
     humans = list(labels.humans)
     found: list[GraderDisagreement] = []
@@ -95,7 +95,7 @@ def _disagreement(
 
 
 def _parts(labels: LabelMatrix, unit: int) -> dict[str, str]:
-    """What the units table says of one unit: its subject and the columns that were asked for."""
+    """Return the subject of one unit and its values of the requested units columns."""
     columns = [UnitColumn("subject", labels.subjects, labels.subject), *labels.slices]
     return {
         column.name: column.values[column.codes[unit]]
@@ -105,7 +105,7 @@ def _parts(labels: LabelMatrix, unit: int) -> dict[str, str]:
 
 
 def _counted(rows: ResultRows, found: GraderDisagreement, probability: float) -> GraderDisagreement:
-    """A disagreement with rows of the results."""
+    """Add a disagreement's rows to the results, and return it with their keys."""
     who, at = found.grader, found.unit_id
 
     def add(statistic: str, value: float) -> tuple[str, ...]:
@@ -120,7 +120,8 @@ def _counted(rows: ResultRows, found: GraderDisagreement, probability: float) ->
 
 
 def add_sorted_rows(rows: ResultRows, counts: Mapping[tuple[str, str, str], int]) -> None:
-    """`disagreement_sorted` (at = kind) of each grader: how many disagreements the lead sorted so;
+    """Add `disagreement_sorted` (at = kind): numbers of disagreements that the lead sorted.
+
     `counts` are by (rubric, grader, kind). `n_units` counts all of that grader that are sorted.
     """
     own = {key[1:]: count for key, count in counts.items() if key[0] == rows.rubric}
@@ -132,7 +133,7 @@ def add_sorted_rows(rows: ResultRows, counts: Mapping[tuple[str, str, str], int]
 
 
 def _distances(labels: LabelMatrix) -> Array:
-    """Between categories (q, q), 1 at most."""
+    """Return the distances between categories (q, q), 1 at most."""
     if labels.scale.level == "nominal":
         return 1.0 - np.eye(len(labels.scale.categories))
     values = np.array(labels.scale.values)
@@ -140,7 +141,7 @@ def _distances(labels: LabelMatrix) -> Array:
 
 
 def _mean_among(distance: Array, codes: Labels, held: Array) -> Array:
-    """People's mean distance from each other on each unit; 0 where there is one person."""
+    """Return the humans' mean distance from each other on each unit; 0 with a single human."""
     total, pairs = np.zeros(len(codes)), np.zeros(len(codes))
     for first in range(codes.shape[1]):
         for second in range(first):
@@ -151,7 +152,7 @@ def _mean_among(distance: Array, codes: Labels, held: Array) -> Array:
 
 
 def _people_affirmative(labels: LabelMatrix, humans: list[int]) -> Array:
-    """The share of people whose verdict is affirmative, NaN where there is none."""
+    """Return the share of humans whose verdict is affirmative, NaN where there is none."""
     verdicts = labels.verdicts[:, humans]
     held = (verdicts >= 0).sum(axis=1)
     agreed = (verdicts == 1).sum(axis=1).astype(float)

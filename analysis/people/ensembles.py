@@ -1,9 +1,9 @@
-"""Several graders taken as one rater.
+"""Ensembles: several graders treated as one rater.
 
-Two ways of taking them together: the majority of their labels (a tie is no label), and on the
-binary verdict the mean of their probabilities held against the threshold, a hard label counting 1
-or 0. An ensemble needs two members' labels on a unit. It is no grader: it takes no part in the
-statistics of groups, and its kind of rater is "ensemble".
+There are two kinds of ensemble: the majority of the labels (a tie is no label), and on the binary
+verdict the mean of the probabilities compared with the threshold, a hard label counting 1 or 0. An
+ensemble needs two members' labels on a unit. It is not a grader: it takes no part in the statistics
+of groups, and its kind of rater is "ensemble".
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from evenhand.analysis.types import Labels, Mask
 from evenhand.errors import InputError
 
 ENSEMBLE = "ensemble"
-"""The kind of rater that an ensemble is, and what its name begins with."""
+"""Kind of rater of an ensemble, and the beginning of its name."""
 MAJORITY, MEAN_PROBABILITY = f"{ENSEMBLE}:majority", f"{ENSEMBLE}:mean_probability"
 _MIN_VOTES = 2
 
 
 @dataclass(frozen=True)
 class Ensemble:
-    """An ensemble's labels on one reading: codes (units,), -1 for none; `members` are columns."""
+    """Labels of an ensemble in one view: codes (units,), -1 for none; `members` are columns."""
 
     name: str
     members: tuple[int, ...]
@@ -35,12 +35,12 @@ class Ensemble:
 
 
 def is_ensemble(rater: str) -> bool:
-    """Whether a rater's name is that of an ensemble."""
+    """Return True if a rater's name is that of an ensemble."""
     return rater.startswith(f"{ENSEMBLE}:")
 
 
 def ensemble_title(rater: str) -> str:
-    """How an ensemble is called.
+    """Return the title of an ensemble.
 
     >>> ensemble_title("ensemble:mean_probability"), ensemble_title("ensemble:majority(g1, g2)")
     ('Ensemble: mean probability', 'Ensemble: majority of g1, g2')
@@ -51,8 +51,11 @@ def ensemble_title(rater: str) -> str:
 
 
 def check_ensembles(wanted: Sequence[Sequence[str]], graders: Collection[str]) -> None:
-    """Raises InputError where an ensemble names no grader that there is, or fewer than two; or
-    where a grader has the name of an ensemble."""
+    """Raise InputError if the ensembles are not valid.
+
+    An ensemble must name at least two graders, all of which exist; no grader may have the name of
+    an ensemble.
+    """
     for name in sorted(graders):
         if is_ensemble(name):
             raise InputError(f"the grader {name!r} has the name of an ensemble; rename it")
@@ -72,10 +75,10 @@ def check_ensembles(wanted: Sequence[Sequence[str]], graders: Collection[str]) -
 def with_ensembles(
     labels: LabelMatrix, coded: Coded, wanted: Sequence[Sequence[str]] = ()
 ) -> tuple[Coded, list[Ensemble]]:
-    """The reading with ensembles as further raters, and what they are.
+    """Return the view with ensembles as further raters, and the ensembles.
 
-    `wanted` names the members of each; without, there is one of all graders. One whose members have
-    not all rated this rubric is left out.
+    `wanted` names the members of each; without it, there is one ensemble of all graders. An
+    ensemble is left out if some of its members did not rate this rubric.
     """
     found: list[Ensemble] = []
     everybody = frozenset(labels.raters[model] for model in labels.models)
@@ -105,7 +108,7 @@ def _majority(coded: Coded, members: tuple[int, ...], name: str) -> Ensemble:
 
 
 def _mean_probability(labels: LabelMatrix, members: tuple[int, ...], name: str) -> Ensemble:
-    """Code 0 is affirmative, as on the binary verdict."""
+    """Combine probabilities by their mean; code 0 is affirmative, as for the binary verdict."""
     own = list(members)
     verdicts, positive = labels.verdicts[:, own], labels.positive[:, own]
     single = np.where(np.isnan(positive), verdicts.astype(float), positive)

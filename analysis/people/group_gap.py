@@ -1,8 +1,8 @@
-"""Does a grader fail one group? Its performance against people's consensus, group by group.
+"""Group gap: does a grader fail one group? Its performance by group, against the consensus.
 
 A grader can agree well overall and fail the units about one group, source or topic. For every value
-of a units column: balanced accuracy, precision, recall and kappa against the majority of people
-(the form of Tables 4 and 12 of Feng, Park, Liu & Tsvetkov 2023), each group's difference to the
+of a units column: balanced accuracy, precision, recall and kappa against the majority of humans
+(the form of Tables 4 and 12 of Feng, Park, Liu & Tsvetkov 2023), each group's difference from the
 rest, and the gap between best and worst.
 """
 
@@ -34,13 +34,13 @@ FEW_UNITS = 30
 def add_group_performance_rows(
     rows: ResultRows, coded: Coded, resamples: Resamples, columns: Sequence[UnitColumn]
 ) -> None:
-    """For every grader and group column, against the majority of people.
+    """Add performance by group for every grader and column, against the majority of humans.
 
     In each group (subset = "column=value") `group_balanced_accuracy`, `group_kappa`,
     `group_precision` and `group_recall` (at = category), and `group_difference`: its balanced
-    accuracy less that of all other groups' units, screened together by Benjamini & Hochberg.
-    `group_gap` (at = column) is the best group's balanced accuracy less the worst one's; its
-    interval is simultaneous for all groups, so that the picking of the two is paid for.
+    accuracy minus that of all other groups' units, screened together by Benjamini & Hochberg.
+    `group_gap` (at = column) is the best group's balanced accuracy minus the worst one's; its
+    interval is simultaneous for all groups, so that it allows for the choice of the two.
     """
     humans = coded.members("human")
     if not humans:
@@ -59,7 +59,7 @@ def add_group_performance_rows(
 
 @dataclass(frozen=True)
 class _Group:
-    """One group under one grader: tables (rows, q, q) in it and in the rest, and its units."""
+    """A group under one grader: tables (rows, q, q) in it and in the rest, and its units."""
 
     out: Writer
     grader: str
@@ -121,11 +121,10 @@ def _add_gap(out: Writer, column: str, groups: Sequence[_Group]) -> None:
 
 
 def _gap_interval(values: Array) -> Interval:
-    """The range of the groups' values (rows, groups), with a simultaneous interval.
+    """Return the range of the groups' values (rows, groups), with a simultaneous interval.
 
-    As in Tukey's comparison of all pairs: how far apart two groups' errors stray in a resample, at
-    its 95% quantile, is the room to allow for on either side. Groups that a resample leaves out
-    stray not at all.
+    As in Tukey's comparison of all pairs, the margin on either side is the 95% quantile of the
+    range of the groups' errors in a resample. Groups that a resample leaves out have no error.
     """
     strayed = values[1:] - values[0]
     gap = float(np.nanmax(values[0]) - np.nanmin(values[0]))

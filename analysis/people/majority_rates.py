@@ -1,16 +1,15 @@
-"""True positive and true negative rates of graders: against people's majority, and corrected for
-the majority's own errors.
+"""True positive and true negative rates of graders, raw and corrected for the majority's errors.
 
 *Against the majority* (or the one rater who is declared the reference): of the units whose majority
-says yes (other), the share that the grader calls so. Ties are left out. The interval is Wilson's
-(1927) on the effective size: units where every unit is a cluster of its own, else units over the
-design effect of the clusters, with Korn & Graubard's correction (1998) for their number.
+is affirmative (other), the share that the grader calls so. Ties are left out. The interval is
+Wilson's (1927) on the effective size: units where every unit is a cluster of its own, else units
+over the design effect of the clusters, with Korn & Graubard's correction (1998) for their number.
 
 *Corrected*: the majority errs too, and every error of it counts against the grader. A latent class
-model (Dawid & Skene 1979, with one pair of error rates for all people; Hui & Walter 1980) takes the
-truth of each unit as unseen, and people and the grader as independent given it. The interval is
-that of the profile likelihood, the likelihood divided by the design effect. It needs three labels
-of people on a unit: from two alone their errors cannot be told from the prevalence.
+model (Dawid & Skene 1979, with one pair of error rates for all humans; Hui & Walter 1980) treats
+the truth of each unit as unobserved, and humans and the grader as independent given it. The
+interval is that of the profile likelihood, the likelihood divided by the design effect. It needs
+three human labels on a unit: with only two their errors cannot be separated from the prevalence.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ MAJORITY = ("tpr_majority", "tnr_majority")
 REFERENCE = ("tpr_reference", "tnr_reference")
 CORRECTED = ("tpr_corrected", "tnr_corrected")
 MIN_UNITS = 30
-"""Units with three labels of people, below which their errors are not estimated."""
+"""Units with three human labels, below which the humans' errors are not estimated."""
 
 _CYCLES, _STILL = 60, 1e-5
 _EDGE = 1e-6
@@ -59,8 +58,9 @@ class Rate(TypedDict):
 def add_majority_rows(
     rows: ResultRows, coded: Coded, resamples: Resamples, *, reference: bool = False
 ) -> None:
-    """`tpr_majority` and `tnr_majority` of every grader on the binary verdict; `tpr_reference` and
-    `tnr_reference` where the one human is a `reference`.
+    """Add `tpr_majority` and `tnr_majority` of every grader on the binary verdict.
+
+    They are `tpr_reference` and `tnr_reference` where the one human is a `reference`.
     """
     out = Writer.of(rows, coded, resamples)
     for grader, counts in _graders(coded):
@@ -76,7 +76,7 @@ def add_majority_rows(
 
 
 def add_corrected_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> None:
-    """`tpr_corrected` and `tnr_corrected` of every grader on the binary verdict."""
+    """Add `tpr_corrected` and `tnr_corrected` of every grader on the binary verdict."""
     out = Writer.of(rows, coded, resamples)
     mass = resamples.mass[coded.clusters]
     for grader, counts in _graders(coded):
@@ -92,7 +92,9 @@ def add_corrected_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> 
 
 
 def _graders(coded: Coded) -> Iterator[tuple[int, Array]]:
-    """Every grader with what people said, (units, 2), but for those whose labels it repeats."""
+    """Yield each grader with label counts (units, 2) of the humans whose labels it does not
+    repeat.
+    """
     for grader in coded.members("model"):
         if people := coded.people_beside(grader):
             yield grader, label_counts(coded, people)
@@ -104,9 +106,10 @@ def _counted(out: Writer, units: Mask, what: str) -> str:
 
 
 def rates_of(rows: ResultRows, people: str, grader: str) -> dict[str, Rate]:
-    """The rates of one grader as a verdict has them: `tpr` and `tnr` against the majority of
-    `people` ("humans", or the reference), `tpr_corrected` and `tnr_corrected`; none of them where
-    there is no binary verdict.
+    """Return the rates of one grader for its verdict.
+
+    `tpr` and `tnr` are against the majority of `people` ("humans", or the reference), with
+    `tpr_corrected` and `tnr_corrected`; empty where there is no binary verdict.
     """
     found: dict[str, Rate] = {}
     for name in (*MAJORITY, *REFERENCE, *CORRECTED):
@@ -122,8 +125,10 @@ def rates_of(rows: ResultRows, people: str, grader: str) -> dict[str, Rate]:
 def _share(
     coded: Coded, counts: Array, grader: int, code: int, resamples: Resamples
 ) -> tuple[Mask, Interval, float]:
-    """Which units the majority gives a code, the share of them that the grader does, with Wilson's
-    interval on the effective size, and the design effect.
+    """Estimate the share of a code's units that the grader gives the code too.
+
+    Returns the units (units,) that the majority gives the code, the share with Wilson's interval on
+    the effective size, and the design effect.
     """
     own = coded.codes[:, grader]
     whole = (majority_codes(counts) == code) & (own >= 0)
@@ -142,7 +147,7 @@ def _share(
 
 
 def _effective(part: Numbers, whole: Numbers, units: int) -> float:
-    """How many independent units would know a share as well, from sums over clusters."""
+    """Effective number of independent units behind a share, from sums over clusters."""
     part, whole = part[whole > 0], whole[whole > 0]
     clusters = len(whole)
     share, size = part.sum() / whole.sum(), float(units)
@@ -152,17 +157,20 @@ def _effective(part: Numbers, whole: Numbers, units: int) -> float:
     if varied > 0:
         size = min(size, share * (1.0 - share) / varied)
     if min((part > 0).sum(), (part < whole).sum()) < ENOUGH_CLUSTERS:
-        size = min(size, float(clusters))  # so few say nothing of how alike the units of one are
+        size = min(size, float(clusters))  # too few to estimate the correlation within clusters
     return max(float(size * student_shrinkage(clusters)), 1.0)
 
 
 @dataclass(frozen=True)
 class _LatentClasses:
-    """Distinct units, (patterns,): how many people said yes, of how many; what the grader said, as
-    indicators of yes and other, both 0 where it said nothing; and how much such units count.
+    """Latent class model of distinct units, (patterns,).
 
-    Parameters are arrays (starts, 5): prevalence, people's true positive and true negative rate,
-    the grader's. People are taken to be right more often than wrong: it tells the classes apart.
+    `yes` is how many of the `people` answered yes; `graded` the grader's verdict, as indicators
+    of yes and other, both 0 where it gave none; `weight` how much such units count.
+
+    Parameters are arrays (starts, 5): prevalence, the humans' true positive and true negative rate,
+    the grader's. Humans are assumed to be right more often than wrong, which identifies the
+    classes.
     """
 
     yes: Array
@@ -179,7 +187,10 @@ class _LatentClasses:
         return cls(yes, people, patterns[:, 2:].astype(float), weight)
 
     def likelihood(self, given: Array) -> tuple[Array, Array]:
-        """Log-likelihoods (starts,) and how likely each pattern is a yes, (starts, patterns)."""
+        """Return log-likelihoods (starts,), and each pattern's probability of a yes.
+
+        The latter are (starts, patterns).
+        """
         share, true, other, tpr, tnr = (np.log(each)[:, None] for each in given.T)
         no_share, missed, wrong, fnr, fpr = (np.log1p(-each)[:, None] for each in given.T)
         no, (said, unsaid) = self.people - self.yes, self.graded.T
@@ -189,8 +200,9 @@ class _LatentClasses:
         return each @ self.weight, np.exp(as_yes - each)
 
     def climbed(self, start: Array, held: Mask | None = None) -> Array:
-        """The parameters after EM, but for those that are `held` (starts, 5) where they are. Every
-        third step leaps ahead (Varadhan & Roland 2008, S3), unless that loses likelihood.
+        """Run EM, keeping the parameters that are `held` (starts, 5) fixed.
+
+        Every third step leaps ahead (Varadhan & Roland 2008, S3), unless that loses likelihood.
         """
         given = start
         for _ in range(_CYCLES):
@@ -208,7 +220,7 @@ class _LatentClasses:
         return given
 
     def _step(self, given: Array, start: Array, held: Mask | None) -> Array:
-        """One step of EM."""
+        """Run one step of EM."""
         belief = self.likelihood(given)[1] * self.weight
         rest, graded = self.weight - belief, self.graded.sum(axis=1)
         true, other = belief @ self.yes, rest @ (self.people - self.yes)
@@ -229,13 +241,14 @@ class _LatentClasses:
         return moved if held is None else np.where(held, start, moved)
 
     def fitted(self) -> Array:
-        """The most likely parameters, (1, 5), from the majority's reading on."""
+        """Return the most likely parameters, (1, 5), starting from the majority."""
         majority = np.clip(2.0 * self.yes - self.people, -1, 1) / 2.0 + 0.5
         share = np.clip(majority @ self.weight / self.weight.sum(), 0.02, 0.98)
         return self.climbed(np.array([[share, 0.9, 0.9, 0.8, 0.8]]))
 
     def intervals(self, effects: Sequence[float]) -> list[Interval]:
-        """The grader's true positive and true negative rate with profile likelihood intervals;
+        """Return the grader's true positive and negative rate with profile likelihood intervals.
+
         `effects` are the design effects of the two.
         """
         best = self.fitted()
@@ -252,7 +265,7 @@ class _LatentClasses:
 
 
 def _interval(estimate: float, fell: Array) -> Interval:
-    """Where twice the fall of the log-likelihood, on the grid, comes to the 95% point."""
+    """Return the interval in which twice the fall of the log-likelihood is below the 95% point."""
     roots = np.where(estimate > _GRID, -np.sqrt(fell), np.sqrt(fell))
     places, roots = np.append(_GRID, estimate), np.append(roots, 0.0)
     order = np.argsort(places, kind="stable")
@@ -263,5 +276,5 @@ def _interval(estimate: float, fell: Array) -> Interval:
 
 
 def _plain(rate: float) -> float:
-    """A rate at an edge of the model is 0 or 1."""
+    """Round a rate at an edge of the model to 0 or 1."""
     return float(np.round(rate)) if min(rate, 1.0 - rate) < 2.0 * _EDGE else rate

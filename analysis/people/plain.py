@@ -1,4 +1,4 @@
-"""Graders and people, on plain labels: the human ceiling and the alternative annotator test.
+"""Graders and humans, on plain labels: the human ceiling and the alternative annotator test.
 
 Labels are as in `analysis.agreement.plain`.
 """
@@ -32,16 +32,16 @@ from evenhand.errors import InputError
 
 @dataclass(frozen=True, kw_only=True)
 class CeilingDifference(Interval):
-    """A grader's mean kappa with people minus people's among themselves, with its 95% interval.
+    """A grader's mean kappa with humans minus the humans' among themselves, with its 95% interval.
 
-    `note` says why something is NaN, and which kappas the difference is of.
+    `note` explains any NaN, and names the kappas that the difference is of.
     """
 
     n_units: int
     n_clusters: int
 
     def shows_no_worse_than(self, margin: float) -> bool:
-        """Whether the lower bound lies above -margin: non-inferiority to people."""
+        """Return True if the lower bound lies above -margin: non-inferiority to humans."""
         return bool(self.low > -margin)
 
 
@@ -54,11 +54,13 @@ def human_ceiling(
     clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> CeilingDifference:
-    """`human_ceiling_difference` of a grader's labels (units,) and humans' (units, raters).
+    """Estimate `human_ceiling_difference` from a grader's and humans' plain labels.
+
+    The grader's are (units,), the humans' (units, raters).
 
     Unweighted kappa on the nominal level, quadratic on the others, the plain mean over pairs of
     raters that share at least 30 of the grader's units; the interval resamples `clusters` (units,),
-    or else units, jointly for everybody.
+    or else units, jointly for all raters.
 
     >>> humans = [["a", "a"], ["b", "b"], ["a", "b"], ["b", "b"]] * 10
     >>> found = human_ceiling(humans, [row[0] for row in humans], categories="ab")
@@ -95,14 +97,14 @@ def alt_test(
     epsilon: float = EPSILON,
     min_units: int = MIN_SHARED_UNITS,
 ) -> AltTest:
-    """The alternative annotator test (Calderon, Reichart & Dror 2025); see `AltTest`.
+    """Run the alternative annotator test (Calderon, Reichart & Dror 2025); see `AltTest`.
 
     `humans` are labels (units, raters), `grader` labels (units,). Exact matches count on the
     nominal level, the root mean square error of the categories' values on the others. `epsilon` is
-    .2 for experts (the default), .15 for skilled people and .1 for a crowd, as its authors advise.
-    A pass is not non-inferiority: a constant can pass.
+    .2 for experts (the default), .15 for skilled annotators and .1 for a crowd, as its authors
+    advise. A pass is not non-inferiority: a constant can pass.
 
-    A grader that says what the first of three people says, who agree on three units of four:
+    A grader that repeats the labels of the first of three humans, who agree on three units of four:
 
     >>> humans = [["a", "a", "a"], ["b", "b", "b"], ["a", "a", "b"], ["b", "b", "b"]] * 10
     >>> found = alt_test(humans, [row[0] for row in humans], categories="ab")

@@ -1,8 +1,8 @@
-"""Is a grader wrong in a plain way? Its labels read otherwise, beside people.
+"""Recodings of a grader's labels: is it wrong in a simple way?
 
-A grader that reads the scale the other way round, or labels everything one category too high, has
-a low kappa and is easily mended. So its labels are set beside people's once more, reversed, a
-category lower or higher, or, where categories have no order, exchanged as suits people's best.
+A grader that reads the scale the other way round, or labels everything one category too high, has a
+low kappa and is easily fixed. So its labels are compared with the humans' once more, reversed, a
+category lower or higher, or, where categories have no order, exchanged to match the humans' best.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from evenhand.analysis.writer import Writer
 RECODED = "kappa_recoded"
 REVERSED, LOWER, HIGHER, EXCHANGED = "reversed", "one_lower", "one_higher", "exchanged"
 GAIN = 0.2
-"""What another reading must bring before it is worth a row."""
+"""Gain in kappa from which a recoding has a row."""
 
 
 def add_recoded_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> None:
-    """`kappa_recoded` of graders whose mean kappa with humans is far higher read otherwise, without
-    an interval: a hint, on which no verdict rests.
+    """Add `kappa_recoded` of graders whose mean kappa with humans is far higher when recoded.
+
+    Without an interval: it is a hint, on which no verdict rests.
     """
     rng = np.random.default_rng(0)
     data = Resamples(resamples.frequency, 0, rng, weight=resamples.weight)
@@ -57,7 +58,7 @@ def add_recoded_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> No
 
 
 def _recodings(coded: Coded, grader: int, data: Resamples) -> Iterator[tuple[str, Codes]]:
-    """Each with the code that every code becomes."""
+    """Yield the recodings by name, each with the code that every code becomes."""
     code = np.arange(coded.q)
     if coded.level != "nominal":
         yield REVERSED, code[::-1]

@@ -1,4 +1,4 @@
-"""The main figures again: in parts of the sample, for some of the people, with another cluster."""
+"""Main figures repeated: in parts of the sample, for some of the humans, with other clusters."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ FEW_UNITS = 30
 def add_main_rows(
     rows: ResultRows, coded: Coded, resamples: Resamples, *, at: str = "", note: str = ""
 ) -> None:
-    """How far people agree, how far graders agree with them, and the ceiling differences.
+    """Add the humans' agreement, the graders' agreement with them, and the ceiling differences.
 
-    `observed_agreement`, the kappa that decides and alpha at the scale's level; `coded` says by its
-    `subset` what the rows speak of.
+    The statistics are `observed_agreement`, the deciding kappa and alpha at the scale's level; the
+    `subset` of `coded` is that of the rows.
     """
     kappa = deciding_kappa(coded)
     metric = "ordinal" if "ordinal" in alpha_levels(coded) else "nominal"
@@ -63,10 +63,11 @@ def add_main_rows(
 def add_slice_rows(
     rows: ResultRows, columns: Sequence[UnitColumn], coded: Coded, resamples: Resamples
 ) -> None:
-    """The main figures in every slice of the units, and `slice_difference` of every grader.
+    """Add the main figures in every slice of the units, and `slice_difference` of every grader.
 
-    That is the share of pairs of labels, a person's and the grader's on one unit, that agree: in
-    the slice less in the rest, in the same resamples. All of a reading's are screened together.
+    The latter is the share of agreeing pairs of labels, a human's and the grader's on one unit: in
+    the slice minus in the rest, in the same resamples. All differences of a view are screened
+    together.
     """
     out = Writer.of(rows, coded, resamples)
     differences: list[_Difference] = []
@@ -89,10 +90,10 @@ def add_slice_rows(
 def members_of(
     raters: pd.DataFrame | None, columns: Sequence[str], units: Sequence[str] = ()
 ) -> dict[str, frozenset[str]]:
-    """The raters of every `column=value`. `units` are the columns that units are sliced by.
+    """Return the raters of every `column=value`. `units` are the columns that units are sliced by.
 
-    Raises InputError where the table or a column is missing, a rater stands twice, or a column is
-    sliced by for units too.
+    Raises InputError where the table or a column is missing, a rater is listed twice, or a column
+    is sliced by for units too.
     """
     if not columns:
         return {}
@@ -124,7 +125,7 @@ def members_of(
 def add_rater_slice_rows(
     rows: ResultRows, coded: Coded, resamples: Resamples, raters: Mapping[str, frozenset[str]]
 ) -> None:
-    """The main figures with only the humans of every subgroup."""
+    """Add the main figures with only the humans of every subgroup."""
     for name, members in raters.items():
         kinds = tuple(
             "left out" if kind == "human" and rater not in members else kind
@@ -137,7 +138,7 @@ def add_rater_slice_rows(
 
 
 def add_all_raters_rows(rows: ResultRows, everyone: LabelMatrix, resamples: Resamples) -> None:
-    """The main figures with the excluded raters among the people: subset `raters=all`."""
+    """Add the main figures with the excluded raters among the humans: subset `raters=all`."""
     add_main_rows(rows, everyone.on_categories(ALL_RATERS), resamples)
     if everyone.has_verdicts:
         add_main_rows(rows, everyone.on_verdicts(ALL_RATERS), resamples)
@@ -145,7 +146,7 @@ def add_all_raters_rows(rows: ResultRows, everyone: LabelMatrix, resamples: Resa
 
 @dataclass(frozen=True)
 class _Difference:
-    """Replicates (rows,) of one grader's agreement in a slice less in the rest."""
+    """Replicates (rows,) of one grader's agreement in a slice minus that in the rest."""
 
     grader: str
     subset: str

@@ -1,1 +1,1 @@
-"""How many pairs and people a study needs, before it is paid for and after."""
+"""Planning: the number of pairs and annotators a study needs, before it is paid for and after."""

@@ -1,8 +1,8 @@
-"""Where disagreement comes from, and what more raters or units would bring: G-study and D-study.
+"""Sources of disagreement, and the gain from more raters or units: G-study and D-study.
 
 Units crossed with raters, one label each (Brennan 2001, chapters 2 and 3). The G-study splits the
 variance of the labels into units, raters (leniency) and the rest by an analysis of variance; the
-D-study says how dependable the mean of so many raters would be.
+D-study gives the dependability of the mean of a number of raters.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _MAX_RATERS = 12
 class VarianceComponents:
     """Variance of units, of raters and of the rest, from `n_units` x `n_raters` labels.
 
-    A negative estimate (its source brings nothing that chance would not) is set to 0, as Brennan
-    (2001, section 3.4) advises.
+    A negative estimate (its source adds nothing beyond chance) is set to 0, as Brennan (2001,
+    section 3.4) advises.
     """
 
     unit: float
@@ -37,7 +37,7 @@ class VarianceComponents:
 
     @property
     def shares(self) -> tuple[float, float, float]:
-        """The three as shares of their sum; NaN where nothing varies."""
+        """The three components as shares of their sum; NaN where nothing varies."""
         total = self.unit + self.rater + self.residual
         if total <= 0:
             return (np.nan, np.nan, np.nan)
@@ -46,7 +46,9 @@ class VarianceComponents:
 
 @dataclass(frozen=True)
 class Dependability:
-    """How well the mean of `raters` raters orders units (`relative`) and places them (`absolute`).
+    """Precision of the mean of `raters` raters.
+
+    `relative` is for ordering units, `absolute` for placing them on the scale.
 
     The generalizability coefficient and the index of dependability, Phi (Brennan 2001, equations
     2.40 and 2.41).
@@ -58,7 +60,7 @@ class Dependability:
 
 
 def g_study(values: npt.ArrayLike) -> VarianceComponents:
-    """Variance components from a complete array (units, raters) of numbers.
+    """Estimate variance components from a complete array (units, raters) of numbers.
 
     Six targets by four judges (Shrout & Fleiss 1979, Table 2):
 
@@ -88,7 +90,7 @@ def g_study(values: npt.ArrayLike) -> VarianceComponents:
 
 
 def d_study(found: VarianceComponents, raters: int) -> Dependability:
-    """What the mean of so many raters would be worth.
+    """Return the dependability of the mean of `raters` raters.
 
     For one rater these are the intraclass correlations ICC(3,1) and ICC(2,1) of Shrout & Fleiss
     (1979, Table 4):
@@ -103,7 +105,7 @@ def d_study(found: VarianceComponents, raters: int) -> Dependability:
 
 
 def components_of(labels: LabelMatrix) -> VarianceComponents | None:
-    """The G-study of people's labels on the largest complete part; None where there is none.
+    """Run the G-study on the humans' labels of the largest complete part; None if there is none.
 
     Values are the categories' numbers or ranks; on a nominal scale the binary verdict, 0 or 1.
     """
@@ -120,10 +122,10 @@ def components_of(labels: LabelMatrix) -> VarianceComponents | None:
 
 
 def complete_block(codes: Labels) -> tuple[tuple[int, ...], Codes]:
-    """The raters and units of the largest complete part of labels (units, raters), -1 missing.
+    """Find the raters and units of the largest complete part of labels (units, raters), -1 missing.
 
-    Largest in comparisons: units times (raters - 1). Nothing where no two raters share enough
-    units. Above twelve raters those with the most labels are considered.
+    Largest in comparisons: units times (raters - 1). Empty where no two raters share enough units.
+    Above twelve raters those with the most labels are considered.
     """
     labelled = codes >= 0
     busiest = np.argsort(-labelled.sum(axis=0), kind="stable")[:_MAX_RATERS]

@@ -1,4 +1,4 @@
-"""How many more clusters would decide a question, from the intervals that there are."""
+"""Number of further clusters that would decide a question, from the present intervals."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from evenhand.analysis.bootstrap.influence import ALPHA
 
 REALISTIC = 10
-"""Beyond so many times the present sample, "label more" is no advice."""
+"""Beyond this multiple of the present sample, "label more" is not given as advice."""
 POWER = 0.8
-"""How likely the number of further clusters that is advised is to decide the question."""
+"""Probability that the advised number of further clusters decides the question."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """An estimate with its one-sided bounds, the value that they have to clear, and the levels: of
-    these bounds, and of those at the next look.
+    """An estimate with its one-sided bounds and the value that they have to clear.
+
+    `alpha` is the level of these bounds, `next_alpha` of those at the next look.
     """
 
     low: float
@@ -27,20 +28,21 @@ class Bound:
     alpha: float = ALPHA
     next_alpha: float = ALPHA
     varies: bool = True
-    """Else the bounds speak of clusters not seen yet, and close in with their number itself."""
+    """If False the bounds allow for unobserved clusters, and narrow in proportion to the count."""
     of_people: float = 0.0
-    """The share of the variance that is people's, which no further cluster takes away."""
+    """Share of the variance that is between humans, which further clusters do not reduce."""
     either_way: bool = False
-    """It must be cleared before anything is decided, for or against."""
+    """True if it must be cleared before anything is decided, for or against."""
     known_growth: float | None = None
-    """What the sample must grow by, where that is known otherwise."""
+    """Factor by which the sample must grow, where that is known otherwise."""
 
     @property
     def growth(self) -> float:
-        """By what factor the sample must grow until a bound clears the value in 80% of studies.
+        """Factor by which the sample must grow until a bound clears the value in 80% of studies.
 
-        If the truth is what is estimated now: the standard error falls with the root of the number
-        of clusters, and the distance must then be as many as the level and the chance ask for.
+        This assumes that the truth equals the present estimate: the standard error falls with the
+        root of the number of clusters, and the distance in standard errors must then suit level and
+        power.
 
         >>> round(Bound(0.0, 0.2, 0.4, 0.1).growth, 2)
         8.17
@@ -56,7 +58,7 @@ class Bound:
 
     @property
     def people_growth(self) -> float:
-        """By what factor the number of people must grow instead, on the clusters that there are.
+        """Factor by which the number of humans must grow instead, on the present clusters.
 
         >>> round(Bound(0.0, 0.2, 0.4, 0.1, of_people=0.9).people_growth, 2)
         40.26
@@ -78,7 +80,7 @@ class Bound:
 
     @property
     def _variance_left(self) -> float:
-        """What share of today's variance may be left."""
+        """Share of the present variance that may be left."""
         from scipy.special import ndtri
 
         distance = abs(self._above) / self._room * -float(ndtri(self.alpha))
@@ -87,7 +89,7 @@ class Bound:
 
 
 def surer_level(alpha: float) -> float:
-    """The level of a bound that is cleared on average where that at `alpha` is in 80% of studies.
+    """Level of a bound that is cleared on average where that at `alpha` is in 80% of studies.
 
     >>> round(surer_level(0.025), 4)
     0.0025
@@ -98,10 +100,10 @@ def surer_level(alpha: float) -> float:
 
 
 def clusters_to_decide(clusters: int, undecided: Sequence[Bound], at_least: int) -> int | None:
-    """How many more clusters settle whether all bounds are cleared; None where no realistic number.
+    """Number of further clusters that settle whether all bounds are cleared; None if unrealistic.
 
     To pass, all must be cleared; where an estimate lies on the wrong side, one that settles it is
-    enough, beside those that are needed either way. `at_least` are needed in any case.
+    enough, besides those that are needed either way. `at_least` are needed in any case.
 
     >>> clusters_to_decide(100, [Bound(0.0, 0.3, 0.6, 0.1)], 30)
     360
@@ -118,7 +120,7 @@ def clusters_to_decide(clusters: int, undecided: Sequence[Bound], at_least: int)
 def clusters_for_width(
     clusters: int, low: float, high: float, wanted: float, at_most: float = REALISTIC
 ) -> int | None:
-    """How many more clusters narrow an interval to half a width of `wanted`.
+    """Number of further clusters that narrow an interval to half a width of `wanted`.
 
     None where there is no interval, or more than `at_most` times the present sample is needed.
 

@@ -1,4 +1,4 @@
-"""How many people and pairs decide on a grader, from a pilot's variances."""
+"""Number of humans and pairs that decide on a grader, from a pilot's variances."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from evenhand.analysis.planning.more_clusters import POWER
 
 _MOST = 100
-"""Beyond so many times the pilot's clusters, "label more" is no plan."""
+"""Beyond this multiple of the pilot's clusters, "label more" is not a plan."""
 
 
 @dataclass(frozen=True)
 class Pilot:
-    """A grader's difference to people's kappa as a pilot has it.
+    """A grader's difference from the humans' kappa, as estimated in a pilot.
 
     `of_clusters` is its variance over the pilot's `clusters`, `of_people` that over its `people`,
     NaN for fewer than three. `alpha` is the one-sided level of the next look.
@@ -30,10 +30,11 @@ class Pilot:
     alpha: float
 
     def chance(self, clusters: int, people: int | None = None) -> float:
-        """How likely so many clusters decide, if the estimate stays: for these people, or for
-        people like them, of whom there are so many.
+        """Probability that `clusters` clusters decide, if the estimate stays the same.
 
-        A t test on both variances, which fall with the number of clusters and of people; degrees of
+        Without `people` this is for these humans; else for humans like them, `people` in number.
+
+        A t test on both variances, which fall with the number of clusters and of humans; degrees of
         freedom as for the bound (`analysis.bootstrap.influence.reach_over_people`).
 
         >>> pilot = Pilot("", "g", 0.0, 0.1, 0.0016, 100, 0.0004, 4, 0.025)
@@ -55,8 +56,9 @@ class Pilot:
         return float(1.0 - nctdtr(freedom, away, stdtrit(freedom, 1.0 - self.alpha)))
 
     def clusters_to_decide(self, people: int | None = None, power: float = POWER) -> int | None:
-        """The fewest clusters in all, the pilot's among them, with such a chance; None where no
-        realistic number has it.
+        """Return the smallest total number of clusters with a chance of `power`.
+
+        The pilot's are included; None where no realistic number has it.
         """
         low, high = self.clusters - 1, self.clusters
         while self.chance(high, people) < power:

@@ -1,8 +1,8 @@
-"""How likely a grader as good as a person passes, before anybody has labelled.
+"""Probability that a grader as good as a human passes, before any labelling.
 
-Studies are simulated, and in each the bounds are taken that a verdict is taken from
-(`analysis.bootstrap.influence`), at the level of the first look: for these people, and for people
-like them, where people's differences count as chance too.
+Studies are simulated, and each is judged by the bounds that verdicts use
+(`analysis.bootstrap.influence`), at the level of the first look: for these humans, and for humans
+like them, where differences between humans count as chance too.
 """
 
 from __future__ import annotations
@@ -27,22 +27,21 @@ from evenhand.study.settings.analysis import (
 from evenhand.texts import written
 
 _TYPICAL_AGREEMENT = 0.85
-"""How often two people agree on a similar pairwise task, as Shen et al. (2025) report."""
+"""Agreement of two annotators on a similar pairwise task, as Shen et al. (2025) report."""
 _MARGIN, _RULE = AnalysisSettings().margin, DecisionSettings()
 _STUDIES, _MAX_DRAWS, _AT_ONCE = 300, 300_000, 100_000
-_MAX_UNITS = 10_000
 Chances = Mapping[Scope, Mapping[int, float]]
 """By scope and number of people."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Some people beside the grader, in simulated studies.
+    """Some humans and the grader, in simulated studies.
 
-    `grader` (people, studies) and `among` (people, people, studies; 0 on the diagonal) are kappas;
-    `grader_moves` and `people_moves` (units, studies) what units bring to their means; `patterns`
-    (units, studies) says who said yes, people in binary digits and the grader last; `rarer`
-    (studies,) counts units of the rarer verdict, the mean over people.
+    `grader` (humans, studies) and `among` (humans, humans, studies; 0 on the diagonal) are kappas;
+    `grader_moves` and `people_moves` (units, studies) the units' influence on their means;
+    `patterns` (units, studies) encodes the verdicts, humans in binary digits and the grader last;
+    `rarer` (studies,) counts units of the rarer verdict, the mean over humans.
     """
 
     grader: Array
@@ -53,8 +52,9 @@ class Panel:
     rarer: Array
 
     def passes(self, scope: Scope, margin: float, rule: DecisionSettings) -> Mask:
-        """In which studies (studies,) the grader meets the rule. That it beats the baselines
-        follows, as it is near people who agree.
+        """Return a mask (studies,) of the studies in which the grader meets the rule.
+
+        That it beats the baselines follows, as it is close to humans who agree.
         """
         (units, _), people = self.grader_moves.shape, len(self.grader)
         alpha = level_of_look(1, rule.looks)
@@ -74,8 +74,9 @@ class Panel:
         return found
 
     def _reached(self, own: Array, share: Array, alpha: float) -> Array:
-        """How far the lower bound of each study lies below its estimate (studies,): the verdict's
-        own bound, on what people and grader said together in place of single units.
+        """Distance of each study's lower bound below its estimate (studies,).
+
+        It is the verdict's own bound, computed on patterns of verdicts in place of single units.
         """
         (units, studies), people = self.grader_moves.shape, len(self.grader)
         every = np.arange(2 ** (people + 1))
@@ -104,7 +105,7 @@ class Panel:
         return reached
 
     def _over_people(self) -> Array:
-        """The difference's variance over people (studies,), each left out in turn."""
+        """Jackknife variance of the difference over humans (studies,)."""
         k = len(self.grader)
         left = (self.grader.sum(axis=0) - self.grader) / (k - 1)
         both = self.among.sum(axis=(0, 1)) - 2.0 * self.among.sum(axis=0)
@@ -122,10 +123,12 @@ def pass_chances(
     rule: DecisionSettings = _RULE,
     seed: int = 1,
 ) -> Chances:
-    """How likely a grader as good as a person passes, for these people and for people like them.
+    """Probability that a grader as good as a human passes, by scope and number of humans.
+
+    The scopes are these humans, and humans like them.
 
     By simulated studies of `units` independent units, labelled by each number of `people`. The
-    grader errs as often as people do on average and has their average strictness. For people like
+    grader errs as often as humans do on average and has their average strictness. For humans like
     them there must be three.
     """
     passed: dict[Scope, dict[int, list[bool]]] = {
@@ -156,17 +159,18 @@ def pass_chance(
     rule: DecisionSettings = _RULE,
     seed: int = 1,
 ) -> float:
-    """How likely a grader as good as a person can replace one, on so many independent units.
+    """Probability that a grader as good as a human can replace one, on `units` independent units.
 
-    `rule` is the one that it is to meet, and says for whom: these people, or people like them.
+    `rule` is the one that it is to meet, and sets the scope: these humans, or humans like them.
     """
     found = pass_chances(units, scenario, [humans], margin=margin, rule=rule, seed=seed)
     return found[rule.scope].get(humans, 0.0)
 
 
 def size_for(power: float, sizes: Sequence[int], chances: Sequence[float]) -> int | None:
-    """From which size on the chance reaches `power`, between sizes on a logarithmic scale; None
-    where it does not.
+    """Return the size from which the chance reaches `power`, or None where it does not.
+
+    Interpolated between sizes on a logarithmic scale.
 
     >>> size_for(0.8, [50, 100, 200], [0.2, 0.7, 0.9])
     142
@@ -183,25 +187,6 @@ def size_for(power: float, sizes: Sequence[int], chances: Sequence[float]) -> in
     return math.ceil(sizes[below] * math.pow(sizes[below + 1] / sizes[below], share))
 
 
-def units_to_pass(
-    scenario: Scenario,
-    *,
-    margin: float = _MARGIN,
-    power: float = 0.8,
-    rule: DecisionSettings = _RULE,
-) -> int | None:
-    """About how many independent units it takes to pass with such a chance; None above 10,000."""
-    sizes, chances = [25], [0.0]
-    while chances[-1] < power:
-        if 2 * sizes[-1] > _MAX_UNITS:
-            return None
-        sizes.append(2 * sizes[-1])
-        chances.append(
-            pass_chance(sizes[-1], scenario, humans=scenario.humans, margin=margin, rule=rule)
-        )
-    return size_for(power, sizes, chances)
-
-
 def study_precision(
     *,
     pairs: int,
@@ -211,10 +196,10 @@ def study_precision(
     rule: DecisionSettings = _RULE,
     noun: str = "pair",
 ) -> list[str]:
-    """Sentences on what a study decides, for balanced and for lopsided verdicts.
+    """Write sentences on what a study decides, for balanced and for lopsided verdicts.
 
-    A pair's answers by several subjects count as one unit, which is the careful reading: they
-    resemble one another. `noun` is what a pair is called, where it is another kind of cluster.
+    A pair's answers by several subjects count as one unit, which is the cautious reading: they
+    resemble one another. `noun` is the name of a pair, where it is another kind of cluster.
     """
     if humans < 2:
         return [written("plan.one_annotator")]
@@ -238,7 +223,7 @@ def study_precision(
 
 
 def panels(said: Array) -> Iterator[Panel]:
-    """The first two people beside the grader, the first three, and so on.
+    """Yield panels of the grader with the first two humans, the first three, and so on.
 
     `said` are verdicts (raters, units, studies), 1 for yes and -1 for no, the grader's last.
     """
@@ -270,8 +255,10 @@ def panels(said: Array) -> Iterator[Panel]:
 
 
 def _kappa(first: Array, second: Array) -> tuple[Array, Array]:
-    """Cohen's kappa (studies,) of two raters' verdicts (units, studies), 1 or -1, and what each
-    unit brings to it: by how much the mean kappa without one unit is above that without this one.
+    """Return Cohen's kappa (studies,) of two raters, and each unit's influence on it.
+
+    Verdicts (units, studies) are 1 or -1. The influence of a unit is by how much the mean kappa
+    without one unit is above that without this one, times the other units.
     """
     n = len(first)
     each = np.stack([first * second, first, second])
@@ -284,5 +271,5 @@ def _kappa(first: Array, second: Array) -> tuple[Array, Array]:
 
 
 def _of_means(both: Array, first: Array, second: Array) -> Array:
-    """Kappa from the means of two raters' verdicts, 1 or -1, and of their products."""
+    """Return kappa from the means of two raters' verdicts, 1 or -1, and of their products."""
     return (both - first * second) / (1.0 - first * second)

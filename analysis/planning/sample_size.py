@@ -1,6 +1,6 @@
-"""How many units a test or an interval of agreement needs, where there is a formula for it.
+"""Number of units that a test or an interval of agreement needs, by formula.
 
-Two raters and a binary verdict; units are independent. What has no formula is simulated in
+Two raters and a binary verdict; units are independent. Cases without a formula are simulated in
 `analysis.planning.scenarios`.
 """
 
@@ -43,7 +43,7 @@ class KappaTest:
 
 
 def cantor(test: KappaTest, first: float, second: float) -> int:
-    """Units for a test of Cohen's kappa (Cantor 1996, equations 4 and 5).
+    """Return the units for a test of Cohen's kappa (Cantor 1996, equations 4 and 5).
 
     `first` and `second` are the two raters' shares of affirmative verdicts.
 
@@ -57,7 +57,9 @@ def cantor(test: KappaTest, first: float, second: float) -> int:
 
 
 def donner_eliasziw(test: KappaTest, prevalence: float) -> int:
-    """Units for a goodness-of-fit test of the intraclass kappa (Donner & Eliasziw 1992, eq. 8).
+    """Return the units for a test of the intraclass kappa (Donner & Eliasziw 1992, eq. 8).
+
+    It is their goodness-of-fit test.
 
     >>> donner_eliasziw(KappaTest(0.6, 0.4), 0.3)
     191
@@ -78,7 +80,7 @@ def donner_eliasziw(test: KappaTest, prevalence: float) -> int:
 
 
 def two_rater_table(agreement: float, prevalence: float) -> np.ndarray:
-    """Cell probabilities (2, 2) of two raters who use the affirmative verdict alike often.
+    """Cell probabilities (2, 2) of two raters who are affirmative equally often.
 
     >>> two_rater_table(0.85, 0.5).round(3).tolist()
     [[0.425, 0.075], [0.075, 0.425]]
@@ -88,7 +90,7 @@ def two_rater_table(agreement: float, prevalence: float) -> np.ndarray:
 
 
 def kappa_half_width(units: float, agreement: float, prevalence: float) -> float:
-    """Half the 95% interval of Cohen's kappa of two raters; NaN where they cannot agree so.
+    """Half the 95% interval of Cohen's kappa of two raters; NaN where the agreement is impossible.
 
     Uses the large-sample variance of Fleiss, Cohen & Everitt (1969), equation 13.
 
@@ -114,7 +116,7 @@ def ac1_half_width(units: float, agreement: float, prevalence: float) -> float:
         return math.nan
     pe = 2 * prevalence * (1 - prevalence)
     ac1 = (agreement - pe) / (1 - pe)
-    # AC1 linearised in what a unit brings: whether its two verdicts agree, and its affirmatives.
+    # AC1 linearised in the unit's contribution: its two verdicts' agreement, and its affirmatives.
     affirmative = np.array([[1.0, 0.5], [0.5, 0.0]])
     brings = (np.eye(2) - (1 - ac1) * 2 * (1 - 2 * prevalence) * affirmative) / (1 - pe)
     variance = float((table * brings**2).sum() - (table * brings).sum() ** 2)
@@ -131,7 +133,7 @@ def rate_half_width(units: float, rate: float) -> float:
 
 
 def _kappa_variance(first: float, second: float, kappa: float) -> float:
-    """n times the large-sample variance of kappa (Fleiss, Cohen & Everitt 1969, equation 13)."""
+    """Return n times the variance of kappa (Fleiss, Cohen & Everitt 1969, equation 13)."""
     pe = first * second + (1 - first) * (1 - second)
     po = kappa * (1 - pe) + pe
     yes = (po - 1 + first + second) / 2

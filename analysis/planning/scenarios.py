@@ -1,8 +1,8 @@
-"""What a study of a given size can decide, said before people are paid.
+"""Precision of a study of a given size, before annotators are paid.
 
-Where a formula is right it is used (`analysis.planning.sample_size`); the rest is simulated:
-studies of binary verdicts in which every rater sees alike much of what a unit is like, and people
-may differ in strictness.
+Where a formula holds it is used (`analysis.planning.sample_size`); the rest is simulated: studies
+of binary verdicts in which raters' perceptions of a unit are correlated, and humans may differ in
+strictness.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _STRICTNESS, _MOST_STRICT = 0.25, 0.6
 _STUDIES, _MAX_DRAWS = 2000, 4_000_000
 _MAX_UNITS = 100_000
 STATISTICS = ("kappa", "alpha", "ac1", "rate", "threshold")
-"""What `half_width` knows."""
+"""Statistics that `half_width` accepts."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Scenario:
     """Raters who all agree pairwise with probability `agreement`, at one share of affirmatives.
 
     `humans` label each unit; a share `overlap` of the units has all of them, the rest has one.
-    `strictness` is the standard deviation of people's cuts, where what they cut has one of 1; 0
-    where all are alike strict.
+    `strictness` is the standard deviation of the humans' cuts, relative to 1 for the variable that
+    they cut; 0 where all are equally strict.
     """
 
     agreement: float
@@ -42,24 +42,23 @@ class Scenario:
 
     @property
     def is_possible(self) -> bool:
-        """Whether two raters can agree so at this prevalence."""
+        """True if two raters can have this agreement at this prevalence."""
         return self.agreement > 0.5 and min(self.prevalence, 1 - self.prevalence) > self.error
 
     @property
     def kappa(self) -> float:
-        """Two raters' kappa."""
+        """Kappa of two raters."""
         expected = self.prevalence**2 + (1 - self.prevalence) ** 2
         return (self.agreement - expected) / (1 - expected)
 
     @property
     def error(self) -> float:
-        """How often a rater errs: two who err so, independently, agree with `agreement`."""
+        """Error rate at which two independent raters agree with `agreement`."""
         return (1 - math.sqrt(max(2 * self.agreement - 1, 0.0))) / 2
 
     @cached_property
     def likeness(self) -> float:
-        """The correlation of what two people see, where labels are cuts through normal variables
-        (the tetrachoric correlation).
+        """Correlation of the latent normal variables of two humans (the tetrachoric correlation).
 
         >>> round(Scenario(0.85, 0.5).likeness, 3)
         0.891
@@ -74,11 +73,11 @@ class Scenario:
     def draw(
         self, rng: np.random.Generator, shape: tuple[int, int], people: int, graders: int = 0
     ) -> Mask:
-        """Verdicts (raters, studies, units) of people and then of graders.
+        """Draw verdicts (raters, studies, units) of humans and then of graders.
 
-        What a unit is like is a normal variable, which raters see with an error. A part of people's
-        errors is their strictness, drawn anew in every study. Graders see as much as people, and
-        are of average strictness: as good as a person.
+        A unit's latent quality is a normal variable, which raters see with an error. A part of the
+        humans' errors is their strictness, drawn independently in every study. Graders see as much
+        as humans, and are of average strictness: as good as a human.
         """
         from scipy.special import ndtri
 
@@ -94,7 +93,7 @@ class Scenario:
 
     @property
     def spread_of_shares(self) -> float:
-        """The standard deviation of people's shares of affirmatives, by the delta method."""
+        """Standard deviation of the humans' shares of affirmatives, by the delta method."""
         from scipy.special import ndtri
         from scipy.stats import norm
 
@@ -102,12 +101,12 @@ class Scenario:
 
     @property
     def is_possible_so_strict(self) -> bool:
-        """Whether people of so different strictness can agree so often."""
+        """True if humans who differ this much in strictness can have this agreement."""
         return self.likeness + _own_share(self.strictness) < 1
 
 
 def usual_strictness(agreement: float, prevalence: float) -> float:
-    """How far people's strictness usually differs: 0.25, or three fifths of their disagreement.
+    """Default spread of humans' strictness: 0.25, or three fifths of their disagreement if less.
 
     >>> usual_strictness(0.85, 0.5), round(usual_strictness(0.95, 0.5), 3)
     (0.25, 0.086)
@@ -117,12 +116,12 @@ def usual_strictness(agreement: float, prevalence: float) -> float:
 
 
 def half_width(statistic: str, units: float, scenario: Scenario, *, seed: int = 1) -> float:
-    """Half the 95% interval of a statistic on so many independent units; NaN where undefined.
+    """Half the 95% interval of a statistic on `units` independent units; NaN where undefined.
 
     `kappa` and `ac1` are those of two raters and `rate` a share of affirmatives, by formula;
-    `alpha` is Krippendorff's of all people and `threshold` the cut of a probability grader at which
-    its kappa with people is highest, by simulation. Agreement rests on the overlapping units only.
-    All are for these people, whose strictness is no chance.
+    `alpha` is Krippendorff's of all humans and `threshold` the cut of a probability grader at which
+    its kappa with humans is highest, by simulation. Agreement rests on the overlapping units only.
+    All are for these humans, whose strictness does not count as chance.
 
     >>> round(half_width("kappa", 250, Scenario(0.85, 0.5)), 3)
     0.089
@@ -145,7 +144,7 @@ def half_width(statistic: str, units: float, scenario: Scenario, *, seed: int = 
 
 
 def units_needed(statistic: str, width: float, scenario: Scenario) -> int | None:
-    """The fewest independent units whose interval is as narrow; None above 100,000 units.
+    """Return the fewest independent units whose interval is as narrow; None above 100,000 units.
 
     >>> units_needed("kappa", 0.1, Scenario(0.85, 0.5))
     196
@@ -165,9 +164,9 @@ def units_needed(statistic: str, width: float, scenario: Scenario) -> int | None
 
 
 def design_effect(per_cluster: float, likeness: float) -> float:
-    """How many times as many units a clustered sample needs (Kish 1965, section 5.4).
+    """Factor on the number of units that a clustered sample needs (Kish 1965, section 5.4).
 
-    `likeness` is the intraclass correlation of what is averaged, within clusters.
+    `likeness` is the intraclass correlation within clusters of the values that are averaged.
 
     >>> design_effect(5, 0.25)
     2.0
@@ -176,12 +175,12 @@ def design_effect(per_cluster: float, likeness: float) -> float:
 
 
 def _own_share(strictness: float) -> float:
-    """Of the variance of what raters go by, the share that their own strictness brings."""
+    """Share of the variance of raters' latent variable that is due to their own strictness."""
     return strictness**2 / (1.0 + strictness**2)
 
 
 def _agreement(likeness: float, prevalence: float) -> float:
-    """How often two raters agree whose normal variables are so correlated.
+    """Agreement of two raters whose latent normal variables have the correlation `likeness`.
 
     Both are below a cut h with the probability Phi(h) - 2 T(h, a), Owen's T (Owen 1956).
     """
@@ -197,7 +196,7 @@ def _studies(units: int) -> int:
 
 
 def _alpha_half_width(units: int, scenario: Scenario, seed: int) -> float:
-    """From the spread of nominal alpha over simulated studies, everyone labelling every unit."""
+    """Half-width from the spread of nominal alpha over studies in which all label every unit."""
     rng = np.random.default_rng(seed)
     m = max(scenario.humans, 2)
     yes = scenario.draw(rng, (_studies(units), units), m).sum(axis=0)
@@ -209,10 +208,10 @@ def _alpha_half_width(units: int, scenario: Scenario, seed: int) -> float:
 
 
 def _threshold_half_width(units: int, scenario: Scenario, seed: int) -> float:
-    """From the middle 95% of the best cuts over simulated studies.
+    """Half-width from the middle 95% of the best cuts over simulated studies.
 
-    The grader is as good as a person at 0.5 and gives a normal score's probability; the reference
-    is the majority of people. Best cuts spread far more slowly with n than means do.
+    The grader is as good as a human at 0.5 and gives a normal score's probability; the reference is
+    the majority of humans. The spread of best cuts falls far more slowly with n than that of means.
     """
     from scipy.special import ndtr, ndtri
 
@@ -230,7 +229,7 @@ def _threshold_half_width(units: int, scenario: Scenario, seed: int) -> float:
 
 
 def _best_cut(probability: Array, reference: Mask) -> float:
-    """The probability from which verdicts agree with the reference best, by kappa."""
+    """Return the probability from which verdicts agree with the reference best, by kappa."""
     order = np.argsort(-probability)
     n, positives = len(order), int(reference.sum())
     if positives in (0, n):

@@ -20,7 +20,6 @@ from evenhand.analysis.planning.pass_chance import (
     pass_chance,
     pass_chances,
     study_precision,
-    units_to_pass,
 )
 from evenhand.analysis.planning.scenarios import Scenario, usual_strictness
 from evenhand.analysis.types import Mask
@@ -120,16 +119,6 @@ def test_what_the_rule_asks_moves_the_chance() -> None:
     assert 0.05 < pass_chance(1000, lopsided, rule=DecisionSettings(min_people_kappa=-1)) < 0.3
     assert pass_chance(1000, scenario, humans=2, rule=DecisionSettings(scope="like_these")) == 0
     assert pass_chance(50, Scenario(0.95, 0.1), rule=DecisionSettings()) < 0.01  # five rare units
-
-
-@pytest.mark.slow
-def test_units_to_pass_reach_the_power() -> None:
-    scenario = Scenario(0.85, 0.5)
-    units = units_to_pass(scenario, power=0.8)
-    assert units is not None
-    assert pass_chance(units, scenario) == pytest.approx(0.8, abs=0.05)
-    assert pass_chance(units // 2, scenario) < 0.7
-    assert units_to_pass(Scenario(0.85, 0.9)) is None
 
 
 def test_usual_strictness_leaves_room_for_other_errors() -> None:
