@@ -1,4 +1,4 @@
-"""What stands on one screen: one question, or all questions on a unit."""
+"""The rubrics on one screen: one question, or all questions on a unit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Screen = tuple[Question, ...]
 
 
 def rubrics_by_screen(rubrics: Iterable[Rubric], whole: bool) -> list[list[Rubric]]:
-    """The rubrics that stand on one screen: each alone, or (`whole`) all of one kind of unit."""
+    """Group the rubrics by screen: each alone, or (`whole`) all of one kind of unit together."""
     groups: dict[str, list[Rubric]] = {}
     for rubric in rubrics:
         groups.setdefault(rubric.unit if whole else rubric.name, []).append(rubric)

@@ -1,4 +1,4 @@
-"""When people's labels came in, by the hour or by the day."""
+"""Counts of people's labels over time, by the hour or by the day."""
 
 from __future__ import annotations
 

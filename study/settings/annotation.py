@@ -1,4 +1,6 @@
-"""The sections `[sample]` and `[annotation]` of study.toml: what people label, and how."""
+"""The sections `[sample]` and `[annotation]` of study.toml: the units that people label, and
+how.
+"""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ responses = Table(
 
 
 def _rating_columns() -> list[Column[object]]:
-    """The columns that a label and a grade share: those of the `ratings` table."""
+    """Return the columns that a label and a grade share: those of the `ratings` table."""
     return [
         Column("unit_id", String, nullable=False),
         Column("rubric", String, nullable=False),
@@ -122,7 +122,7 @@ is_scored = or_(
 
 
 def is_latest(events: Table, *key: str) -> ColumnElement[bool]:
-    """Whether an event is the last one of its key: what holds now, as nothing is overwritten."""
+    """Return an SQL condition: the event is the last one of its key, and so the one in force."""
     last = select(func.max(events.c.event_id)).group_by(*(events.c[name] for name in key))
     return events.c.event_id.in_(last)
 
@@ -227,7 +227,7 @@ login_attempts = Table(
     "login_attempts",
     metadata,
     Column("event_id", Integer, primary_key=True, autoincrement=True),
-    Column("name_key", String, nullable=False),  # a keyed digest of what was typed
+    Column("name_key", String, nullable=False),  # a keyed digest of the name typed
     Column("address_key", String, nullable=False, server_default=""),  # the same of the sender's
     Column("admitted", Integer, nullable=False),
     Column("created_at", String, nullable=False),

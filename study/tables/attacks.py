@@ -1,4 +1,4 @@
-"""The attacks of the injection audit by name: what their table of grades, and the analysis, say."""
+"""The attacks of the injection audit by name, and the rules for reading the grades under attack."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ COLUMNS = (
 
 
 def is_own(name: str) -> bool:
-    """Whether an attack of a user's own may have this name.
+    """Return True if a user's own attack may have this name.
 
     >>> is_own("my_attack"), is_own("flattery"), is_own("My attack")
     (True, False, False)
@@ -63,8 +63,8 @@ def is_own(name: str) -> bool:
 
 
 def reading(labels: Iterable[str]) -> str:
-    """What a grader's draws say of a text together: the label that came most often, of several the
-    first; "" where none came.
+    """Return the label that a grader's draws gave most often, of several the first; "" where no
+    draw has one.
 
     >>> reading(["2", "", "5", "5"]), reading(["2", "5"]), reading([""])
     ('5', '2', '')

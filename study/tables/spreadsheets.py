@@ -32,7 +32,7 @@ def guarded(text: str) -> str:
 
 
 def guarded_frame(frame: pd.DataFrame) -> pd.DataFrame:
-    """All text cells of a table guarded; what is no text stays."""
+    """Return a table with all text cells guarded; other cells are unchanged."""
     frame = frame.copy()
     for name in frame.select_dtypes(exclude="number"):
         frame[name] = frame[name].map(lambda cell: guarded(cell) if isinstance(cell, str) else cell)
