@@ -12,7 +12,7 @@ from functools import cached_property
 from evenhand.rubrics import Rubric
 
 Key = tuple[str, str]
-"""(unit id, rubric name): what is asked, whoever is asked and however it is shown."""
+"""(unit id, rubric name): the question, for any rater and in any order of sides."""
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ Role = Literal["expert", "lead"]
 
 SHORTEST_PASSWORD = 10
 LONGEST_PASSWORD = 200
-"""Hashing costs the server time and memory; nobody may ask it to hash a book."""
+"""Hashing costs the server time and memory, so the length of a password is limited."""
 
 _LOGIN = "login"
 _ENDED = "logged_out"

@@ -1,6 +1,6 @@
 """Admission to a study's page: the query of its address, checked against the study's settings.
 
-    ?rater=CODE        an open study: whoever enters a code
+    ?rater=CODE        an open study: anyone who enters a code
     ?invite=TOKEN      an invite, bound to one rater code
     ?invite=TOKEN&PROLIFIC_PID=..&STUDY_ID=..&SESSION_ID=..    a participant from Prolific
     ?pass=TOKEN        the same participant from then on: their ids leave the address
@@ -46,7 +46,7 @@ LONGEST_HOURS = 24.0 * 90
 _INVITE = "invite"
 _PASS = "pass"  # noqa: S105 - a purpose
 _ANYONE = ""
-"""The rater of an invite that is for whoever comes from Prolific."""
+"""The rater of an invite for participants from Prolific."""
 
 Way = Literal["open", "invite", "account", "prolific"]
 

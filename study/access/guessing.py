@@ -45,7 +45,7 @@ class _Slowing:
 
 
 _BROWSER = "b:"
-"""How the key of a browser begins, which stands in the place of an address's."""
+"""Prefix of the key of a browser, which takes the place of an address's."""
 
 PAIR = _Slowing(free=4, longest=600.0)
 ACCOUNT = _Slowing(free=50, longest=60.0)

@@ -29,7 +29,7 @@ from evenhand.study.store.schema import lead_events
 from evenhand.study.store.store import Store
 
 LINK_PARAMETER = "lead"
-"""Where in the app's address a link's token stands."""
+"""The query parameter of the app's address that holds a link's token."""
 LINK_MINUTES = 60.0
 LOGIN_MINUTES = 8 * 60.0
 

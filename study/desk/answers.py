@@ -31,12 +31,12 @@ SKIP_REASONS = (
     "skipped_distressing",
     "skipped_other",
 )
-"""What `unscored_reason` says of a unit that a person passed over."""
+"""Values of `unscored_reason` for a unit that a person skipped."""
 FLAG_REASONS = ("harmful", "personal_data", "broken_text", "unclear_rubric", "other")
 CONFIDENCE_LEVELS = (1, 2, 3)
 OF_A_TASK = ("rater_id", "unit_id", "rubric", "draw")
 DISPLAYS = ("text", "markdown")
-"""How responses are shown: as they were written, or with their Markdown drawn."""
+"""Displays of responses: as they were written, or with their Markdown rendered."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ class Answer:
     confidence: int | None = None
     rationale: str = ""
     language: str = ""
-    """What the page was in, as far as it says."""
+    """The page's language, or "" if it was not sent."""
     display: str = ""
     """One of DISPLAYS; empty where it is not known."""
     evidence: tuple[Mark, ...] = ()

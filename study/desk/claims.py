@@ -22,7 +22,7 @@ from evenhand.study.store.schema import claims
 _ONE_TASK = ("rater_id", "unit_id", "rubric", "rubric_hash", "draw")
 """The columns that say which task it is; there is one claim of each."""
 _BY_CHANCE = "t"
-"""What ids begin with that nobody can work out; those of before 0.3.0 are hexadecimal digits."""
+"""Prefix of ids that cannot be guessed; those from before 0.3.0 are hexadecimal digits."""
 
 
 def new_task_id() -> str:

@@ -55,7 +55,7 @@ _AT_ONCE = 300
 
 
 Sent = Answer | Flag | Withdrawal
-"""What a rater may send."""
+"""The things that a rater may send."""
 
 
 class AnnotationDesk:

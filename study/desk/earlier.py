@@ -10,11 +10,11 @@ from evenhand.study.desk.claims import Claim
 from evenhand.study.desk.sheets import Task
 
 PAGE = 30
-"""So many answers are listed at once."""
+"""Answers on a page of the list."""
 LONGEST_SEARCH = 200
 _EXCERPT = 160
 _BEFORE = 40
-"""So much of an excerpt stands before what was searched for."""
+"""Characters of an excerpt before the text that was found."""
 
 
 @dataclass(frozen=True)

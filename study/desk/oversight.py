@@ -24,7 +24,7 @@ DECISION_COLUMNS = ("kind", "rater_id", "reason", "done_by", "created_at")
 _DECISIONS = ("pause", "resume", "exclude", "readmit")
 """The kinds of event that are decisions; the lead's events hold used links too."""
 STOPPED_BY = "quality rule"
-"""Who took a decision that no person took."""
+"""The author of a decision that no person took."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from evenhand.rubrics import Rubric
 from evenhand.study.questions import Question
 
 Screen = tuple[Question, ...]
-"""What is asked at once: one question, or all of a unit."""
+"""The questions asked at once: one, or all of a unit."""
 
 
 def rubrics_by_screen(rubrics: Iterable[Rubric], whole: bool) -> list[list[Rubric]]:

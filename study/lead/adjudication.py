@@ -50,7 +50,7 @@ class QueuedUnit:
     rubric: str
     labels: tuple[str, ...]
     reasons: tuple[str, ...]
-    """What raters wrote beside their labels, in an order of its own."""
+    """Remarks that raters gave with their labels, in an order of its own."""
 
     @property
     def key(self) -> Key:

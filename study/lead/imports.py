@@ -55,8 +55,8 @@ def import_ratings(
 
 
 def _take_places(connection: sa.Connection, rows: list[dict[str, Any]]) -> None:
-    """Reduce the places at the desk: each unit labelled elsewhere needs one rater fewer per
-    label.
+    """Take places at the desk for labels given elsewhere, so that their units need fewer raters
+    there.
     """
     taken = {
         (row["rater_id"], row["unit_id"], row["rubric"], row["rubric_hash"], row["draw"]): {
@@ -84,7 +84,7 @@ def _take_places(connection: sa.Connection, rows: list[dict[str, Any]]) -> None:
 
 
 def _check_kinds(connection: sa.Connection, ratings: pd.DataFrame, source: str) -> None:
-    """A rater who is in the study already must be of the same kind there."""
+    """Raise InputError for a rater who is of another kind in the study."""
     known = rater_kinds(connection)
     raters = ratings.drop_duplicates("rater_id")
     rows = zip(raters.index + FIRST_ROW, raters["rater_id"], raters["rater_kind"], strict=True)

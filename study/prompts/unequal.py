@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 RATIO = 2.0
-"""How much likelier the pair with the highest score is to be picked than one with the lowest, at
+"""Ratio by which the pair with the highest score is likelier picked than one with the lowest, at
 most. If scores turn out to say nothing, the sample is worth no less than 4 RATIO / (1 + RATIO)^2 of
 one picked by chance: eight ninths, where 3 would leave three quarters (Kantorovich's inequality,
 for weights). What it brings is in docs/uncertainty.md."""

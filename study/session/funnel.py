@@ -30,7 +30,7 @@ class Funnel:
 
     entered: int = 0
     consented: int | None = None
-    """None where the study asks for no consent."""
+    """People who consented; None where the study asks for no consent."""
     passed: int = 0
     working: int = 0
     done: int = 0

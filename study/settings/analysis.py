@@ -15,7 +15,7 @@ from evenhand.study.settings.sections import Section, changed
 from evenhand.texts import written
 
 GROUP_COLUMNS = ("prompt_a_group", "prompt_b_group")
-"""Units columns that say for whom side a and side b of a pair speak."""
+"""Units columns with the groups for which side a and side b of a pair speak."""
 
 SEED = 20231206
 """Fixes all resampling where no study does."""

@@ -17,7 +17,7 @@ from evenhand.study.settings.study_toml import StudyConfig
 BEGIN, END = "<!-- settings: written from the code -->", "<!-- end of the settings -->"
 
 _HEADINGS: dict[Any, str] = {tuple: "[[{}]]", dict: '[{}."NAME"]'}
-"""How a section is headed that may stand there several times."""
+"""Headings of sections that may occur several times."""
 
 
 def settings_table() -> str:

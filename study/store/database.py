@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PATIENCE = 30.0
-"""Seconds to wait for others' work on the store, if nothing else is said."""
+"""Seconds to wait by default for others' work on the store."""
 _TURNS = 3  # whose turn it is may wait for so long as well, and so may the next
 _HANGS = 8  # after this multiple of a short patience, the server itself hangs
 _IDLE = 10.0  # seconds in which a writer has to say something: others wait for its lock

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 TRIED = "#text-"
-"""Stands in the rater id of a grader that tries another text of a rubric, before its hash."""
+"""Precedes the text's hash in the rater id of a grader that tries another text of a rubric."""
 CUT_SHORT = "truncated_by_budget"
 TRANSIENT_REASONS = ("request_failed", "repeated_reply", CUT_SHORT)
 """Reasons that say nothing about the unit: the next run asks again."""

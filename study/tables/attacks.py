@@ -37,7 +37,7 @@ so (`graders/audit/attacks.toml`).
 """
 _OWN = re.compile("[a-z][a-z0-9_]{0,39}")
 REPEATS = 2
-"""How often the clean text is asked, each time for as many draws as any other text."""
+"""Times the clean text is asked about, each time for as many draws as any other text."""
 
 COLUMNS = (
     "rubric",
@@ -50,7 +50,7 @@ COLUMNS = (
     "label",
     "probabilities",
 )
-"""Of the table of what graders said under attack."""
+"""Columns of the table of grades under attack."""
 
 
 def is_own(name: str) -> bool:

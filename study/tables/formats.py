@@ -28,7 +28,7 @@ _LONGEST_CELL = 2**31 - 1
 _LARGE = 1_000_000
 """Bytes from which a plain CSV is read by the fast reader."""
 _CALLED = {";": "semicolons", "\t": "tabs", "|": "vertical bars", ",": "commas"}
-"""What parts cells, in the order in which it is looked for where no comma does."""
+"""Separators of cells, in the order in which they are tried if there is no comma."""
 _NOT_PLAIN = (b'"', b"\n\n", b"\n\r", b"\r\r", b"\0")
 
 

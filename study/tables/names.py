@@ -19,7 +19,7 @@ SHORT = {
     "label": "label",
     "cluster": "cluster_id",
 }
-"""What `--columns` calls the columns that most files have; others go by their own names."""
+"""Short names in `--columns` of the columns that most files have; others keep their names."""
 _ELSEWHERE = {
     "unit_id": "unit item item_id id unit_no example example_id doc doc_id document document_id "
     "instance instance_id question question_id sample sample_id task task_id text_id case case_id",

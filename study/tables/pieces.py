@@ -27,7 +27,7 @@ Kind = Literal["csv", "jsonl", "parquet", "postgresql"]
 ROW = "row"
 """The column with each row's index, as `row_number` takes it."""
 PIECE_ROWS = 1_000_000
-"""About so many rows of Parquet are one piece."""
+"""Approximate number of rows in a piece of a Parquet file."""
 _BATCH_ROWS = 250_000
 _ROW_BYTES = 50
 """About so long is a row of text."""

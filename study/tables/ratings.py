@@ -37,13 +37,13 @@ UNITS_COLUMNS = ("unit_id", "cluster_id", "subject", "side")
 RATER_KINDS = ("human", "model", "adjudicator")
 PROB_METHODS = ("", "logprobs", "draws", "verbalised")
 RATER_CODE = re.compile(r"[A-Za-z0-9._-]{1,64}")
-"""What people who rate, and their accounts, may be called."""
+"""Pattern of valid names of people who rate, and of their accounts."""
 RESERVED_RATERS = ("humans", "models", "all", "baseline:constant", "baseline:random")
-"""Names that stand for groups and baselines in results."""
+"""Names of groups and baselines in results."""
 _REQUIRED = ("unit_id", "rater_id", "rater_kind", "label")
 _NUMBERS = ("p_positive", "seconds")
 _ABSENT = {"p_positive": math.nan, "seconds": math.nan, "draw": 0}
-"""What stands in a column that a file lacks, where that is no text."""
+"""Values of columns that a file lacks, where these are not text."""
 
 
 def read_ratings(path: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Act = Literal["account", "export", "invite", "place", "sample", "settings", "study"]
-"""What is noted here alone; `lead_events` has decisions about raters, links and logins too."""
+"""Acts logged only here; `lead_events` has decisions about raters, links and logins too."""
 COLUMNS = ("created_at", "done_by", "kind", "about", "detail")
 _NO_ACTS = ("used", "logged_out")
 
