@@ -11,13 +11,12 @@ if TYPE_CHECKING:
 
     from evenhand.study.workspace import Study
 
-TIMELINE_COLUMNS = ("start", "rubric", "labels")
 MOST_HOURS = 48
 """A longer study is shown by the day."""
 
 
 def labels_over_time(study: Study) -> tuple[pd.DataFrame, str]:
-    """`TIMELINE_COLUMNS`, and whether a row is an "hour" or a "day" (UTC); none without labels.
+    """Return `start, rubric, labels` by "hour" or "day" (UTC), and which; no rows without labels.
 
     Skips and hidden repeats count: they took their time. Labels without a time are left out.
     """
