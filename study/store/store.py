@@ -175,11 +175,6 @@ class Store(Database):
 
     # Labels and grades
 
-    def add_labels(self, events: Sequence[Mapping[str, Any]]) -> int:
-        """Append labels. One whose `submit_id` is there already is passed over; returns the new."""
-        with self.write() as connection:
-            return sum(self.add_label(connection, event) for event in events)
-
     def add_label(
         self, connection: sa.Connection, event: Mapping[str, Any], table: sa.Table = labels
     ) -> bool:
