@@ -45,15 +45,6 @@ class DemoResponses:
     truth: pd.DataFrame
 
 
-def demo_subjects() -> tuple[str, ...]:
-    """The synthetic subjects' names.
-
-    >>> demo_subjects()[0]
-    'synthetic-even'
-    """
-    return tuple(character.subject for character in CHARACTERS)
-
-
 def demo_responses(pairs: pd.DataFrame, seed: int) -> DemoResponses:
     """Responses of all synthetic subjects to both prompts of every pair, and the latent truth.
 
