@@ -127,24 +127,14 @@ def accounts(store: Store) -> dict[str, Account]:
         }
 
 
-def check_account(
-    store: Store, name: str, password: str, address: str = "", browser: str = ""
-) -> Role | None:
-    """The role of the account that has this name and password; None if there is none.
-
-    A name that is unknown takes as long as one that is known. Raises InputError, whether or not
-    the name is known, where this sender has to wait after wrong passwords: see `guessing`.
-    """
-    found = _checked(store, name, password, address, browser)
-    return found.role if found else None
-
-
 def sign_in(
     store: Store, name: str, password: str, minutes: float, address: str = "", browser: str = ""
 ) -> str:
     """Return a token for a new login of this account. See `read_login`.
 
-    Raises InputError where name or password is wrong.
+    A name that is unknown takes as long as one that is known. Raises InputError where name or
+    password is wrong and, whether or not the name is known, where this sender has to wait after
+    wrong passwords: see `guessing`.
     """
     found = _checked(store, name, password, address, browser)
     if found is None:
