@@ -6,12 +6,11 @@ import json
 import math
 import re
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.study.tables.columns import first_repeat, require_columns
-from evenhand.study.tables.formats import cell_text, read_table, row_number
+from evenhand.study.tables.formats import cell_text, row_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +32,6 @@ RATINGS_COLUMNS = (
     "created_at",
 )
 RATING_KEY = ("unit_id", "rubric", "rater_id", "order", "draw")
-UNITS_COLUMNS = ("unit_id", "cluster_id", "subject", "side")
 RATER_KINDS = ("human", "model", "adjudicator")
 PROB_METHODS = ("", "logprobs", "draws", "verbalised")
 RATER_CODE = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -44,14 +42,6 @@ _REQUIRED = ("unit_id", "rater_id", "rater_kind", "label")
 _NUMBERS = ("p_positive", "seconds")
 _ABSENT = {"p_positive": math.nan, "seconds": math.nan, "draw": 0}
 """Values of columns that a file lacks, where these are not text."""
-
-
-def read_ratings(path: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """A ratings file as the `ratings` table and the units columns that came with it.
-
-    See `split_ratings`.
-    """
-    return split_ratings(read_table(path), Path(path).name)
 
 
 def split_ratings(frame: pd.DataFrame, source: str) -> tuple[pd.DataFrame, pd.DataFrame]:
