@@ -57,7 +57,7 @@ class AttentionChecks(KnownUnits):
         return number * self._every + 1 + within
 
     def order(self, rater_id: str, question: Question) -> str:
-        """Return the side that comes first ("ab" or "ba"), or "" where there is one side only."""
+        """Return the order of the two sides ("ab" or "ba"), or "" where there is one side only."""
         if question.rubric.unit == "response":
             return ""
         return ("ab", "ba")[drawn(self.study.blinding_key, 2, "order", rater_id, question.unit_id)]

@@ -68,7 +68,7 @@ class SessionDesign:
                     yield questions
 
     def side_order(self, rater_id: str, unit_id: str, shown: Mapping[tuple[str, str], int]) -> str:
-        """Return the side that comes first for this rater: "ab" or "ba".
+        """Return the order in which this rater sees the two sides: "ab" or "ba".
 
         `shown` counts the units shown to the rater so far, by (subject, order). The order that was
         rarer with this subject is taken, then the one that was rarer overall, then one drawn by the

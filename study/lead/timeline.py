@@ -16,7 +16,8 @@ MOST_HOURS = 48
 
 
 def labels_over_time(study: Study) -> tuple[pd.DataFrame, str]:
-    """Return `start, rubric, labels` by "hour" or "day" (UTC), and which; no rows without labels.
+    """Count people's labels by hour or day (UTC): a table `start, rubric, labels`, and the step,
+    "hour" or "day". Without labels there are no rows.
 
     Skips and hidden repeats count: they took their time. Labels without a time are left out.
     """

@@ -309,7 +309,9 @@ def _is_locked(away: StoreAway) -> bool:
 
 
 def _is_operational(away: StoreAway) -> bool:
-    """Return True if the driver's error (the cause) says nothing against the store itself."""
+    """Return True if the cause is a driver's operational error, which leaves the store itself
+    intact.
+    """
     return any(each.__name__ == "OperationalError" for each in type(away.__cause__).__mro__)
 
 
