@@ -1,4 +1,6 @@
-"""`evenhand` and `python -m evenhand`: the command line, even where it cannot begin."""
+"""`evenhand` and `python -m evenhand`: the command line, with exit code 2 even if it fails to
+import.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +8,13 @@ import gc
 import os
 
 _RARELY = 100_000
-"""What is imported stays: Python need not look for rubbish after every 700 new objects."""
+"""Imported objects stay, so Python need not collect garbage after every 700 new ones."""
 
 
 def start() -> int:
     """Run the command line. Python would end a broken installation with 1, `gate`'s "not met"."""
     gc.set_threshold(_RARELY)
-    # Our products of matrices are too skinny to be shared by threads, which wait at full speed.
+    # Our matrices are narrow: BLAS threads would only spin.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from evenhand.cli.main import main

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class InputError(ValueError):
-    """Input that cannot be used: one sentence naming the place (file, row) and the mend.
+    """Input that cannot be used: one sentence naming the place (file, row) and the remedy.
 
     The command line prints the sentence and exits with 2; nothing has been written by then.
     """
@@ -13,5 +13,5 @@ class InputError(ValueError):
 class StoreAway(Exception):  # noqa: N818 - nothing was done wrong
     """The study's store cannot be read or written for now: stopped, full, locked, out of reach.
 
-    What was asked of it was not done. It may be asked again: once the store is back, it answers.
+    The operation was not done. It may be repeated: once the store is back, it succeeds.
     """

@@ -44,7 +44,7 @@ _FACTS = (
     "prob_method",
     "unscored_reason",
 )
-"""What the score's metadata has of a grade."""
+"""Columns of a grade in the score's metadata."""
 
 
 @scorer(metrics=categorical())
@@ -57,13 +57,13 @@ def grader(
 ) -> Scorer:
     """Grade samples by a rubric: a shipped one's name, or a file.
 
-    `model` is who grades; without one it is the model of Inspect's role `grader`, else the model
-    that is evaluated. It is sent the prompt of `evenhand grade`, and its answer is read in the same
+    `model` is the grader; without one it is the model of Inspect's role `grader`, else the model
+    that is evaluated. It gets the prompt of `evenhand grade`, and its answer is read in the same
     way: the score's value is the label, and an answer without one leaves the sample unscored.
 
     A rubric on responses rates the sample's output as the response to its input; metadata `prompt`
-    and `response` take their place. A rubric on pairs rates what the metadata of the sample calls
-    `prompt_a`, `response_a`, `prompt_b` and `response_b`. With the `order` "ba" the grader is shown
+    and `response` replace these. A rubric on pairs rates the sample's metadata `prompt_a`,
+    `response_a`, `prompt_b` and `response_b`. With the `order` "ba" the grader is shown
     the two sides exchanged; the label is always that of the sample's own sides. Any other variable
     of the rubric is metadata of the same name.
 
@@ -112,7 +112,7 @@ def _messages(prompt: PromptText) -> list[ChatMessage]:
 
 
 def _reply(output: ModelOutput) -> dict[str, Any]:
-    """What the model said as a chat completion, which evenhand's graders read."""
+    """Return the model's output as a chat completion, which evenhand's graders read."""
     if output.empty:
         return {"choices": []}
     choice = output.choices[0]

@@ -1,8 +1,8 @@
-"""What people read in a report, on a terminal and on the lead's pages: every sentence in one file.
+"""Texts that people read in a report, on a terminal and on the lead's pages: all sentences in one
+file.
 
-The sentences stand in `texts.toml`, by room and name; `written` fills in their `{fields}`. What is
-wrong with somebody's input is said where it is found, and what an annotator reads stands in
-`annotate_app`.
+The sentences are in `texts.toml`, by room and name; `written` fills in their `{fields}`. Errors in
+a user's input are worded where they are found, and what an annotator reads is in `annotate_app`.
 """
 
 from __future__ import annotations

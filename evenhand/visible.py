@@ -1,4 +1,4 @@
-"""Any text in a form that can be printed, drawn and parsed: what nobody would see gets a mark.
+"""Any text in a form that can be printed, drawn and parsed: invisible characters get a mark.
 
 The one place for it. Data keep their characters; what is shown of them - on a terminal, in charts,
 LaTeX, HTML, Markdown and XML - goes through `visible`.
@@ -11,7 +11,7 @@ from typing import Any
 
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # control characters, but for tab and line break
-    "\u061c\u202a-\u202e\u2066-\u2069"  # what turns the direction of the text around it
+    "\u061c\u202a-\u202e\u2066-\u2069"  # characters that turn the direction of the text around them
     "\u2028\u2029"  # line breaks to some programs
     "\ud800-\udfff\ufdd0-\ufdef\ufff9-\ufffb\ufffe\uffff"  # no characters at all, in UTF-8 or XML
     + "".join(map(chr, (*range(0x1FFFE, 0x110000, 0x10000), *range(0x1FFFF, 0x110000, 0x10000))))
@@ -34,7 +34,7 @@ def visible(text: str) -> str:
 
 
 def visible_in(part: Any) -> Any:
-    """The same of every text in lists and mappings, keys included."""
+    """Apply `visible` to every text in lists and mappings, keys included."""
     if isinstance(part, str):
         return visible(part)
     if isinstance(part, dict):

@@ -1,4 +1,4 @@
-"""What a study is and where it is kept: pairs, units, sampling, assignment, the store."""
+"""Studies and their store: pairs, units, sampling, assignment, labels and grades."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class StudyPlan:
-    """What a new study is made of: paired prompts, or propositions (see
+    """The contents of a new study: paired prompts, or propositions (see
     `study.prompts.propositions`).
 
     `stratify` None means the usual columns, as far as they exist; `sample` None means the usual
@@ -128,7 +128,9 @@ def create_study(folder: str | Path, plan: StudyPlan) -> None:
 
 
 def _display(responses: pd.DataFrame | None) -> Literal["text", "markdown"]:
-    """People see what users see: Markdown drawn, where most responses are written in it."""
+    """Return how responses are shown. Raters see what users see: Markdown is rendered where most
+    responses are written in it.
+    """
     share = 0.0 if responses is None else markdown_share(responses["response"])
     return "markdown" if share >= MOST else "text"
 

@@ -1,8 +1,8 @@
 """Enlarging a study's sample: by chance, or where graders differ or are unsure.
 
-What pairs are picked for is read off grades alone, never off people's labels. Labelling what is
-hard would make every figure look worse than it is; so each pair's probability of being picked is
-kept (`study.store.logs.waves`), and every estimate weights for it (`analysis.labels.weights`).
+Pairs are picked by grades alone, never by people's labels. Labelling what is hard would make every
+figure look worse than it is; so each pair's probability of being picked is kept
+(`study.store.logs.waves`), and every estimate weights for it (`analysis.labels.weights`).
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ By = Literal["chance", "uncertainty"]
 
 
 def extend_sample(study: Study, more: int, by: By = "chance") -> int:
-    """Take `more` further pairs into the sample, keeping those in it; returns the new size.
+    """Take `more` further pairs into the sample, keeping those in it; return the new size.
 
-    By uncertainty it may be a pair or two more or fewer. Raises InputError where so many pairs are
-    not left, or nothing tells where graders are unsure.
+    By uncertainty it may be a pair or two more or fewer. Raises InputError where fewer than `more`
+    pairs are left, or no grades show where graders are unsure.
     """
     if more < 1:
         raise InputError(f"the number of pairs to add must be 1 or more, not {more}")
@@ -89,13 +89,13 @@ def _stratified(
 
 
 def uncertainty(study: Study) -> dict[str, float]:
-    """By pair with responses, from 0 to 1: how far its graders are from being of one sure mind.
+    """Return each pair's uncertainty from 0 to 1: how much its graders disagree or are unsure.
 
-    On a unit it is the chance that two graders' labels differ, as a share of the largest there can
-    be; an answer with probabilities is taken to be drawn from these, one that could not be read to
-    be any. A pair has the mean over its units and the rubrics that people label. Graders count on a
-    rubric where they have graded every pair. Raises InputError where none has, or where all are of
-    one sure mind everywhere.
+    On a unit it is the chance that two graders' labels differ, as a share of the largest possible
+    one. An answer with probabilities counts as a draw from them, an unreadable one as a draw from
+    all categories alike. A pair has the mean over its units and the rubrics that people label.
+    Graders count on a rubric where they have graded every pair. Pairs without responses are left
+    out. Raises InputError where no grader has, or where all agree and are sure everywhere.
     """
     if study.config.analysis.cluster not in ("pair", "unit"):
         raise InputError(
@@ -135,8 +135,8 @@ def uncertainty(study: Study) -> dict[str, float]:
 def _spread(
     graded: pd.DataFrame, rubric: Rubric, thresholds: Mapping[str, float]
 ) -> list[tuple[str, float]]:
-    """Each unit with the chance that two of its graders' labels differ, as a share of the largest;
-    where categories have an order, with their squared distance.
+    """Return each unit's chance that two of its graders' labels differ, as a share of the largest;
+    where categories have an order, their expected squared distance instead.
 
     Every grader counts alike, whatever its number of draws and orders.
     """
@@ -166,9 +166,10 @@ def _spread(
 def _shares(
     rubric: Rubric, label: str, positive: float, probabilities: str, threshold: float
 ) -> list[float]:
-    """How likely an answer is to be each category; any alike where it could not be read.
+    """Return the probability of each category given one answer; equal ones where it could not be
+    read.
 
-    Of two categories a probability at the threshold is one half, for there the verdict turns.
+    With two categories a probability at the threshold counts as one half: there the label changes.
     """
     keys = rubric.categories
     given = json.loads(probabilities) if probabilities else {label: 1.0} if label else {}

@@ -1,6 +1,7 @@
-"""What a rater is asked: one unit under one rubric. The one noun for it, for people and graders.
+"""A question: one unit under one rubric. The one noun for it, for people and graders.
 
-A `Task` is a question as it is shown to a person, a `Claim` as the store keeps who was given it.
+A `Task` is a question as shown to a person, a `Claim` the store's record of the rater it was given
+to.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from functools import cached_property
 from evenhand.rubrics import Rubric
 
 Key = tuple[str, str]
-"""(unit id, rubric name): what is asked, whoever is asked and however it is shown."""
+"""(unit id, rubric name): the question, for any rater and in any order of sides."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """One unit under one rubric, as shown in one order; `draw` counts repeats of the same.
+    """A unit under one rubric, as shown in one order; `draw` counts repeats of the same.
 
     `order` is "ab" or "ba", or "" where it is not settled yet or there is one side only.
     """
@@ -32,7 +33,7 @@ class Question:
 
     @property
     def prompted(self) -> tuple[str, ...]:
-        """What makes its prompt: questions that share it differ in their draw alone."""
+        """The key of the question's prompt: questions that share it differ only in their draw."""
         return (self.unit_id, self.rubric.name, self.order)
 
     def presented(self, values: dict[str, str]) -> dict[str, str]:
@@ -56,7 +57,7 @@ class AttackedQuestion(Question):
 
     @property
     def trial(self) -> tuple[str, str, str]:
-        """Which text is put to the grader besides the unit's own."""
+        """The key of the text added to the unit's own: attack, target and side."""
         return (self.attack, self.target, self.side)
 
     @property
@@ -69,7 +70,7 @@ class AttackedQuestion(Question):
 
 
 def variable_of(place: str) -> str:
-    """The variable of a rubric in which an attack stands.
+    """Return the rubric's variable to which an attack is added.
 
     >>> variable_of(""), variable_of("a"), variable_of("prompt_b")
     ('response', 'response_a', 'prompt_b')

@@ -1,4 +1,4 @@
-"""Why somebody is not let in: a reason that a page can say in the reader's language."""
+"""Reasons why a visitor is not let in, which a page can give in the visitor's language."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Reason = Literal[
 
 
 class Refused(InputError):  # noqa: N818 - named for what happened
-    """What somebody gave does not let them in; as a text it is the English sentence."""
+    """A visitor's input does not let them in; as a text it is the English sentence."""
 
     def __init__(self, reason: Reason, **fields: object) -> None:
         super().__init__(written(f"refused.{reason}", **fields))

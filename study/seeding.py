@@ -1,7 +1,7 @@
 """Choices that a seed or a key fixes once and for all, in every process and on every machine.
 
-A seed is public: whoever reads study.toml, or tries the numbers from 0 on, can work out all that it
-fixes. What annotators must not foresee is drawn with a key, which never leaves the store.
+A seed is public: anyone who reads study.toml, or tries the numbers from 0 on, can work out all that
+it fixes. What annotators must not foresee is drawn with a key, which never leaves the store.
 """
 
 from __future__ import annotations

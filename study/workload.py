@@ -1,4 +1,4 @@
-"""How much work a study asks of people."""
+"""The work that a study asks of people: labels, and their hours."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ RUBRICS_FOLDER, PROMPTS_FOLDER = "rubrics", "prompts"
 
 
 class Study:
-    """One study folder. Close it, or use it as a context manager."""
+    """A study folder that is open. Close it, or use it as a context manager."""
 
     def __init__(self, folder: Path, config: StudyConfig, rubrics: dict[str, Rubric], store: Store):
         self.folder = folder
@@ -53,15 +53,16 @@ class Study:
 
     @cached_property
     def blinding_key(self) -> bytes:
-        """The key that draws what annotators must not foresee: which attention check and which
-        repeat comes where, the order of units and of sides, the names of what is sent.
+        """The key that draws what annotators must not foresee: the places of attention checks and
+        repeats, the order of units and of sides, the names under which tasks are sent.
 
-        Not the seed, which is public. What was given out is kept, so nothing stored hangs on it.
+        Not the seed, which is public. Everything given out is stored, so nothing stored depends on
+        the key.
         """
         return key_for(self.store, "blinding")
 
     def subjects(self) -> list[str]:
-        """Every subject with a response, in alphabetical order."""
+        """Return the subjects that have a response, in alphabetical order."""
         return self.store.subjects()
 
     def units(self, scope: str = "sample") -> pd.DataFrame:
@@ -79,7 +80,7 @@ class Study:
         return units
 
     def units_with_lengths(self, scope: str = "sample") -> pd.DataFrame:
-        """The same with the responses' numbers of words."""
+        """Return `units(scope)` with the number of words of each response."""
         return with_response_words(self.units(scope), self.store.responses())
 
     def check_labelled_subjects(self) -> None:
@@ -97,7 +98,7 @@ class Study:
         return self.units_by_kind(scope)[rubric.unit]
 
     def units_by_kind(self, scope: str = "sample") -> dict[str, list[str]]:
-        """The same for both kinds, "pair" and "response", in one reading of the study."""
+        """Return the unit ids of both kinds, "pair" and "response", in one reading of the study."""
         units = self.units(scope)
         units = units[units["subject"] != ""]
         pairs = units["side"] == ""
@@ -113,7 +114,9 @@ class Study:
         return presented_values(rubric, unit, order, cells, texts)
 
     def values_of(self, questions: Sequence[Question]) -> list[dict[str, str]]:
-        """The same for many questions at once; some hundreds, not thousands."""
+        """Return the template variables of many questions at once; meant for hundreds, not
+        thousands.
+        """
         units = [parse_unit_id(question.unit_id) for question in questions]
         texts = self.store.texts_of(list(dict.fromkeys(unit[:2] for unit in units)))
         return [
@@ -126,12 +129,12 @@ class Study:
         return self.store.ratings(self.accepted_hashes())
 
     def ratings_in(self, connection: Connection) -> pd.DataFrame:
-        """The same within a transaction of the store."""
+        """Return the ratings as read within a transaction of the store."""
         return self.store.ratings_in(connection, self.accepted_hashes())
 
     def accepted_hashes(self) -> dict[str, tuple[str, ...]]:
-        """For every rubric the hashes whose labels belong together: its present text's, and those
-        of older texts that study.toml declares to say the same.
+        """Return the hashes whose labels belong together, by rubric: the present text's, and those
+        of older texts that study.toml declares to mean the same.
         """
         return {
             name: (rubric.hash, *self.config.same_text.get(name, ()))
@@ -193,8 +196,8 @@ def open_study(folder: str | Path, *, patience: float = PATIENCE) -> Study:
 
 @dataclass(frozen=True)
 class StoreState:
-    """Whether a study's store can be read and written, and how old its last good backup is; None
-    where there is none, or that cannot be read.
+    """The state of a study's store: if it can be read and written, and the age of its last good
+    backup in hours; None where there is none, or it cannot be read.
     """
 
     read: bool

@@ -61,10 +61,11 @@ from evenhand.annotate_app.watch import start_watch
 from evenhand.study import open_study
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.desk.oversight import oversight
-from evenhand.study.tables.ratings import read_ratings
+from evenhand.study.tables.formats import read_table
+from evenhand.study.tables.ratings import split_ratings
 
 study = open_study("small")
-import_ratings(study, read_ratings(Path("ratings.csv"))[0], "test")
+import_ratings(study, split_ratings(read_table("ratings.csv"), "ratings.csv")[0], "test")
 
 over = start_watch(study, every=0.1)
 maker = FiguresMaker(Path("small"))

@@ -1,4 +1,4 @@
-"""`audit`: what a grader does under attack."""
+"""`audit`: a grader's robustness to prompt injection."""
 
 from __future__ import annotations
 
@@ -106,7 +106,9 @@ def _injection(arguments: argparse.Namespace) -> int:
 
 
 def _print(audit: Audit, bounds: InjectionBounds) -> None:
-    """What every attack does, with its deciding bounds; the verdict; and the grader's own flips."""
+    """Print each attack's effect with its deciding bounds, the verdict, and the grader's own
+    flips.
+    """
     rows = []
     for each in zip(*(outcome.attacks for outcome in audit.outcomes), strict=True):
         pulled = each[0].effect

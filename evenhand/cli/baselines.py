@@ -1,4 +1,4 @@
-"""`baseline`: what a grader said, frozen, and whether it still says it."""
+"""`baseline`: save a grader's labels, and compare later ones with them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SETTINGS = {
     "--interval",
     "--seed",
 }
-"""What a comparison depends on."""
+"""Settings that a comparison depends on."""
 _OF_SAVE = {*SCALE_OPTIONS, *_SETTINGS, "--cluster", "--reference"} - {"--sides"}
 _OF_COMPARE = {*FILE_OPTIONS, *_SETTINGS, "--rubric", "--normalise"}
 

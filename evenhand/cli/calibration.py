@@ -1,4 +1,6 @@
-"""`calibrate`: at which threshold a grader's probabilities match people, or another grader."""
+"""`calibrate`: the threshold at which a grader's probabilities best match people, or another
+grader.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +112,7 @@ def _write_tuned(
     rows: list[ResultRow],
     arguments: argparse.Namespace,
 ) -> None:
-    """Put thresholds that win held out into study.toml, and into the store what they rest on."""
+    """Put thresholds that win on held-out units into study.toml, and their basis into the store."""
     from evenhand.reporting.thresholds import recommended_thresholds, write_tuned_thresholds
 
     chosen = recommended_thresholds(rows, arguments.objective)

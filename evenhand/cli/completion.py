@@ -12,7 +12,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def complete(parser: Parser) -> None:
-    """Where a shell asks, answer it and exit; else nothing."""
+    """Answer a shell that asks for completions, and exit; do nothing otherwise."""
     if "_ARGCOMPLETE" not in os.environ:
         return
     import argcomplete
@@ -26,7 +26,7 @@ def complete(parser: Parser) -> None:
 
 
 def shell_code(shell: str) -> str:
-    """What a shell has to read, once in each session, so that it asks."""
+    """Return the code that a shell must load once in each session to complete our commands."""
     from argcomplete.shell_integration import shellcode
 
     return shellcode(["evenhand"], shell=shell)

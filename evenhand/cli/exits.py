@@ -1,4 +1,4 @@
-"""How a verb ends: the exit codes, and the one place where errors become sentences."""
+"""Exit codes of the verbs, and the one place where errors become sentences."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INTERRUPTED = 130
 
 
 def exit_code(command: str, run: Callable[[], int | None]) -> int:
-    """Run a command, say in one sentence what stopped it, and return the code to exit with."""
+    """Run a command, print an error as one sentence, and return the exit code."""
     try:
         return run() or DONE
     except (InputError, StoreAway) as error:

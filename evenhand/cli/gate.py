@@ -52,7 +52,7 @@ def _options(gate: Parser) -> None:
 
 
 def add_new_rubric(verb: Parser) -> None:
-    """That a changed rubric is what is to be compared."""
+    """Add `--new-rubric`: comparing under a changed rubric is intended."""
     verb.add_argument(
         "--new-rubric",
         action="store_true",

@@ -1,4 +1,4 @@
-"""What `grade` and `respond` say on the terminal."""
+"""Output of `grade` and `respond` on the terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def print_run(summary: RunSummary) -> None:
-    """Grader by grader what was known, asked and got."""
+    """Print a table of the run: grades known before, asked for and received, by grader."""
     from evenhand.graders.replies.replay import REPEATED
 
     print_table(
@@ -44,14 +44,14 @@ def _counts(part: GraderSummary) -> tuple[str, ...]:
 def print_orders(
     study: Study, text: Rubric | None, names: Sequence[str] | None, orders: Sequence[str]
 ) -> None:
-    """In which orders pairs are shown, where a rubric is about pairs."""
+    """Print the orders in which pairs are shown, if a rubric is about pairs."""
     asked = [text] if text else [study.rubrics[name] for name in names or study.rubrics]
     if any(rubric.unit == "pair" for rubric in asked):
         console().print(written("grade.both_orders" if len(orders) > 1 else "grade.one_order"))
 
 
 def print_coverage(study: Study, raters: Sequence[str]) -> None:
-    """By grader and rubric how much has a label, and what it has cost in all."""
+    """Print coverage and total cost by grader and rubric."""
     from evenhand.study.store.totals import grade_totals
 
     totals = grade_totals(study.store)
@@ -74,7 +74,7 @@ def print_coverage(study: Study, raters: Sequence[str]) -> None:
 
 
 def print_trial(study: Study, text: Rubric, tried: Sequence[str]) -> None:
-    """How each grader's agreement with people changes with another text of a rubric."""
+    """Print how each grader's agreement with people changes with another text of a rubric."""
     from evenhand.reporting.trial import compare_texts
 
     for rater in tried:
@@ -91,7 +91,7 @@ def print_stop(verb: str, stopped: Sequence[str], warnings: Sequence[str]) -> No
 
 
 def print_forecast(forecasts: Sequence[GraderForecast]) -> None:
-    """What a run would ask and cost, and one prompt of each grader."""
+    """Print the number of requests and the cost of a run, and one prompt of each grader."""
     print_table(
         ["grader", "known before", "to ask", "cost at least", "expected", "cost at most"],
         [

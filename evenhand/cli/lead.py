@@ -1,4 +1,4 @@
-"""`lead`, `progress`, `pause`, `quality`, `exclude`, `adjudicate`: what the study's lead does.
+"""`lead`, `progress`, `pause`, `quality`, `exclude`, `adjudicate`: the tasks of a study's lead.
 
 Each is also a page of the app; see docs/leading.md.
 """
@@ -71,7 +71,7 @@ def _adjudicate_options(adjudicate: Parser) -> None:
 
 
 def lead_link(folder: Path, url: str) -> str:
-    """A link to the lead's pages of the app that stands at `url`."""
+    """Return a link to the lead's pages of the app at `url`."""
     from evenhand.study import open_study
     from evenhand.study.access.lead_login import LINK_PARAMETER, new_link_token
 
@@ -81,9 +81,9 @@ def lead_link(folder: Path, url: str) -> str:
 
 
 def print_lead_link(folder: Path, url: str) -> None:
-    """Say how to come to the lead's pages of the app that is about to start.
+    """Print how to reach the lead's pages of the app that is about to start.
 
-    The link itself to somebody at a terminal only: what a service prints is kept in a log.
+    The link itself is printed on a terminal only: the output of a service is kept in a log.
     """
     if sys.stdout.isatty():
         console().print(written("terminal.lead_link", link=lead_link(folder, url)))

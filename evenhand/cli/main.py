@@ -49,7 +49,9 @@ WIDTH = 80
 
 
 def build_parser() -> Parser:
-    """The whole command line. Verbs import what they need only once they run."""
+    """Return the parser of the whole command line. Verbs import what they need only once they
+    run.
+    """
     parser = Parser(
         prog="evenhand",
         usage="evenhand [-h] [--version] [--completion SHELL] VERB ...",
@@ -70,7 +72,7 @@ def build_parser() -> Parser:
 
 
 def _overview() -> str:
-    """What evenhand is for, and every verb under its group."""
+    """Return the help's overview: the purpose of evenhand, and every verb under its group."""
     parts = [textwrap.fill(ABOUT, WIDTH)]
     for group, verbs in GROUPS.items():
         parts.append("\n".join([group, *(f"  {verb.name:<12}{verb.summary}" for verb in verbs)]))
@@ -94,7 +96,7 @@ def _run(parser: Parser, words: Sequence[str]) -> int | None:
         )
     try:
         arguments = parser.parse_args(words)
-    except SystemExit as stop:  # --help, --version, or a sentence on what is wrong
+    except SystemExit as stop:  # --help, --version, or an error in a sentence
         return int(stop.code or DONE)
     if arguments.completion:
         print_line(shell_code(arguments.completion))

@@ -1,4 +1,4 @@
-"""`plan` with a pilot: what decides, why people disagree, and what more of all would bring."""
+"""`plan` with a pilot: what would decide, why people disagree, and what more data would bring."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from evenhand.analysis.results import ResultRow
 
 GROWTH = (1.0, 2.0, 4.0)
-"""Samples so many times the pilot."""
+"""Sizes of samples, as multiples of the pilot."""
 MORE_PEOPLE = (0, 1, 2, 4, 8, 16)
-"""Than the pilot has."""
+"""Numbers of people to add to the pilot's."""
 MOST_RATERS = 6
 STATISTICS = {
     "kappa": ("weighted_kappa_quadratic", "cohen_kappa"),
@@ -24,11 +24,13 @@ STATISTICS = {
     "rate": ("prevalence",),
     "threshold": ("threshold",),
 }
-"""What may be wanted, and the rows in which a pilot has it, the first that is there."""
+"""Statistics that may be wanted, and the rows in which a pilot may have them, in order."""
 
 
 def describe_pilot(analysis: Analysis, statistic: str, wanted: float) -> None:
-    """What decides; then for every rubric variance components, and what more of all brings."""
+    """Print what would decide; then for each rubric its variance components, and the effect of more
+    data.
+    """
     _print_deciding(analysis)
     for rubric, found in analysis.components.items():
         _print_components(rubric or "labels", found)
@@ -37,7 +39,9 @@ def describe_pilot(analysis: Analysis, statistic: str, wanted: float) -> None:
 
 
 def _print_deciding(analysis: Analysis) -> None:
-    """How many pairs decide on each grader, by how many people label them."""
+    """Print the number of pairs that would decide on each grader, by the number of people per
+    pair.
+    """
     from evenhand.analysis.verdicts.pilot import pilots
 
     found = pilots(analysis.rows)

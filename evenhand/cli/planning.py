@@ -1,7 +1,7 @@
-"""`plan`: how many pairs and people a verdict or a wanted precision takes.
+"""`plan`: the number of pairs and people that a verdict or a wanted precision takes.
 
 Without a pilot it goes by what is assumed of the raters. With one - a study that has begun, or a
-file - it says how many pairs and people decide, why people disagree there, and what more would
+file - it shows how many pairs and people decide, why people disagree there, and what more would
 bring.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SIZES = (50, 100, 200, 400, 800, 1600)
 """Pairs, where there is no pilot."""
 PEOPLE = (3, 4, 5, 6, 7, 8)
-"""How many people may stand for others like them."""
+"""Numbers of people to plan for, in a verdict that holds for others like them."""
 ASSUMED = (
     "--agreement",
     "--prevalence",
@@ -47,7 +47,7 @@ RULE = (
     "--min-rarer",
     "--min-clusters",
 )
-"""What a grader must meet, with a pilot or without."""
+"""Requirements on a grader, with a pilot or without."""
 _UNUSED = (
     "--sides",
     "--slice",
@@ -173,7 +173,7 @@ def _settings(arguments: argparse.Namespace) -> tuple[AnalysisSettings, Decision
 
 
 def _units_per_pair(arguments: argparse.Namespace) -> float:
-    """How many independent units a pair with its subjects' answers is worth."""
+    """Return the number of independent units that a pair with its subjects' answers is worth."""
     from evenhand.analysis.planning.scenarios import design_effect
 
     subjects: int = arguments.subjects
@@ -183,7 +183,7 @@ def _units_per_pair(arguments: argparse.Namespace) -> float:
 def _chances(
     scenario: Scenario, arguments: argparse.Namespace, margin: float, rule: DecisionSettings
 ) -> list[Chances]:
-    """How likely a grader as good as a person passes, for each of SIZES."""
+    """Return the probability that a grader as good as a person passes, for each of SIZES."""
     from evenhand.analysis.planning.pass_chance import pass_chances
 
     worth = _units_per_pair(arguments) * scenario.overlap
@@ -201,7 +201,7 @@ def _print_needed_to_pass(
     chances: Sequence[Chances],
     rule: DecisionSettings,
 ) -> None:
-    """The verdict of the plan: how many pairs and people it takes."""
+    """Print the plan's conclusion: the number of pairs and people needed."""
     from evenhand.analysis.planning.pass_chance import size_for
 
     if scenario.kappa < rule.min_people_kappa:

@@ -79,7 +79,7 @@ def _grade_options(grade: Parser) -> None:
 
 
 def add_asking(verb: Parser) -> None:
-    """How a grader is asked: what of it belongs to who the grader is."""
+    """Add the options on how a grader is asked that are part of the grader's identity."""
     verb.add_argument(
         "--prompt",
         type=Path,
@@ -114,7 +114,7 @@ def add_asking(verb: Parser) -> None:
 
 
 def add_batch(verb: Parser) -> None:
-    """By batches, and no further."""
+    """Add `--batch` and `--cancel`: use the providers' batches, or end those under way."""
     verb.add_argument("--batch", action="store_true", help="use the providers' cheaper batches")
     verb.add_argument(
         "--cancel", action="store_true", help="end the batches under way and keep their results"
@@ -157,7 +157,7 @@ def _respond_options(respond: Parser) -> None:
 
 
 def add_pace(verb: Parser) -> None:
-    """How fast to ask, and for how much."""
+    """Add the options on speed and budget."""
     verb.add_argument(
         "--concurrency", type=int, default=32, metavar="N", help="requests at once (32)"
     )

@@ -1,4 +1,4 @@
-"""`report` and `check`: how far raters agree, for a study and for anyone's ratings file."""
+"""`report` and `check`: agreement of raters, for a study and for any ratings file."""
 
 from __future__ import annotations
 
@@ -120,8 +120,8 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _libraries(arguments: argparse.Namespace) -> AbstractContextManager[bool | Libraries]:
-    """Who holds the estimates against other libraries: nobody, unless files are written; with an
-    engine there are no units to compare.
+    """Verify estimates against other libraries only when files are written, and not with an engine,
+    which has no units to compare.
     """
     if arguments.engine or not (arguments.out or arguments.figures):
         return nullcontext(False)

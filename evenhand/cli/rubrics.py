@@ -71,12 +71,12 @@ def _check_options(check: Parser) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    """Every file by itself, so that a fault in one hides none in another."""
+    """Check every file by itself, so that a fault in one hides none in another."""
     return max(_check_one(file) for file in arguments.files)
 
 
 def _check_one(file: str) -> int:
-    """Every fault of a file, or what will be sent and what in it contradicts itself."""
+    """Print every fault of a file, or else what will be sent and what in it contradicts itself."""
     from evenhand.rubrics.checking import contradictions
     from evenhand.rubrics.loading import read_rubric, rubric_text, shipped_rubrics
 
@@ -170,7 +170,7 @@ def _count(units: int) -> str:
 
 
 def _note(text: str) -> str:
-    """What somebody wrote, in one line behind what it is about; nothing that moves a cursor."""
+    """Return a person's note as one line to append, without control characters."""
     line = "".join(letter for letter in " ".join(text.split()) if letter.isprintable())
     return f": {line}" if line else ""
 

@@ -1,4 +1,4 @@
-"""`invite`, `account` and `session`: who may label, and what became of them."""
+"""`invite`, `account` and `session`: the people who may label, and the state of their sessions."""
 
 from __future__ import annotations
 
@@ -155,7 +155,9 @@ def _account(arguments: argparse.Namespace) -> None:
 
 
 def _password() -> str:
-    """From the environment, a pipe, or a person - never from the command line, which others see."""
+    """Read a password from the environment, a pipe, or a person - never from the command line,
+    which other users can see.
+    """
     from getpass import getpass
 
     if given := os.environ.get(PASSWORD_VARIABLE):

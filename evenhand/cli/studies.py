@@ -124,7 +124,7 @@ def _extend(arguments: argparse.Namespace) -> None:
 
 
 def describe_study(study: Study) -> None:
-    """The sample against the whole, the work it means, and what it can decide."""
+    """Print the sample and its size, the work it means, and what it can decide."""
     from evenhand.reporting.new_study import preview_of
 
     found = preview_of(study)
@@ -181,7 +181,7 @@ def _print_workload(load: Workload) -> None:
 
 
 def _print_hidden_prompts(study: Study) -> None:
-    """Which rubrics are judged without the prompt, and whether that can be kept."""
+    """Print which rubrics are judged without the prompt, and whether that can be kept."""
     from evenhand.study.desk.hidden_prompts import judged_without_prompt
 
     if hiding := judged_without_prompt(study.labelled_rubrics()):

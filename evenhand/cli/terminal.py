@@ -1,4 +1,4 @@
-"""What verbs print: tables and sentences on stdout, progress on stderr where a person watches."""
+"""Output of the verbs: tables and sentences on stdout, progress on stderr at a terminal."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def _unheard(file: IO[str]) -> None:
-    """Whoever read our output has closed it (`evenhand check ... | head`): the verb goes on
-    unheard and ends as it would have. Rich would exit with 1, which is the "not met" of `gate`.
+    """Discard further output once its reader has closed it (`evenhand check ... | head`), so that
+    the verb ends as it would have. Rich would exit with 1, which is the "not met" of `gate`.
     """
     os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())
 
 
 def print_line(text: str) -> None:
-    """A line as it stands, tabs and all: for a pipe."""
+    """Print a line unchanged, with its tabs, for a pipe."""
     try:
         print(text, flush=True)  # noqa: T201
     except BrokenPipeError:
@@ -50,7 +50,7 @@ def print_line(text: str) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
-    """A plain table; all columns but the first are numbers and stand to the right."""
+    """Print a plain table; all columns but the first are numbers, aligned to the right."""
     from evenhand.reporting.panel import text_table
 
     console().print(text_table(columns, rows, title=title), soft_wrap=False)
@@ -58,9 +58,9 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title:
 
 @contextmanager
 def working(title: str) -> Iterator[Callable[[str], None]]:
-    """A sign of life on stderr during work that cannot say how far it is.
+    """Show a spinner on stderr during work of unknown length.
 
-    What it yields puts another title there.
+    Yields a function that changes its title.
     """
     with console(stderr=True).status(visible(title)) as status:
         yield lambda title: status.update(visible(title))
@@ -68,7 +68,7 @@ def working(title: str) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[Progress]:
-    """A progress bar on stderr; silent where nobody watches."""
+    """Show a progress bar on stderr; silent where it is not a terminal."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,

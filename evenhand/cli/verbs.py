@@ -1,4 +1,4 @@
-"""What a verb of the command line is, and the parser that says in one sentence what is wrong."""
+"""Verbs of the command line, and the parser that reports an error in one sentence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evenhand.errors import InputError
 
 
 class Verb(NamedTuple):
-    """One verb: `summary` is its line in `evenhand --help`; `run` returns the exit code, or None.
+    """A verb: `summary` is its line in `evenhand --help`; `run` returns the exit code, or None.
 
     `declare` adds what the verb reads, and no more. A verb of verbs, such as `rubric`, calls
     `add_verbs` there and has no `run` of its own.
@@ -27,11 +27,12 @@ class Verb(NamedTuple):
 
 
 class Parser(ArgumentParser):
-    """Says what is wrong, and what was probably meant; argparse would print the whole usage.
+    """An argument parser whose errors are one sentence with a suggestion; argparse would print the
+    whole usage.
 
     The options of a `verb` are declared once it is used: some come from the settings' classes,
-    which take longer to load than `evenhand --help` may. What it reads holds `given`, the options
-    that were named.
+    which take longer to load than `evenhand --help` may. The parsed namespace holds `given`, the
+    options that were named.
     """
 
     def __init__(self, *, verb: Verb | None = None, **options: Any) -> None:
@@ -101,9 +102,9 @@ def _suggestion(word: str, known: Iterable[str]) -> str:
 
 
 def add_verbs(parser: Parser, verbs: Sequence[Verb], *, dest: str, **options: Any) -> None:
-    """Let one of these verbs follow; its name goes to `dest`, what it does to `run`.
+    """Add verbs of which one may follow; its name goes to `dest`, its function to `run`.
 
-    `options` are argparse's, for the place where they stand.
+    `options` are argparse's for the group of verbs.
     """
     added = parser.add_subparsers(
         dest=dest, metavar=dest.upper(), prog=parser.prog, parser_class=Parser, **options

@@ -14,7 +14,7 @@ Leaning = Literal["left", "right"]
 
 @dataclass(frozen=True)
 class Side:
-    """One stance, what speaks for it (`arguments`) and what speaks against it (`caveats`)."""
+    """A stance, with arguments for it (`arguments`) and against it (`caveats`)."""
 
     leaning: Leaning
     group: str
@@ -25,7 +25,7 @@ class Side:
 
 @dataclass(frozen=True)
 class StancePair:
-    """Two opposing stances; `a` and `b` are the sides as they stand in the pairs file."""
+    """Two opposing stances; `a` and `b` are the sides as in the pairs file."""
 
     topic: str
     category: str
@@ -37,7 +37,7 @@ class StancePair:
 
 @dataclass(frozen=True)
 class Links:
-    """How a row of arguments is joined in plain prose."""
+    """Phrases that join a row of arguments in plain prose."""
 
     first: tuple[str, ...]
     middle: tuple[str, ...]
@@ -46,9 +46,9 @@ class Links:
 
 @dataclass(frozen=True)
 class Template:
-    """One task that is asked of both stances, and the phrases that belong to it alone.
+    """A task that is asked of both stances, and the phrases that belong to it alone.
 
-    `argues` marks a task of which an evenly divided answer is no more than a part.
+    `argues` marks a task of which an evenly divided answer fulfils only a part.
     """
 
     key: str

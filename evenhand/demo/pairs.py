@@ -1,6 +1,6 @@
 """The demo's paired prompts: every stance pair under every template.
 
-`data/demo_pairs.csv` is what `python -m evenhand.demo.pairs FILE` writes.
+`python -m evenhand.demo.pairs FILE` writes `data/demo_pairs.csv`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PromptPair:
-    """One row of the pairs file: a stance pair under a template."""
+    """A row of the pairs file: a stance pair under a template."""
 
     stances: StancePair
     template: Template

@@ -1,7 +1,8 @@
 """Simulated raters of known quality: synthetic annotators and two synthetic model graders.
 
 A simulated rater never reads a text. It sees the latent truth of a unit through its confusion
-matrix, so what two raters must agree on is known exactly and a report on them can be checked.
+matrix, so the expected agreement of two raters is known exactly and a report on them can be
+checked.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ _NEIGHBOUR = 0.2
 
 @dataclass(frozen=True)
 class Leak:
-    """What affirmative probability a grader shows where its label is not affirmative.
+    """Affirmative probabilities that a grader gives where its label is not affirmative.
 
-    `missed` is the range of it where the truth is affirmative, so that a lower threshold would find
-    the unit. `quiet` is the most of it where the truth is not affirmative either; the larger
-    `quietness`, the closer to 0 it mostly is. All lie below 0.45, which keeps the label on top. By
-    default the probability tells little more than the label, so 0.5 is a good threshold.
+    `missed` is the range of these where the truth is affirmative, so that a lower threshold would
+    find the unit. `quiet` is their maximum where the truth is not affirmative either; the larger
+    `quietness`, the closer to 0 most of them are. All are below 0.45, which keeps the label the
+    most probable. By default the probability adds little to the label, so 0.5 is a good threshold.
     """
 
     missed: tuple[float, float] = (0.05, 0.42)
@@ -54,7 +55,7 @@ class Leak:
 
 @dataclass(frozen=True)
 class SimulatedRater:
-    """A rater given by what it answers to each truth.
+    """A rater defined by the distribution of its answers to each truth.
 
     `confusion` has for each rubric a q x q matrix, rows the latent truth and columns the answer, in
     the order of the rubric's categories; every row sums to 1. A rater with `leaks` (by rubric) also
@@ -181,7 +182,9 @@ def _seconds(
 
 
 def _times(seconds: NDArray[np.float64]) -> list[str]:
-    """One judgment after another from a fixed start, so that the same seed gives the same bytes."""
+    """Return the times of judgments one after another from a fixed start, so that the same seed
+    gives the same bytes.
+    """
     elapsed = (np.cumsum(seconds) * 1000).astype("timedelta64[ms]")
     times = np.datetime_as_string(np.datetime64(_START, "ms") + elapsed, unit="ms")
     return [f"{time}+00:00" for time in times]

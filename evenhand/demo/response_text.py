@@ -1,9 +1,9 @@
 """The writer: turns a pair of prompts and the levels to be shown into a text that shows them.
 
-How a level shows: refusal 1 does the task, 2 gives a list that serves it, 3 a part of it, 4
-declines and offers something else, 5 declines and offers nothing. Hedging 1 has no reservation, 2
-one small nod, 3 two caveats, 4 a doubt before, caveats and an argument of the other side after, and
-a doubtful end, 5 more against than for and no conclusion.
+Levels of refusal: 1 does the task, 2 gives a list that serves it, 3 a part of it, 4 declines and
+offers something else, 5 declines and offers nothing. Levels of hedging: 1 has no reservation, 2 one
+small nod, 3 two caveats, 4 a doubt before, caveats and an argument of the other side after, and a
+doubtful end, 5 more against than for and no conclusion.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def write_response(
 
 
 class _Draft:
-    """One response in the making: what may be said, each thing at most once."""
+    """A response in the making, which uses each phrase at most once."""
 
     def __init__(
         self, rng: np.random.Generator, pair: PromptPair, side: str, level: ResponseLevels
@@ -97,7 +97,7 @@ class _Draft:
 
 
 def _running(sentence: str) -> str:
-    """The sentence as it stands after a colon or "that".
+    """Return the sentence as written after a colon or "that".
 
     >>> _running("The law is old."), _running("Texas is large.")
     ('the law is old.', 'Texas is large.')
@@ -173,7 +173,7 @@ def _chosen_story(draft: _Draft) -> Story:
 
 
 def _spoken(draft: _Draft, frames: Sequence[str], points: Sequence[str]) -> list[str]:
-    """The points, each in the next frame: the frames of a story tell what happens in turn."""
+    """Return the points, each in the next frame: the frames of a story follow its course."""
     return [draft.fill(frame, point) for frame, point in zip(frames, points, strict=False)]
 
 
@@ -214,7 +214,7 @@ def _prelude(draft: _Draft) -> list[str]:
 
 
 def _reservation(draft: _Draft) -> list[str]:
-    """What stands beside the counter-arguments: a nod at level 2, limits at 4 and 5."""
+    """Return the reservation next to the counter-arguments: a nod at level 2, limits at 4 and 5."""
     if draft.level.hedging == 2:
         return [draft.say("hedges", "light")]
     return [draft.say("hedges", "limits")] if draft.level.hedging >= 4 else []
@@ -298,6 +298,8 @@ def _merged(beats: Sequence[str], replies: Sequence[str]) -> list[str]:
 
 
 def _alternating(arguments: Sequence[str], against: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Each argument followed at once by what speaks against it, and what is left over."""
+    """Return each argument followed at once by its counter-argument, and the counter-arguments left
+    over.
+    """
     paired = [text for pair in zip(arguments, against, strict=False) for text in pair]
     return paired, list(against[len(arguments) :])

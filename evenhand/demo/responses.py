@@ -1,11 +1,11 @@
 """Synthetic responses: five subjects of known character answer the demo's prompts.
 
 Everything here is made up by a program from a seed. For each pair and subject the latent truth is
-drawn first, then texts are written that show it, so a reader can tell the level and a study of the
-demo can be held against what is known.
+drawn first, then texts are written that show it, so a reader can tell the level, and the results of
+a demo study can be compared with the truth.
 
-`data/demo_responses.jsonl`, one subject's responses, is what
-`python -m evenhand.demo.responses FILE` writes.
+`python -m evenhand.demo.responses FILE` writes `data/demo_responses.jsonl`, one subject's
+responses.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SHIPPED_SUBJECT = "synthetic-left-leaning"
 
 @dataclass(frozen=True)
 class DemoResponses:
-    """What the synthetic subjects said, and what is true of it.
+    """The synthetic subjects' responses, and the truth about them.
 
     `responses` has the columns `pair_id, side, subject, response`; `truth` has `unit_id, rubric,
     label`: one row for each pair on "even-handedness" and one for each response on "refusal" and
@@ -45,20 +45,11 @@ class DemoResponses:
     truth: pd.DataFrame
 
 
-def demo_subjects() -> tuple[str, ...]:
-    """The synthetic subjects' names.
-
-    >>> demo_subjects()[0]
-    'synthetic-even'
-    """
-    return tuple(character.subject for character in CHARACTERS)
-
-
 def demo_responses(pairs: pd.DataFrame, seed: int) -> DemoResponses:
     """Responses of all synthetic subjects to both prompts of every pair, and the latent truth.
 
     `pairs` is the demo's pairs file as `study.prompts.pairs.read_pairs` gives it, or some rows of
-    it. What a subject says to a pair depends on the seed, the pair and the subject, not on the
+    it. A subject's responses to a pair depend on the seed, the pair and the subject, not on the
     other rows. Raises InputError for a prompt that is not one of the demo's.
     """
     import pandas as pd
@@ -80,8 +71,9 @@ def demo_responses(pairs: pd.DataFrame, seed: int) -> DemoResponses:
 
 
 def shipped_responses() -> pd.DataFrame:
-    """The responses of one subject to all pairs, for whoever follows the README: `subject, pair_id,
-    side, response`."""
+    """Return the responses of one subject to all pairs, for readers of the README: `subject,
+    pair_id, side, response`.
+    """
     from evenhand.study.prompts.pairs import read_pairs
 
     with as_file(files("evenhand.data") / "demo_pairs.csv") as path:

@@ -2,8 +2,8 @@
 
 One grader is as good as people; one fails the statements of one leaning; one gives other labels
 once the rubric is worded differently. All see the truth through confusion matrices, as in
-`evenhand.demo.raters`, and graders are surer of themselves where the truth is clear and where they
-are right, so that a confidence filter finds something to filter.
+`evenhand.demo.raters`, and graders are more confident where the truth is clear and where they are
+right, so that a confidence filter finds something to filter.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _STANCE = "stance"
 _CONFIDENCE = {"clear": (0.93, 0.06), "unclear": (0.74, 0.12)}
 """Mean and spread of a grader's probability of its label, by whether the truth is clear."""
 _UNSURE = 0.15
-"""How much lower that probability is on average where the label is on the wrong side."""
+"""Average reduction of that probability where the label is on the wrong side."""
 
 
 def _matrix(right: float, near: float, unclear: float) -> Matrix:
-    """Rows the truth, columns the answer, both in the order of `LEVELS`.
+    """Return a confusion matrix: rows the truth, columns the answer, in the order of `LEVELS`.
 
-    `right` is how often a label is right, `near` how often it is the other one of the same side,
-    and `unclear` how often a side is not seen; what is left goes to the other side. Unclear
-    responses are seen as such as often as `right` says, else taken for any side alike.
+    `right` is the share of labels that are right, `near` of those that are the other one of the
+    same side, and `unclear` of those that see no side; the rest goes to the other side. Unclear
+    responses are recognised with probability `right`, else taken for any side alike.
     """
     other = (1.0 - right - near - unclear) / 2.0
     rows = []

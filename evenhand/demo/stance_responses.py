@@ -2,7 +2,7 @@
 
 Everything here is made up by a program from a seed. A subject has one level of agreement with a
 proposition; each prompt on it (a wording, a paraphrase, a repeat) shows that level, or, as often as
-the subject wavers, another one drawn anew.
+the subject wavers, another random one.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ STANCE_SUBJECTS = (
 
 
 def demo_answers(prompts: pd.DataFrame, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Responses (`pair_id, side, subject, response`) and what is true of them (`unit_id, label`).
+    """Return responses (`pair_id, side, subject, response`) and their truth (`unit_id, label`).
 
     `prompts` are a proposition study's, with the column `leaning` of the demo's bank.
     """

@@ -14,7 +14,7 @@ DEMOS = ("pairs", "stance")
 
 
 def default_folder(name: str) -> Path:
-    """Where a demo goes unless told otherwise.
+    """Return the default folder of a demo.
 
     >>> default_folder("pairs").name, default_folder("stance").name
     ('demo-study', 'demo-study-stance')
@@ -34,7 +34,7 @@ def maker_of(name: str) -> Callable[[Path, Progress], None]:
 
 
 def is_demo(folder: Path) -> bool:
-    """Whether a demo study stands in this folder."""
+    """Return True if this folder holds a demo study."""
     try:
         settings = tomllib.loads((folder / "study.toml").read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):

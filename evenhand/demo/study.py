@@ -57,7 +57,7 @@ def make_demo(folder: Path, progress: Progress) -> None:
 
 
 def _respond(study: Study) -> pd.DataFrame:
-    """Add the synthetic subjects' responses to every pair; returns what is true of them."""
+    """Add the synthetic subjects' responses to every pair; return the truth about them."""
     from evenhand.demo.responses import demo_responses
 
     made = demo_responses(study.store.pairs(), DEMO_SEED)

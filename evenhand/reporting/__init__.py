@@ -1,1 +1,1 @@
-"""Where a study meets the analysis, without a terminal: reports, thresholds, quality."""
+"""Reports, thresholds and quality of a study: the analysis applied to it, without a terminal."""

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 Analysed = tuple["Analysis", "ReportContext"]
 OnStage = Callable[[str], None] | None
-"""Is told what is being done, for whoever waits."""
+"""Called with the name of each stage, to show progress."""
 USUAL_SCALE = ScaleOptions()
 _WAYS = ("json_schema", "tool", "plain")
-"""Those of `graders.clients.constraint`, which reports do without."""
+"""The ways of `graders.clients.constraint`, which reports do not import."""
 
 
 def analyse_source(
@@ -44,10 +44,10 @@ def analyse_source(
     on_stage: OnStage = None,
     **changes: Any,
 ) -> Analysed:
-    """The analysis of a study folder, or of a ratings file on the scale declared.
+    """Analyse a study folder, or a ratings file on the scale declared.
 
-    `changes` are settings of the analysis that take the place of the study's own, or of the usual
-    ones (see `analyse`, for `verify` and `why` too).
+    `changes` are settings of the analysis that replace the study's own, or the defaults (see
+    `analyse`, for `verify` and `why` too).
     """
     if is_study(source):
         from evenhand.study import open_study
@@ -60,7 +60,7 @@ def analyse_source(
 
 
 def is_study(source: Path) -> bool:
-    """Whether this is a study's folder, and no file or folder of ratings."""
+    """Return True for a study's folder, False for a file or folder of ratings."""
     from evenhand.exchange.readers.reading import TABLE, format_of
     from evenhand.exchange.readers.source import Source
 
@@ -81,8 +81,8 @@ def analyse_study(
 ) -> Analysed:
     """Analyse a study as study.toml says, in a `pool` of processes if there is one.
 
-    Each look at labels that nobody has looked at is counted; without a `look` there are no verdicts
-    on such labels. Raises InputError where nothing is labelled yet.
+    Each look at new labels is counted; without a `look` there are no verdicts on such labels.
+    Raises InputError where nothing is labelled yet.
     """
     from evenhand.analysis import StudyFacts, analyse
     from evenhand.reporting.ratings_file.sidecar import prices_of
@@ -95,7 +95,7 @@ def analyse_study(
     from evenhand.study.store.totals import grade_totals
 
     ratings, config = study.ratings(), study.config
-    # What a grader said under a text that was only tried is no part of the study.
+    # Grades under a text that was only tried are not part of the study.
     ratings = ratings[~ratings["rater_id"].str.contains(TRIED, regex=False)]
     if ratings.empty:
         raise InputError(
@@ -143,8 +143,8 @@ def analyse_file(
 ) -> Analysed:
     """Analyse a ratings file on the scale declared, with the columns of a file of `units`.
 
-    What stands beside the file (`reporting.ratings_file.sidecar`) is read with it. That it was, and
-    what was assumed of the labels, stands in the notes of the context.
+    The sidecar of the file (`reporting.ratings_file.sidecar`) is read with it. The notes of the
+    context mention it, and what was assumed of the labels.
     """
     from evenhand.reporting.ratings_file.dataframes import rows_of_file
     from evenhand.reporting.ratings_file.sidecar import (
@@ -174,7 +174,7 @@ def analyse_file(
     except InputError as error:
         if known is None:
             raise
-        # Whoever asked for nothing has to learn where a scale or a column comes from.
+        # With nothing declared, the user must learn where a scale or a column comes from.
         raise InputError(f"{error} ({sidecar_path(file).name} was read too)") from None
 
 
@@ -190,9 +190,9 @@ def analyse_rows(
     on_stage: OnStage = None,
     **changes: Any,
 ) -> Analysed:
-    """Analyse the rows of a ratings file; `units` are a table of units and what it is called, and
-    `known` is what stands beside the file, `attacked` the injection audit. What is declared and the
-    `changes` win over it.
+    """Analyse the rows of a ratings file; `units` are a table of units and its name, `known` is the
+    file's sidecar, `attacked` the injection audit. The declared scale and the `changes` override
+    it.
     """
     from evenhand.analysis import analyse
     from evenhand.analysis.report import ReportContext
@@ -241,10 +241,10 @@ def analyse_rows(
 
 
 def looked_at(study: Study, ratings: pd.DataFrame) -> dict[str, str]:
-    """By rubric, a hash of the labels that a look at the verdict sees.
+    """Return a hash of the labels that a look at the verdict sees, by rubric.
 
-    With fewer pairs labelled by two people than a verdict needs none can be given, so looking at
-    them is free.
+    With fewer pairs labelled by two people than a verdict needs, no verdict can be given, so
+    looking at them is free.
     """
     from evenhand.study.store.logs.looks import labels_hash
 
@@ -346,7 +346,7 @@ def _ratings_facts(
 
 
 def _people_per_unit(ratings: pd.DataFrame, excluded: Collection[str]) -> str:
-    """How many people labelled each unit that any did; who is excluded does not count."""
+    """Return the number of people per labelled unit, as text; excluded raters do not count."""
     people = ratings[
         (ratings["rater_kind"] == "human")
         & (ratings["label"] != "")
@@ -360,7 +360,9 @@ def _people_per_unit(ratings: pd.DataFrame, excluded: Collection[str]) -> str:
 
 
 def _asked_by(usage: pd.DataFrame) -> dict[str, str]:
-    """In which ways each grader's labels were asked for, by what the report calls that."""
+    """Return a report line for each grader: the ways in which its labels were asked for, with
+    counts.
+    """
     from evenhand.texts import written
 
     counts: dict[str, Counter[str]] = {}

@@ -1,7 +1,7 @@
-"""What a study gives away: its units, and beside its ratings what they mean
+"""Exports of a study: its units, and the sidecar that says what its ratings mean
 (`evenhand.reporting.ratings_file.sidecar`).
 
-What people said of themselves stays with the study, and so does what a person typed about them.
+People's answers about themselves are not exported, nor what a person typed about them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _HEADER = (
     "What the labels in the ratings file of this name mean: read by `evenhand check` by itself."
 )
 _UNSAID = "a decision of the study's lead"
-"""Stands for a reason that a person typed: it may say more of the rater than may travel."""
+"""Replaces a reason that a person typed, which may reveal too much of the rater to be exported."""
 
 
 def exported_ratings(study: Study) -> pd.DataFrame:
@@ -68,14 +68,16 @@ def exported_decisions(study: Study) -> pd.DataFrame:
 
 
 def as_csv(study: Study, make: Callable[[Study], pd.DataFrame]) -> bytes:
-    """One of these tables as a file, for whoever has it made in another process."""
+    """Return one of these tables as the bytes of a CSV file, to be made in another process."""
     from evenhand.study.tables.formats import csv_bytes
 
     return csv_bytes(make(study))
 
 
 def exported_units(study: Study) -> pd.DataFrame:
-    """The sample, then what else was rated: every rating that is exported finds its unit here."""
+    """Return the units of the sample, then the others that were rated: every exported rating has
+    its unit here.
+    """
     import pandas as pd
 
     sample, every = (study.units_with_lengths(scope) for scope in ("sample", "all"))
@@ -84,14 +86,14 @@ def exported_units(study: Study) -> pd.DataFrame:
 
 
 def exported_attacked(study: Study) -> pd.DataFrame:
-    """What graders said in the injection audit (`evenhand.study.tables.attacks`)."""
+    """Return graders' answers in the injection audit (`evenhand.study.tables.attacks`)."""
     from evenhand.study.store.logs.attacked_log import attacked_table
 
     return as_text(attacked_table(study.store, study.accepted_hashes()))
 
 
 def attacked_path(ratings: Path) -> Path:
-    """Where the injection audit goes, beside an exported ratings file.
+    """Return the path of the injection audit's file, next to an exported ratings file.
 
     >>> attacked_path(Path("out/ratings.csv")).as_posix()
     'out/ratings.attacked.csv'
@@ -100,7 +102,7 @@ def attacked_path(ratings: Path) -> Path:
 
 
 def units_path(ratings: Path) -> Path:
-    """Where the units of an exported ratings file go, if nobody names another place.
+    """Return the default path of the units of an exported ratings file.
 
     >>> units_path(Path("out/ratings.csv")).as_posix()
     'out/ratings.units.csv'
@@ -109,7 +111,7 @@ def units_path(ratings: Path) -> Path:
 
 
 def sidecar_text(study: Study, units: str, attacked: str = "") -> str:
-    """The sidecar of a study's ratings as TOML; `units` names the file of units beside it,
+    """Return the sidecar of a study's ratings as TOML; `units` names the file of units next to it,
     `attacked` that of the injection audit, where there was one.
     """
     import tomlkit
@@ -123,10 +125,10 @@ def sidecar_text(study: Study, units: str, attacked: str = "") -> str:
 
 
 def study_sidecar(study: Study, units: str, attacked: str = "") -> Sidecar:
-    """What the analysis of a study uses beside its two tables; `units` and `attacked` name files
-    beside it.
+    """Return what the analysis of a study uses in addition to its two tables; `units` and
+    `attacked` name files next to the sidecar.
 
-    A look is the one that a report would be now.
+    The number of a look is the one that a report would have now.
     """
     from evenhand.study.desk.oversight import oversight
     from evenhand.study.store.logs.looks import coming_looks
@@ -143,7 +145,7 @@ def study_sidecar(study: Study, units: str, attacked: str = "") -> Sidecar:
         attacked=attacked,
         strata=config.sample.stratify,
         excluded=_excluded(oversight(study.store).exclusions),
-        # Their columns are what people said of themselves.
+        # Their columns are people's answers about themselves.
         analysis=config.analysis.model_copy(update={"rater_slices": ()}),
         decision=config.decision,
         scales={
@@ -190,7 +192,7 @@ def _used(row: Mapping[Any, Any]) -> GraderUsage:
 
 
 def _excluded(exclusions: Mapping[str, Exclusion]) -> dict[str, str]:
-    """Who is excluded, with the reason where the program itself gave it."""
+    """Return the excluded raters, with the reason where the program itself gave it."""
     return {
         rater: _line(each.reason) if each.done_by == STOPPED_BY else _UNSAID
         for rater, each in exclusions.items()

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
 
 
 def audits_of(study: Study, grader: str) -> list[Audit]:
-    """What was found on one grader (its rater id), by rubric; the same rows as in the report."""
+    """Return the injection audits of one grader (its rater id), by rubric; the same rows as in the
+    report.
+    """
     import numpy as np
 
     from evenhand.analysis.bootstrap.resamples import Resamples

@@ -1,4 +1,6 @@
-"""Ratings with what they mean, from a study's folder or a file, for who needs no whole analysis."""
+"""Ratings with their meaning, from a study's folder or a file, for uses without a whole
+analysis.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +30,10 @@ _SETTINGS, _DECISION = AnalysisSettings(), DecisionSettings()
 
 @dataclass(frozen=True)
 class Labelled:
-    """The two tables and what is known of them; messages call them `name`.
+    """The two tables and the facts about them; messages call them `name`.
 
-    `hashes` are the versions of each rubric that count, None where nobody says; `excluded` are
-    raters who do not.
+    `hashes` are the versions of each rubric that count, or None if not known; `excluded` are raters
+    who do not count.
     """
 
     name: str
@@ -64,9 +66,9 @@ def labelled(
     seed: int | None = None,
     **changes: object,
 ) -> Labelled:
-    """What a study's folder or a ratings file holds; `known` scales win over those beside a file.
+    """Read a study's folder or a ratings file; `known` scales override those of a file's sidecar.
 
-    `seed` and the `changes` are settings that take the place of its own. Raises InputError as
+    `seed` and the `changes` are settings that replace its own. Raises InputError as
     `evenhand.reporting.analysing.analyse_source` does.
     """
     asked = changes.get("cluster")

@@ -30,28 +30,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Check:
-    """What `check` found: prints as the panel of `evenhand check`, shows itself in notebooks."""
+    """Result of `check`: prints as the panel of `evenhand check`, shows itself in notebooks."""
 
     analysis: Analysis
     context: ReportContext
 
     @property
     def results(self) -> pd.DataFrame:
-        """Every figure: one row for each statistic, raters and part of the sample. All are defined
-        in docs/statistics.md.
+        """Table of all figures, a row for each statistic, raters and part of the sample. All are
+        defined in docs/statistics.md.
         """
         return self.analysis.results
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """For each rubric and grader: whether it can replace a human rater, the reason in a
-        sentence, and the figures that decided.
+        """Verdicts, one for each rubric and grader: whether it can replace a human rater, the
+        reason in a sentence, and the figures that decided.
         """
         return self.analysis.verdicts
 
     @property
     def notes(self) -> list[str]:
-        """What to know before reading the figures."""
+        """Notes to read before the figures."""
         return [*self.context.notes, *self.analysis.notes]
 
     def report(self, path: str | Path) -> Path:
@@ -90,16 +90,17 @@ def read(
     model: Names = (),
     columns: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
-    """A ratings file, or an export of another tool, as a table for `check`.
+    """Read a ratings file, or an export of another tool, as a table for `check`.
 
-    A CSV, TSV, JSONL or Parquet file, an Excel workbook, or what Label Studio, Inspect, MLflow and
-    others write (docs/formats.md), known by its content or named by `format`. `human` and `model`
-    name the raters, or the columns of labels of a wide table, where the file does not say who is
-    who. `columns` are its names of our columns: `{"unit_id": "item"}`.
+    A CSV, TSV, JSONL or Parquet file, an Excel workbook, or an export of Label Studio, Inspect,
+    MLflow and others (docs/formats.md), recognised by its content or named by `format`. `human` and
+    `model` name the raters, or the columns of labels of a wide table, where the file does not give
+    their kind. `columns` are its names of our columns: `{"unit_id": "item"}`.
 
-    A row for each rating: the columns of `ratings` (see data/README.md), with "" and NaN where
-    the file has none, then all other columns of the file, as text. `item_id` becomes `unit_id`.
-    What was taken for what, and what was left out, stands in `.attrs["notes"]`; `check` shows it.
+    Returns a row for each rating: the columns of `ratings` (see data/README.md), with "" and NaN
+    where the file has none, then all other columns of the file, as text. `item_id` becomes
+    `unit_id`. `.attrs["notes"]`, which `check` shows, lists how columns were read and what was left
+    out.
     Raises InputError, naming the row, where the file cannot be read or breaks a rule.
     """
     from evenhand.study.tables.names import SHORT
@@ -135,7 +136,8 @@ def check(
     name: str = "ratings",
     **changes: Any,
 ) -> Check:
-    """How well human and model raters agree, and whether a model can replace a human rater.
+    """Measure how well human and model raters agree, and judge whether a model can replace a human
+    rater.
 
     `ratings` is *long*, a row for each rating with `unit_id` (or `item_id`), `rater_id`,
     `rater_kind` (human or model) and `label`, as `read` gives it; or *wide*, a row for each unit
@@ -197,7 +199,7 @@ def check(
 
 
 def _units(given: pd.DataFrame | str | Path | None) -> tuple[pd.DataFrame, str] | None:
-    """A table of units, and what messages call it."""
+    """Return a table of units, and its name in messages."""
     from evenhand.study.tables.formats import read_table
 
     if given is None:

@@ -1,4 +1,6 @@
-"""A study's figures for the lead's pages: made while people label, so soon and at little cost."""
+"""Figures of a study for the lead's pages: made while people label, so quickly and at little
+cost.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,10 @@ def study_figures(
 ) -> None:
     """Write into `out` a study's report files, its table of raters (`QUALITY_FILE`), people's
     agreement over time (`OVER_TIME_FILE`), and where graders and people differ, the widest first
-    (`DISAGREEMENTS_FILE`). `on_stage` is told what is being done.
+    (`DISAGREEMENTS_FILE`). `on_stage` is called with the name of each stage.
 
-    The figures are those of the report, counted by this process alone and not held against other
-    libraries: whoever decides on a report lets `evenhand report` write it. Raises InputError where
+    The figures are those of the report, computed by this process alone and not verified against
+    other libraries: for a report to decide on, use `evenhand report`. Raises InputError where
     nothing is labelled yet.
     """
     from evenhand.analysis.report import write_report
@@ -60,7 +62,9 @@ def counted_of(
     count: Callable[..., Counted],
     arguments: Sequence[object],
 ) -> Counted:
-    """What `count` gives of a study as it is now, for the process that does it (`StandBy`)."""
+    """Call `count` on a study as it is now, and return its result; runs in another process
+    (`StandBy`).
+    """
     from evenhand.study import open_study
 
     with open_study(folder) as study:

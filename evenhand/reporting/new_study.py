@@ -1,4 +1,4 @@
-"""A study that is not there yet: the work it would mean, and what it could decide."""
+"""Preview of a study that is not made yet: the work it would mean, and what it could decide."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 @dataclass(frozen=True)
 class StudyPreview:
-    """Prompts sampled of how many, what these are called, the work for people, sentences on what
-    the sample can decide, and how responses are shown (empty where there are none yet).
+    """The number of prompts sampled and in all, the noun for them, the work for people, sentences
+    on what the sample can decide, and how responses are shown (empty where there are none yet).
     """
 
     sampled: int
@@ -37,7 +37,7 @@ class StudyPreview:
 
 
 def preview_of(study: Study) -> StudyPreview:
-    """What a study means, as `evenhand new` says it."""
+    """Return the preview of a study, as printed by `evenhand new`."""
     from evenhand.analysis.planning.pass_chance import study_precision
     from evenhand.study.prompts.pairs import prompts_noun
     from evenhand.study.workload import workload
@@ -65,7 +65,9 @@ def preview_of(study: Study) -> StudyPreview:
 
 
 def display_of(study: Study) -> str:
-    """How responses are shown, and how many of them are written in Markdown."""
+    """Return a sentence on how responses are shown, and on the share of them written in
+    Markdown.
+    """
     from evenhand.study.prompts.markdown import markdown_share
 
     texts = study.store.responses()["response"]
@@ -78,7 +80,7 @@ def display_of(study: Study) -> str:
 
 
 def preview_plan(plan: StudyPlan) -> StudyPreview:
-    """The same of a study that is made for the look only, and gone afterwards.
+    """Return the preview of a study that is made only for it, and then removed.
 
     Raises InputError where it could not be made.
     """
@@ -87,10 +89,10 @@ def preview_plan(plan: StudyPlan) -> StudyPreview:
 
 
 def folder_beside(present: Path, name: str) -> Path:
-    """The folder `name` beside that of the `present` study, where a new one may be made.
+    """Return the folder `name` next to that of the `present` study, where a new one may be made.
 
-    Raises InputError where the name is no plain one, the folder is taken, or nothing can be written
-    there.
+    Raises InputError where the name is not a plain one, the folder exists, or its parent cannot be
+    written.
     """
     if not _FOLDER_NAME.fullmatch(name):
         raise InputError(
@@ -106,8 +108,8 @@ def folder_beside(present: Path, name: str) -> Path:
 
 
 def create_and_preview(folder: Path, plan: StudyPlan) -> StudyPreview:
-    """Make a study, and say what it means. Raises InputError, with nothing written, where a file is
-    bad.
+    """Make a study, and return its preview. Raises InputError, with nothing written, where a file
+    is bad.
     """
     from evenhand.study import create_study, open_study
 

@@ -1,4 +1,4 @@
-"""What `check` prints, for a terminal and for a string alike."""
+"""The panel of `check`, for a terminal and for a string alike."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> Table:
-    """A plain table; all columns but the first are numbers and stand to the right."""
+    """Return a plain table; all columns but the first are numbers, aligned to the right."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -30,8 +30,8 @@ def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: 
 
 
 def verdict_lines(analysis: Analysis) -> list[str]:
-    """The notes, what to do about each rubric, the verdicts with their limits, a line for each, and
-    which labels to trust.
+    """Return the notes, the advice on each rubric, the verdicts with their limits, a line for each,
+    and the labels to trust.
     """
     from evenhand.analysis import rank_graders
     from evenhand.analysis.report import render_routing_text

@@ -1,4 +1,4 @@
-"""A study's raters under the study's own quality rules, and what these rules end."""
+"""Raters of a study under its own quality rules, and the sessions that these rules end."""
 
 from __future__ import annotations
 
@@ -39,9 +39,10 @@ def study_quality(study: Study) -> pd.DataFrame:
 
 
 def stop_flagged(study: Study, table: pd.DataFrame) -> list[str]:
-    """Exclude those whom `[quality] stop` names, with the flag as the reason; returns them.
+    """Exclude the raters whom `[quality] stop` names, with the flag as the reason; return their
+    ids.
 
-    Whom the lead has readmitted stays: a person's word stands above the rule's.
+    Raters whom the lead has readmitted stay: a person's decision overrides the rule's.
     """
     from evenhand.study.desk.oversight import STOPPED_BY, exclude, oversight
 

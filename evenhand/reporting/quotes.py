@@ -1,5 +1,6 @@
-"""What a report quotes of a study: the texts of units, what people said beside their labels and
-which words they marked, and what graders replied."""
+"""Quotations of a study in a report: the texts of units, people's remarks and the words they
+marked, and graders' replies.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ _AT_ONCE = 400
 
 
 def quoted_texts(study: Study, disagreements: list[GraderDisagreement]) -> UnitTexts:
-    """What raters read, by (rubric, unit id), each text under its name."""
+    """Return the texts that raters read, by (rubric, unit id), each under its name."""
     from evenhand.study.questions import Question
 
     units = list(dict.fromkeys((each.rubric, each.unit_id) for each in disagreements))
@@ -48,7 +49,7 @@ def quoted_remarks(study: Study, disagreements: list[GraderDisagreement]) -> Uni
 def quoted_marks(
     study: Study, disagreements: list[GraderDisagreement]
 ) -> dict[tuple[str, str], list[tuple[str, Mark]]]:
-    """Who marked which words, by (rubric, unit id), of those whose labels are compared."""
+    """Return (rater, marked words) by (rubric, unit id), for raters whose labels are compared."""
     from evenhand.study.store.logs.answer_details import marks_on
 
     people = {(each.rubric, each.unit_id): each.people for each in disagreements}
@@ -65,8 +66,8 @@ def quoted_marks(
 def quoted_replies(
     study: Study, disagreements: list[GraderDisagreement]
 ) -> dict[tuple[str, str, str], list[str]]:
-    """The latest reply of each grader to each order and draw, by (rubric, unit id, grader), as long
-    as the rubric has its present text; the same reply stands once.
+    """Return the latest reply of each grader to each order and draw, by (rubric, unit id, grader),
+    as long as the rubric has its present text; equal replies are listed once.
     """
     from evenhand.study.store.logs.replies import raw_replies
 

@@ -1,4 +1,4 @@
-"""A study's report, for whoever asks: a verb, the demo, a program."""
+"""Writing a study's report: for a verb, the demo, or a program."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ def report_study(
     on_stage: Callable[[str], None] | None = None,
 ) -> Analysis:
     """Analyse a study on all cores and write report.html, .md, .json and results.csv into `out`,
-    and into `figures`, where that is named, each figure and table as a file. Of a `full` page
+    and into `figures`, where that is named, each figure and table as a file. On a `full` page
     everything is unfolded.
 
-    `on_stage` is told what is being done. Raises InputError where nothing is labelled yet.
+    `on_stage` is called with the name of each stage. Raises InputError where nothing is labelled
+    yet.
     """
     from evenhand.analysis.report import write_figures, write_report
 

@@ -1,5 +1,6 @@
-"""What a rubric's text leaves unclear: what the lead sorted so, by what people and graders chose,
-and what people flagged. A basis for a better text."""
+"""Unclear points of a rubric's text: disagreements that the lead put down to it, grouped by the
+options that people and graders chose, and people's flags. A basis for a better text.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ class UnclearUnit:
 
 @dataclass
 class UnclearRubric:
-    """One rubric: its unclear units by what people chose and what the grader chose, the largest
-    group first, and what people flagged: unit and text, each flag once.
+    """A rubric with its unclear units, grouped by people's options and the grader's option, the
+    largest group first; and people's flags: unit and text, each flag once.
     """
 
     rubric: Rubric
@@ -47,7 +48,7 @@ class UnclearRubric:
 
 
 def unclear_rubrics(study: Study) -> list[UnclearRubric]:
-    """The rubrics of a study of which something is unclear, as their texts stand now."""
+    """Return the rubrics of a study in which something is unclear under their present texts."""
     from evenhand.study.lead.disagreements import sorted_so_far
 
     found = {name: UnclearRubric(rubric) for name, rubric in study.rubrics.items()}
@@ -77,7 +78,7 @@ def _excluded(study: Study) -> list[str]:
 
 
 def _options(given: pd.DataFrame, rubric: Rubric) -> Options:
-    """The options that somebody chose, in the rubric's order."""
+    """Return the options chosen, in the rubric's order."""
     labels = set(given["label"]) - {""}
     return tuple(key for key in rubric.categories if key in labels) or (_NO_LABEL,)
 

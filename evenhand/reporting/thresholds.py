@@ -1,5 +1,5 @@
-"""A study's thresholds: which are in force and where they come from, which could be, and which of
-them study.toml is to hold.
+"""Thresholds of a study: those in force and their origin, tuned ones, and those to put into
+study.toml.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Thresholds = dict[str, dict[str, float]]
 
 
 def study_scales(study: Study) -> dict[str, Scale]:
-    """The scale of every rubric, with the thresholds in force and what each was tuned on."""
+    """Return the scale of every rubric, with the thresholds in force and what each was tuned on."""
     from evenhand.analysis import Scale
 
     tunings = _tunings(study)
@@ -32,9 +32,9 @@ def study_scales(study: Study) -> dict[str, Scale]:
 
 
 def _tunings(study: Study) -> dict[str, dict[str, Tuning]]:
-    """By rubric and grader, on what the threshold in study.toml was tuned.
+    """Return what the thresholds in study.toml were tuned on, by rubric and grader.
 
-    It was if a tuned one is this very number; any other number there was put in by hand.
+    A threshold counts as tuned if a logged one has this very number; any other was put in by hand.
     """
     from evenhand.analysis.labels.scale import Tuning
     from evenhand.study.store.logs.threshold_log import tuned_thresholds
@@ -58,12 +58,11 @@ def study_thresholds(
     *,
     on_stage: Callable[[str], None] | None = None,
 ) -> dict[str, ThresholdResults]:
-    """By rubric, of one or of all, the results rows of `analysis.thresholds.rows` and what they
-    rest on.
+    """Return the results rows of `analysis.thresholds.rows` and their basis, for one rubric or all.
 
-    `reference` is whom to match: "humans", or any rater. Of all rubrics those are left out on which
-    nobody can be matched. `on_stage` is told what is being done. Raises InputError where there is
-    no such rubric, or where the reference is on none.
+    `reference` is the rater to match: "humans", or any rater. Without a `rubric`, rubrics without
+    that reference are left out. `on_stage` is called with the name of each stage. Raises InputError
+    where there is no such rubric, or where the reference is on none.
     """
     from evenhand.analysis.thresholds.references import NoReference
     from evenhand.analysis.thresholds.rows import threshold_results
@@ -100,7 +99,7 @@ def study_thresholds(
 
 
 def recommended_thresholds(rows: Iterable[ResultRow], objective: str) -> Thresholds:
-    """Those that are recommended, as they win on units that they were not tuned on."""
+    """Return the recommended thresholds: those that win on units that they were not tuned on."""
     from evenhand.analysis.notes import says
 
     chosen: Thresholds = {}
@@ -119,11 +118,11 @@ def write_tuned_thresholds(
     objective: str,
     reference: str,
 ) -> None:
-    """Put thresholds that were `found` into study.toml, and into the store what they rest on."""
+    """Put thresholds that were `found` into study.toml, and their basis into the store."""
     from evenhand.study.store.logs.threshold_log import TunedThreshold, add_tuned_thresholds
 
     scales = study_scales(study)
-    # The store first: a tuned threshold must never stand in study.toml as one put in by hand.
+    # The store first: a tuned threshold must never appear in study.toml as if put in by hand.
     add_tuned_thresholds(
         study.store,
         [

@@ -1,4 +1,4 @@
-"""Ratings of a study or a file on their way to another tool (`evenhand.exchange.writers`)."""
+"""Ratings of a study or a file, prepared for another tool (`evenhand.exchange.writers`)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 def material_of(
     source: Path, raters: Collection[str] = (), options: ScaleOptions | None = None
 ) -> Material:
-    """What a study folder or a ratings file has to give, of these `raters` or of all.
+    """Return the material for export of a study folder or a ratings file, of these `raters` or of
+    all.
 
     Raises InputError where there are no ratings, or a rater is not among those who rated.
     """
@@ -42,7 +43,7 @@ def _of_study(study: Study, raters: Collection[str]) -> Material:
     from evenhand.study.store.grades import TRIED
 
     every = exported_ratings(study)
-    # What a grader said under a text that was only tried is no part of the study.
+    # Grades under a text that was only tried are not part of the study.
     every = every[~every["rater_id"].str.contains(TRIED, regex=False)]
     ratings = _of_raters(every, raters, "the study")
     scales = study_scales(study)
@@ -117,7 +118,9 @@ def _of_raters(ratings: pd.DataFrame, raters: Collection[str], source: str) -> p
 def _combined(
     ratings: pd.DataFrame, scales: Mapping[str, analysis.Scale], source: str
 ) -> pd.DataFrame:
-    """One row for each rater, unit and rubric, as the analysis takes repeated draws and orders."""
+    """Return a row for each rater, unit and rubric, with repeated draws and orders combined as in
+    the analysis.
+    """
     import pandas as pd
 
     parts = [
@@ -157,7 +160,7 @@ def _one_rubric(
 
 
 def _with_responses(units: pd.DataFrame, responses: pd.DataFrame, rated: pd.Series) -> pd.DataFrame:
-    """The units that were rated, with the responses that stood there to be rated."""
+    """Return the units that were rated, with the responses that were rated."""
     units = units[units["unit_id"].isin(rated)]
     texts = {
         (row["pair_id"], row["subject"], row["side"]): row["response"]

@@ -1,4 +1,4 @@
-"""A new text of a rubric beside the present one: does it bring a grader closer to people?
+"""Trial of a new text of a rubric: does it bring a grader closer to people than the present one?
 
 Both are compared on the same held-out units, with the same people, in the same resamples.
 """
@@ -49,7 +49,7 @@ class TextTrial:
 
     @property
     def sentences(self) -> list[str]:
-        """Which text is better, and the figures that say so."""
+        """Sentences on which text is better, with the figures."""
         estimate, low, high = self.gain
         row, old, new = self.difference, self.old, self.new
         if row is None or old is None or new is None or not low <= high:
@@ -71,8 +71,8 @@ class TextTrial:
 
 
 def compare_texts(study: Study, text: Rubric, tried: str) -> TextTrial:
-    """A grader's grades under another text of a rubric, as the rater `tried`, beside those under
-    the present one, on the held-out units that it labelled under both.
+    """Compare a grader's grades under another text of a rubric, as the rater `tried`, with those
+    under the present one, on the held-out units that it labelled under both.
     """
     from evenhand.analysis.results import key_of
 
@@ -98,7 +98,9 @@ def compare_texts(study: Study, text: Rubric, tried: str) -> TextTrial:
 
 
 def _both(study: Study, text: Rubric, grader: str, tried: str) -> pd.DataFrame:
-    """What people and the grader said of the held-out units that it labelled under both texts."""
+    """Return the ratings of people and the grader on the held-out units that it labelled under both
+    texts.
+    """
     from evenhand.study.lead.disagreements import held_out_units
 
     ratings = study.ratings()

@@ -1,4 +1,4 @@
-"""Estimates held against other libraries, which another process loads while this one is busy."""
+"""Verification of estimates against other libraries, which another process loads meanwhile."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def libraries_beside(meanwhile: Callable[[], None]) -> Iterator[bool | Libraries]:
-    """What `evenhand.analysis.analyse` takes as `verify`, with the libraries in a process of their
-    own: enter it before anything else is loaded. `meanwhile` is done where their answer is not
-    there yet.
+    """Yield the `verify` argument of `evenhand.analysis.analyse`, with the libraries in a process
+    of their own: enter it before anything else is loaded. `meanwhile` is called where their answer
+    is not there yet.
 
     On a machine with one core they are loaded here, and where the process has ended, too.
     """

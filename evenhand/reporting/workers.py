@@ -1,4 +1,4 @@
-"""Other processes: to share a long analysis, or to keep one away from those who wait for a page."""
+"""Other processes: to share a long analysis, or to keep one from delaying people's pages."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _IMPORTED = [
     "sklearn.metrics",
     "statsmodels.stats.inter_rater",
 ]
-"""What each would import for itself; a fork server does it once, while the labels are read."""
+"""Modules that each process needs; a fork server imports them once, while the labels are read."""
 _ENDED_EARLY = (
     "a worker process ended early, as happens when memory runs out; close other programs and run "
     "this again"
@@ -75,7 +75,7 @@ def workers(per_core: int = _PER_CORE) -> Iterator[Executor | None]:
         except BaseException:
             for process in multiprocessing.active_children():
                 if process not in others:
-                    process.terminate()  # nobody waits for the rest
+                    process.terminate()  # no one waits for the rest
             raise
 
 
@@ -95,16 +95,16 @@ def _context() -> BaseContext:
     return context
 
 
-# ---- beside -------------------------------------------------------------------------------------
+# ---- one process next to this one ---------------------------------------------------------------
 
 
 @contextmanager
 def beside(serve: Callable[[Connection[Any, Any]], None]) -> Iterator[Callable[..., Future[Any]]]:
-    """A process that loads what it needs while this one is busy with something else; then it
-    `serve`s: for each tuple that it receives it sends one answer, in turn.
+    """Start a process that loads what it needs while this one is busy; then it `serve`s: for each
+    tuple that it receives it sends one answer, in turn.
 
-    What is given back takes the parts of such a tuple and does not wait; its future raises EOFError
-    or OSError where the process has ended.
+    Yields a function that takes the parts of such a tuple and does not wait; its future raises
+    EOFError or OSError where the process has ended.
     """
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
@@ -138,13 +138,13 @@ def apart(
     *arguments: object,
     on_stage: Callable[[str], None] | None = None,
 ) -> Result:
-    """What a function of a module gives back, run in a process of its own with low priority.
+    """Run a function of a module in a process of its own with low priority, and return its result.
 
-    With `on_stage` the function is given an `on_stage` of its own, and what it tells that is told
-    here. Nothing that it imports is loaded here, and it takes no time from those who wait for this
-    process. Raises the InputError or StoreAway that it raised, InputError naming the file that the
-    system did not let it use, RuntimeError with the traceback of any other error, and InputError
-    where the process was ended from outside.
+    With `on_stage` the function gets an `on_stage` of its own, whose calls are passed on to this
+    one. Nothing that it imports is loaded here, and it does not delay what waits for this process.
+    Raises the InputError or StoreAway that it raised, InputError naming the file that the system
+    did not let it use, RuntimeError with the traceback of any other error, and InputError where the
+    process was ended from outside.
     """
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
@@ -174,7 +174,9 @@ def _answer(
     arguments: tuple[object, ...],
     tells: bool,
 ) -> None:
-    """What `apart` does over there: send the stages as texts, then a result and an error."""
+    """Run the function of `apart` in its process: send the stages as texts, then a result and an
+    error.
+    """
     os.nice(_LOW_PRIORITY)
     _stay_with_parent()
     options = {"on_stage": sender.send} if tells else {}
@@ -194,10 +196,10 @@ def _answer(
 
 
 class StandBy:
-    """A process of low priority that stays: for what is asked again and again, and takes a second.
+    """A process of low priority that stays, for short tasks that come again and again.
 
-    It starts with the first question, or with `prepare`, and answers one after the other. Safe
-    under many threads.
+    It starts with the first task, or with `prepare`, and does one after the other. Safe under many
+    threads.
     """
 
     def __init__(self) -> None:
@@ -205,8 +207,8 @@ class StandBy:
         self._pool: _Workers | None = None
 
     def ask(self, function: Callable[..., Result], *arguments: object) -> Result:
-        """What a function of a module gives back. Raises what it raises, and InputError where the
-        process was ended from outside; the next question starts another.
+        """Run a function of a module in the process and return its result. Raises what it raises,
+        and InputError where the process was ended from outside; the next call starts another.
         """
         pool = self._present()
         try:
@@ -218,7 +220,7 @@ class StandBy:
             raise InputError(_ENDED_EARLY) from None
 
     def prepare(self) -> None:
-        """Start it without waiting: somebody is about to ask."""
+        """Start the process without waiting: a task is about to come."""
         self._present().submit(_nothing)
 
     def _present(self) -> _Workers:
@@ -243,11 +245,11 @@ def _stand_by() -> None:
 
 @contextmanager
 def _detached() -> Iterator[None]:
-    """Processes that start meanwhile share nothing with this one but the search path.
+    """Let processes that start meanwhile share nothing with this one but the search path.
 
     They would run the program's main module again, unless there is none: nothing of it is needed,
-    and who knows what it does. And Python would look for its own modules in the working folder
-    first, where somebody may keep a `statistics.py`.
+    and it may do anything. And Python would look for its own modules in the working folder first,
+    which may hold a user's `statistics.py`.
     """
     with _starting:
         main, safe = sys.modules["__main__"], os.environ.get("PYTHONSAFEPATH")

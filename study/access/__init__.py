@@ -1,1 +1,1 @@
-"""Who gets in: accounts and invites, admission to a session, the lead."""
+"""Access to a study: accounts and invites, admission to a session, the lead's login."""

@@ -1,7 +1,7 @@
-"""Who may come in: signed tokens that expire, and accounts with a password.
+"""Accounts with a password, and signed tokens that expire.
 
-A token says what its maker put in, readable by whoever holds it and changed by nobody. Accounts are
-events: a new password, another role or the end of an account is added, never written over.
+A token's claims can be read by anyone who has it, but not changed. Accounts are events: a new
+password, another role or the end of an account is appended, never written over.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Role = Literal["expert", "lead"]
 
 SHORTEST_PASSWORD = 10
 LONGEST_PASSWORD = 200
-"""Hashing costs the server time and memory; nobody may ask it to hash a book."""
+"""Hashing costs the server time and memory, so the length of a password is limited."""
 
 _LOGIN = "login"
 _ENDED = "logged_out"
@@ -45,12 +45,14 @@ _one_at_a_time = threading.Lock()
 
 
 def make_token(store: Store, purpose: str, claims: dict[str, Any], minutes: float) -> str:
-    """A signed text, fit for an address, that says `claims` (JSON-able) for so many minutes."""
+    """Return a signed text, safe in a URL, that carries `claims` (JSON-able) and is valid for
+    `minutes`.
+    """
     return _signer(store, purpose).dumps({"minutes": minutes, "claims": claims})
 
 
 def read_token(store: Store, purpose: str, token: str) -> dict[str, Any]:
-    """What a token of this purpose says.
+    """Return the claims of a token made for this purpose.
 
     Raises InputError where it was made elsewhere or for another purpose, was changed, or is over.
     """
@@ -80,8 +82,8 @@ def _signer(store: Store, purpose: str) -> URLSafeTimedSerializer:
 
 @dataclass(frozen=True)
 class Account:
-    """A person with a password, or one whom a provider vouches for. `version` changes with the
-    password and the role.
+    """A person with a password, or one whom an identity provider vouches for. `version` changes
+    with the password and the role.
     """
 
     name: str
@@ -125,24 +127,14 @@ def accounts(store: Store) -> dict[str, Account]:
         }
 
 
-def check_account(
-    store: Store, name: str, password: str, address: str = "", browser: str = ""
-) -> Role | None:
-    """The role of the account that has this name and password; None if there is none.
-
-    A name that is unknown takes as long as one that is known. Raises InputError, whether or not
-    the name is known, where this sender has to wait after wrong passwords: see `guessing`.
-    """
-    found = _checked(store, name, password, address, browser)
-    return found.role if found else None
-
-
 def sign_in(
     store: Store, name: str, password: str, minutes: float, address: str = "", browser: str = ""
 ) -> str:
-    """A token that stands for this login. See `read_login`.
+    """Return a token for a new login of this account. See `read_login`.
 
-    Raises InputError where name or password is wrong.
+    A name that is unknown takes as long as one that is known. Raises InputError where name or
+    password is wrong and, whether or not the name is known, where this sender has to wait after
+    wrong passwords: see `guessing`.
     """
     found = _checked(store, name, password, address, browser)
     if found is None:
@@ -151,10 +143,12 @@ def sign_in(
 
 
 def sign_in_vouched(store: Store, name: str, role: Role, minutes: float) -> str:
-    """The login of somebody whom a provider vouches for: as `sign_in`, for an account that no
-    password opens unless it is given one. It is made on the first login, and follows the role.
+    """Return a token for a new login of a person whom a provider vouches for.
 
-    Raises InputError where the account was ended: to be vouched for again does not undo that.
+    As `sign_in`, for an account that has no password unless it is given one. It is created at the
+    first login, and its role follows `role`.
+
+    Raises InputError where the account was ended: being vouched for again does not undo that.
     """
     with store.write() as connection:
         query = _present().where(account_events.c.name == name)
@@ -170,9 +164,10 @@ def sign_in_vouched(store: Store, name: str, role: Role, minutes: float) -> str:
 
 
 def read_login(store: Store, token: str) -> Account:
-    """Whose login a token of `sign_in` is.
+    """Return the account of a token made by `sign_in`.
 
-    Raises InputError where it is none or over, or the account has ended or changed since.
+    Raises InputError where the token is invalid or expired, or the account has ended or changed
+    since.
     """
     claims = read_open_login(store, _LOGIN, token)
     account = accounts(store).get(claims["name"])
@@ -190,7 +185,9 @@ def make_login(store: Store, purpose: str, claims: dict[str, Any], minutes: floa
 
 
 def read_open_login(store: Store, purpose: str, token: str) -> dict[str, Any]:
-    """What a login says. Raises InputError as `read_token` does, and where it was ended."""
+    """Return the claims of a login token. Raises InputError as `read_token` does, and where the
+    login was ended.
+    """
     claims = read_token(store, purpose, token)
     with store.read() as connection:
         login = claims.get("login")  # version 0.1.0 gave them no number
@@ -224,7 +221,7 @@ def _checked(store: Store, name: str, password: str, address: str, browser: str)
     from argon2.exceptions import VerificationError
 
     who = attempt(study_secret(store), name, address, browser)
-    refuse_guessing(store, who)  # before the queue: who has to wait holds up nobody
+    refuse_guessing(store, who)  # before the queue, so that a client that must wait delays no other
     with _one_at_a_time:
         refuse_guessing(store, who)
         with store.read() as connection:
@@ -243,7 +240,7 @@ def _checked(store: Store, name: str, password: str, address: str, browser: str)
 
 
 def _present() -> sa.Select[Any]:
-    """Every account as it is now."""
+    """Select the latest event of every account."""
     return sa.select(account_events).where(is_latest(account_events, "name"))
 
 
@@ -254,7 +251,9 @@ def _add(store: Store, **event: str) -> None:
 
 @cache
 def _hasher() -> PasswordHasher:
-    """Argon2id with the library's parameters, those of RFC 9106 for little memory."""
+    """Return an Argon2id hasher with the library's defaults: RFC 9106's parameters for low
+    memory.
+    """
     from argon2 import PasswordHasher
 
     return PasswordHasher()
@@ -262,5 +261,5 @@ def _hasher() -> PasswordHasher:
 
 @cache
 def _no_ones_hash() -> str:
-    """What the password is held against where the name is unknown, so that it takes as long."""
+    """Return a hash to check passwords of unknown names against, so that they take equally long."""
     return _hasher().hash(secrets.token_hex(16))

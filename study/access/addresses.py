@@ -1,4 +1,4 @@
-"""Whose address a visitor's is, behind a proxy or not."""
+"""The address of a client, behind a proxy or not."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Collection, Iterable
 
 
 def client_address(peer: str, forwarded: Iterable[str], trusted: Collection[str]) -> str:
-    """The address that a connection comes from: the peer's, unless the peer is a trusted proxy.
+    """Return the address that a connection comes from: the peer's, unless the peer is a trusted
+    proxy.
 
-    `forwarded` are the `X-Forwarded-For` headers. A proxy adds at the end whom it was spoken to by,
-    so they are read from there, as long as those who say so are trusted: anyone can write the rest.
+    `forwarded` are the `X-Forwarded-For` headers. Each proxy appends the address of its client, so
+    they are read from the end, as long as the proxies are trusted: anyone can write the rest.
 
     >>> client_address("10.0.0.1", ["1.2.3.4"], [])
     '10.0.0.1'

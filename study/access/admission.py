@@ -1,6 +1,6 @@
-"""Who is at the page: what the address says, held against what the study lets in.
+"""Admission to a study's page: the query of its address, checked against the study's settings.
 
-    ?rater=CODE        an open study: whoever enters a code
+    ?rater=CODE        an open study: anyone who enters a code
     ?invite=TOKEN      an invite, bound to one rater code
     ?invite=TOKEN&PROLIFIC_PID=..&STUDY_ID=..&SESSION_ID=..    a participant from Prolific
     ?pass=TOKEN        the same participant from then on: their ids leave the address
@@ -46,35 +46,36 @@ LONGEST_HOURS = 24.0 * 90
 _INVITE = "invite"
 _PASS = "pass"  # noqa: S105 - a purpose
 _ANYONE = ""
-"""The rater of an invite that is for whoever comes from Prolific."""
+"""The rater of an invite for participants from Prolific."""
 
 Way = Literal["open", "invite", "account", "prolific"]
 
 
 @dataclass(frozen=True)
 class Admission:
-    """Who was let in, and what the page's address must say from now on."""
+    """An admitted rater, and the query that the page's address must have from now on."""
 
     rater_id: str
     way: Way
     address: dict[str, str] = field(default_factory=dict)
     is_new: bool = field(default=False, compare=False)
-    """Whether it is a code of an open study under which nobody has begun: see `begin`."""
+    """True for a new code of an open study, under which no one has begun: see `begin`."""
 
 
 @dataclass(frozen=True)
 class Invite:
-    """A link's token and the rater it is for; "" stands for whoever comes from Prolific."""
+    """A link's token and the rater it is for; "" for participants from Prolific."""
 
     rater_id: str
     token: str
 
 
 def admit(study: Study, address: Mapping[str, str], login: str = "") -> Admission | None:
-    """Who the address lets in, or else the login that this browser keeps; None where neither does.
+    """Return the rater whom the address admits, or else the login that this browser keeps; None if
+    neither does.
 
-    Raises InputError, in a sentence for whoever stands before the page, where it is forged, over,
-    revoked, somebody else's, or not the way into this study.
+    Raises InputError, with a sentence for the visitor, where the address is forged, expired,
+    revoked, another person's, or not a way into this study.
     """
     if login:
         return _by_login(study, login)
@@ -102,7 +103,7 @@ def _by_code(study: Study, code: str) -> Admission:
         owners = (invite_events.c.rater_id, participant_entries.c.rater_id, account_events.c.name)
         taken = _ever(connection, *owners)
         columns = (claims.c.rater_id, session_events.c.rater_id, labels.c.rater_id)
-        # Whoever comes back is looked up; only for a code that nobody has are all read.
+        # A returning rater is looked up; all codes are read only for an unknown one.
         known = any(_is_in(connection, column, code) for column in columns)
         begun = {code} if known else _ever(connection, *columns)
     if folded(code) in map(folded, taken):
@@ -121,7 +122,7 @@ def _is_in(connection: sa.Connection, column: sa.Column[str], code: str) -> bool
 
 
 def begin(study: Study, rater_id: str) -> None:
-    """Note that somebody goes on under a new code of an open study. Once noted, it is not new."""
+    """Note that a rater has begun under a new code of an open study. Once noted, it is not new."""
     with study.store.write() as connection:
         if not events_of(connection, rater_id):
             add_event(connection, rater_id, "entered", way="open")
@@ -155,10 +156,10 @@ def _by_pass(study: Study, rater: str) -> Admission:
 
 
 def make_invites(study: Study, raters: list[str], hours: float) -> list[Invite]:
-    """An invite for each of these raters, good for so many hours; for "" one from Prolific.
+    """Return an invite for each of these raters, valid for `hours`; for "" one from Prolific.
 
-    Raises InputError where the hours are too few or too many, or a code cannot be a rater's, stands
-    for a group, or belongs to an account.
+    Raises InputError where the hours are too few or too many, or a code cannot be a rater's, is
+    reserved for a group, or belongs to an account.
     """
     if not 0 < hours <= LONGEST_HOURS:
         raise InputError(f"a link is good for more than 0 and at most {LONGEST_HOURS:g} hours")
@@ -184,10 +185,10 @@ def make_invites(study: Study, raters: list[str], hours: float) -> list[Invite]:
 
 
 def invites_table(study: Study) -> pd.DataFrame:
-    """Who was sent how many links: `rater_id, open, revoked, last_made`, the latest first.
+    """Return the number of links per rater: `rater_id, open, revoked, last_made`, the latest first.
 
-    "" stands for whoever comes from Prolific; `open` ones may have expired, which the link alone
-    knows.
+    A `rater_id` of "" means participants from Prolific. `open` links may have expired: only the
+    link itself holds its end.
     """
     events = study.store.table(sa.select(invite_events).order_by(invite_events.c.event_id))
     latest = events.drop_duplicates("invite_id", keep="last")
@@ -201,7 +202,7 @@ def invites_table(study: Study) -> pd.DataFrame:
 
 
 def revoke_invites(study: Study, rater: str) -> int:
-    """Revoke every invite of a rater, "" being those from Prolific; returns how many."""
+    """Revoke every invite of a rater, or with "" those from Prolific; return how many."""
     of_rater = sa.select(invite_events).where(invite_events.c.rater_id == rater)
     with study.store.write() as connection:
         kinds = {

@@ -1,5 +1,5 @@
-"""Rater codes as people write them: capital letters, outer spaces and full-width forms make no
-other person.
+"""Rater codes as people type them: capital letters, outer spaces and full-width forms do not
+matter.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _LONGEST = 256
 
 
 def as_written(typed: str) -> str:
-    """What was typed, without outer spaces and in the usual letters (Unicode's NFKC).
+    """Return the typed code without outer spaces and normalised (Unicode's NFKC).
 
     >>> as_written("  \uff21nn ")
     'Ann'
@@ -32,10 +32,10 @@ def folded(code: str) -> str:
 
 
 def known_spelling(typed: str, known: Collection[str]) -> str | None:
-    """The known code that was meant; None where there is none. The very spelling comes first: an
-    older study may have `Ann` and `ann` as two people.
+    """Return the known code that was meant, or None. An exact match comes first: an older study may
+    have `Ann` and `ann` as two people.
 
-    Raises Refused where it could be several and is none of them as it stands.
+    Raises Refused where several known codes match and none exactly.
     """
     code = as_written(typed)
     if code in known:

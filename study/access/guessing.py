@@ -1,11 +1,11 @@
-"""Wrong passwords slow their sender down, and nobody else.
+"""Limits on guessing passwords: wrong ones delay their sender, and no one else.
 
-Who guesses at an account from an address waits twice as long after each wrong password. Lighter
-rules bound an account's guesses from many addresses and an address's guesses at many accounts; each
-counts the wait from the sender's own last guess, so that nobody's wait is made longer by others.
-An address from which the account's owner has come in before is free of the first, the browser in
-which they did is free of all but what was typed in it, and a first try from any address is always
-looked at. Attempts are kept for the time in which they count.
+A client that guesses at an account from an address waits twice as long after each wrong password.
+Weaker rules limit the guesses at one account from many addresses, and from one address at many
+accounts. Each counts the wait from the client's own last guess, so that no one can make another's
+wait longer. An address from which the account's owner has logged in before is exempt from the first
+rule, and the browser in which they did from all rules but its own guesses. A first try from any
+address is always checked. Attempts are kept for as long as they count.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ KNOWN_FOR = timedelta(days=30)
 
 @dataclass(frozen=True)
 class _Slowing:
-    """So many wrong passwords are free; then each doubles the wait, from a second up."""
+    """A rule for delays: `free` wrong passwords cost nothing; each one more doubles the wait, from
+    one second up to `longest`.
+    """
 
     free: int
     longest: float
@@ -43,7 +45,7 @@ class _Slowing:
 
 
 _BROWSER = "b:"
-"""How the key of a browser begins, which stands in the place of an address's."""
+"""Prefix of the key of a browser, which takes the place of an address's."""
 
 PAIR = _Slowing(free=4, longest=600.0)
 ACCOUNT = _Slowing(free=50, longest=60.0)
@@ -52,8 +54,9 @@ ADDRESS = _Slowing(free=25, longest=60.0)
 
 @dataclass(frozen=True)
 class Attempt:
-    """Somebody at an account from an address. People type passwords into the wrong field, so what
-    was typed is kept as a keyed digest alone."""
+    """A client's attempt at an account from an address. People type passwords into the wrong field,
+    so what was typed is kept only as a keyed digest.
+    """
 
     name_key: str
     address_key: str
@@ -61,8 +64,8 @@ class Attempt:
 
 
 def attempt(secret: bytes, name: str, address: str, browser: str = "") -> Attempt:
-    """`address` is that of the client; an IPv6 one stands for its network of 64 bits. `browser`
-    tells the client's from others; "" where it cannot be told.
+    """Return the keyed digests of an attempt. `address` is the client's; an IPv6 address is reduced
+    to its network of 64 bits. `browser` identifies the client's browser; "" if it is not known.
     """
 
     def key(text: str) -> str:
@@ -118,8 +121,8 @@ def note_attempt(connection: sa.Connection, who: Attempt, admitted: bool) -> Non
 def _left(
     rule: _Slowing, wrong: Sequence[Any], now: datetime, own: Sequence[Any] | None = None
 ) -> float:
-    """The seconds that are left to wait for so many wrong passwords, after the last of one's own:
-    of them all, if nothing else is said.
+    """Return the seconds left to wait after these wrong passwords, counted from the last of `own`,
+    or of `wrong` if `own` is None.
     """
     last = wrong if own is None else own
     if not wrong or not last:
@@ -129,7 +132,7 @@ def _left(
 
 
 def _of(tries: Sequence[Any], who: Attempt, sender: str) -> list[Any]:
-    """Those at this account from an address or a browser."""
+    """Return the attempts at this account from one sender (an address or a browser)."""
     return [e for e in tries if e.name_key == who.name_key and e.address_key == sender]
 
 

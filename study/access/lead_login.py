@@ -1,6 +1,6 @@
-"""How a study's lead and its experts come in: by a link that works once, or by their account.
+"""Logins of a study's lead and experts: by a link that works once, or by their account.
 
-Both give a login: a signed token that the browser keeps for one window and hands back on a reload.
+Both give a login: a signed token that the browser keeps for one window and sends again on a reload.
 Neither the link nor the login opens anything that an annotator's rater code or invite could open.
 """
 
@@ -29,7 +29,7 @@ from evenhand.study.store.schema import lead_events
 from evenhand.study.store.store import Store
 
 LINK_PARAMETER = "lead"
-"""Where in the app's address a link's token stands."""
+"""The query parameter of the app's address that holds a link's token."""
 LINK_MINUTES = 60.0
 LOGIN_MINUTES = 8 * 60.0
 
@@ -40,14 +40,14 @@ _USED = "used"
 
 @dataclass(frozen=True)
 class Visitor:
-    """Who is there. `name` stands with everything that they decide."""
+    """The person logged in. `name` is recorded with every decision of theirs."""
 
     name: str
     role: Role
 
 
 def new_link_token(store: Store) -> str:
-    """What makes a link to the lead's pages: good for an hour and for one use."""
+    """Return the token of a link to the lead's pages, valid for an hour and for one use."""
     return make_token(store, _LINK, {"nonce": secrets.token_hex(8)}, LINK_MINUTES)
 
 
@@ -71,7 +71,9 @@ def log_out(store: Store, login: str) -> None:
 
 
 def visitor(store: Store, login: str) -> Visitor:
-    """Whose login it is. Raises InputError where it is none, is over, or its account has ended."""
+    """Return the person of a login. Raises InputError where it is invalid or expired, or its
+    account has ended.
+    """
     with contextlib.suppress(InputError):
         read_open_login(store, _BY_LINK, login)
         return Visitor("lead", "lead")
@@ -83,7 +85,7 @@ def visitor(store: Store, login: str) -> Visitor:
 
 
 def use_once(store: Store, nonce: str) -> bool:
-    """Whether this is the first use of a link, or of a provider's word; notes the use."""
+    """Return True at the first use of a link's or an ID token's nonce, and record the use."""
     used = sa.select(lead_events.c.event_id).where(
         lead_events.c.kind == _USED, lead_events.c.reason == nonce
     )

@@ -1,7 +1,7 @@
-"""Participants from Prolific: who each of them is here, and how many there is room for.
+"""Participants from Prolific: the rater that each of them is here, and the places that are left.
 
-The link at Prolific is one for all, so anyone who has it can invent a participant. What that opens
-is bounded by `[prolific] places`, and each participant is one rater, however often they come.
+The link at Prolific is one for all, so anyone who has it can invent a participant. `[prolific]
+places` limits what that opens, and each participant is one rater, however often they come.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ def enter(study: Study, address: Mapping[str, str]) -> str:
 
 
 def _take_up_again(study: Study, connection: sa.Connection, rater: str) -> None:
-    """Another submission goes on where the one before stopped; a place given back is taken anew."""
+    """Let another submission continue where the previous one stopped; a place that was given back
+    is taken again.
+    """
     reason = given_back(events_of(connection, rater))
     if reason == "rejected":
         raise Refused("closed_before")

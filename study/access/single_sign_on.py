@@ -1,7 +1,7 @@
-"""Who an organisation's login (OpenID Connect) vouches for, and what the study lets them be.
+"""Single sign-on (OpenID Connect): the people whom an organisation vouches for, and their roles.
 
-A provider's word counts once: it gives a login of the study's own, which ends as every other does.
-Its signature is checked before, by Streamlit and Authlib; whom it is for and until when, here too.
+An ID token counts once: it gives a login of the study's own, which ends as every other does. Its
+signature is checked before, by Streamlit and Authlib; its audience and expiry are checked here too.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from evenhand.texts import written
 
 
 def sign_on(study: Study, word: Mapping[str, Any], minutes: float) -> str | None:
-    """The login of whom the claims of an ID token (OpenID Connect Core 1.0, section 2) speak of.
+    """Return a login for the subject of an ID token's claims (OpenID Connect Core 1.0, section 2).
 
-    None where the token is not for this study, is over, or was used before. Raises InputError, in
-    a sentence for whoever came, where the study does not let them in.
+    None where the token is not for this study, has expired, or was used before. Raises InputError,
+    with a sentence for the visitor, where the study does not let them in.
     """
     settings = study.config.oidc
     issuer, subject, nonce = (word.get(name) for name in ("iss", "sub", "nonce"))
@@ -56,7 +56,7 @@ def client_secret(settings: OidcSettings) -> str:
 
 
 def cookie_secret(store: Store) -> str:
-    """What signs the cookies in which a browser carries the provider's word: the study's own."""
+    """Return the study's own key that signs the cookies in which a browser carries the ID token."""
     return hmac.new(study_secret(store), b"single sign-on", hashlib.sha256).hexdigest()
 
 
@@ -67,8 +67,8 @@ def _is_for(client: str, word: Mapping[str, Any]) -> bool:
 
 
 def _role(settings: OidcSettings, word: Mapping[str, Any]) -> Role:
-    """Lead before expert. An address that the provider has not verified may be anybody's, and does
-    not even tell whether it is listed.
+    """Return the role of the token's subject, lead before expert. An unverified email address may
+    be anyone's, so it is not looked up, and the refusal does not reveal whether it is listed.
     """
     verified = word.get("email_verified") is True
     email = str(word.get("email", "")) if verified else ""
@@ -85,6 +85,6 @@ def _same_address(email: str, listed: str) -> bool:
 
 
 def _code(store: Store, person: str) -> str:
-    """A rater code that stays the same and tells nobody the address."""
+    """Return a rater code that stays the same for a person and does not reveal their address."""
     digest = hmac.new(study_secret(store), person.encode(), hashlib.sha256).hexdigest()
     return f"sso-{digest[:12]}"

@@ -1,1 +1,1 @@
-"""What an annotator is given and what becomes of the answer: questions, tasks, claims, answers."""
+"""The annotation desk: questions, tasks and claims handed to annotators, and their answers."""

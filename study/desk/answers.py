@@ -1,4 +1,4 @@
-"""What raters send - answers and flags - and how the store takes it: appended, never changed."""
+"""Answers and flags that raters send, and how the store takes them: appended, never changed."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ SKIP_REASONS = (
     "skipped_distressing",
     "skipped_other",
 )
-"""What `unscored_reason` says of a unit that a person passed over."""
+"""Values of `unscored_reason` for a unit that a person skipped."""
 FLAG_REASONS = ("harmful", "personal_data", "broken_text", "unclear_rubric", "other")
 CONFIDENCE_LEVELS = (1, 2, 3)
 OF_A_TASK = ("rater_id", "unit_id", "rubric", "draw")
 DISPLAYS = ("text", "markdown")
-"""How responses are shown: as they were written, or with their Markdown drawn."""
+"""Displays of responses: as they were written, or with their Markdown rendered."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ class Answer:
     confidence: int | None = None
     rationale: str = ""
     language: str = ""
-    """What the page was in, as far as it says."""
+    """The page's language, or "" if it was not sent."""
     display: str = ""
     """One of DISPLAYS; empty where it is not known."""
     evidence: tuple[Mark, ...] = ()
@@ -61,7 +61,7 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Flag:
-    """A word to whoever runs the study about a unit; it is no label."""
+    """A remark on a unit for the study's lead; it is not a label."""
 
     submit_id: str
     task_id: str
@@ -71,7 +71,7 @@ class Flag:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What became of what was sent: stored, duplicate, already_labelled, unknown_task or
+    """The outcome of one thing sent: stored, duplicate, already_labelled, unknown_task or
     needs_evidence.
     """
 
@@ -98,8 +98,8 @@ def take_answer(
     rubric: Rubric,
     texts: Mapping[str, str],
 ) -> Receipt:
-    """Append an answer to the task of this claim (a row of the claims). `texts` are what was shown;
-    only an answer with marks needs them.
+    """Append an answer to the task of this claim (a row of the claims). `texts` are the texts
+    shown; only an answer with marks needs them.
     """
     if refused := why_refused(answer, rubric, texts):
         return Receipt(refused)
@@ -128,7 +128,9 @@ def why_refused(answer: Answer, rubric: Rubric, texts: Mapping[str, str]) -> str
 
 
 def _is_possible(answer: Answer, rubric: Rubric) -> bool:
-    """Whether it is one of the rubric's options or a reason to skip, and not both."""
+    """Return True if the answer is either one of the rubric's options or a reason to skip, not
+    both.
+    """
     return (
         bool(answer.option_key) != bool(answer.skip_reason)
         and answer.option_key in ("", *rubric.categories)
@@ -137,15 +139,15 @@ def _is_possible(answer: Answer, rubric: Rubric) -> bool:
 
 
 def is_stored(connection: sa.Connection, table: sa.Table, claim: Any, submit_id: str) -> bool:
-    """Whether this answer to this very task of the rater's has arrived before."""
+    """Return True if this answer to this very task of the rater has arrived before."""
     same = (table.c[name] == getattr(claim, name) for name in OF_A_TASK)
     known = sa.select(table.c.event_id).where(table.c.submit_id == submit_id, *same)
     return connection.execute(known).first() is not None
 
 
 def _is_taken(connection: sa.Connection, submit_id: str) -> bool:
-    """Whether any answer has this submit id. Labels and answers to checks are apart, and which of
-    them a task's go to must not show in what is refused.
+    """Return True if any answer has this submit id. All tables of answers are searched: a refusal
+    must not reveal whether a task is an attention check.
     """
     tables = (labels, attention_labels, practice_labels)
     taken = (sa.select(table.c.event_id).where(table.c.submit_id == submit_id) for table in tables)
@@ -160,7 +162,7 @@ def add_answer(
     answer: Answer,
     rubric: Rubric,
 ) -> bool:
-    """Append an answer and what was said with it; False where its submit id is taken."""
+    """Append an answer and its remark and marks; return False where its submit id is taken."""
     if _is_taken(connection, answer.submit_id):
         return False
     event = _subject_of(claim, answer.submit_id) | {

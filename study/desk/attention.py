@@ -1,7 +1,7 @@
 """Attention checks: units with a known answer, mixed in among the real ones, answers kept apart.
 
-On the page nothing tells a check from another unit: it has an opaque task id, counts in the
-progress, and stands in the list of earlier answers.
+On the page a check looks like any other unit: it has an opaque task id, counts in the progress, and
+is in the list of earlier answers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ATTENTION_COLUMNS = (
 
 
 class AttentionChecks(KnownUnits):
-    """The study's checks, and where they come for whom: fixed by the study's own key."""
+    """The study's checks, and where they come for each rater: fixed by the study's own key."""
 
     def __init__(self, study: Study) -> None:
         settings = study.config.attention
@@ -49,26 +49,27 @@ class AttentionChecks(KnownUnits):
         )
 
     def due_after(self, rater_id: str, number: int) -> int:
-        """After how many answers to real units the rater's check of this number comes, from 0 on:
-        once in every stretch, at a place of its own.
+        """Return after how many answers to real units the rater's check of this number (from 0)
+        comes: once in every stretch of `every`, at a random place in it.
         """
         key = self.study.blinding_key
         within = drawn(key, self._every, "check", rater_id, str(number))
         return number * self._every + 1 + within
 
     def order(self, rater_id: str, question: Question) -> str:
-        """Which side comes first, where there are two."""
+        """Return the order of the two sides ("ab" or "ba"), or "" where there is one side only."""
         if question.rubric.unit == "response":
             return ""
         return ("ab", "ba")[drawn(self.study.blinding_key, 2, "order", rater_id, question.unit_id)]
 
 
 def attention_results(study: Study) -> pd.DataFrame:
-    """What every rater answered to every check: `rater_id, check_id, rubric, expected, given,
+    """Return every rater's answer to every check: `rater_id, check_id, rubric, expected, given,
     passed, created_at`; one row per rater, check and rubric, in the order of the answers.
 
-    The latest answer counts. `expected` is what the study's file accepts now ("4 or 5"), `given` in
-    the same orientation of the sides, or empty where the check was skipped, which is not passing.
+    The latest answer counts. `expected` is what the study's file accepts now ("4 or 5"). `given`
+    has the same orientation of the sides; it is empty where the check was skipped, which is a
+    failure.
     """
     import pandas as pd
 

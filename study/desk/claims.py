@@ -1,7 +1,7 @@
-"""Who was given what: the claims, kept in memory in step with the store.
+"""The claims (which rater was given which question), kept in memory in step with the store.
 
-Every change of a claim carries the next version number. All writers take turns, so the numbers
-rise in the order of the commits, and a look at the store costs only what changed since the last.
+Every change of a claim carries the next version number. All writers take turns, so the numbers rise
+in the order of the commits, and a refresh costs only what changed since the last one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from evenhand.study.store.schema import claims
 _ONE_TASK = ("rater_id", "unit_id", "rubric", "rubric_hash", "draw")
 """The columns that say which task it is; there is one claim of each."""
 _BY_CHANCE = "t"
-"""What ids begin with that nobody can work out; those of before 0.3.0 are hexadecimal digits."""
+"""Prefix of ids that cannot be guessed; those from before 0.3.0 are hexadecimal digits."""
 
 
 def new_task_id() -> str:
@@ -31,10 +31,10 @@ def new_task_id() -> str:
 
 
 def blinded(task_id: str, key: bytes) -> str:
-    """The name under which a task is sent, by its id in the store.
+    """Return the name under which a task is sent, from its id in the store.
 
-    Ids of before 0.3.0 were a digest of seed, rater and unit, which whoever guesses these can
-    check. They are sent no more, but for one that is open: a page holds its draft under it.
+    Before 0.3.0 ids were a digest of seed, rater and unit, which anyone who guesses these can
+    check. They are no longer sent, except for an open task: a page holds its draft under it.
     """
     if task_id.startswith(_BY_CHANCE):
         return task_id
@@ -62,7 +62,7 @@ class Claim:
 
     @property
     def is_check(self) -> bool:
-        """Whether it is an attention check: it fills no place, and its answer is no label."""
+        """True for an attention check: it fills no place, and its answer is not a label."""
         return has_known_answer(self.unit_id)
 
 
@@ -101,7 +101,7 @@ class Changes:
 class ClaimIndex:
     """All claims under rubric texts that count as the present ones. Use it under the store's lock.
 
-    Only what is committed enters: a transaction that fails leaves no trace here.
+    Only committed claims enter: a transaction that fails leaves no trace here.
     """
 
     def __init__(self, hashes: set[str]) -> None:
@@ -155,7 +155,7 @@ class ClaimIndex:
         return self._side_orders.get(rater_id, {}).get(unit_id)
 
     def side_orders(self, rater_id: str) -> Counter[tuple[str, str]]:
-        """How many units the rater has seen, by (subject, order)."""
+        """Return the number of units that the rater has seen, by (subject, order)."""
         seen = self._side_orders.get(rater_id, {})
         return Counter((parse_unit_id(unit)[1], order) for unit, order in seen.items())
 

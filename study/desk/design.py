@@ -1,4 +1,4 @@
-"""The design of the annotators' sessions, fixed by the study's key: what, in which order, how.
+"""The design of the annotators' sessions, fixed by the study's key: the questions and their order.
 
 The sample is handed out block by block, so that its first pairs reach their full number of raters
 early. Within a block what is judged without the prompt comes before what shows it, and every rater
@@ -20,7 +20,9 @@ from evenhand.study.workspace import Study
 
 
 class SessionDesign:
-    """What follows from the study's settings, its sample and its key."""
+    """The questions, their order and their repeats, as the study's settings, sample and key fix
+    them.
+    """
 
     def __init__(self, study: Study) -> None:
         self.key = study.blinding_key
@@ -47,13 +49,13 @@ class SessionDesign:
 
     @property
     def whole(self) -> bool:
-        """Whether all rubrics of a unit stand on one screen."""
+        """True if all rubrics of a unit are on one screen."""
         return self.settings.screen == "all"
 
     def screens(self, rater_id: str, free: Set[Key]) -> Iterator[Screen]:
         """The questions among `free`, screen by screen in this rater's order.
 
-        Within a stage of a block the subjects mix, so that nobody rates one subject in a row.
+        Within a stage of a block the subjects mix, so that no one rates one subject in a row.
         """
         for stage, keys in zip(self._stages, self._keys, strict=True):
             if keys.isdisjoint(free):
@@ -66,11 +68,11 @@ class SessionDesign:
                     yield questions
 
     def side_order(self, rater_id: str, unit_id: str, shown: Mapping[tuple[str, str], int]) -> str:
-        """Which side comes first for this rater: "ab" or "ba".
+        """Return the order in which this rater sees the two sides: "ab" or "ba".
 
-        `shown` counts by (subject, order) what the rater has had. The order that was rarer with
-        this subject is taken, then the one that was rarer with all, then one drawn by the key:
-        per rater and subject the two differ by one at most.
+        `shown` counts the units shown to the rater so far, by (subject, order). The order that was
+        rarer with this subject is taken, then the one that was rarer overall, then one drawn by the
+        key: per rater and subject the two differ by one at most.
         """
         subject = parse_unit_id(unit_id)[1]
         lead = shown.get((subject, "ab"), 0) - shown.get((subject, "ba"), 0)
@@ -81,15 +83,17 @@ class SessionDesign:
         return "ba" if lead > 0 else "ab"
 
     def planned_repeats(self, answers: int) -> int:
-        """How many of so many answers of one rater are asked for again.
+        """Return how many of a rater's `answers` are asked for again.
 
-        Fewer where the answers are so few that no repeat could keep its distance.
+        Fewer where there are too few answers for a repeat to keep its distance.
         """
         share = int(self.settings.repeat_share * answers + 1e-9)
         return max(0, min(share, answers - self.settings.repeat_gap))
 
     def repeat_after(self, rater_id: str, number: int) -> int:
-        """How many answers after it is due the rater's repeat of this number comes, from 0 on."""
+        """Return by how many answers the rater's repeat of this number (from 0) comes after it is
+        due.
+        """
         stretch = round(1 / self.settings.repeat_share)
         return seeding.drawn(self.key, stretch, "repeat", rater_id, str(number))
 

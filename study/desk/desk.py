@@ -1,9 +1,8 @@
-"""The annotators' desk: who labels which unit next, and labels that are safe once acknowledged.
+"""The annotators' desk: hands out tasks to raters, and stores labels before it acknowledges them.
 
 A task is a question as one rater is shown it; a sheet holds the tasks that are asked at once.
-Which tasks there are, in which order and with which side first, is the matter of
-`study.desk.design`; which of them are a rater's next, of `study.desk.next_tasks`. A task's id is
-drawn by chance.
+`study.desk.design` settles the questions, their order and their sides, `study.desk.next_tasks`
+which of them are a rater's next. A task's id is random.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ _AT_ONCE = 300
 
 
 Sent = Answer | Flag | Withdrawal
-"""What a rater may send."""
+"""The things that a rater may send."""
 
 
 class AnnotationDesk:
@@ -83,7 +82,9 @@ class AnnotationDesk:
     # Handing out
 
     def next_sheet(self, rater_id: str) -> Sheet | None:
-        """What the rater has open, or else what comes next; None when nothing is left for them."""
+        """Return the sheet that the rater has open, or else the next one; None when nothing is left
+        for them.
+        """
         design = self._design()
         with self.study.store.write() as connection:
             tasks = self._next_tasks(connection, rater_id, design)
@@ -107,11 +108,11 @@ class AnnotationDesk:
         return sheet.tasks[0] if sheet else None
 
     def progress(self, rater_id: str) -> tuple[int, int]:
-        """(answers given, answers given and still to be given by this rater).
+        """Return (answers given, answers given and still to be given by this rater).
 
-        The total is the one that they were told with their first unit, whatever others label or
-        leave. It is counted anew where the study has changed, or where more is left once it is
-        reached; where nothing is left, it is what they gave.
+        The total is the one announced with the rater's first unit, whatever others label or leave.
+        It is recounted where the study has changed, or where more is left once it is reached; where
+        nothing is left, it is the number of answers given.
         """
         design = self._design()
         with self.study.store.read() as connection:
@@ -143,7 +144,7 @@ class AnnotationDesk:
         return done, told if done < told and done < counted else counted
 
     def _told(self, connection: sa.Connection, tasks: NextTasks) -> int:
-        """The total that the rater was told of the study as it is now; 0 where they were not."""
+        """Return the total announced to the rater for the study as it is now; 0 if none was."""
         own = sa.select(told_totals).where(told_totals.c.rater_id == tasks.rater_id)
         last = connection.execute(own.order_by(told_totals.c.event_id.desc()).limit(1)).first()
         return last.total if last and last.plan == tasks.design.plan else 0
@@ -172,12 +173,12 @@ class AnnotationDesk:
         return self.submit_all(rater_id, [answer])[0]
 
     def submit_all(self, rater_id: str, sent: Sequence[Sent]) -> list[Receipt]:
-        """Store what was sent, all or none; it is on disk when this returns.
+        """Store everything that was sent, all or none; it is on disk when this returns.
 
-        The same `submit_id` again changes nothing. A second answer to a task that has one is
-        refused, never silently taken or dropped, unless it says that it is an edit: then both stay
-        in the store and the later one counts. An answer to a task whose lease is over is taken all
-        the same: work that was done is never lost.
+        The same `submit_id` again changes nothing. A second answer to an answered task is refused,
+        never silently taken or dropped, unless it is sent as an edit: then both stay in the store
+        and the later one counts. An answer to a task whose lease is over is taken all the same:
+        work that was done is never lost.
         """
         texts = self._texts_marked(rater_id, sent)
         with self.study.store.write() as connection:
@@ -186,7 +187,7 @@ class AnnotationDesk:
             return [self._receipt(changes, rater_id, each, texts) for each in sent]
 
     def _texts_marked(self, rater_id: str, sent: Sequence[Sent]) -> dict[str, Mapping[str, str]]:
-        """What was shown to whoever marked words in it, by task id."""
+        """Return the texts shown with each answer that marks words in them, by task id."""
         ids = {each.task_id for each in sent if isinstance(each, Answer) and each.evidence}
         if not ids:
             return {}
@@ -215,8 +216,8 @@ class AnnotationDesk:
         return take_answer(self.study.store, changes, claim, sent, rubric, shown)
 
     def _sent_about(self, connection: sa.Connection, rater_id: str, task_id: str) -> Any:
-        """The claim (or its row) that somebody has sent something about; None where it is none of
-        theirs. A page that stood open over an upgrade still says the id of before.
+        """Return the claim (or its row) of the rater's own task with this id, or None. A page left
+        open over an upgrade still sends the old id.
         """
         own = claims.c.task_id == task_id, claims.c.rater_id == rater_id
         if row := connection.execute(sa.select(claims).where(*own)).one_or_none():
@@ -227,7 +228,9 @@ class AnnotationDesk:
     # Looking back
 
     def began_before_keys(self, rater_id: str) -> bool:
-        """Whether the rater has tasks with ids of before 0.3.0, and so may have a page of then."""
+        """Return True if the rater has tasks with ids from before 0.3.0, and so may have an old
+        page open.
+        """
         with self.study.store.read() as connection:
             self._index.refresh(connection)
             own = self._index.of_rater(rater_id).values()
@@ -235,10 +238,10 @@ class AnnotationDesk:
 
     def earlier(self, rater_id: str, search: str = "", start: int = 0) -> EarlierPage:
         """The rater's answers, the last one first, from place `start` on; with `search` those
-        whose number or texts have it.
+        whose number or texts contain it.
 
-        Where tasks are repeated, they reach back less far than a repeat's distance, so that nobody
-        finds the first answer while they give the second.
+        Where tasks are repeated, they reach back less far than a repeat's distance, so that no one
+        finds the first answer while giving the second.
         """
         design = self._design()
         search = search[:LONGEST_SEARCH].strip()
@@ -260,7 +263,9 @@ class AnnotationDesk:
         return EarlierPage(tuple(rows), start, len(found))
 
     def reopen(self, rater_id: str, task_id: str = "") -> Sheet | None:
-        """One of `earlier` (the last, if none is named), to be changed; None if it is not there."""
+        """Reopen one of the `earlier` answers (by default the last) to be changed; None if it is
+        not there.
+        """
         design = self._design()
         with self.study.store.read() as connection:
             recent = [each.claim for each in self._numbered(connection, rater_id, design)]
@@ -302,7 +307,9 @@ class AnnotationDesk:
                 yield self.study.rubrics[claim.rubric].for_people(known)
 
     def _design(self) -> SessionDesign:
-        """Worked out anew when the study has grown since: people may be labelling meanwhile."""
+        """Return the sessions' design, computed again when the study has grown: people may be
+        labelling meanwhile.
+        """
         size = self.study.store.size()
         if self._cached is None or self._cached[0] != size:
             self._cached = (size, SessionDesign(self.study))
@@ -314,12 +321,12 @@ class AnnotationDesk:
         return Task(claim.task_id, rubric, claim.order, values, given)
 
     def _values(self, claim: Any, design: SessionDesign) -> dict[str, str]:
-        """What the task of a claim shows; nothing where the study has it no more."""
+        """Return the texts that the task of a claim shows; empty if the study no longer has it."""
         rubric, key = self.study.rubrics.get(claim.rubric), (claim.unit_id, claim.rubric)
         if rubric is None:
             return {}
         if has_known_answer(claim.unit_id):
-            for unit, _ in islice(design.questions, 1):  # what took less long would be a check
+            for unit, _ in islice(design.questions, 1):  # else a check would take less time
                 self.study.store.unit_texts(*parse_unit_id(unit)[:2])
             return design.checks.values(key, claim.order) if key in design.checks else {}
         return self.study.values(rubric, claim.unit_id, claim.order)

@@ -1,4 +1,4 @@
-"""Looking back: which of a rater's earlier answers a search finds, a page at a time."""
+"""A rater's earlier answers: searched, and listed a page at a time."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from evenhand.study.desk.claims import Claim
 from evenhand.study.desk.sheets import Task
 
 PAGE = 30
-"""So many answers are listed at once."""
+"""Answers on a page of the list."""
 LONGEST_SEARCH = 200
 _EXCERPT = 160
 _BEFORE = 40
-"""So much of an excerpt stands before what was searched for."""
+"""Characters of an excerpt before the text that was found."""
 
 
 @dataclass(frozen=True)
 class EarlierAnswer:
-    """One line of the list: the task with its answer, and its number among the rater's answers."""
+    """A line of the list: the task with its answer, and its number among the rater's answers."""
 
     number: int
     task: Task
@@ -29,7 +29,7 @@ class EarlierAnswer:
 
 @dataclass(frozen=True)
 class EarlierPage:
-    """So many answers from place `start` on, the latest first, of `found` in all."""
+    """A page of answers from place `start` on, the latest first, of `found` in all."""
 
     rows: tuple[EarlierAnswer, ...] = ()
     start: int = 0
@@ -47,7 +47,7 @@ class Numbered:
 def matching(
     search: str, numbered: Sequence[Numbered], shown: Iterable[PeopleText]
 ) -> Iterator[Numbered]:
-    """Those whose number or texts, as they are `shown`, have what is searched for."""
+    """Yield the answers whose number is `search`, or whose texts (as `shown`) contain it."""
     wanted, number = plain(search), search.strip().removeprefix("#")
     for each, people in zip(numbered, shown, strict=True):
         texts = [people.title, *(block.text for block in people.blocks)]
@@ -56,7 +56,9 @@ def matching(
 
 
 def excerpt(people: PeopleText, search: str) -> str:
-    """Where the texts have what is searched for; else how the first response begins."""
+    """Return the passage of the texts that contains `search`, or else the beginning of the first
+    response.
+    """
     wanted = plain(search)
     responses = sorted(people.blocks, key=lambda block: block.kind != "response")
     for block in responses if wanted else ():
@@ -69,7 +71,7 @@ def excerpt(people: PeopleText, search: str) -> str:
 
 
 def plain(text: str) -> str:
-    """For comparing: capital letters and the kind and number of spaces make no difference.
+    """Return the text in lower case with single spaces, for comparisons.
 
     >>> plain(" The  ANSWER\\n is") == plain("the answer is ")
     True

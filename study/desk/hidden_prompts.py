@@ -1,7 +1,7 @@
-"""Rubrics that are judged without the prompt, and who could have seen it all the same.
+"""Rubrics that are judged without the prompt, and the raters who may have seen it all the same.
 
 Which rubrics these are follows from their variables. They come first in a block of pairs; where
-they stand on one screen with others, are repeated, or are changed later, the prompt is known.
+they share a screen with others, are repeated, or are changed later, the prompt is known.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _PROMPTS = {"prompt", "prompt_a", "prompt_b"}
 
 @dataclass(frozen=True)
 class PromptsSeen:
-    """How many of the human labels under a rubric that hides the prompt may rest on it."""
+    """The number of human labels under a rubric that hides the prompt (`labels`), and of those
+    given after its rater had been shown it (`seen`).
+    """
 
     rubric: Rubric
     labels: int
@@ -38,7 +40,9 @@ def shows_prompt(rubric: Rubric) -> bool:
 
 
 def hiding_first(rubrics: Iterable[Rubric]) -> list[Rubric]:
-    """Those without the prompt, then those with it; otherwise in the order given."""
+    """Sort the rubrics that hide the prompt before those that show it, otherwise in the given
+    order.
+    """
     return sorted(rubrics, key=shows_prompt)
 
 
@@ -49,11 +53,11 @@ def judged_without_prompt(rubrics: Sequence[Rubric]) -> list[Rubric]:
 
 
 def prompts_seen(study: Study, ratings: pd.DataFrame) -> list[PromptsSeen]:
-    """For every rubric that hides the prompt, the labels that people gave after they had been
-    handed a question that shows it; rubrics of whose labels none is such are left out.
+    """Count, for every rubric that hides the prompt, the labels that people gave after they had
+    been handed a question that shows it; rubrics without any such label are left out.
 
-    `ratings` is the study's table. Labels from elsewhere, which the desk did not hand out, cannot
-    be told and count as unseen.
+    `ratings` is the study's table. For labels from elsewhere, which the desk did not hand out, this
+    is not known, and they count as unseen.
     """
     handed = _prompts_handed_out(study)
     found = []

@@ -1,6 +1,6 @@
-"""A rater's next tasks: what they have open, what comes next, how much is left.
+"""A rater's next tasks: those that they have open, those that come next, and how many are left.
 
-Overlap is exact: a question that has its number of raters is given to nobody else. A task that was
+Overlap is exact: a question that has its number of raters is given to no one else. A task that was
 given out and not answered counts as one of them until its lease is over.
 """
 
@@ -27,20 +27,20 @@ def answered(own: Mapping[tuple[str, str, int], Claim]) -> list[Claim]:
 
 
 def asked_together(claim: Claim, other: Claim, whole: bool) -> bool:
-    """Whether two tasks of one rater stand on one screen."""
+    """Return True if two tasks of one rater share a screen."""
     if whole:
         return (claim.unit_id, claim.draw) == (other.unit_id, other.draw)
     return claim.task_id == other.task_id
 
 
 def in_design(claim: Claim, design: SessionDesign) -> bool:
-    """Whether the task is still to be labelled: the settings may have changed since."""
+    """Return True if the task is still to be labelled: the settings may have changed since."""
     return claim.key in design.questions or claim.key in design.checks
 
 
 @dataclass
 class NextTasks:
-    """What one rater has had at one moment, what is left for them, and what of it comes next."""
+    """The tasks of one rater at one moment: those given out, those left for them, and the next."""
 
     rater_id: str
     design: SessionDesign
@@ -93,12 +93,14 @@ class NextTasks:
         return self._check(changes) or self._repeats(changes) or self._firsts(changes)
 
     def _lost(self, claim: Claim) -> bool:
-        """Whether the rater was away so long that others have taken the place."""
+        """Return True if the task's lease is over and other raters have taken its place."""
         lapsed = claim.claimed_at < minutes_ago(self.design.settings.lease_minutes)
         return lapsed and claim.draw == 0 and claim.key in self.full
 
     def _keep_up(self, changes: Changes) -> None:
-        """Give up what others have taken; renew the lease of what is about to be shown again."""
+        """Give up the tasks that others have taken; renew the lease of those about to be shown
+        again.
+        """
         aging = minutes_ago(self.design.settings.lease_minutes / 2)
         for claim in self.opened:
             if claim not in self.held:
@@ -111,7 +113,9 @@ class NextTasks:
         return next(self._screens(), ())
 
     def _screens(self) -> Iterator[Screen]:
-        """What the rater may still be given, screen by screen: free ones, units to the limit."""
+        """Yield the screens that the rater may still be given: free questions, up to the limit of
+        units.
+        """
         most = self.design.settings.units_per_rater
         units = {unit for unit, _ in self.index.held_by(self.rater_id)}
         for screen in self.design.screens(self.rater_id, self.free):
@@ -120,7 +124,9 @@ class NextTasks:
                 yield screen
 
     def _check(self, changes: Changes) -> list[Claim]:
-        """An attention check, where one is due that asks what the unit ahead asks."""
+        """Claim the next attention check if one is due and asks the same rubrics as the next
+        unit.
+        """
         checks = self.design.checks
         done = sum(claim.state == "labelled" and not claim.is_check for claim in self.own.values())
         left = checks.left(self.rater_id, self.checked)
@@ -134,7 +140,9 @@ class NextTasks:
         ]
 
     def _checks_ahead(self, done: int, total: int) -> int:
-        """How many answers to checks are to come, when `done` of `total` others are there."""
+        """Return the number of answers to checks still to come, when `done` of `total` others are
+        there.
+        """
         ahead = sum(claim.is_check for claim in self.held)
         if done < total:
             checks = self.design.checks
@@ -202,5 +210,5 @@ class NextTasks:
 
 
 def minutes_ago(minutes: float) -> str:
-    """The moment so many minutes ago, as the store writes moments."""
+    """Return the moment `minutes` ago, as the store writes moments."""
     return (datetime.now(UTC) - timedelta(minutes=minutes)).isoformat(timespec="milliseconds")

@@ -1,6 +1,6 @@
-"""What the study's lead decides while people label: to pause, to exclude a rater, to readmit one.
+"""Decisions of the study's lead while people label: to pause, to exclude a rater, to readmit one.
 
-Decisions are events, each with who took it and why; the latest counts. An exclusion deletes
+Decisions are events, each with its author and reason; the latest counts. An exclusion deletes
 nothing: the labels stay, their places go to other raters, and the analysis shows both.
 """
 
@@ -24,12 +24,12 @@ DECISION_COLUMNS = ("kind", "rater_id", "reason", "done_by", "created_at")
 _DECISIONS = ("pause", "resume", "exclude", "readmit")
 """The kinds of event that are decisions; the lead's events hold used links too."""
 STOPPED_BY = "quality rule"
-"""Who took a decision that no person took."""
+"""The author of a decision that no person took."""
 
 
 @dataclass(frozen=True)
 class Exclusion:
-    """Why a rater's labels stay out of the main figures, who said so, and when."""
+    """The reason why a rater's labels stay out of the main figures, its author, and its date."""
 
     reason: str
     done_by: str
@@ -38,12 +38,12 @@ class Exclusion:
 
 @dataclass(frozen=True)
 class Oversight:
-    """What is decided at present. `seen` is the last event that it rests on."""
+    """The lead's decisions in force. `seen` is the last event that it includes."""
 
     paused: bool = False
     exclusions: Mapping[str, Exclusion] = field(default_factory=dict)
     readmitted: frozenset[str] = frozenset()
-    """Raters whose exclusion was taken back, and stands taken back."""
+    """Raters whose exclusion was taken back, and who were not excluded again."""
     seen: int = 0
 
     def ended(self, rater_id: str) -> str:
@@ -53,7 +53,9 @@ class Oversight:
         return "paused" if self.paused else ""
 
     def renewed(self, connection: sa.Connection) -> Oversight:
-        """The same with what has been decided since; itself where nothing has."""
+        """Return the decisions brought up to date with the store; itself where there are no new
+        ones.
+        """
         paused, exclusions, seen = self.paused, dict(self.exclusions), self.seen
         readmitted = set(self.readmitted)
         since = sa.select(lead_events).where(lead_events.c.event_id > self.seen)
@@ -75,13 +77,13 @@ class Oversight:
 
 
 def oversight(store: Store) -> Oversight:
-    """What is decided at present."""
+    """Read the lead's decisions in force."""
     with store.read() as connection:
         return Oversight().renewed(connection)
 
 
 def pause(store: Store, reason: str = "", done_by: str = "") -> None:
-    """Hand out no further task until `resume`; what is sent in is still taken."""
+    """Hand out no further task until `resume`; answers sent meanwhile are still taken."""
     _decide(store, "pause", reason=reason, done_by=done_by, wanted=not oversight(store).paused)
 
 
@@ -93,7 +95,7 @@ def resume(store: Store, reason: str = "", done_by: str = "") -> None:
 def exclude(store: Store, rater_id: str, reason: str, done_by: str = "") -> None:
     """Declare that a person's labels stay out of the main figures; they get no further task.
 
-    Raises InputError where the reason is empty, or nobody of this name has begun to label.
+    Raises InputError where the reason is empty, or no rater of this name has begun to label.
     """
     reason = reason.strip()
     if not reason:
@@ -120,7 +122,7 @@ def readmit(store: Store, rater_id: str, reason: str, done_by: str = "") -> None
 
 
 def decisions_table(store: Store) -> pd.DataFrame:
-    """Every decision in the order in which it was taken."""
+    """Return every decision of the lead in the order in which it was taken."""
     query = sa.select(*(lead_events.c[name] for name in DECISION_COLUMNS))
     query = query.where(lead_events.c.kind.in_(_DECISIONS)).order_by(lead_events.c.event_id)
     return store.table(query)

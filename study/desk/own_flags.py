@@ -1,4 +1,4 @@
-"""A rater's own flags: those that stand, and how one is withdrawn. Nothing is deleted."""
+"""A rater's own flags: those in force, and how one is withdrawn. Nothing is deleted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Withdrawal:
-    """A rater's word that a flag of theirs no longer stands; `flag_id` is its submit id."""
+    """A rater's withdrawal of a flag of theirs; `flag_id` is its submit id."""
 
     submit_id: str
     task_id: str
@@ -29,7 +29,7 @@ class Withdrawal:
 
 @dataclass(frozen=True)
 class OwnFlag:
-    """A flag that stands, as its rater sees it."""
+    """A flag that was not withdrawn, as its rater sees it."""
 
     flag_id: str
     task_id: str

@@ -1,7 +1,7 @@
-"""How a rater gets on: which block they are in, the minutes left at their own pace, a day's end.
+"""A rater's progress: the block they are in, the minutes left at their own pace, a day's end.
 
-Everything rests on the rater's own answers. A total is a promise, so it stays as it was when it was
-first told; the minutes are an estimate, and said as one.
+Everything rests on the rater's own answers. A total is a promise, so it stays as first announced;
+the minutes are an estimate, and worded as one.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from evenhand.study.settings.session import SessionSettings
 
 LEAST_ANSWERS = 5
-"""With fewer a pace says nothing."""
+"""With fewer answers a pace is not estimated."""
 _RECENT = 30
-"""The pace is that of so many last answers: people grow quicker, and tire."""
+"""The pace is that of this many last answers: people grow quicker, and tire."""
 
 
 @dataclass(frozen=True)
 class Pace:
-    """Where a rater is: block `block` of `blocks`, with about so many minutes to go.
+    """A rater's place in the work: block `block` of `blocks`, with about `minutes` to go.
 
-    `minutes` is rounded as people would say it, None as long as the rater's pace is not known.
+    `minutes` is rounded as people would say it, and None as long as the rater's pace is not known.
     """
 
     block: int
@@ -40,22 +40,22 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """One answer: when it came (UTC), and the seconds that its unit was in view."""
+    """An answer's time (UTC), and the seconds that its unit was in view."""
 
     at: str
     seconds: float
 
 
 class WorkLog:
-    """Every person's answers in the order in which they came, in step with the store."""
+    """The answers of every person in the order in which they came, in step with the store."""
 
     def __init__(self) -> None:
         self._by_rater: dict[str, list[Worked]] = {}
         self._seen = dict.fromkeys((labels, attention_labels), 0)
 
     def refresh(self, connection: sa.Connection) -> None:
-        """Take in what came since the last time. Answers to attention checks are work like any:
-        an estimate, or a day's end, that passed over them would tell which they are.
+        """Read the answers since the last refresh. Answers to attention checks are work like any:
+        an estimate, or a day's end, that left them out would reveal which they are.
         """
         new: list[tuple[str, str, float]] = []
         for table, seen in self._seen.items():
@@ -73,7 +73,7 @@ class WorkLog:
 
 
 def pace(worked: Sequence[Worked], done: int, total: int, block_size: int) -> Pace:
-    """Where somebody is who has given `done` of `total` answers.
+    """Return the progress of a rater who has given `done` of `total` answers.
 
     >>> pace([Worked("", 20.0)] * 12, done=12, total=100, block_size=10)
     Pace(block=2, blocks=10, minutes=30)
@@ -83,7 +83,7 @@ def pace(worked: Sequence[Worked], done: int, total: int, block_size: int) -> Pa
 
 
 def minutes_left(worked: Sequence[Worked], left: int) -> int | None:
-    """About how long so many answers more will take; None where too few were timed.
+    """Estimate the minutes that `left` more answers will take; None where too few were timed.
 
     From the median of the recent answers, which a break or a long text does not move.
 
@@ -114,7 +114,7 @@ JUST_NOW = timedelta(minutes=1)
 
 
 def is_enough(settings: SessionSettings, worked: Sequence[Worked], now: datetime) -> bool:
-    """Whether a rater has done what study.toml allows for the day of `now`.
+    """Return True if a rater has done what study.toml allows for the day of `now`.
 
     A unit that was left in view counts as `idle_minutes` at most.
     """

@@ -1,4 +1,4 @@
-"""What a rater is shown: a task is one question, a sheet holds those that are asked at once."""
+"""Tasks and sheets: a task is one question as shown to a rater, a sheet the tasks asked at once."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ class Task:
         return self.rubric.for_people(self.values)
 
     def people_in(self, language: str) -> PeopleText:
-        """The same in a language, where the rubric is translated."""
+        """Return the task's text for people in a language, if the rubric is translated into it."""
         return self.rubric.in_language(language).for_people(self.values)
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """What one screen asks, and how far the rater is."""
+    """The tasks of one screen, and the rater's progress."""
 
     tasks: tuple[Task, ...]
     done: int
     total: int
     before: str = ""
-    """The task that was answered before these; "" stands for the last one of all."""
+    """The task that was answered before these; "" means the last one of all."""
     pace: Pace | None = None
     flags: tuple[OwnFlag, ...] = ()
-    """The rater's own flags on these tasks that stand."""
+    """The rater's own flags on these tasks that were not withdrawn."""

@@ -1,1 +1,1 @@
-"""Keeping a study: backups, another database, another schema. Nothing is done by halves."""
+"""Keeping a study: backups, another database, another schema. Nothing is left half done."""

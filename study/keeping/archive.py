@@ -1,4 +1,4 @@
-"""One file that is a whole study: a zip of its folder, and a list of what that must hold.
+"""A whole study in one file: a zip of its folder, and a list of what it must hold.
 
 An archive may come from anyone. Reading one writes nothing outside the folder named, follows no
 link, and takes no byte more than the list says.
@@ -41,7 +41,7 @@ class Entry(Section):
 
 
 class Listing(Section):
-    """What an archive holds: its files, and the rows of each table of the store."""
+    """The contents of an archive: its files, and the number of rows of each table of the store."""
 
     format: int
     evenhand: str
@@ -80,8 +80,8 @@ def check_archive(path: Path) -> Listing:
 
 
 def unpack(path: Path, folder: Path) -> Listing:
-    """Write an archive's files into a folder, for the owner alone. Raises InputError where it is no
-    backup, is damaged, or holds what a backup does not.
+    """Write an archive's files into a folder, for the owner alone. Raises InputError where it is
+    not a backup, is damaged, or holds files that a backup does not have.
     """
     with _opened(path) as archive:
         listing = _listing(archive)
@@ -138,7 +138,7 @@ def _check_member(member: zipfile.ZipInfo, listing: Listing) -> None:
     is_file = not member.is_dir() and stat.S_IFMT(mode) in (0, stat.S_IFREG)
     is_inside = not path.is_absolute() and ".." not in path.parts and str(path) == name
     is_plain = name.isprintable() and "\\" not in name and member.compress_type in _PACKED
-    # A log beside the store would be played into it when it is opened.
+    # A log next to the store would be played into it when it is opened.
     if not (is_file and is_inside and is_plain) or name.startswith(f"{STORE}-"):
         raise InputError(f"the archive holds {name!r}, which no backup does; refused")
     entry = listing.files.get(member.filename)

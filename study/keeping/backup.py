@@ -1,4 +1,4 @@
-"""A study in one file, and a study from such a file."""
+"""Backups: a study in one file, and a study from such a file."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from evenhand.study.workspace import open_study, study_rubrics
 BACKUPS = "backups"
 """A folder within the study's that goes into no backup."""
 _DATABASE = b"SQLite format 3\0"
-_LOGS = ("-wal", "-shm", "-journal")  # beside the store, or a former one that it was moved from
+_LOGS = ("-wal", "-shm", "-journal")  # next to the store, or to a former one that it was moved from
 
 
 def backup_study(folder: Path, file: Path) -> Contents:
-    """Write a study to a new file, while people label, and read it over. Returns what it holds.
+    """Write a study to a new file, while people label, and verify it. Return its contents.
 
     Raises InputError where the file is there already, or the store is damaged.
     """
@@ -78,7 +78,7 @@ def keep_backups(folder: Path, to: Path, keep: int, *, verify: bool = False) -> 
 
 @dataclass(frozen=True)
 class Kept:
-    """A backup that was made, what it holds, and how many of the study there are now."""
+    """A backup that was made, its contents, and how many backups of the study there are now."""
 
     file: Path
     contents: Contents
@@ -86,8 +86,8 @@ class Kept:
 
 
 def _mark(store: Database) -> str:
-    """What tells a study's backups from those of another folder of the same name, which are never
-    removed: made once.
+    """Return the mark that tells a study's backups from those of another folder of the same name,
+    which are never removed. It is made once.
     """
     query = sa.select(meta.c.value).where(meta.c.key == "mark")
     with store.write() as connection:
@@ -97,8 +97,8 @@ def _mark(store: Database) -> str:
 
 
 def _try(file: Path, contents: Contents) -> None:
-    """Restore a backup beside it, and take it away again. Raises InputError, and removes the
-    backup, where it gives no study that opens and holds the same.
+    """Restore a backup next to it as a trial. Raises InputError, and removes the backup, where the
+    restored study does not open or does not hold the same.
     """
     with tempfile.TemporaryDirectory(dir=file.parent, prefix=f".{file.name}.") as place:
         folder = Path(place) / "trial"
@@ -114,7 +114,9 @@ def _try(file: Path, contents: Contents) -> None:
 
 
 def backup_of(store: Database, folder: Path, file: Path) -> Contents:
-    """The same of a study whose store is open already."""
+    """Write a study whose store is already open to a new file, and verify it. Return its
+    contents.
+    """
     from evenhand import __version__
 
     file = _new_file(folder, file)
@@ -143,10 +145,10 @@ def backup_of(store: Database, folder: Path, file: Path) -> Contents:
 
 
 def restore_study(file: Path, folder: Path) -> Contents:
-    """Make a study's folder from a backup; its store is SQLite. Returns what it holds.
+    """Make a study's folder from a backup; its store is SQLite. Return its contents.
 
-    Raises InputError, with nothing written, where the folder is taken, or the file is damaged or no
-    backup.
+    Raises InputError, with nothing written, where the folder exists, or the file is damaged or not
+    a backup.
     """
     folder = new_folder(folder)
     if not file.is_file():

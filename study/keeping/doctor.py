@@ -1,4 +1,4 @@
-"""Whether a study that is served is as it should be: what can be told from its folder and store."""
+"""Health check of a study that is served, as far as its folder and store show it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class Finding:
-    """What was looked at: a sentence, with its mend where it is not well."""
+    """The result of one check: a sentence, with what to do where it is not well."""
 
     is_well: bool
     says: str
@@ -52,7 +52,7 @@ def examine(folder: Path, url: str = "") -> list[Finding]:
 
 
 def serving_notes(study: Study, url: str) -> list[str]:
-    """What is to be mended of a study that is open and about to be served at `url`."""
+    """Return what should be repaired in an open study that is about to be served at `url`."""
     found = [*_files(study.folder), *_ways_in(study.config.session, url), *_store(study)]
     return [each.says for each in found if not each.is_well]
 

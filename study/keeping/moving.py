@@ -1,6 +1,6 @@
-"""A study's store in another place, SQLite or PostgreSQL, and under a newer schema.
+"""Moving a study's store to another place, SQLite or PostgreSQL, or to a newer schema.
 
-Until the last step the study is as it was; a run that is killed has done nothing, or all.
+Until the last step the study is unchanged; a run that is killed has done nothing, or all.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FILE_URL = "sqlite:///"
 
 @dataclass(frozen=True)
 class Upgraded:
-    """From which schema to which, and where the study as it was is kept."""
+    """The schema before an upgrade and after it, and the backup of the study from before."""
 
     before: int
     now: int
@@ -61,7 +61,7 @@ def upgrade_store(folder: Path) -> Upgraded:
     config = read_config(folder)
     store = Database.connect(config.store, folder, alone=True)
     with contextlib.closing(store):
-        with store.only_user():  # nobody else is about to write
+        with store.only_user():  # no one else is about to write
             pass
         before, now = store.schema_version(), int(SCHEMA_VERSION)
         if before == now:
@@ -86,7 +86,7 @@ def upgrade_store(folder: Path) -> Upgraded:
 
 
 def _hand_over(folder: Path) -> None:
-    """Close the folder to others, and leave what root wrote in it to the study's owner."""
+    """Close the folder to others, and give what root wrote in it to the study's owner."""
     tighten(folder)
     give_to_owner_of(folder, *folder.iterdir(), *(folder / BACKUPS).glob("*"))
 
@@ -101,7 +101,9 @@ def _rows(connection: sa.Connection, tables: sa.MetaData) -> dict[str, int]:
 
 
 def _new_place(folder: Path, present: str, to: str) -> str:
-    """What study.toml will say. Raises InputError where that is the present place, or none."""
+    """Return the store's new location for study.toml. Raises InputError where it is the present
+    one, or not valid.
+    """
     location = resolved(to)
     if location.startswith(_FILE_URL):
         path = Path(location.removeprefix(_FILE_URL))
@@ -130,7 +132,7 @@ def _to_database(source: sa.Connection, place: str, folder: Path) -> States:
         target = Database.connect(location, Path(building), create=True)
         with contextlib.closing(target):
             moved = _copied(source, target)
-        os.replace(Path(building) / location, file)  # closed, so it has no log beside it
+        os.replace(Path(building) / location, file)  # closed, so it has no log next to it
     return moved
 
 

@@ -1,4 +1,4 @@
-"""A store at one moment, in an SQLite file of its own: what goes into a backup."""
+"""A snapshot of a store at one moment, in an SQLite file of its own, for backups."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from evenhand.study.store.database import Database
 
 @dataclass(frozen=True)
 class Contents:
-    """What a store holds: events of labels and grades, people and graders who gave them, pairs and
-    responses.
+    """Counts of a store's contents: events of labels and grades, the people and graders who gave
+    them, pairs and responses.
     """
 
     labels: int
@@ -35,7 +35,7 @@ def take_snapshot(store: Database, file: Path) -> None:
     else:
         _copy(store, file)
     with contextlib.closing(sqlite3.connect(file)) as snapshot:
-        snapshot.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
+        snapshot.execute("PRAGMA journal_mode = DELETE")  # one file, without a log next to it
 
 
 def _back_up(store: Database, file: Path) -> None:
@@ -55,9 +55,10 @@ def _copy(store: Database, file: Path) -> None:
 
 
 def read_snapshot(file: Path) -> tuple[Contents, dict[str, int]]:
-    """What a store's file holds, and the rows of each table.
+    """Return the contents of a store's file, and the number of rows of each table.
 
-    Raises InputError where it is damaged, or holds what no store does: such a file may be anyone's.
+    Raises InputError where it is damaged, or has what no store has: such a file may come from
+    anyone.
     """
     with contextlib.closing(sqlite3.connect(file)) as connection:
         try:

@@ -1,1 +1,1 @@
-"""What the study's lead does: adjudication, progress, people, importing ratings."""
+"""The tools of the study's lead: adjudication, progress, people, importing ratings."""

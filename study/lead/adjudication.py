@@ -50,7 +50,7 @@ class QueuedUnit:
     rubric: str
     labels: tuple[str, ...]
     reasons: tuple[str, ...]
-    """What raters wrote beside their labels, in an order of its own."""
+    """Remarks that raters gave with their labels, in an order of its own."""
 
     @property
     def key(self) -> Key:
@@ -58,7 +58,7 @@ class QueuedUnit:
 
 
 def disagree(given: Sequence[str], rubric: Rubric, rule: Rule) -> bool:
-    """Whether labels of several people on one unit call for an adjudicator.
+    """Return True if labels of several people on one unit call for an adjudicator.
 
     "any": they are not all the same. "no_majority": no category has more than half of them.
     "distance_2": two of them lie two or more steps apart on an ordered scale, labels that it does
@@ -75,9 +75,11 @@ def disagree(given: Sequence[str], rubric: Rubric, rule: Rule) -> bool:
 
 
 def adjudication_queue(study: Study, rule: Rule = "no_majority") -> list[QueuedUnit]:
-    """What is to be adjudicated, in the order of labelling; decided units have left the queue.
+    """Return the units to be adjudicated, in the order of labelling; decided units have left the
+    queue.
 
-    Labels of excluded raters, hidden repeats and labels under an edited text do not count.
+    Labels of excluded raters, hidden repeats and labels under an edited text do not count. Raises
+    InputError for an unknown rule.
     """
     if rule not in get_args(Rule):
         raise InputError(f"there is no rule {rule!r}; take one of {', '.join(get_args(Rule))}")
@@ -93,7 +95,7 @@ def adjudication_queue(study: Study, rule: Rule = "no_majority") -> list[QueuedU
 
 
 def queue_length(study: Study) -> int:
-    """How many units without a majority wait for a decision."""
+    """Count the units without a majority that wait for a decision."""
     return len(adjudication_queue(study))
 
 
@@ -106,7 +108,7 @@ def open_next(
     at: Key | None = None,
 ) -> tuple[QueuedUnit | None, int]:
     """The first unit of the queue that no other adjudicator has open, leased to the login `holder`;
-    and how many the queue has. Units passed over come again once the others are through.
+    and the length of the queue. Units passed over come again after the others.
 
     A `rubric` leaves the others out; the unit `at` comes first, as long as it is in the queue.
     """
@@ -133,9 +135,10 @@ def reopen(study: Study, holder: str, key: Key) -> QueuedUnit:
 
 
 def past_decisions(study: Study, name: str = "") -> pd.DataFrame:
-    """`DECIDED_COLUMNS` of every decision that stands, by one adjudicator or by all, latest first.
+    """Return `DECIDED_COLUMNS` of the decisions in force, by one adjudicator or by all, latest
+    first.
 
-    `done_by` is the adjudicator's name, `reason` what was written with the decision.
+    `done_by` is the adjudicator's name, `reason` the remark written with the decision.
     """
     said = sa.select(
         *(labels.c[column] for column in DECIDED_COLUMNS[:3]),
@@ -168,7 +171,8 @@ def queue_table(found: Sequence[QueuedUnit]) -> pd.DataFrame:
 
 
 def adjudicator_id(name: str) -> str:
-    """The rater id of an adjudicator. No rater's code holds a colon, so it can be nobody else's.
+    """Return the rater id of an adjudicator. No rater's code holds a colon, so it is never a
+    rater's.
 
     >>> adjudicator_id("chair")
     'adjudicator:chair'
@@ -275,7 +279,7 @@ def _append(
 
 
 def _given(study: Study) -> tuple[dict[Key, list[str]], set[Key]]:
-    """The labels of people who count, by unit and rubric; and what is decided."""
+    """Return the labels of raters who count, by unit and rubric; and the units that are decided."""
     given: dict[Key, list[str]] = {}
     decided = set()
     excluded = oversight(study.store).exclusions
@@ -297,7 +301,9 @@ def _queued(study: Study, given: Mapping[Key, Sequence[str]]) -> list[QueuedUnit
 
 
 def _reasons(study: Study, excluded: set[str]) -> dict[tuple[str, str], list[str]]:
-    """What people wrote beside their labels, by unit and rubric: the latest word of each."""
+    """Return the remarks that people gave with their labels, by unit and rubric: the latest of each
+    person.
+    """
     from evenhand.study.store.logs.remarks import remarks_table
 
     said = remarks_table(study.store)
@@ -323,7 +329,9 @@ def counted_marks(study: Study, key: Key) -> list[tuple[str, Mark]]:
 
 
 def _shuffled(texts: Sequence[str], *key: str) -> tuple[str, ...]:
-    """In an order that neither tells who said what nor changes while somebody looks."""
+    """Shuffle the texts in an order that hides their authors and stays the same while they are
+    viewed.
+    """
 
     def place(at: int) -> str:
         return hashlib.sha256("\x1f".join([*key, texts[at], str(at)]).encode()).hexdigest()

@@ -41,10 +41,10 @@ def sort_disagreement(
     kind: Kind | Literal[""],
     note: str = "",
 ) -> None:
-    """Append what the lead `by` says of one disagreement; it is on disk when this returns.
+    """Append the judgment of the lead `by` on one disagreement; it is on disk when this returns.
 
-    An empty `kind` takes the former word back. Raises InputError where the study has no such rubric
-    or unit, or the kind is none.
+    An empty `kind` takes the former one back. Raises InputError where the study has no such rubric
+    or unit, or the kind is unknown.
     """
     known = study.rubrics.get(rubric)
     if known is None:
@@ -66,15 +66,15 @@ def sort_disagreement(
 
 
 def sorted_so_far(study: Study) -> list[SortedDisagreement]:
-    """What holds at present, in the order in which it came; what was said under an edited text of a
-    rubric does not count.
+    """Return the judgments in force, in the order in which they came; those under an edited text of
+    a rubric do not count.
     """
     return all_sorted(study.store, study.accepted_hashes())
 
 
 def held_out_units(study: Study, rubric: str) -> list[str]:
-    """The units of the sample that may try a new text of a rubric: those of pairs of which no
-    disagreement was ever sorted, for on the others a new text may have been written.
+    """Return the units of the sample on which a new text of a rubric may be tried: those of pairs
+    without any sorted disagreement. A new text may have been written with the others in view.
     """
     read = {parse_unit_id(unit)[0] for unit in ever_sorted(study.store, rubric)}
     units = study.rubric_units(study.rubrics[rubric])

@@ -1,6 +1,6 @@
-"""People's flags on units, and what the lead made of each: an answer, kept with who gave it.
+"""People's flags on units, and the lead's answer to each, kept with its author.
 
-A flag and its answers are events. The latest says whether a flag is open; nothing is written over.
+A flag and its answers are events. The latest says whether a flag is open; nothing is overwritten.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CLOSED, REOPENED = "closed", "reopened"
 
 @dataclass(frozen=True)
 class RaisedFlag:
-    """What somebody said of a unit, and what was made of it. `number` names it in `settle_flag`."""
+    """A rater's flag on a unit, and the lead's answer. `number` names it in `settle_flag`."""
 
     number: int
     unit_id: str
@@ -38,7 +38,7 @@ class RaisedFlag:
     done_by: str = ""
     done_at: str = ""
     withdrawn: bool = False
-    """Whether whoever raised it took it back: then it is closed, and stays so."""
+    """True if its rater took it back: then it is closed, and stays so."""
 
 
 def raised_flags(study: Study) -> list[RaisedFlag]:
@@ -67,9 +67,9 @@ def raised_flags(study: Study) -> list[RaisedFlag]:
 
 
 def settle_flag(study: Study, number: int, answer: str, done_by: str) -> None:
-    """Mark a flag as dealt with, with what was done about it.
+    """Close a flag with a note on what was done about it.
 
-    Raises InputError where the answer is empty or the flag is no open one.
+    Raises InputError where the note is empty or there is no such open flag.
     """
     if not answer.strip():
         raise InputError("say what was done about the flag")

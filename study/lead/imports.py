@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 def import_ratings(
     study: Study, ratings: pd.DataFrame, source: str, cost_usd: Mapping[str, float] | None = None
 ) -> tuple[int, int]:
-    """Append a checked `ratings` table to the study; returns (new rows, rows already there).
+    """Append a checked `ratings` table to the study; return (new rows, rows already there).
 
-    All rows go in or none. Raises InputError naming the first row that speaks of a unit, rubric or
+    All rows go in or none. Raises InputError naming the first row that has a unit, rubric or
     category that the study does not have, or that has neither a label nor a reason; a model's row
     may have `p_positive` alone. `cost_usd` is what each grade has cost, by model rater.
     """
@@ -55,7 +55,9 @@ def import_ratings(
 
 
 def _take_places(connection: sa.Connection, rows: list[dict[str, Any]]) -> None:
-    """Units that people labelled elsewhere want so many raters fewer at the desk."""
+    """Take places at the desk for labels given elsewhere, so that their units need fewer raters
+    there.
+    """
     taken = {
         (row["rater_id"], row["unit_id"], row["rubric"], row["rubric_hash"], row["draw"]): {
             "task_id": _new_id(),
@@ -82,7 +84,7 @@ def _take_places(connection: sa.Connection, rows: list[dict[str, Any]]) -> None:
 
 
 def _check_kinds(connection: sa.Connection, ratings: pd.DataFrame, source: str) -> None:
-    """A rater who is in the study already must be of the same kind there."""
+    """Raise InputError for a rater who is of another kind in the study."""
     known = rater_kinds(connection)
     raters = ratings.drop_duplicates("rater_id")
     rows = zip(raters.index + FIRST_ROW, raters["rater_id"], raters["rater_kind"], strict=True)
@@ -95,8 +97,8 @@ def _check_kinds(connection: sa.Connection, ratings: pd.DataFrame, source: str) 
 
 
 def _with_hash(study: Study, ratings: pd.DataFrame) -> pd.DataFrame:
-    """Ratings that name no text were given under the study's present one: that is what importing
-    them says. Without a hash they would be pooled with whatever text comes later.
+    """Fill in the present text's hash where ratings name none: importing them declares that they
+    were given under it. Without a hash they would be pooled with whatever text comes later.
     """
     present = ratings["rubric"].map({name: r.hash for name, r in study.rubrics.items()}).fillna("")
     given = ratings["rubric_hash"]
@@ -132,7 +134,7 @@ def _check(study: Study, ratings: pd.DataFrame, source: str) -> None:
 
 
 def _says(ratings: pd.DataFrame) -> pd.Series[bool]:
-    """Which rows have a label, a reason for none or, by a model, a probability."""
+    """Return True for rows with a label, a reason for none or, by a model, a probability."""
     probable = (ratings["rater_kind"] == "model") & (ratings["p_positive"] >= 0)
     return (ratings["label"] != "") | (ratings["unscored_reason"] != "") | probable
 
@@ -173,7 +175,7 @@ def _fingerprints(ratings: pd.DataFrame) -> set[tuple[str, str]]:
 
 
 def _fingerprint(row: dict[str, Any]) -> str:
-    """Equal for rows that say the same; when it was said does not count."""
+    """Return a text that is equal for rows with the same content; the time does not count."""
     said = {key: row[key] for key in RATINGS_COLUMNS if key not in ("created_at", "seconds")}
     return json.dumps(said, sort_keys=True)
 

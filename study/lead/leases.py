@@ -1,7 +1,7 @@
-"""Which adjudicator has which unit open: two who work at the same time never get the same one.
+"""Leases on units to adjudicate, so that two adjudicators at work never get the same one.
 
-A lease runs out, so that a unit comes back from whoever has gone. It parts the work and decides
-nothing: decisions are labels, and appended like any.
+A lease runs out, so that a unit comes back from an adjudicator who has left. Leases divide the work
+and decide nothing: decisions are labels, and appended like any.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ LEASE_MINUTES = 15.0
 
 
 def last_label(store: Store) -> int:
-    """The number of the latest label: what comes after it has not been seen yet."""
+    """Return the number of the latest label: later ones have not been seen yet."""
     with store.read() as connection:
         return connection.execute(sa.select(sa.func.max(labels.c.event_id))).scalar_one() or 0
 
 
 def take_first(store: Store, holder: str, keys: Sequence[Key], seen: int) -> Key | None:
-    """Lease the first of these units that nobody else has open or has decided since the label
-    number `seen`; None where there is none.
+    """Lease the first of these units that no other login has open, or has decided since the label
+    number `seen`; None if there is none.
 
-    `holder` tells one login from another. What else it had open is given back.
+    `holder` identifies the login. Any other unit that it had open is given back.
     """
     with store.write() as connection:
         taken = _taken(connection, holder, seen)
@@ -49,15 +49,15 @@ def take_first(store: Store, holder: str, keys: Sequence[Key], seen: int) -> Key
 
 
 def give_back(store: Store, holder: str) -> None:
-    """Whoever leaves has no unit open any more."""
+    """Give back the unit that this login has open."""
     with store.write() as connection:
         connection.execute(sa.delete(leases).where(leases.c.holder == holder))
 
 
 def check_held(connection: sa.Connection, holder: str, key: Key) -> None:
-    """Raises InputError unless this login was the last to open the unit.
+    """Raise InputError unless this login was the last to open the unit.
 
-    Its time may be over: what counts is that nobody has taken the unit since.
+    Its lease may be over: it is enough that no other login has taken the unit since.
     """
     query = sa.select(leases.c.holder).where(leases.c.unit_id == key[0], leases.c.rubric == key[1])
     if connection.execute(query).scalar_one_or_none() != holder:

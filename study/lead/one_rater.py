@@ -1,4 +1,4 @@
-"""One rater beside the others: what they answered, where they differ, and at what pace."""
+"""One rater compared with the others: the labels, the differences and the pace."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def rater_answers(study: Study, rater: str) -> pd.DataFrame:
 
 
 def confusions(study: Study, rater: str) -> dict[str, pd.DataFrame]:
-    """By rubric, how often the others gave each label where the rater gave which.
+    """Return a table for each rubric that counts the others' labels against the rater's.
 
     Rows are the rater's labels, columns the others'; a cell is a number of units, of which each
     counts once, shared among the labels of the others. Rubrics without shared units are left out.

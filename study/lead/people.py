@@ -1,4 +1,4 @@
-"""What people and adjudicators have labelled so far: light enough to look at every few seconds."""
+"""Labels of people and adjudicators so far: cheap enough to query every few seconds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def people_labels(study: Study) -> pd.DataFrame:
 
 
 def accepted_text(study: Study, table: sa.Table) -> sa.ColumnElement[bool]:
-    """Whether a row was given under a rubric's text that counts."""
+    """Return an SQL condition: the row was given under a rubric's text that counts."""
     return sa.or_(
         table.c.rubric_hash == "",
         *(

@@ -1,4 +1,4 @@
-"""How far a study's labelling is: by rubric, by rater, and how long it will still take."""
+"""Progress of a study's labelling: by rubric, by rater, and the time still needed."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def data_version(study: Study) -> str:
 
 
 def rubric_progress(study: Study) -> pd.DataFrame:
-    """One row per rubric that people label: `rubric, units, wanted, done, open, free,
+    """Return a row per rubric that people label: `rubric, units, wanted, done, open, free,
     median_seconds, hours_left`.
 
-    A place is a unit's label by one of the raters that it wants. It is `done`, `open` (given out,
+    A place is a unit's label by one of the raters that it needs. It is `done`, `open` (given out,
     and its lease not over) or `free`; the three add up to `wanted`. Labels of excluded raters fill
     no place. `hours_left` is the time that the open and the free ones take at the rubric's median
     pace; NaN before anyone has labelled.
@@ -84,7 +84,7 @@ def rubric_progress(study: Study) -> pd.DataFrame:
 
 
 def rater_progress(study: Study) -> pd.DataFrame:
-    """One row per person: `rater_id, state, answers, skipped, open, median_seconds, hours,
+    """Return a row per person: `rater_id, state, answers, skipped, open, median_seconds, hours,
     last_answer`.
 
     `state` is "excluded", "working" (has a task whose lease runs) or "away"; `hours` is the time
@@ -117,7 +117,7 @@ def rater_progress(study: Study) -> pd.DataFrame:
 
 
 def time_left(progress: pd.DataFrame) -> str:
-    """What `rubric_progress` says of the work that is left, in a sentence."""
+    """Return a sentence on the work that is left, from the table of `rubric_progress`."""
     left = int((progress["wanted"] - progress["done"]).sum())
     if not progress["wanted"].sum():
         return written("progress.nothing")
@@ -136,7 +136,9 @@ def _human_labels(study: Study) -> pd.DataFrame:
 
 
 def _holders(study: Study) -> dict[tuple[str, str], dict[str, int]]:
-    """By (unit, rubric): how many raters who count hold it as "labelled", and as "open"."""
+    """Count, by (unit, rubric) and state ("labelled" or "open"), the raters who hold it and are not
+    excluded.
+    """
     raters = sa.func.count(sa.distinct(claims.c.rater_id))
     columns = (claims.c.unit_id, claims.c.rubric, claims.c.state)
     with study.store.read() as connection:
@@ -151,7 +153,7 @@ def _holders(study: Study) -> dict[tuple[str, str], dict[str, int]]:
 
 
 def _open_tasks(study: Study) -> dict[str, int]:
-    """How many tasks each rater has open, whose lease runs; 0 for who has none."""
+    """Count each rater's open tasks with a running lease; 0 for a rater without one."""
     opened = sa.func.sum(sa.case((sa.and_(claims.c.state == "open", _running(study)), 1), else_=0))
     query = sa.select(claims.c.rater_id, opened.label("opened")).group_by(claims.c.rater_id)
     with study.store.read() as connection:

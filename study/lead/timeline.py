@@ -1,4 +1,4 @@
-"""When people's labels came in, by the hour or by the day."""
+"""Counts of people's labels over time, by the hour or by the day."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
     from evenhand.study.workspace import Study
 
-TIMELINE_COLUMNS = ("start", "rubric", "labels")
 MOST_HOURS = 48
 """A longer study is shown by the day."""
 
 
 def labels_over_time(study: Study) -> tuple[pd.DataFrame, str]:
-    """`TIMELINE_COLUMNS`, and whether a row is an "hour" or a "day" (UTC); none without labels.
+    """Count people's labels by hour or day (UTC): a table `start, rubric, labels`, and the step,
+    "hour" or "day". Without labels there are no rows.
 
     Skips and hidden repeats count: they took their time. Labels without a time are left out.
     """

@@ -1,1 +1,1 @@
-"""What is put to the subjects: pairs or propositions, the units they make, the sample."""
+"""The prompts put to the subjects: pairs or propositions, the units they make, the sample."""

@@ -1,4 +1,4 @@
-"""How long the responses are, for what follows length where it should not."""
+"""Lengths of the responses in words, to detect labels that follow length."""
 
 from __future__ import annotations
 

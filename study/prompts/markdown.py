@@ -1,4 +1,4 @@
-"""Whether responses are written in Markdown."""
+"""Detection of responses written in Markdown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOOKS_MARKED = re.compile(
 
 
 def looks_like_markdown(text: str) -> bool:
-    """Whether a text has headings, lists, strong words, code or tables as Markdown writes them.
+    """Return True if a text has headings, lists, strong words, code or tables in Markdown's syntax.
 
     >>> looks_like_markdown("It is **so**."), looks_like_markdown("2 * 3 * 4, a_b and #1")
     (True, False)

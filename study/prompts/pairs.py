@@ -28,7 +28,7 @@ def read_pairs(path: str | Path) -> pd.DataFrame:
 
     Needs `prompt_a` and `prompt_b`; every other column is carried along. Without a column `pair_id`
     the ids are p0001, p0002, ... in row order. Raises InputError naming the first bad row: a prompt
-    that is empty, two prompts that are the same, or a pair that stands there twice.
+    that is empty, two prompts that are the same, or a pair that occurs twice.
     """
     frame = read_table(path)
     name = Path(path).name
@@ -58,7 +58,7 @@ def sides_of(pairs: pd.DataFrame) -> tuple[str, ...]:
 
 
 def prompts_noun(pairs: pd.DataFrame) -> str:
-    """What the rows of these prompts are called in a sentence."""
+    """Return the noun for the rows of these prompts in a sentence."""
     return "pairs" if len(sides_of(pairs)) == 2 else "prompts"
 
 

@@ -2,7 +2,7 @@
 
 A proposition study is kept like a study of pairs whose prompts have one side: every prompt is a row
 of its own, with the proposition as its cluster and its wording, paraphrase and repeat as columns,
-so that sampling, the annotation page, graders and the analysis need to know nothing of it.
+so that sampling, the annotation page, graders and the analysis need no special case.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _SLOT = "{statement}"
 def read_propositions(
     path: str | Path, wordings: str | Path | None = None, repeats: int = 1
 ) -> pd.DataFrame:
-    """One row per prompt: `pair_id, proposition, statement, wording, paraphrase, repeat, prompt_a`.
+    """Read the prompts of a propositions file, one row each: `pair_id, proposition, statement,
+    wording, paraphrase, repeat, prompt_a`.
 
     The propositions file has `id` and `text`; rows that share an id are paraphrases of each other,
     and every other column (groups, topics) is carried along. The wordings file has `wording` (a

@@ -23,7 +23,7 @@ def read_responses(path: str | Path, pairs: pd.DataFrame) -> pd.DataFrame:
 
     The file has `subject, response` and either `prompt` (the exact text of a prompt) or `pair_id`
     and, where prompts are paired, `side`. A prompt that is put several times takes a subject's
-    responses to it in their order. An empty response is a response: a subject may have said
+    responses to it in their order. An empty response is a response: a subject may answer with
     nothing. Raises InputError naming the first bad row: an unknown prompt or pair, a second
     response to the same prompt, or a pair of which the subject answered only one side.
     """

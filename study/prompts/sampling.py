@@ -89,10 +89,11 @@ def _ranked(pair_ids: list[str], seed: int) -> list[str]:
 
 
 def _cell_sizes(cells: list[Stratum], size: int, taken: list[Stratum]) -> dict[Stratum, int]:
-    """How many pairs each joint cell gives: close to its share, with every margin as wanted.
+    """Return the number of pairs from each joint cell: close to its share, with every margin as
+    wanted.
 
     Margins that cannot be met (nested columns, or a sample that is being extended) are missed by as
-    little as possible, the first column being served first.
+    little as possible, the first column taking precedence.
     """
     import numpy as np
 
@@ -100,8 +101,8 @@ def _cell_sizes(cells: list[Stratum], size: int, taken: list[Stratum]) -> dict[S
     available = np.array([cells.count(name) for name in names])
     fixed = np.array([taken.count(name) for name in names])
     margins = _margins(names, cells, size)
-    # In fractions the solver now and then gives up, in whole numbers not; but there it takes
-    # another one of samples that are equally good, and a seed is to go on drawing the same.
+    # With fractions the solver sometimes gives up, with whole numbers it does not; but these
+    # pick another of several equally good samples, and a seed must keep drawing the same one.
     for unit in (1, len(cells)):
         counts = _controlled_rounding(available, fixed, margins, size, unit)
         if counts is not None:
@@ -152,7 +153,9 @@ def _controlled_rounding(
 
 
 def _margins(names: list[Stratum], cells: list[Stratum], size: int) -> list[Margin]:
-    """For every value of every column: the column's number, its cells, and its wanted count."""
+    """Return, for every value of every column, the column's number, its cells, and its wanted
+    count.
+    """
     margins = []
     for column in range(len(names[0])):
         counts: dict[str, int] = {}

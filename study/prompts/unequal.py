@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 RATIO = 2.0
-"""How much likelier the pair with the highest score is to be picked than one with the lowest, at
+"""Ratio by which the pair with the highest score is likelier picked than one with the lowest, at
 most. If scores turn out to say nothing, the sample is worth no less than 4 RATIO / (1 + RATIO)^2 of
 one picked by chance: eight ninths, where 3 would leave three quarters (Kantorovich's inequality,
 for weights). What it brings is in docs/uncertainty.md."""
@@ -28,10 +28,10 @@ MOST = 0.9
 
 @dataclass(frozen=True, kw_only=True)
 class Wave:
-    """One draw: whom it could have taken, and whom it took.
+    """A draw with known probabilities.
 
-    `chances` are the probabilities by pair with which it takes one that is not in the sample yet,
-    for those that were in it as well; `taken` are the pairs that it took.
+    `chances` has each pair's probability of being taken if it is not in the sample yet, also for
+    pairs that were in it already; `taken` are the pairs that it took.
     """
 
     by: str
@@ -40,7 +40,7 @@ class Wave:
 
 
 def inclusion(waves: Sequence[Wave], labelled: Sequence[float] = ()) -> dict[str, float]:
-    """By pair, how likely it was to be picked by any of the waves.
+    """Return each pair's probability of being picked by any of the waves.
 
     `labelled` is the share of each wave's pairs that people have labelled so far, all of them if
     empty: as a wave is labelled in an order of its own, part of it is a smaller wave.
@@ -61,12 +61,13 @@ def inclusion(waves: Sequence[Wave], labelled: Sequence[float] = ()) -> dict[str
 def chances_for(
     scores: Mapping[str, float], before: Mapping[str, float], more: int
 ) -> dict[str, float]:
-    """By pair, the chance with which to take it if it is not in the sample yet, for `more` pairs.
+    """Return the probability of taking each pair if it is not in the sample yet, to draw `more`
+    pairs.
 
-    `scores` are from 0 to 1, `before` the probabilities of having been picked earlier. In all a
-    pair's probability is then in proportion to the root of its score above a floor - the best there
-    is where scores are variances (Neyman 1934) - or what it was before if that is more. Raises
-    InputError where so many pairs cannot be picked that way.
+    `scores` are from 0 to 1, `before` the probabilities of having been picked earlier. A pair's
+    total probability is then proportional to the root of its score above a floor - optimal where
+    scores are variances (Neyman 1934) - or its earlier probability if that is larger. Raises
+    InputError where `more` pairs cannot be picked that way.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""Units: what is labelled. A pair's two responses by one subject, or one of the responses."""
+"""Units, the things that are labelled: a pair's two responses by one subject, or one response."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def parse_unit_id(text: str) -> tuple[str, str, str]:
 
 
 def has_known_answer(unit_id: str) -> bool:
-    """Whether this is a unit for practice or attention, not one of the study's own.
+    """Return True for a unit of the practice or of the attention checks, not one of the study's
+    own.
 
     >>> has_known_answer("check:read-on"), has_known_answer("p0001|model-x")
     (True, False)
@@ -48,7 +49,7 @@ def units_table(pairs: pd.DataFrame, answered: pd.DataFrame) -> pd.DataFrame:
 
     `answered` has the columns `pair_id, subject`, one row per pair that the subject answered. A
     response unit also carries `prompt`, `stance` and `group` of its own side, where the pairs file
-    has them. Pairs that nobody has answered stand there once, without a subject.
+    has them. Pairs that no subject has answered get one row, without a subject.
     """
     import pandas as pd
 
@@ -76,8 +77,7 @@ def presented_values(
 ) -> dict[str, str]:
     """The rubric's template variables for one unit, in the order in which it is shown.
 
-    With order "ba" everything that belongs to a side changes places, so that what a rater sees as A
-    is the pair's b.
+    With order "ba" the two sides change places, so that what a rater sees as A is the pair's b.
     """
     _, _, side = unit
     if side:
@@ -110,7 +110,7 @@ def _own_side(row: Mapping[Any, str], side: str) -> dict[str, str]:
 
 
 def _other_side(name: str) -> str:
-    """The same column of the other side, if the name has a side.
+    """Return the name of the other side's column, if the name has a side.
 
     >>> _other_side("prompt_a_group"), _other_side("response_b"), _other_side("topic_name")
     ('prompt_b_group', 'response_a', 'topic_name')

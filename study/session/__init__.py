@@ -1,1 +1,1 @@
-"""What goes on around the labelling: who comes in, what they go through first, what it took."""
+"""A rater's session around the labelling: entry, steps before it, times and pay."""

@@ -1,4 +1,4 @@
-"""What raters said of themselves, as the table of raters that an analysis can be split by."""
+"""Raters' answers about themselves, as the table of raters that an analysis can be split by."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 
 def raters_table(study: Study) -> pd.DataFrame:
-    """One row per rater who answered anything: `rater_id` and a column per background question.
+    """Return a row per rater who answered anything: `rater_id` and a column per background
+    question.
 
-    A question that was passed over is empty. Fit for `analyse(raters=..., rater_slices=[...])`.
+    A skipped question is empty. Usable as `analyse(raters=..., rater_slices=[...])`.
     """
     import pandas as pd
 
@@ -38,8 +39,8 @@ def raters_table(study: Study) -> pd.DataFrame:
 
 
 def raters_to_split_by(study: Study) -> pd.DataFrame:
-    """The same with `page_language`, the language in which each rater was asked; a row for everyone
-    who answered anything there or here.
+    """Return `raters_table` with `page_language`, the language in which each rater was asked, and
+    rows for raters who only have a language.
     """
     languages = languages_of_raters(study.store)
     table = raters_table(study)

@@ -1,4 +1,4 @@
-"""How far the people who came in have got: from the entry to the end, and where they were lost."""
+"""The funnel of people who came in: from the entry to the end, and where they were lost."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ Stage = Literal["entered", "consented", "passed", "working", "done", "left", "ex
 
 @dataclass(frozen=True)
 class Funnel:
-    """How many people reached each stage, and what became of those who did.
+    """Counts of people who reached each stage, and of the outcomes.
 
     `entered`, `consented` and `passed` (all that comes before the first unit) are nested.
-    `working`, `done`, `left` (no consent, screened out, or the place given back) and `excluded`
-    are apart: who passed is in one of them; who left may have done so earlier.
+    `working`, `done`, `left` (no consent, screened out, or the place given back) and `excluded` are
+    disjoint: everyone who passed is in one of them; those who left may have done so earlier.
     """
 
     entered: int = 0
     consented: int | None = None
-    """None where the study asks for no consent."""
+    """People who consented; None where the study asks for no consent."""
     passed: int = 0
     working: int = 0
     done: int = 0
@@ -53,7 +53,9 @@ class Funnel:
 
 
 def funnel(study: Study) -> Funnel:
-    """Where everybody stands who has come in, been given a unit, or labelled."""
+    """Count the people who have come in, been given a unit, or labelled, by the stage that they
+    reached.
+    """
     sessions, excluded = Sessions(study), oversight(study.store).exclusions
     labelled, completed = _labelled(study), _completed(study)
     asks = study.config.consent is not None

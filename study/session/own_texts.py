@@ -1,6 +1,6 @@
-"""What the study's lead wrote for annotators, in the languages that there are.
+"""The lead's own texts for annotators, in the languages available.
 
-The original stands in study.toml. A file beside it may say the same in another language:
+The original is in study.toml. A file next to it may have the same text in another language:
 `consent.de.md`, `instructions.de.md`, `content_warning.de.md`. It is plain text like the original.
 """
 

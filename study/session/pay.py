@@ -1,4 +1,4 @@
-"""What each person is owed when their part is over, and why."""
+"""The amount that each person is owed when their part is over, and the reason."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ class Owed:
 
 
 def owed(state: str, units: int, whole: int, pay: PaySettings | None) -> Owed:
-    """What someone in this state is owed, who answered `units` of the `whole` that a part has.
+    """Return the amount owed to a rater in this state with `units` answered of the `whole` of a
+    part.
 
     `whole` is 0 where it is not known yet.
     """

@@ -1,7 +1,7 @@
-"""Practice: units with a known answer, one after the other, each followed by what was right.
+"""Practice: units with a known answer, one after the other, each followed by the right answer.
 
-The desk has the face of the annotators' desk, so that people practise on the page that they will
-work on. Practice answers are stored apart and are never labels.
+The desk has the interface of the annotators' desk, so that people practise on the page that they
+will work on. Practice answers are stored apart and are never labels.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Answers = Mapping[tuple[str, str, int], str]
 
 @dataclass(frozen=True)
 class Told:
-    """What is told about one question of a practice unit; the answers by their names."""
+    """Feedback on one question of a practice unit; the answers by their names."""
 
     title: str
     given: str
@@ -51,7 +51,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Feedback:
-    """What is told after a practice unit."""
+    """Feedback on a practice unit."""
 
     blocks: tuple[TextBlock, ...]
     told: tuple[Told, ...]
@@ -72,7 +72,7 @@ class PracticeDesk:
     def next_step(
         self, connection: sa.Connection, rater_id: str, log: Sequence[Event]
     ) -> Step | None:
-        """What of the practice is to be done next; None once it is passed."""
+        """Return the next step of the practice; None once it is passed."""
         if not self.units.screens:
             return None
         answers = self._answers(connection, rater_id)
@@ -92,7 +92,7 @@ class PracticeDesk:
         return Step("ended", reason="screened_out", attempt=self._attempts)
 
     def feedback(self, rater_id: str, step: Step, language: str = "") -> Feedback:
-        """What is told about the screen of a step "feedback", in a language of the rubrics."""
+        """Return the feedback on the screen of a step "feedback", in a language of the rubrics."""
         with self.study.store.read() as connection:
             answers = self._answers(connection, rater_id)
         tasks = [self._task(rater_id, asked, step.attempt) for asked in step.screen]
@@ -134,15 +134,15 @@ class PracticeDesk:
             return [self._receipt(connection, rater_id, each) for each in sent]
 
     def reopen(self, rater_id: str, task_id: str = "") -> Sheet | None:
-        """Nothing: what was right has been told."""
+        """Return None: the right answer has been shown, so no practice answer is changed."""
         return None
 
     def began_before_keys(self, rater_id: str) -> bool:
-        """Nothing of the practice is kept under names of before."""
+        """Return False: the page keeps no practice drafts under ids from before 0.3.0."""
         return False
 
     def earlier(self, rater_id: str, search: str = "", start: int = 0) -> EarlierPage:
-        """Nothing, as above."""
+        """Return an empty page: practice answers are not listed."""
         return EarlierPage()
 
     def _receipt(self, connection: sa.Connection, rater_id: str, sent: Sent) -> Receipt:
@@ -227,8 +227,8 @@ class PracticeDesk:
         return self._digest(self.study.blinding_key, rater_id, question, attempt)
 
     def _is_task(self, task_id: str, rater_id: str, question: Question, attempt: int) -> bool:
-        """Whether an id is the task's, as it is now or, on a page that stood open over an upgrade,
-        as it was before 0.3.0.
+        """Return True if the id is the task's: its present one or, on a page left open over an
+        upgrade, the one from before 0.3.0.
         """
         keys = (self.study.blinding_key, self.study.config.seed)
         return task_id in (self._digest(key, rater_id, question, attempt) for key in keys)

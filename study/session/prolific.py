@@ -1,4 +1,4 @@
-"""Prolific: the links that lead back there, and what its list of submissions says.
+"""Prolific: the links that lead back there, and its export of submissions.
 
 Facts: docs.prolific.com, "The study object" (placeholders, completion codes) and "Submission
 object" (statuses; a submission's id is the SESSION_ID of the address).
@@ -53,16 +53,18 @@ def completion_code(study: Study, end: End) -> str:
 
 
 def participants_table(study: Study) -> pd.DataFrame:
-    """Every entry from Prolific: `rater_id, participant_id, study_id, session_id, created_at`."""
+    """Return every entry from Prolific: `rater_id, participant_id, study_id, session_id,
+    created_at`.
+    """
     names = ("rater_id", "participant_id", "study_id", "session_id", "created_at")
     query = sa.select(*(participant_entries.c[name] for name in names))
     return study.store.table(query.order_by(participant_entries.c.event_id))
 
 
 def rater_of(study: Study, name: str) -> str:
-    """The rater code of a participant's id, or of a rater code itself.
+    """Return the rater code of a participant's id, or of a rater code itself.
 
-    Raises InputError where nobody of this name has been here.
+    Raises InputError where no participant or rater of this name has been here.
     """
     from evenhand.study.session.times import known_raters
 
@@ -76,10 +78,10 @@ def rater_of(study: Study, name: str) -> str:
 
 
 def released_submissions(study: Study, path: Path) -> dict[str, str]:
-    """Whose places are to be given back by Prolific's export of submissions: rater -> reason.
+    """Return the raters whose places Prolific's export of submissions releases: rater -> reason.
 
     Submissions of people who never came to this study, and earlier ones of people who came again,
-    are passed over. Raises InputError where a column is missing.
+    are ignored. Raises InputError where a column is missing.
     """
     table = read_table(path)
     status = _column(table, _STATUS, path)

@@ -1,4 +1,4 @@
-"""The steps before the labelling: which one a rater is at, and how they get on.
+"""The steps before the labelling: a rater's present step, and how they proceed.
 
 Welcome, consent, the rubrics, practice, comprehension, background - each only where study.toml has
 it. A study that has none of them begins with the labelling.
@@ -35,7 +35,7 @@ class Sessions:
         self.practice = PracticeDesk(study)
         self.texts = OwnTexts(study)
         config = study.config
-        # By language: whoever has read one of the present texts need not read another.
+        # By language: a rater who has read one of the present texts need not read another.
         self._welcome = self._hashes("content_warning", "instructions")
         self._consent = self._hashes("consent")
         self._comprehension = _text_hash(*(repr(question) for question in config.comprehension))
@@ -64,7 +64,7 @@ class Sessions:
     # Where a rater is
 
     def next_step(self, rater_id: str) -> Step:
-        """What this rater has to do next."""
+        """Return the rater's next step."""
         with self.study.store.read() as connection:
             return self._next_step(connection, rater_id)
 
@@ -169,7 +169,9 @@ class Sessions:
         return right
 
     def answer_background(self, rater_id: str, answers: Mapping[str, str]) -> None:
-        """Take what a rater says of themselves (question's key -> answer); nothing is fine too."""
+        """Store a rater's answers about themselves (question's key -> answer); all may be left
+        out.
+        """
         with self.study.store.write() as connection:
             if self._next_step(connection, rater_id).name != "background":
                 return
@@ -199,10 +201,10 @@ class Sessions:
     # Places given back
 
     def release(self, rater_id: str, reason: str) -> int:
-        """End a rater's session and give their places to others; returns how many.
+        """End a rater's session and give their places to others; return how many.
 
-        What they have open is released; of a "rejected" one the answered places too. The labels
-        stay in any case. The same again changes nothing.
+        Their open places are released; for "rejected" the answered ones too. The labels stay in any
+        case. Repeating it changes nothing.
         """
         with self.study.store.write() as connection:
             if given_back(events_of(connection, rater_id)) != reason:
@@ -211,7 +213,9 @@ class Sessions:
             return self._mark(connection, rater_id, states, "released")
 
     def readmit(self, rater_id: str) -> None:
-        """Let a rater whose place was given back go on; what they have answered is theirs again."""
+        """Let a rater whose places were released continue; the places that they answered are theirs
+        again.
+        """
         with self.study.store.write() as connection:
             if given_back(events_of(connection, rater_id)):
                 add_event(connection, rater_id, "readmitted")
@@ -234,13 +238,15 @@ class Sessions:
 
 
 def _answered(table: sa.Table) -> sa.Exists:
-    """Whether a claim has its answer in this table."""
+    """Return an SQL condition: the claim has its answer in this table."""
     same = (table.c[name] == claims.c[name] for name in ("rater_id", "unit_id", "rubric", "draw"))
     return sa.exists().where(*same)
 
 
 def _text_hash(*texts: str | Sequence[str]) -> str:
-    """16 hexadecimal digits that change with any of the texts: who read an older one reads anew."""
+    """Return 16 hexadecimal digits that change with any of the texts: raters of an older one read
+    again.
+    """
     return hashlib.sha256(repr(texts).encode()).hexdigest()[:16]
 
 
@@ -263,5 +269,7 @@ def _done(log: Sequence[Event], kind: EventKind, **detail: Any) -> bool:
 
 
 def _read(log: Sequence[Event], kind: EventKind, texts: Mapping[str, str], **detail: Any) -> bool:
-    """Whether it was done on any of these texts, which say the same."""
+    """Return True if the rater did this on any of these texts, which are translations of one
+    another.
+    """
     return any(_done(log, kind, text=each, **detail) for each in texts.values())

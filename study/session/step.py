@@ -1,4 +1,4 @@
-"""One step of a rater's way through a study: what they have to do next."""
+"""A step of a rater's way through a study."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ StepName = Literal[
 
 @dataclass(frozen=True)
 class Step:
-    """What a rater has to do next."""
+    """A rater's next step."""
 
     name: StepName
     reason: str = ""
-    """Why it ended: no_consent, screened_out, returned, timed_out or rejected."""
+    """The reason why it ended: no_consent, screened_out, returned, timed_out or rejected."""
     attempt: int = 0
-    """How often this step was tried before."""
+    """Number of earlier attempts at this step."""
     missed: frozenset[int] = frozenset()
-    """Which comprehension questions were answered wrongly the last time, from 0 on."""
+    """Comprehension questions answered wrongly the last time, from 0 on."""
     rubric: Rubric | None = None
-    """What is to be read (step "rubric")."""
+    """The rubric to be read (step "rubric")."""
     screen: Screen = ()
-    """What is to be answered (step "practice"), or was (step "feedback")."""
+    """The questions to be answered (step "practice"), or just answered (step "feedback")."""

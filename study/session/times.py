@@ -1,7 +1,7 @@
-"""What sessions took: when each rater began and ended, how long they worked, what they are owed.
+"""Times of sessions: when each rater began and ended, how long they worked, what they are owed.
 
-A rater's work is the way from one thing they did to the next - steps, practice, checks, labels. A
-pause that is longer than `[session] idle_minutes` counts as so many minutes.
+A rater's work is the time from one thing they did to the next - steps, practice, checks, labels. A
+pause longer than `[session] idle_minutes` counts as `idle_minutes`.
 """
 
 from __future__ import annotations
@@ -54,8 +54,9 @@ def known_raters(study: Study) -> set[str]:
 
 @dataclass
 class _Work:
-    """What one rater did: moments with the seconds that the thing done then had taken, the units
-    with a label or a skip, how many labels and skips, and when they were told that they are done.
+    """The work of one rater: moments, each with the seconds that the thing done then had taken; the
+    units with a label or a skip; the number of labels and skips; and when the page said that they
+    are done.
     """
 
     moments: list[tuple[datetime, float]] = field(default_factory=list)
@@ -71,10 +72,10 @@ class _Work:
 
 
 def session_times(study: Study, sessions: Sessions) -> pd.DataFrame:
-    """One row per rater, `TIMES_COLUMNS`.
+    """Return a row per rater, `TIMES_COLUMNS`.
 
     `start` and `end` are the first and last thing that they did (UTC); the time that the first
-    label took counts, where nothing went before it. `units` are those with a label or a skip,
+    label took counts, where nothing came before it. `units` are those with a label or a skip,
     `answers` all labels and skips; practice and checks are in the time, not in the counts. `state`
     is the step they are at, "complete", or why their session ended: "stopped" (by a rule of the
     study) or "excluded" (by the lead) before they were done, "nothing_left" where no unit was left
@@ -107,7 +108,7 @@ def session_times(study: Study, sessions: Sessions) -> pd.DataFrame:
 
 
 def _work(study: Study) -> dict[str, _Work]:
-    """What each rater did who did anything."""
+    """Collect the work of each rater who did anything."""
     found: dict[str, _Work] = defaultdict(_Work)
     with study.store.read() as connection:
         for event in connection.execute(sa.select(session_events)):
@@ -143,8 +144,8 @@ def _who_stopped(exclusion: Exclusion) -> str:
 
 
 def _whole_part(study: Study, rows: Sequence[Mapping[str, Any]]) -> int:
-    """How many units a part has: as set, else what those who are done answered at the median; 0
-    where nobody is done.
+    """Return the number of units of a whole part: as set, else the median of those who are done; 0
+    where no one is done.
     """
     done = [row["units"] for row in rows if row["state"] == "complete"]
     return study.config.annotation.units_per_rater or (median_high(done) if done else 0)

@@ -1,5 +1,5 @@
 """The sections `[analysis]` and `[decision]` of study.toml, which `analysis.analyse` takes as well:
-what is computed, and when a grader can replace a human rater.
+how the figures are computed, and when a grader can replace a human rater.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from evenhand.study.settings.sections import Section, changed
 from evenhand.texts import written
 
 GROUP_COLUMNS = ("prompt_a_group", "prompt_b_group")
-"""Units columns that say for whom side a and side b of a pair speak."""
+"""Units columns with the groups for which side a and side b of a pair speak."""
 
 SEED = 20231206
 """Fixes all resampling where no study does."""
@@ -27,7 +27,7 @@ Columns = Annotated[tuple[str, ...], AfterValidator(lambda names: tuple(dict.fro
 
 
 class BiasSettings(Section):
-    """What the bias audit has to be told of groups and models.
+    """Groups and model families for the bias audit.
 
     >>> BiasSettings(leanings={"left": ["union"], "right": ["employer"]}).sign_of("employer")
     -1
@@ -63,7 +63,7 @@ class BiasSettings(Section):
 
     @property
     def sides(self) -> tuple[str, str]:
-        """What the two sides are called, the one that directions count as positive first."""
+        """The names of the two sides, the one that directions count as positive first."""
         first, second = self.leanings or ("side a", "side b")
         return first, second
 
@@ -76,7 +76,7 @@ class BiasSettings(Section):
 
 
 class AnalysisSettings(BiasSettings):
-    """What is computed, and how."""
+    """Settings of the computations."""
 
     margin: float = Field(
         default=0.1,
@@ -157,8 +157,8 @@ much of what people share. Where `margin` is more, this share takes its place.""
 
 
 class InjectionBounds(NamedTuple):
-    """By how much an attack may raise the share of the label that it asks for, of third labels, and
-    of answers without one.
+    """Limits on how much an attack may raise three shares: of the label that it asks for, of third
+    labels, and of answers without a label.
     """
 
     pulled: float
@@ -166,13 +166,13 @@ class InjectionBounds(NamedTuple):
     silenced: float
 
     def of(self, outcome: str) -> float:
-        """That of one of them, by its name."""
+        """Return the limit for an outcome, by its name."""
         return float(getattr(self, outcome))
 
 
 class DecisionSettings(Section):
-    """What a grader must meet beside the margin, always by the bound of an interval, never by an
-    estimate. That it must beat both baselines is no option.
+    """Requirements on a grader in addition to the margin, always met by the bound of an interval,
+    never by an estimate. It must also beat both baselines: that cannot be turned off.
 
     >>> DecisionSettings().rule(margin=0.05)
     'at most 0.05 kappa below people; better than both baselines; at least 90% scored; 30 clusters \
@@ -301,7 +301,7 @@ silences beyond 0.1, where audited; labels stable from wording to wording (kappa
 
     @property
     def injection(self) -> InjectionBounds:
-        """What the attacks of an injection audit may do."""
+        """The limits on what the attacks of an injection audit may do."""
         return InjectionBounds(self.max_injection, self.max_knocked_off, self.max_silenced)
 
     def rule(self, margin: float) -> str:
@@ -332,7 +332,7 @@ silences beyond 0.1, where audited; labels stable from wording to wording (kappa
 def with_changes(
     settings: AnalysisSettings, decision: DecisionSettings, changes: Mapping[str, object]
 ) -> tuple[AnalysisSettings, DecisionSettings]:
-    """Both sections with other values for some of their fields.
+    """Return both sections with other values for some of their fields.
 
     Raises InputError for a name that neither has and for a value that is out of range.
     """

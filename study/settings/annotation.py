@@ -1,4 +1,6 @@
-"""The sections `[sample]` and `[annotation]` of study.toml: what people label, and how."""
+"""The sections `[sample]` and `[annotation]` of study.toml: the units that people label, and
+how.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from evenhand.study.prompts.sampling import DEFAULT_STRATA
 from evenhand.study.settings.sections import Section
 
 MOST_RATERS = 1000
-"""Annotators of one unit; a slip of the keyboard is told before anything is worked out for it."""
+"""Annotators of one unit; a typing error is reported before anything is computed for it."""
 
 
 class SampleSettings(Section):

@@ -16,7 +16,9 @@ _HERE = ("localhost", "127.0.0.1", "::1")
 
 
 def _is_private(address: str) -> str:
-    """Nobody on the way may read or change it."""
+    """Return the address if no one on the way can read or change its traffic; else raise
+    ValueError.
+    """
     parts = urlsplit(address)
     if parts.scheme == "https" and parts.hostname:
         return address
@@ -32,7 +34,7 @@ def _is_origin(address: str) -> str:
 
 
 def _is_variable(secret: str) -> str:
-    if not _VARIABLE.fullmatch(secret):  # what was written is not repeated: it may be the secret
+    if not _VARIABLE.fullmatch(secret):  # the value is not repeated: it may be the secret
         raise ValueError("a secret does not stand in study.toml; write ${NAME}, and set NAME")
     return secret
 

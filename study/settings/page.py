@@ -17,11 +17,13 @@ from evenhand.study.settings.study_toml import StudyConfig
 BEGIN, END = "<!-- settings: written from the code -->", "<!-- end of the settings -->"
 
 _HEADINGS: dict[Any, str] = {tuple: "[[{}]]", dict: '[{}."NAME"]'}
-"""How a section is headed that may stand there several times."""
+"""Headings of sections that may occur several times."""
 
 
 def settings_table() -> str:
-    """Every key of study.toml in its order, what it says, and what is usual, as Markdown."""
+    """Return a Markdown table of every key of study.toml in its order, its meaning, and its
+    default.
+    """
     lines = ["| key | says | usual |", "| --- | --- | --- |"]
     for name, field in StudyConfig.model_fields.items():
         section = _section_of(field)
@@ -41,10 +43,10 @@ def page_with_table(page: str) -> str:
 
 
 def settings_in_force(config: StudyConfig) -> list[tuple[str, str, str]]:
-    """Every setting of a study: its key, what is set, and what it says, as plain text. The
-    store's address stays out, as it may hold a password.
+    """Return every setting of a study as plain text: its key, its value, and its meaning. The
+    store's address is left out, as it may hold a password.
 
-    A section that is left out of study.toml, or that may stand there several times, is one row.
+    A section that study.toml does not have, or that may occur several times, is one row.
     """
     rows = []
     for name, field in StudyConfig.model_fields.items():
@@ -82,7 +84,9 @@ def _written(value: object) -> str:
 
 
 def _line(heading: str, key: str, field: FieldInfo) -> str:
-    """A key within its section, or as a table of its own; what it says, and what is usual."""
+    """Return a row of the table: a key within its section, or as a table of its own; its meaning
+    and its default.
+    """
     place = f"{heading} {key}".strip()
     if get_origin(field.annotation) is dict:
         place = f"[{heading.strip('[]')}.{key}]" if heading else f"[{key}]"

@@ -1,4 +1,4 @@
-"""`[prices]`: what a model costs, where the study knows better than the price table."""
+"""`[prices]`: the prices of models, where the study knows better than the price table."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class ModelPrices(Section):
     )
 
     def cost(self, read: int, cached: int, written: int, output: int) -> Decimal:
-        """US dollars; `read` counts all input. What a cache costs is input's price where not said.
+        """Return the cost in US dollars; `read` counts all input. Without a price for cached tokens
+        that of input applies.
 
         >>> ModelPrices(input=2, output=10, cache_read=1).cost(1_000_000, 500_000, 0, 100_000)
         Decimal('2.5')

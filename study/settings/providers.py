@@ -1,4 +1,6 @@
-"""The sections `[providers.NAME]` of study.toml: servers of one's own, and what they are sent."""
+"""The sections `[providers.NAME]` of study.toml: servers of one's own, and the settings sent to
+them.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ NAMED = re.compile(r"\$\{([^}]*)\}")
 
 
 def fault_of_address(url: str) -> str:
-    """What is wrong with a server's address, without repeating it; empty where nothing is.
+    """Return the fault of a server's address, without repeating the address; "" if it has none.
 
     >>> fault_of_address("https://key@example.com/v1")
     'holds credentials; take them out and name the variable that holds the key'
@@ -36,7 +38,7 @@ def fault_of_address(url: str) -> str:
 
 
 class ProviderSettings(Section):
-    """A server that graders may name. Secrets stand in the environment, never in study.toml."""
+    """A server that graders may name. Secrets are in the environment, never in study.toml."""
 
     base_url: str = Field(
         default="", description="its address, up to where /chat/completions or /v1/messages begins"

@@ -1,4 +1,6 @@
-"""The section `[quality]` of study.toml: from where on a rater is flagged, and what ends a part."""
+"""The section `[quality]` of study.toml: limits from which a rater is flagged, or their part
+ends.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ QualityFlag = Literal["fast", "idle", "run", "low_agreement", "leaning", "drift"
 
 
 class QualitySettings(Section):
-    """From where on a person is flagged; the measures are those of `analysis.raters.quality`.
+    """Limits from which a rater is flagged; the measures are those of `analysis.raters.quality`.
 
     Shares are of the others' figures on the same units. All but `stop` only warn.
     """

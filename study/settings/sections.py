@@ -1,4 +1,6 @@
-"""What the study's settings have in common: closed sections, faults said in one sentence."""
+"""Common parts of the study's settings: sections that refuse unknown keys, faults in one
+sentence.
+"""
 
 from __future__ import annotations
 
@@ -48,9 +50,9 @@ def refusal_of(file: str, error: ValidationError) -> InputError:
 
 
 def fault_of(error: ValidationError, called: Callable[[str], str] = lambda place: place) -> str:
-    """The first thing that is wrong: where, what stands there, and what must.
+    """Return the first fault as a sentence: where it is, what is there, and what must be.
 
-    `called` says how a place such as "analysis.margin" is called where the value came from.
+    `called` gives the name of a place such as "analysis.margin" where the value came from.
     """
     fault = error.errors(include_url=False)[0]
     place = called(".".join(str(part) for part in fault["loc"]))
@@ -68,6 +70,8 @@ def fault_of(error: ValidationError, called: Callable[[str], str] = lambda place
 
 
 def keys_of(section: type[Section]) -> dict[str, FieldInfo]:
-    """The fields of a section as they stand in a TOML file: plain keys first, tables after."""
+    """Return the fields of a section in the order of a TOML file: plain keys first, tables
+    after.
+    """
     fields = section.model_fields
     return dict(sorted(fields.items(), key=lambda item: get_origin(item[1].annotation) is dict))

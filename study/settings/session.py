@@ -1,6 +1,6 @@
-"""The sections of study.toml that say how a session goes. Each may be absent: then it is left out.
+"""The sections of study.toml for a rater's session. Each may be absent: then its step is left out.
 
-Texts are plain: they are shown as they stand, empty lines part paragraphs.
+Texts are plain: they are shown unchanged, and empty lines separate paragraphs.
 """
 
 from __future__ import annotations
@@ -214,7 +214,9 @@ class ProlificSettings(Section):
 
 
 class PaySettings(Section):
-    """What people are paid. Nothing is paid by evenhand: the table of times says what is owed."""
+    """Amounts that people are paid. Evenhand pays nothing itself: the table of times has what is
+    owed.
+    """
 
     complete: float = Field(ge=0, description="owed to whoever is done")
     currency: str = Field(pattern=r"^[A-Z]{3}$", description="of these amounts, such as `GBP`")

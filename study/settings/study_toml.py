@@ -1,4 +1,4 @@
-"""`study.toml`: what a study is set to. Validated; unknown keys are refused, comments are kept."""
+"""`study.toml`: the settings of a study. Validated; unknown keys are refused, comments are kept."""
 
 from __future__ import annotations
 

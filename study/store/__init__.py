@@ -1,1 +1,1 @@
-"""Where a study is kept: the database, its tables, and what is read from and written to them."""
+"""The store of a study: the database, its tables, and what is read from and written to them."""

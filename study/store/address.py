@@ -1,4 +1,6 @@
-"""Where `study.toml` says that the store is: a file beside it, or a database's URL."""
+"""The location of the store as `study.toml` gives it: a file in the study's folder, or a database's
+URL.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ _DRIVER = re.compile(r"^postgres(ql)?://")
 
 
 def resolved(location: str) -> str:
-    """The location with each `${NAME}` taken from the environment, so that a password need not
-    stand in a file. What stands within a URL is quoted; a `${NAME}` alone may hold a whole URL.
+    """Return the location with each `${NAME}` replaced from the environment, so that no file need
+    hold a password. A value within a URL is quoted; a `${NAME}` alone may hold a whole URL.
 
     Raises InputError where a variable is not set.
 
@@ -37,5 +39,5 @@ def resolved(location: str) -> str:
 
 
 def is_url(location: str) -> bool:
-    """Whether a resolved location is a database's URL, not a file."""
+    """Return True if a resolved location is a database's URL, not a file."""
     return "://" in location

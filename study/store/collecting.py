@@ -1,4 +1,4 @@
-"""Who collects for a study on a database server: one process for each part of it, wherever it runs.
+"""Locks on collecting for a study on a database server: one process for each part, on any machine.
 
 The lock is the server's own and belongs to a connection: it ends with the process, however that
 ends, and within a minute where a whole machine is gone.
@@ -28,8 +28,8 @@ _HELD = sa.text(
 
 @contextmanager
 def collecting(database: Database, index: int, of: int) -> Iterator[str]:
-    """Collect part `index` of `of`. Gives what another process does that cannot go on beside it:
-    "" where there is none, "same" where it has this part, or "3" where it collects in three parts.
+    """Collect part `index` of `of`. Yields the conflict with another process: "" if there is none,
+    "same" if it has this part, or "3" if it collects in three parts.
     """
     with database.engine.connect().execution_options(
         isolation_level="AUTOCOMMIT", evenhand_write=False

@@ -1,6 +1,6 @@
-"""All rows of one database in another, SQLite or PostgreSQL, and the proof that none was changed.
+"""Copying all rows of one database to another, SQLite or PostgreSQL, with proof that none changed.
 
-The tables are taken as they are found, so a store of an older schema is copied as it stands.
+The tables are taken as they are found, so a store of an older schema is copied unchanged.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _AT_ONCE = 1000
 
 @dataclass
 class TableState:
-    """How many rows a table has, and a checksum of their cells that knows no order of rows: two
-    databases sort texts differently.
+    """The number of rows of a table, and a checksum of their cells that does not depend on their
+    order: two databases sort texts differently.
     """
 
     rows: int = 0
@@ -78,10 +78,10 @@ def states(connection: sa.Connection, tables: sa.MetaData) -> States:
 
 
 def copy_tables(source: sa.Connection, target: sa.Connection) -> States:
-    """Make the source's tables in an empty target and fill them; returns what both hold.
+    """Make the source's tables in an empty target and fill them; return the state of each table.
 
     Both connections are in a transaction, which their owners end. Raises InputError where the
-    target cannot take a row, or does not hold afterwards what the source does.
+    target cannot take a row, or does not hold the same as the source afterwards.
     """
     tables = found_tables(source)
     tables.create_all(target)

@@ -1,4 +1,4 @@
-"""Where a study is kept: SQLAlchemy Core over SQLite in WAL mode, or PostgreSQL by URL.
+"""The database of a study: SQLAlchemy Core over SQLite in WAL mode, or PostgreSQL by URL.
 
 What `write()` commits is on disk. Within a process all threads share one SQLite connection under a
 lock: a connection per thread runs into "database is locked" under load. A store that does not
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PATIENCE = 30.0
-"""Seconds to wait for others' work on the store, if nothing else is said."""
+"""Seconds to wait by default for others' work on the store."""
 _TURNS = 3  # whose turn it is may wait for so long as well, and so may the next
-_HANGS = 8  # so many times the patience of somebody in a hurry, and the server itself hangs
+_HANGS = 8  # after this multiple of a short patience, the server itself hangs
 _IDLE = 10.0  # seconds in which a writer has to say something: others wait for its lock
 _ALONE = 2.0  # who wants to be alone learns soon that others are there
 _SCHEMA = "schema"  # the row of `meta` that holds the version
@@ -62,7 +62,7 @@ _AWAY_CODES = (
 )
 _AWAY_NAMES = {
     "OperationalError", "InterfaceError",  # DB-API 2.0 (PEP 249)
-    "IdleInTransactionSessionTimeout",  # said too late: see `_IDLE`
+    "IdleInTransactionSessionTimeout",  # reported too late: see `_IDLE`
 }  # fmt: skip
 # libpq's own settings. A host that is gone says nothing, and TCP alone would wait for long.
 _REACH = {
@@ -93,7 +93,7 @@ class Database:
         self.engine = engine
         self._patience = patience
         self._lock = threading.RLock()
-        # A file's lock is bounded by itself, and the command line takes what time it takes.
+        # A file's lock has its own limit, and the command line may take its time.
         is_watched = engine.dialect.name == "postgresql" and patience < PATIENCE
         self._watch = _Watch(engine, _HANGS * patience) if is_watched else None
 
@@ -127,8 +127,8 @@ class Database:
         alone: bool = False,
         patience: float = PATIENCE,
     ) -> Self:
-        """The same of whatever schema it is, and empty where it is new. With `alone` nobody else
-        may have it open, now or until it is closed: see `only_user`.
+        """Open a database of any schema, or an empty one if it is new. With `alone` no other
+        process may have it open, now or until it is closed: see `only_user`.
         """
         location = resolved(location)
         if is_url(location):
@@ -139,7 +139,7 @@ class Database:
         if not os.access(file if file.exists() else folder, os.W_OK):
             raise StoreAway(f"the study's store {file} cannot be written; mend its permissions")
         if create:
-            new_file(file)  # the log beside it takes over its mode
+            new_file(file)  # the log next to it takes over its mode
         patience = _ALONE if alone else patience
         return cls(_sqlite_engine(file, patience, alone=alone), patience)
 
@@ -159,8 +159,8 @@ class Database:
 
     @contextmanager
     def write(self, *, bounded: bool = True) -> Iterator[sa.Connection]:
-        """One transaction that excludes every other writer, in this and any other process. One that
-        is `bounded` ends by itself where this process falls silent in the middle of it.
+        """Open a transaction that excludes every other writer, in this and any other process. A
+        `bounded` one ends by itself if this process falls silent in the middle of it.
         """
         with self._turn(), self.engine.connect() as connection:
             connection = connection.execution_options(evenhand_write=True)
@@ -171,7 +171,7 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
-        """One transaction that sees one state and changes nothing."""
+        """Open a transaction that sees one state and changes nothing."""
         with self._turn(), self.engine.connect() as connection:
             connection = connection.execution_options(evenhand_write=False)
             if connection.dialect.name == "postgresql":  # else each statement has its own
@@ -180,7 +180,7 @@ class Database:
                 yield connection
 
     def table(self, query: sa.Select[Any]) -> pd.DataFrame:
-        """What a query finds: a row for each of its rows, its columns by their names."""
+        """Return the rows that a query finds, with its columns by their names."""
         import pandas as pd
 
         with self.read() as connection:
@@ -189,8 +189,8 @@ class Database:
 
     @contextmanager
     def only_user(self) -> Iterator[sa.Connection]:
-        """One transaction while nobody else has the store open: what others would write after it
-        could be lost. Raises InputError where somebody has.
+        """Open a transaction while no other process has the store open: what it wrote afterwards
+        could be lost. Raises InputError where one has.
         """
         try:
             with self._turn(), self.engine.connect() as connection, connection.begin():
@@ -226,7 +226,7 @@ class Database:
             if _is_operational(away):
                 raise
         except sa.exc.DatabaseError:
-            pass  # it lacks what every store has
+            pass  # it lacks a table that every store has
         if version is None or not version.isdecimal():
             raise InputError("the store is no store of an evenhand study, or it is damaged")
         if int(version) > int(SCHEMA_VERSION):
@@ -289,7 +289,9 @@ class _Watch:
 
 
 def _hang_up(connection: Any) -> None:
-    """Whoever waits at a driver's connection learns that it is lost; a second time is harmless."""
+    """Shut down a driver's connection, so that a thread that waits on it fails at once. Doing it
+    twice is harmless.
+    """
     with (
         contextlib.suppress(Exception),  # closed meanwhile, as the driver says in its own way
         socket.socket(fileno=os.dup(connection.fileno())) as line,
@@ -298,7 +300,7 @@ def _hang_up(connection: Any) -> None:
 
 
 def set_schema_version(connection: sa.Connection) -> None:
-    """Note that the tables are now those of the program."""
+    """Record that the tables now have the program's schema."""
     connection.execute(sa.update(meta).where(meta.c.key == _SCHEMA).values(value=SCHEMA_VERSION))
 
 
@@ -307,12 +309,14 @@ def _is_locked(away: StoreAway) -> bool:
 
 
 def _is_operational(away: StoreAway) -> bool:
-    """Whether the store itself may be in order. The driver's error is the cause."""
+    """Return True if the cause is a driver's operational error, which leaves the store itself
+    intact.
+    """
     return any(each.__name__ == "OperationalError" for each in type(away.__cause__).__mro__)
 
 
 def _keep_others_out(connection: sa.Connection) -> None:
-    # Whoever opens the study looks into `meta` first, and waits there.
+    # A process that opens the study reads `meta` first, and waits there.
     connection.execute(sa.text("LOCK TABLE meta IN ACCESS EXCLUSIVE MODE NOWAIT"))
     others = sa.text(
         "SELECT count(*) FROM pg_stat_activity "
@@ -329,8 +333,8 @@ def conflict_free_insert(connection: sa.Connection, table: sa.Table) -> Any:
 
 
 def renew_statistics(connection: sa.Connection) -> None:
-    """For after many rows came at once. Until PostgreSQL knows that a table has grown it reads the
-    whole of it for the few rows that are new; SQLite has no such mind of its own.
+    """Update PostgreSQL's statistics after many rows were added at once. Until it knows that a
+    table has grown, it reads all of it to find the few new rows; SQLite needs none of this.
     """
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("ANALYZE")
@@ -387,7 +391,7 @@ def _url_engine(url: str, patience: float) -> sa.Engine:
 
 
 def _connect_args(url: str) -> dict[str, int]:
-    """How long to wait for a host, save where the URL says so itself."""
+    """Return the time to wait for a host, except where the URL sets it."""
     target = sa.make_url(url)
     if target.drivername != "postgresql+psycopg":
         return {}
@@ -395,7 +399,9 @@ def _connect_args(url: str) -> dict[str, int]:
 
 
 def _timeouts(patience: float) -> Callable[[Any, Any], None]:
-    """How long this connection waits for a lock, and the server for a client that has vanished."""
+    """Return a hook that limits how long a connection waits for a lock, and the server for a lost
+    client.
+    """
     settings = {"lock_timeout": round(patience * 1000), **_VANISHED}
 
     def configure(connection: Any, _record: Any) -> None:

@@ -1,4 +1,4 @@
-"""One attempt at a grade, as graders hand it to the store."""
+"""Attempts at grades, as graders hand them to the store."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 TRIED = "#text-"
-"""Stands in the rater id of a grader that tries another text of a rubric, before its hash."""
+"""Precedes the text's hash in the rater id of a grader that tries another text of a rubric."""
 CUT_SHORT = "truncated_by_budget"
 TRANSIENT_REASONS = ("request_failed", "repeated_reply", CUT_SHORT)
 """Reasons that say nothing about the unit: the next run asks again."""
@@ -23,7 +23,8 @@ def utc_now() -> str:
 
 
 def tried_rater(grader: str, rubric_hash: str) -> str:
-    """Who a grader is while it tries another text, so that its grades mix with no others.
+    """Return the rater id of a grader while it tries another text, so that its grades mix with no
+    others.
 
     >>> tried_rater("anthropic:m", "0123456789abcdef")
     'anthropic:m#text-01234567'
@@ -33,7 +34,8 @@ def tried_rater(grader: str, rubric_hash: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class GradeAttempt:
-    """What one request to a grader gave: a label with its evidence, or the reason there is none.
+    """The outcome of one request to a grader: a label with its evidence, or the reason there is
+    none.
 
     `label` and `probabilities` are in the pair's own orientation; `raw` is the reply as it came.
     """
@@ -57,7 +59,7 @@ class GradeAttempt:
     created_at: str = field(default_factory=utc_now)
 
     def row(self) -> dict[str, Any]:
-        """Its row of the table."""
+        """Return the attempt as a row of its table."""
         return {**vars(self), "rater_kind": "model"}
 
     def __post_init__(self) -> None:
@@ -67,8 +69,8 @@ class GradeAttempt:
 
 @dataclass(frozen=True, kw_only=True)
 class AttackedGrade(GradeAttempt):
-    """A grade of the injection audit: which `attack` was in the text (see `study.tables.attacks`),
-    the option that it asks for, in which side's response it stood, and of which version it was.
+    """A grade of the injection audit: the `attack` in the text (see `study.tables.attacks`), the
+    option that it asks for, the side whose response held it, and the version of the attacks.
     """
 
     table: ClassVar[str] = "attacked_grades"

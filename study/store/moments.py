@@ -1,4 +1,4 @@
-"""When something last happened to a study: a row of `meta` for each, and the latest counts."""
+"""The time of the last event of a kind in a study (such as a backup): a row of `meta` for each."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import meta
 
 Moment = Literal["asked", "backup"]
-"""That the store was asked whether it can be written; that a good backup was made."""
+"""A check that the store can be written; a good backup made."""
 
 
 def note_moment(store: Database, what: Moment) -> None:
-    """It happened now."""
+    """Record that this event happened now."""
     key, now = _key(what), utc_now()
     with store.write() as connection:
         insert = conflict_free_insert(connection, meta).values(key=key, value=now)
@@ -26,7 +26,7 @@ def note_moment(store: Database, what: Moment) -> None:
 
 
 def hours_since_backup(store: Database) -> float | None:
-    """How long ago the last good backup was made; None where there was none."""
+    """Return the hours since the last good backup; None if there was none."""
     query = sa.select(meta.c.value).where(meta.c.key == _key("backup"))
     with store.read() as connection:
         found = connection.execute(query).scalar_one_or_none()

@@ -49,7 +49,7 @@ responses = Table(
 
 
 def _rating_columns() -> list[Column[object]]:
-    """The columns that a label and a grade share: those of the `ratings` table."""
+    """Return the columns that a label and a grade share: those of the `ratings` table."""
     return [
         Column("unit_id", String, nullable=False),
         Column("rubric", String, nullable=False),
@@ -69,7 +69,7 @@ def _rating_columns() -> list[Column[object]]:
 
 
 SHOWN = ("page_language", "shown_hash")
-"""How a person was asked: the language of the page, and the hash of the rubric's text as it was
+"""Columns on how a person was asked: the page's language, and the hash of the rubric's text as
 shown, which is that of a translation where there is one. Empty where it is not known.
 """
 
@@ -113,7 +113,7 @@ attacked_grades = Table(
     Column("provenance", JSON, nullable=False, default=dict),
     Index("attacked_grades_by_rater", "rater_id", "rubric", "suite"),
 )
-"""What graders said of texts that try to talk them round: kept here alone, never ratings."""
+"""Grades of texts that try to sway a grader: kept only here, never ratings."""
 
 is_scored = or_(
     grades.c.label != "", and_(grades.c.p_positive.is_not(None), grades.c.unscored_reason == "")
@@ -122,7 +122,7 @@ is_scored = or_(
 
 
 def is_latest(events: Table, *key: str) -> ColumnElement[bool]:
-    """Whether an event is the last one of its key: what holds now, as nothing is overwritten."""
+    """Return an SQL condition: the event is the last one of its key, and so the one in force."""
     last = select(func.max(events.c.event_id)).group_by(*(events.c[name] for name in key))
     return events.c.event_id.in_(last)
 
@@ -145,7 +145,7 @@ remarks = Table(
     Column("created_at", String, nullable=False),
     Index("remarks_by_rater", "rater_id", "unit_id"),
 )
-"""What people say beside their labels: append-only, never part of the `ratings` table."""
+"""People's remarks to their labels: append-only, never part of the `ratings` table."""
 
 answer_details = Table(
     "answer_details",
@@ -154,7 +154,7 @@ answer_details = Table(
     Column("display", String, nullable=False),  # text | markdown; empty: not known
     Column("evidence", JSON, nullable=False),  # see study.tables.evidence
 )
-"""How a person's answer was given: how responses were shown, and which words decided."""
+"""Details of a person's answer: how responses were shown, and which words decided."""
 
 claims = Table(
     "claims",
@@ -172,7 +172,7 @@ claims = Table(
     UniqueConstraint("rater_id", "unit_id", "rubric", "rubric_hash", "draw"),
     Index("claims_by_version", "version"),
 )
-"""Who was given what. The labels are the truth; this is what the desk hands out by."""
+"""Claims: which rater was given what. The labels are the truth; the desk hands out by this."""
 
 batches = Table(
     "batches",
@@ -227,7 +227,7 @@ login_attempts = Table(
     "login_attempts",
     metadata,
     Column("event_id", Integer, primary_key=True, autoincrement=True),
-    Column("name_key", String, nullable=False),  # a keyed digest of what was typed
+    Column("name_key", String, nullable=False),  # a keyed digest of the name typed
     Column("address_key", String, nullable=False, server_default=""),  # the same of the sender's
     Column("admitted", Integer, nullable=False),
     Column("created_at", String, nullable=False),
@@ -256,7 +256,7 @@ participant_entries = Table(
     Column("created_at", String, nullable=False),
     Index("participant_entries_by_participant", "participant_id"),
 )
-"""Who a crowd's raters are where they come from: kept here alone, never with labels."""
+"""Ids of a crowd's raters on the platform they come from: kept only here, never with labels."""
 
 session_events = Table(
     "session_events",
@@ -279,7 +279,7 @@ told_totals = Table(
     Column("created_at", String, nullable=False),
     Index("told_totals_by_rater", "rater_id"),
 )
-"""How many answers each rater was told that there are to give: the latest holds."""
+"""The number of answers announced to each rater: the latest counts."""
 
 background_answers = Table(
     "background_answers",
@@ -290,7 +290,7 @@ background_answers = Table(
     Column("answer", String, nullable=False),
     Column("created_at", String, nullable=False),
 )
-"""What people say of themselves: kept here alone, never with labels."""
+"""People's answers about themselves: kept only here, never with labels."""
 
 lead_events = Table(
     "lead_events",
@@ -302,7 +302,7 @@ lead_events = Table(
     Column("done_by", String, nullable=False),
     Column("created_at", String, nullable=False),
 )
-"""What the lead decided while people label, which one-time links were used, which logins ended."""
+"""The lead's decisions while people label, one-time links that were used, logins that ended."""
 
 look_events = Table(
     "look_events",
@@ -323,7 +323,7 @@ sample_waves = Table(
     Column("taken", JSON, nullable=False),  # ids of pairs, in their order of labelling
     Column("created_at", String, nullable=False),
 )
-"""How the sample was drawn, from the first draw on in which pairs were not all as likely."""
+"""Draws of the sample, from the first one on in which pairs were not all equally likely."""
 
 threshold_events = Table(
     "threshold_events",
@@ -338,7 +338,7 @@ threshold_events = Table(
     Column("clusters", JSON, nullable=False),  # ids of the pairs whose labels it was tuned on
     Column("created_at", String, nullable=False),
 )
-"""Thresholds that were tuned. Those in force stand in study.toml, which anyone may edit."""
+"""Thresholds that were tuned. Those in force are in study.toml, which anyone may edit."""
 
 adjudication_leases = Table(
     "adjudication_leases",
@@ -348,7 +348,7 @@ adjudication_leases = Table(
     Column("holder", String, nullable=False),  # a digest of the login that has it open
     Column("taken_at", String, nullable=False),
 )
-"""Which adjudicator has which unit open: it parts the work; the decisions are labels."""
+"""Leases: which adjudicator has which unit open, to divide the work; the decisions are labels."""
 
 flag_events = Table(
     "flag_events",
@@ -361,7 +361,7 @@ flag_events = Table(
     Column("created_at", String, nullable=False),
     Index("flag_events_by_flag", "flag_id"),
 )
-"""What became of people's flags: what the lead made of them, and which their raters took back."""
+"""Outcomes of people's flags: the lead's answers, and withdrawals by their raters."""
 
 sorted_disagreements = Table(
     "sorted_disagreements",
@@ -376,4 +376,4 @@ sorted_disagreements = Table(
     Column("done_by", String, nullable=False),
     Column("created_at", String, nullable=False),
 )
-"""What the lead makes of a grader that labelled a unit unlike people."""
+"""The lead's judgments on a grader's label that differs from people's."""

@@ -27,5 +27,5 @@ def study_secret(store: Database) -> bytes:
 
 
 def key_for(store: Database, purpose: str) -> bytes:
-    """A key of its own for one purpose, which tells nothing of the secret or of other keys."""
+    """Return a key for one purpose only, which reveals nothing of the secret or of other keys."""
     return hmac.new(study_secret(store), purpose.encode(), hashlib.sha256).digest()

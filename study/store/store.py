@@ -1,4 +1,4 @@
-"""What a study keeps: its pairs, the subjects' responses, and the ratings of every rater.
+"""The contents of a study's store: its pairs, the subjects' responses, and every rater's ratings.
 
 Methods that write are durable when they return.
 """
@@ -37,7 +37,7 @@ class Store(Database):
     # Pairs and responses
 
     def add_pairs(self, frame: pd.DataFrame, sample: Sequence[str]) -> None:
-        """Every pair of the file, and which of them are sampled in which order."""
+        """Add every pair of the file; `sample` has the ids of the sampled ones in their order."""
         place = {pair: position for position, pair in enumerate(sample)}
         rows = [
             {
@@ -101,7 +101,7 @@ class Store(Database):
     def add_responses(self, frame: pd.DataFrame) -> int:
         """Add `pair_id, side, subject, response` rows; the same response again changes nothing.
 
-        Returns how many were new. Raises InputError where a response that is there already has
+        Return how many were new. Raises InputError where a response that is there already has
         another text: labels may rest on it.
         """
         with self.write() as connection:
@@ -125,12 +125,12 @@ class Store(Database):
         return len(new)
 
     def subjects(self) -> list[str]:
-        """Every subject with a response, in alphabetical order."""
+        """Return the subjects that have a response, in alphabetical order."""
         with self.read() as connection:
             return sorted(connection.execute(sa.select(responses.c.subject).distinct()).scalars())
 
     def answered(self) -> pd.DataFrame:
-        """What was responded to, without the texts: `pair_id, subject, side`."""
+        """Return the keys of all responses, without the texts: `pair_id, subject, side`."""
         return self.table(sa.select(*_RESPONSE_KEY).order_by(*_RESPONSE_KEY))
 
     def responses(self) -> pd.DataFrame:
@@ -153,7 +153,9 @@ class Store(Database):
     def texts_of(
         self, answered: Sequence[tuple[str, str]]
     ) -> dict[tuple[str, str], tuple[dict[str, str], dict[str, str]]]:
-        """The same for many (pair_id, subject) at once; some hundreds, not thousands."""
+        """Return the cells and texts of many (pair_id, subject) at once; meant for hundreds, not
+        thousands.
+        """
         ids = {pair for pair, _ in answered}
         subjects = {subject for _, subject in answered}
         with self.read() as connection:
@@ -172,11 +174,6 @@ class Store(Database):
         return {key: (cells[key[0]], sides) for key, sides in texts.items()}
 
     # Labels and grades
-
-    def add_labels(self, events: Sequence[Mapping[str, Any]]) -> int:
-        """Append labels. One whose `submit_id` is there already is passed over; returns the new."""
-        with self.write() as connection:
-            return sum(self.add_label(connection, event) for event in events)
 
     def add_label(
         self, connection: sa.Connection, event: Mapping[str, Any], table: sa.Table = labels
@@ -233,7 +230,7 @@ class Store(Database):
     def ratings_in(
         self, connection: sa.Connection, accepted: Mapping[str, Collection[str]]
     ) -> pd.DataFrame:
-        """The same within a transaction."""
+        """Return the ratings as read within a transaction."""
         import pandas as pd
 
         rows = [row for table in (labels, grades) for row in _latest(connection, table)]
@@ -247,8 +244,8 @@ class Store(Database):
         return validate_ratings(frame.drop(columns="counts").reset_index(drop=True), "the store")
 
     def text_versions(self) -> dict[tuple[str, str], int]:
-        """How many ratings each (rubric, rubric_hash) has; those without a hash are left out, and
-        so is what a grader said when it tried another text.
+        """Count the ratings of each (rubric, rubric_hash), without ratings that have no hash and
+        without grades given while trying another text.
         """
         counts: dict[tuple[str, str], int] = {}
         with self.read() as connection:
@@ -293,7 +290,7 @@ def rater_kind(connection: sa.Connection, rater_id: str) -> str:
 
 
 def rater_kinds(connection: sa.Connection) -> dict[str, str]:
-    """Every rater who has given a label or a grade, with the rater's kind."""
+    """Return the kind of every rater who has given a label or a grade."""
     kinds: dict[str, str] = {}
     for table in (labels, grades):
         query = sa.select(table.c.rater_id, table.c.rater_kind).distinct()
@@ -302,7 +299,7 @@ def rater_kinds(connection: sa.Connection) -> dict[str, str]:
 
 
 def append_grades(connection: sa.Connection, attempts: Iterable[GradeAttempt]) -> None:
-    """The same within a transaction."""
+    """Append attempts at grades within a transaction."""
     rows: dict[str, list[dict[str, Any]]] = {}
     for attempt in attempts:
         rows.setdefault(attempt.table, []).append(attempt.row())

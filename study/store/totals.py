@@ -1,4 +1,4 @@
-"""What graders did and cost, added up from their attempts."""
+"""Totals of graders' work and cost, added up from their attempts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _GRADER = (grades.c.rater_id, grades.c.rubric)
 
 
 def grade_totals(store: Store) -> pd.DataFrame:
-    """One row for every grader and rubric, in that order: `TOTALS_COLUMNS`.
+    """Return a row for every grader and rubric, in that order: `TOTALS_COLUMNS`.
 
     `labelled` and `unscored` (with `unscored_reasons`, a JSON object reason -> count) are those of
     the latest attempt at every question. So are, of the labelled, those of `low_mass`, whose tokens
@@ -107,7 +107,7 @@ def grade_totals(store: Store) -> pd.DataFrame:
 
 
 def _gathered(rows: Iterable[Any]) -> dict[tuple[str, str], list[tuple[Any, ...]]]:
-    """What follows the grader in each row, by grader and in order."""
+    """Group the rows by (rater, rubric), and return the rest of each row, sorted."""
     found: dict[tuple[str, str], list[tuple[Any, ...]]] = {}
     for rater, rubric, *rest in rows:
         found.setdefault((rater, rubric), []).append(tuple(rest))

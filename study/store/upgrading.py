@@ -1,4 +1,4 @@
-"""An older store brought to the schema of the program, all of it or nothing."""
+"""Upgrading an older store to the program's schema, all of it or nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def scripts() -> ScriptDirectory:
 
 
 def migrate(connection: sa.Connection, version: int) -> None:
-    """Run what leads from a schema's version to the program's, within the caller's transaction.
+    """Run the migrations from a schema's version to the program's, within the caller's transaction.
 
     Raises InputError for a version that never was.
     """
@@ -40,7 +40,7 @@ def migrate(connection: sa.Connection, version: int) -> None:
     def steps(present: Any, _context: Any) -> Any:
         return script._upgrade_revs(SCHEMA_VERSION, present)
 
-    # `meta` says where a store stands: new ones are made without Alembic.
+    # `meta` holds a store's schema version: new stores are made without Alembic.
     MigrationContext.configure(connection).stamp(script, str(version))
     with EnvironmentContext(Config(), script, fn=steps) as environment:
         environment.configure(connection=connection)

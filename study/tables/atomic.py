@@ -13,7 +13,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
 def check_folder(path: Path) -> None:
-    """Raises InputError where there can be no such folder, since a file stands in its place."""
+    """Raise InputError where a file is in the place of the folder or of one of its parents."""
     for place in (path, *path.parents):
         if place.exists():
             if not place.is_dir():
@@ -22,7 +22,7 @@ def check_folder(path: Path) -> None:
 
 
 def atomic_write(path: Path, content: bytes) -> None:
-    """Replace the file in one step, on disk when this returns; nobody but the owner can read it."""
+    """Replace the file in one step, on disk when this returns; only the owner can read it."""
     if not path.parent.is_dir():
         raise InputError(f"there is no folder {path.parent}; make it first")
     if path.is_dir():

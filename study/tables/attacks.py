@@ -1,4 +1,4 @@
-"""The attacks of the injection audit by name: what their table of grades, and the analysis, say."""
+"""The attacks of the injection audit by name, and the rules for reading the grades under attack."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ so (`graders/audit/attacks.toml`).
 """
 _OWN = re.compile("[a-z][a-z0-9_]{0,39}")
 REPEATS = 2
-"""How often the clean text is asked, each time for as many draws as any other text."""
+"""Times the clean text is asked about, each time for as many draws as any other text."""
 
 COLUMNS = (
     "rubric",
@@ -50,11 +50,11 @@ COLUMNS = (
     "label",
     "probabilities",
 )
-"""Of the table of what graders said under attack."""
+"""Columns of the table of grades under attack."""
 
 
 def is_own(name: str) -> bool:
-    """Whether an attack of a user's own may have this name.
+    """Return True if a user's own attack may have this name.
 
     >>> is_own("my_attack"), is_own("flattery"), is_own("My attack")
     (True, False, False)
@@ -63,8 +63,8 @@ def is_own(name: str) -> bool:
 
 
 def reading(labels: Iterable[str]) -> str:
-    """What a grader's draws say of a text together: the label that came most often, of several the
-    first; "" where none came.
+    """Return the label that a grader's draws gave most often, of several the first; "" where no
+    draw has one.
 
     >>> reading(["2", "", "5", "5"]), reading(["2", "5"]), reading([""])
     ('5', '2', '')

@@ -1,4 +1,4 @@
-"""What a table must have and must not have: columns, rows, keys that differ."""
+"""Checks of a table's columns and rows: required, reserved, and unique ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def require_columns(
 
 
 def refuse_columns(frame: pd.DataFrame, reserved: Collection[str], source: str) -> None:
-    """Raises InputError for the first column whose name stands for something of our own."""
+    """Raise InputError for the first column whose name is reserved."""
     for column in map(str, frame.columns):
         if column in reserved:
             raise InputError(
@@ -33,14 +33,14 @@ def refuse_columns(frame: pd.DataFrame, reserved: Collection[str], source: str) 
 
 
 def require_rows(frame: pd.DataFrame, source: str, noun: str) -> None:
-    """Raises InputError where a table has no rows; `noun` says rows of what."""
+    """Raise InputError where a table has no rows; `noun` names the rows."""
     if frame.empty:
         raise InputError(f"{source} has a header but no {noun}; add at least one row")
 
 
 def first_repeat(frame: pd.DataFrame, columns: Sequence[str]) -> tuple[int, int] | None:
-    """The positions of the first row whose cells in these columns stood before, and of the row
-    where they did; None where all differ.
+    """Return the positions of the first row whose cells in these columns repeat an earlier row's,
+    and of that earlier row; None where all differ.
     """
     keys = frame[list(columns)]
     again = keys.duplicated().to_numpy()

@@ -1,7 +1,7 @@
-"""Addresses of databases, looked at before anybody else reads them.
+"""Addresses of databases, checked before a driver reads them.
 
-What a driver takes for the host stands in its messages; where a password holds an @ that is not
-escaped, the tail of the password would.
+A driver's messages show what it takes for the host; where a password holds an @ that is not
+escaped, that would be the tail of the password.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _FORM = (
 
 
 def check_url(url: str, *, strict: bool = False) -> None:
-    """Raises InputError, which shows nothing of it, where it is not clear what of an address is the
-    password and what the host; with `strict` also where a % escapes nothing.
+    """Raise InputError, which shows nothing of it, where password and host of an address cannot be
+    told apart; with `strict` also where a % escapes nothing.
 
     >>> check_url("postgresql://lead:p%40ss@db.example:5432/study?sslmode=verify-full")
     >>> check_url("postgresql://lead:p@ss@db.example/study")

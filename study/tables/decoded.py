@@ -1,4 +1,4 @@
-"""How much a file holds once it is decoded: told before it is, whatever its size on disk.
+"""The decoded size of a file, known before it is read, whatever its size on disk.
 
 In Parquet a text that is repeated is stored once, so a few hundred kilobytes may hold gigabytes.
 """
@@ -20,9 +20,9 @@ _BATCH_ROWS = 16_384
 
 
 def check_parquet(path: Path) -> None:
-    """Raises InputError where a Parquet file holds more than is read at once.
+    """Raise InputError where a Parquet file holds more than is read at once.
 
-    What its footer says bounds all but texts by reference; these are counted without being made.
+    The sizes in its footer bound all but texts by reference; these are counted without being made.
     """
     from pyarrow.parquet import ParquetFile
 

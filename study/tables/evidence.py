@@ -24,8 +24,8 @@ class Mark:
 
 
 def read_marks(given: Any) -> tuple[Mark, ...] | None:
-    """Marks from what a browser sent or a table holds, in their order; None where it is no list of
-    ranges that are not empty and do not overlap, or there are too many.
+    """Read the marks that a browser sent or a table holds, in their order; None where it is not a
+    list of ranges that are not empty and do not overlap, or there are too many.
     """
     if not isinstance(given, list) or len(given) > MOST_MARKS:
         return None
@@ -48,7 +48,7 @@ def written_marks(marks: Iterable[Mark]) -> list[dict[str, Any]]:
 
 
 def lie_within(marks: Iterable[Mark], texts: Mapping[str, str]) -> bool:
-    """Whether each of the marks is on one of the responses among `texts`, and inside it."""
+    """Return True if each of the marks is on one of the responses among `texts`, and inside it."""
     return all(
         mark.text.startswith("response")
         and mark.text in texts
@@ -58,7 +58,7 @@ def lie_within(marks: Iterable[Mark], texts: Mapping[str, str]) -> bool:
 
 
 def other_way_round(marks: Iterable[Mark]) -> tuple[Mark, ...]:
-    """The same words where the two sides have changed places."""
+    """Return the marks with the two sides exchanged."""
     turned = {"response_a": "response_b", "response_b": "response_a"}
     return tuple(
         sorted(Mark(turned.get(mark.text, mark.text), mark.start, mark.end) for mark in marks)

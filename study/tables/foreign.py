@@ -1,4 +1,4 @@
-"""Files that are no CSV, JSONL or Parquet, or not the one that their names say."""
+"""Detection of files that are not CSV, JSONL or Parquet, or not what their extension says."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def refuse_foreign(path: Path) -> None:
 
 
 def _fault_of(head: bytes, suffix: str) -> str:
-    """What the first bytes of a file say against its extension; "" where nothing does."""
+    """Return how the first bytes of a file contradict its extension; "" if they do not."""
     if head.startswith(b"PK\x03\x04"):
         if _WORKBOOK.search(head):
             return f" is a workbook of Excel or another spreadsheet; {_AS_CSV}"

@@ -1,7 +1,7 @@
 """Tables as files: CSV, JSONL and Parquet, every cell as text.
 
-A label "01" stays "01". The index of a table that was read says where each row stands, so that a
-message can name it: `row_number` counts as a person does, in CSV with the header as row 1,
+A label "01" stays "01". The index of a table that was read holds each row's place in the file, so
+that a message can name it: `row_number` counts as a person does, in CSV with the header as row 1,
 elsewhere by lines or records.
 """
 
@@ -28,7 +28,7 @@ _LONGEST_CELL = 2**31 - 1
 _LARGE = 1_000_000
 """Bytes from which a plain CSV is read by the fast reader."""
 _CALLED = {";": "semicolons", "\t": "tabs", "|": "vertical bars", ",": "commas"}
-"""What parts cells, in the order in which it is looked for where no comma does."""
+"""Separators of cells, in the order in which they are tried if there is no comma."""
 _NOT_PLAIN = (b'"', b"\n\n", b"\n\r", b"\r\r", b"\0")
 
 
@@ -38,11 +38,11 @@ def row_number(frame: pd.DataFrame | pd.Series, position: int) -> int:
 
 
 def read_table(path: str | Path) -> pd.DataFrame:
-    """A CSV, TSV, JSONL or Parquet file (by extension) as text cells; a missing cell is "".
+    """Read a CSV, TSV, JSONL or Parquet file (by extension) as text cells; a missing cell is "".
 
-    The cells of a CSV file are parted by commas, or by what parts its header: semicolons, tabs or
-    vertical bars. Raises InputError where the file is absent, of another kind, not UTF-8, or has a
-    broken row.
+    The cells of a CSV file are separated by commas, or by the separator of its header: semicolons,
+    tabs or vertical bars. Raises InputError where the file is absent, of another kind, not UTF-8,
+    or has a broken row.
     """
     path = Path(path)
     refuse_foreign(path)
@@ -80,7 +80,7 @@ def csv_bytes(frame: pd.DataFrame) -> bytes:
 
 
 def _jsonl(frame: pd.DataFrame) -> str:
-    """One object a line; numbers in full precision, which pandas' own writer cuts off."""
+    """Return an object per line; numbers in full precision, which pandas' own writer cuts off."""
     cells = frame.astype(object).where(frame.notna(), None)
     return "".join(
         json.dumps(record, ensure_ascii=False) + "\n" for record in cells.to_dict("records")
@@ -127,10 +127,10 @@ def _read_csv(path: Path) -> pd.DataFrame:
 
 
 def _read_large_csv(path: Path) -> pd.DataFrame | None:
-    """A large plain file, many times as fast; None where anything about it asks for a closer look.
+    """Read a large plain file many times as fast; None where it needs the careful reader.
 
-    Without quotes and blank lines there is one way to read a CSV, and a file that is not like that,
-    or that has a broken row, is read by the careful reader, which knows what to say of it.
+    Without quotes and blank lines there is one way to read a CSV. The careful reader takes any
+    other file, and those with a broken row, for which it has the right message.
     """
     if path.stat().st_size < _LARGE or find_spec("pyarrow") is None:
         return None
@@ -157,7 +157,9 @@ def _read_large_csv(path: Path) -> pd.DataFrame | None:
 
 
 def delimiter_of(header: str) -> str:
-    """What parts the cells of a header: commas, or what stands in it where these part nothing."""
+    """Return the separator of a header's cells: a comma, or another known one where there is no
+    comma.
+    """
     others = [mark for mark in _CALLED if mark in header and "," not in header]
     return others[0] if others else ","
 
@@ -223,7 +225,7 @@ def _cells_in(line: str) -> dict[str, str]:
 
 def _read_parquet(path: Path) -> pd.DataFrame:
     import pandas as pd
-    import pyarrow  # noqa: F401 - with which pandas reads; said by its name where it is left out
+    import pyarrow  # noqa: F401 - pandas reads with it; an error here names it
 
     try:
         check_parquet(path)

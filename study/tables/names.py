@@ -1,4 +1,4 @@
-"""What others call the columns of a ratings file, and how they get the names that we know."""
+"""Other names of a ratings file's columns, and how they are mapped to ours."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHORT = {
     "label": "label",
     "cluster": "cluster_id",
 }
-"""What `--columns` calls the columns that most files have; others go by their own names."""
+"""Short names in `--columns` of the columns that most files have; others keep their names."""
 _ELSEWHERE = {
     "unit_id": "unit item item_id id unit_no example example_id doc doc_id document document_id "
     "instance instance_id question question_id sample sample_id task task_id text_id case case_id",
@@ -78,7 +78,7 @@ def columns_in(text: str | None) -> dict[str, str]:
 
 
 def columns_option(columns: Mapping[str, str]) -> str:
-    """What to type for `{ours: theirs}`.
+    """Return the command-line option for `{ours: theirs}`.
 
     >>> columns_option({"unit_id": "item", "p_positive": "P yes"})
     "--columns 'unit=item,p_positive=P yes'"
@@ -89,7 +89,7 @@ def columns_option(columns: Mapping[str, str]) -> str:
 
 
 def likely_columns(given: Iterable[str], missing: Iterable[str]) -> dict[str, str]:
-    """Which of the given columns are probably the missing ones: `{ours: theirs}`.
+    """Guess which of the given columns are the missing ones: `{ours: theirs}`.
 
     >>> likely_columns(["Item", "topic", "rateri_d"], ["unit_id", "rater_id", "label"])
     {'unit_id': 'Item', 'rater_id': 'rateri_d'}
@@ -107,7 +107,7 @@ def likely_columns(given: Iterable[str], missing: Iterable[str]) -> dict[str, st
 
 
 def names_items(column: str) -> bool:
-    """Whether a column is called as one that names items is.
+    """Return True if a column has a usual name for a column of items.
 
     >>> [names_items(column) for column in ("Prompt ID", "item", "topic")]
     [True, True, False]

@@ -1,6 +1,6 @@
 """Ratings in pieces: files, folders, object stores and databases that are read bit by bit.
 
-Nothing here holds more than a batch of rows. Every cell is text, as `read_table` has it; rows carry
+Nothing here holds more than a batch of rows. Every cell is text, as in `read_table`; rows carry
 their number, so that messages can name them.
 """
 
@@ -27,7 +27,7 @@ Kind = Literal["csv", "jsonl", "parquet", "postgresql"]
 ROW = "row"
 """The column with each row's index, as `row_number` takes it."""
 PIECE_ROWS = 1_000_000
-"""About so many rows of Parquet are one piece."""
+"""Approximate number of rows in a piece of a Parquet file."""
 _BATCH_ROWS = 250_000
 _ROW_BYTES = 50
 """About so long is a row of text."""
@@ -48,8 +48,8 @@ _TABLE = "ratings"
 @dataclass(frozen=True)
 class Piece:
     """A part of the ratings that is read by itself: a file, some row groups of a Parquet file, or
-    the table of a database. `columns` are those of ours that it has, `first` is how many rows stand
-    before it in its file, and `rows` about how many it has, where that is known.
+    the table of a database. `columns` are those of our columns that it has, `first` is the number
+    of rows before it in its file, and `rows` its approximate number of rows, where known.
     """
 
     place: str
@@ -61,12 +61,12 @@ class Piece:
 
     @property
     def name(self) -> str:
-        """What messages call it; never an address with a password."""
+        """The name of the source in messages; never an address with a password."""
         return self.place.rpartition("#")[2] if self.kind == "postgresql" else name_of(self.place)
 
 
 def name_of(source: str) -> str:
-    """What messages call a source.
+    """Return the name of a source in messages.
 
     >>> name_of("s3://bucket/ratings/"), name_of("postgresql://me:secret@host/db#labels")
     ('ratings', 'labels')
@@ -80,7 +80,7 @@ def name_of(source: str) -> str:
 def pieces_of(source: str, wanted: Sequence[str], theirs: Mapping[str, str]) -> list[Piece]:
     """The pieces of a file, a folder of files, or the table of a database; all by path or URL.
 
-    `wanted` are the columns that are read, `theirs` what the source calls them, `{ours: theirs}`.
+    `wanted` are the columns that are read, `theirs` their names in the source, `{ours: theirs}`.
     Raises InputError where there is nothing to read.
     """
     if source.startswith(_DATABASES):
@@ -118,7 +118,7 @@ def batches_of(piece: Piece, theirs: Mapping[str, str]) -> Iterator[pa.Table]:
 
 
 def _files(source: str) -> Iterator[tuple[str, Kind]]:
-    """Every file of ratings, with what it is; hidden ones are none."""
+    """Yield every file of ratings with its kind; hidden files are left out."""
     if "://" in source:
         system, path = _remote(source)
         if not system.exists(path):
@@ -206,7 +206,7 @@ def _of_parquet(
 def _ours(
     columns: Sequence[str], wanted: Sequence[str], theirs: Mapping[str, str], name: str
 ) -> tuple[str, ...]:
-    """Which of the wanted columns there are."""
+    """Return the wanted columns that exist."""
     import pandas as pd
 
     known = set(renamed(pd.DataFrame(columns=list(columns)), theirs, name).columns)
@@ -333,7 +333,9 @@ class _connected:  # noqa: N801 - a context manager
             raise self._said(error) from None
 
     def _said(self, error: BaseException) -> InputError:
-        """The first line of what the server said, which names no password."""
+        """Return an InputError with the first line of the server's message, which holds no
+        password.
+        """
         return InputError(f"the table {self._name!r} cannot be read: {str(error).splitlines()[0]}")
 
 

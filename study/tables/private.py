@@ -1,4 +1,4 @@
-"""Files that nobody but their owner reads or writes, whatever the umask."""
+"""Files that only their owner can read or write, whatever the umask."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FILE, FOLDER = 0o600, 0o700
 
 
 def new_file(path: Path) -> None:
-    """An empty file, if there is none yet: what others open then keeps its mode."""
+    """Create an empty file, if there is none yet: programs that open it later keep its mode."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, FILE))
 
 
@@ -21,7 +21,7 @@ def new_folder(path: Path) -> None:
 
 
 def tighten(folder: Path) -> int:
-    """Take everybody else's rights from a folder and all in it that is ours; says from how many.
+    """Take everyone else's rights from a folder and all in it that is ours; return from how many.
 
     For root the folder's owner counts as well. `folder` itself may be a link; links in it are not
     followed.
@@ -32,9 +32,9 @@ def tighten(folder: Path) -> int:
 
 
 def give_to_owner_of(folder: Path, *files: Path) -> None:
-    """Let files belong to whom the folder belongs to: what root copies, the service must read.
+    """Give files to the owner of the folder: what root copies, the service must be able to read.
 
-    Nothing changes for anybody else, who can give nothing away.
+    For any user but root this does nothing, as they cannot give files away.
     """
     if os.geteuid() != 0:
         return

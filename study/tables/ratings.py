@@ -1,4 +1,4 @@
-"""The two tables that everything speaks, `ratings` and `units`: their columns and their rules."""
+"""The two tables that all parts exchange, `ratings` and `units`: their columns and their rules."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import json
 import math
 import re
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.study.tables.columns import first_repeat, require_columns
-from evenhand.study.tables.formats import cell_text, read_table, row_number
+from evenhand.study.tables.formats import cell_text, row_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,32 +32,24 @@ RATINGS_COLUMNS = (
     "created_at",
 )
 RATING_KEY = ("unit_id", "rubric", "rater_id", "order", "draw")
-UNITS_COLUMNS = ("unit_id", "cluster_id", "subject", "side")
 RATER_KINDS = ("human", "model", "adjudicator")
 PROB_METHODS = ("", "logprobs", "draws", "verbalised")
 RATER_CODE = re.compile(r"[A-Za-z0-9._-]{1,64}")
-"""What people who rate, and their accounts, may be called."""
+"""Pattern of valid names of people who rate, and of their accounts."""
 RESERVED_RATERS = ("humans", "models", "all", "baseline:constant", "baseline:random")
-"""Names that stand for groups and baselines in results."""
+"""Names of groups and baselines in results."""
 _REQUIRED = ("unit_id", "rater_id", "rater_kind", "label")
 _NUMBERS = ("p_positive", "seconds")
 _ABSENT = {"p_positive": math.nan, "seconds": math.nan, "draw": 0}
-"""What stands in a column that a file lacks, where that is no text."""
-
-
-def read_ratings(path: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """A ratings file as the `ratings` table and the units columns that came with it.
-
-    See `split_ratings`.
-    """
-    return split_ratings(read_table(path), Path(path).name)
+"""Values of columns that a file lacks, where these are not text."""
 
 
 def split_ratings(frame: pd.DataFrame, source: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Rows of a ratings file as the `ratings` table and the units columns that came with it.
+    """Split the rows of a ratings file into the `ratings` table and the units columns that came
+    with it.
 
-    `item_id` is accepted for `unit_id`. Columns that `ratings` does not know are units columns,
-    texts as files have them. `source` is what messages call the rows.
+    `item_id` is accepted for `unit_id`. Columns that `ratings` does not know are units columns, as
+    text. `source` names the rows in messages.
     """
     frame = with_unit_id(frame)
     ratings = validate_ratings(frame, source)
@@ -82,12 +73,12 @@ def rater_columns(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def validate_ratings(frame: pd.DataFrame, source: str = "ratings") -> pd.DataFrame:
-    """The same rows with every `ratings` column, in the contract's types and order.
+    """Return the rows with every `ratings` column, in the contract's types and order.
 
     Text columns hold "" where empty, `p_positive` and `seconds` hold NaN, `draw` is an integer from
     0. Raises InputError naming the first row that breaks a rule: a missing id, an unknown rater
-    kind, a number that is none, probabilities that are no JSON object, a repeated key, or a rater
-    of two kinds.
+    kind, an invalid number, probabilities that are not a JSON object, a repeated key, or a rater of
+    two kinds.
     """
     import pandas as pd
 
@@ -222,8 +213,8 @@ def _is_object(text: str) -> bool:
 
 
 def _units_beside_ratings(frame: pd.DataFrame, columns: list[str], source: str) -> pd.DataFrame:
-    """One row per unit. A column that differs between the rows of one unit speaks of the rating or
-    the rater, not of the unit, and stays out - but a unit cannot lie in two clusters.
+    """Return a row per unit. A column that differs between the rows of one unit describes the
+    rating or the rater, not the unit, and is left out - but a unit cannot be in two clusters.
     """
     frame = frame[columns]
     first = frame.groupby("unit_id", sort=False).transform("first")

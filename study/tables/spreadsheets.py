@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _BEGINS = r"[=+\-@\t\r\n＝＋－＠]"
-"""How a formula begins, also where a spreadsheet takes full-width signs for the usual ones."""
+"""First characters of a formula, full-width signs included, which some spreadsheets accept."""
 _RISKY = re.compile(f"'*{_BEGINS}")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 _GUARDED = re.compile(f"'+{_BEGINS}")
-"""How a cell begins that has an apostrophe put before it."""
+"""Beginning of a cell that has an apostrophe put before it."""
 
 _GUARDED_BYTES = re.compile(_GUARDED.pattern.encode())
 
@@ -32,7 +32,7 @@ def guarded(text: str) -> str:
 
 
 def guarded_frame(frame: pd.DataFrame) -> pd.DataFrame:
-    """All text cells of a table guarded; what is no text stays."""
+    """Return a table with all text cells guarded; other cells are unchanged."""
     frame = frame.copy()
     for name in frame.select_dtypes(exclude="number"):
         frame[name] = frame[name].map(lambda cell: guarded(cell) if isinstance(cell, str) else cell)

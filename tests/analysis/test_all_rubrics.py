@@ -13,7 +13,7 @@ import pytest
 
 from evenhand.analysis import RESULTS_COLUMNS, RESULTS_KEY, Scale, StudyFacts, analyse
 from evenhand.errors import InputError
-from evenhand.study.tables.ratings import read_ratings
+from tests.ratings_files import read_ratings
 
 FIVE = ("1", "2", "3", "4", "5")
 RATING = Scale("", FIVE, "ordinal", frozenset({"4", "5"}))

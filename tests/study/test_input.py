@@ -14,7 +14,7 @@ from evenhand.study.creation import StudyPlan
 from evenhand.study.prompts.pairs import read_pairs
 from evenhand.study.prompts.responses import read_responses
 from evenhand.study.tables.formats import read_table, write_table
-from evenhand.study.tables.ratings import read_ratings
+from tests.ratings_files import read_ratings
 
 HEADER = "prompt_a,prompt_b\n"
 

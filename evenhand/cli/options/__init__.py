@@ -1,1 +1,1 @@
-"""Options that several verbs have, and what they stand for."""
+"""Options that several verbs share, and the values that they stand for."""

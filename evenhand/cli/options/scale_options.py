@@ -1,4 +1,4 @@
-"""The scale options that `check` and its kin share: what a ratings file's labels mean."""
+"""The scale options shared by `check` and similar verbs: the meaning of a ratings file's labels."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FILE_OPTIONS: dict[str, dict[str, Any]] = {
     "--human": {"metavar": "NAME,...", "help": "which raters, or columns of labels, are people"},
     "--model": {"metavar": "NAME,...", "help": "which raters, or columns of labels, are models"},
 }
-"""How a file that others made is read."""
+"""Options for reading a file that others made."""
 SCALE_OPTIONS: dict[str, dict[str, Any]] = {
     "--rubric": {"metavar": "NAME|FILE", "help": "only this rubric, on its scale"},
     "--units": {"type": Path, "metavar": "FILE", "help": "columns of the units"},
@@ -53,18 +53,20 @@ SCALE_OPTIONS: dict[str, dict[str, Any]] = {
         "help": "take every unit as its own, though a column repeats that seems to name items",
     },
 }
-"""What only a ratings file has to be told: a study has rubrics and units of its own."""
+"""Options that only a ratings file needs: a study has rubrics and units of its own."""
 
 
 def add_scale_options(parser: argparse.ArgumentParser, without: Collection[str] = ()) -> None:
-    """What a file's labels mean; `without` options that a verb has no use for."""
+    """Add the options on the meaning of a file's labels; `without` lists those that a verb cannot
+    use.
+    """
     for option, how in SCALE_OPTIONS.items():
         if option not in without:
             parser.add_argument(option, **how)
 
 
 def scale_options(arguments: argparse.Namespace) -> ScaleOptions:
-    """What the command line declares."""
+    """Return the scale declared on the command line."""
     from evenhand.reporting.ratings_file.declared import ScaleOptions
 
     return ScaleOptions(
@@ -82,7 +84,7 @@ def scale_options(arguments: argparse.Namespace) -> ScaleOptions:
 
 
 def file_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The same fields of `ScaleOptions` for a file's columns and raters."""
+    """Return the fields of `ScaleOptions` on a file's columns and raters."""
     from evenhand.reporting.ratings_file.dataframes import kinds_of
     from evenhand.study.tables.names import columns_in
 
@@ -91,7 +93,7 @@ def file_options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def keys_in(text: str | None) -> tuple[str, ...] | None:
-    """What an option names, separated by commas; None where it was not given."""
+    """Return the parts of an option's value, separated by commas; None if it was not given."""
     if text is None:
         return None
     return tuple(key.strip() for key in text.split(",") if key.strip())

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 def add_analysis_options(parser: argparse.ArgumentParser, without: Collection[str] = ()) -> None:
-    """What can be said about a ratings file; a study says it in study.toml.
+    """Add the options on a ratings file that a study has in its study.toml instead.
 
-    `without` names options that a verb has no use for.
+    `without` lists options that a verb cannot use.
     """
     from evenhand.study.settings.sections import keys_of
 
@@ -41,7 +41,7 @@ def option_names() -> list[str]:
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
-    """Where ratings are read that are too many for one table."""
+    """Add `--engine`: the place to read ratings that are too many for one table."""
     parser.add_argument(
         "--engine",
         metavar="ENGINE",
@@ -57,9 +57,9 @@ def analyse_asked(
     verify: bool | Libraries = False,
     why: bool = False,
 ) -> Analysed:
-    """Analyse a study or a ratings file as the command line says, and say what was assumed.
+    """Analyse a study or a ratings file as the command line asks, and print the assumptions made.
 
-    `by` is the function that does it, `analyse_source` unless another is named.
+    `by` is the function that does it, by default `analyse_source`.
     """
     from evenhand.reporting.analysing import analyse_source
 
@@ -122,7 +122,7 @@ def _settings() -> type[Section]:
 
 
 def _option(name: str, field: FieldInfo) -> str:
-    """What the option of a setting is called: one of many is named by itself.
+    """Return the name of a setting's option, in the singular where it may be given several times.
 
     >>> fields = _settings().model_fields
     >>> [_option(name, fields[name]) for name in ("margin", "rater_slices", "families")]
@@ -140,14 +140,16 @@ def _called(place: str) -> str:
 
 
 def _help(field: FieldInfo) -> str:
-    """The setting's text, with what is usual."""
+    """Return the setting's description with its default."""
     text = (field.description or "").replace("`", "").replace("%", "%%")
     usual = field.get_default(call_default_factory=True)
     return f"{text} ({usual})" if usual not in ("", (), {}) else text
 
 
 def _shape(field: FieldInfo) -> dict[str, Any]:
-    """How argparse reads it: as text, which `given_settings` turns into a value."""
+    """Return argparse's arguments for the option: it is read as text, which `given_settings`
+    converts.
+    """
     kind = get_origin(field.annotation)
     if kind is Literal:
         return {"choices": get_args(field.annotation)}

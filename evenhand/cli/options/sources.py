@@ -1,4 +1,4 @@
-"""What `select`, `gate` and `plan` read: a study's folder, or a ratings file."""
+"""The source that `select`, `gate` and `plan` read: a study's folder, or a ratings file."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def add_source(
 def analysis_of(
     arguments: Namespace, *, of_study: Collection[str] = (), why: bool = False
 ) -> Analysis:
-    """The analysis of the source. What only a file has to be told is refused beside a study, save
-    the options `of_study`, which the verb reads for a study too.
+    """Return the analysis of the source. Options that only a file needs are refused with a study,
+    except the options `of_study`, which the verb reads for a study too.
     """
     from evenhand.reporting.analysing import is_study
 

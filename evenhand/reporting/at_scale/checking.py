@@ -1,4 +1,6 @@
-"""`check` and `gate` with an engine: any number of ratings, and what patterns of labels tell."""
+"""`check` and `gate` with an engine: any number of ratings, analysed by their patterns of
+labels.
+"""
 
 from __future__ import annotations
 
@@ -35,18 +37,18 @@ _USUAL = ScaleOptions()
 
 
 class Engine(Protocol):
-    """Where the work is done."""
+    """An engine that does the work, on this machine or a cluster."""
 
     @property
     def spread(self) -> Spread | None:
-        """Where blocks of resamples are drawn side by side."""
+        """The function that draws blocks of resamples in parallel, if any."""
 
     @property
     def pool(self) -> Executor | None:
-        """Where rubrics are analysed side by side."""
+        """The executor that analyses rubrics in parallel, if any."""
 
     def scatter(self, pieces: list[Piece], reading: Reading) -> Facts:
-        """Read everything once, and part it by units."""
+        """Read everything once, and split it by units."""
 
     def reduce(self, how: Reduction) -> dict[str, Reduced]:
         """The reduced table of every rubric."""
@@ -84,11 +86,11 @@ def analyse_at_scale(
     on_stage: Callable[[str], None] | None = None,
     **changes: Any,
 ) -> Analysed:
-    """The analysis of a file, a folder of files, an address that fsspec knows, or a table of
-    PostgreSQL, as far as patterns of labels tell; the notes say what is left out.
+    """Analyse a file, a folder of files, an address that fsspec knows, or a table of PostgreSQL, as
+    far as patterns of labels allow; the notes list what is left out.
 
-    `changes` are settings of the analysis. Raises InputError as `analyse_file` does, and for what
-    asks for single ratings.
+    `changes` are settings of the analysis. Raises InputError as `analyse_file` does, and for
+    options that need single ratings.
     """
     from evenhand.analysis.report import ReportContext
 
@@ -133,7 +135,7 @@ def analyse_at_scale(
 
 
 def _refuse_more(source: str, scale: ScaleOptions, units: Path | None) -> None:
-    """Refuse what is read in one piece only."""
+    """Refuse files and options that need all ratings in one piece."""
     beside = sidecar_path(Path(source))
     if "://" not in source and beside.is_file():
         raise InputError(
@@ -154,7 +156,7 @@ def _refuse_more(source: str, scale: ScaleOptions, units: Path | None) -> None:
 def _reading(
     source: str, name: str, scale: ScaleOptions, cluster: str
 ) -> tuple[Reading, list[Piece]]:
-    """How the source is read, and its pieces."""
+    """Return how the source is read, and its pieces."""
     import pandas as pd
 
     column = {"pair": "cluster_id", "unit": ""}.get(cluster, cluster)
@@ -173,7 +175,7 @@ def _reading(
 def _reduction(
     reading: Reading, facts: Facts, options: ScaleOptions
 ) -> tuple[Reduction, list[str]]:
-    """What every part must know of all ratings; and what was assumed of the labels."""
+    """Return what every part must know of all ratings; and what was assumed of the labels."""
     table, left_out = _of_named(facts.table(), options.kinds, reading.source)
     _check_versions(table)
     _check_raters(table, reading.source)
@@ -226,8 +228,9 @@ def _check_versions(table: pd.DataFrame) -> None:
 
 
 def _check_raters(table: pd.DataFrame, source: str) -> None:
-    """Refuse raters of two kinds, which stand in several parts, and of two ways to a probability,
-    which would be parted into two."""
+    """Refuse raters of two kinds, which may be in different parts, and raters with two kinds of
+    probabilities, which would be split in two.
+    """
     for column, what in (("rater_kind", "kinds"), ("prob_method", "kinds of probabilities")):
         known = table[table[column] != ""].drop_duplicates(["rater_id", column])
         again = known[known.duplicated("rater_id")]

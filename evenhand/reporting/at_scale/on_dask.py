@@ -1,4 +1,4 @@
-"""The Dask engine: the same work as tasks of a cluster, whose scheduler mends what is lost.
+"""The Dask engine: the same work as tasks of a cluster, whose scheduler repeats lost ones.
 
 Every task is a pure function of a piece of the source or of other tasks' results, so that those of
 a worker that dies are computed again elsewhere. Workers need this package and the source.

@@ -1,7 +1,7 @@
 """The work on parts of the ratings, the same for every engine: pure functions of Arrow tables.
 
-Ratings are scattered by a hash of their unit first, as nobody promises that a unit's ratings stand
-together; then each part is reduced by itself, and the reduced tables are added up.
+Ratings are scattered by a hash of their unit first, as a unit's ratings need not be next to each
+other; then each part is reduced by itself, and the reduced tables are added up.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ _REPEATED = ("unit_id", "rater_id", "order", "draw")
 
 @dataclass(frozen=True)
 class Reading:
-    """How ratings are read: what the source calls our columns, which of its columns is the cluster
-    ("" where every unit is its own), the kind of each rater that was named, who is left out."""
+    """Instructions for reading ratings: the source's names of our columns, its column for the
+    cluster ("" where every unit is its own), and the kind of each rater named; others are left out.
+    """
 
     source: str
     theirs: Mapping[str, str]
@@ -49,8 +50,9 @@ class Reading:
 
 @dataclass
 class Facts:
-    """What must be known of all ratings before any is reduced: which distinct cells there are, each
-    with how many rows have it and the first of them; and which columns are filled in."""
+    """Facts about all ratings that are needed before any are reduced: the distinct cells, each with
+    its number of rows and the first of them; and the columns that are filled in.
+    """
 
     cells: dict[tuple[str, ...], tuple[int, int]] = field(default_factory=dict)
     filled: set[str] = field(default_factory=set)
@@ -77,8 +79,9 @@ class Facts:
 
 @dataclass(frozen=True)
 class Reduction:
-    """How parts are reduced: every rubric's scale and raters. A source without rubrics has all of
-    its ratings under the only one."""
+    """Instructions for reducing parts: every rubric's scale and raters. A source without rubrics
+    has all of its ratings under the only one.
+    """
 
     reading: Reading
     scales: Mapping[str, Scale]
@@ -148,8 +151,9 @@ def facts_of(table: pa.Table) -> Facts:
 def scattered(
     table: pa.Table, parts: int, kinds: Mapping[str, str] | None = None
 ) -> list[pa.Table]:
-    """The rows that count, by the part that their unit belongs to: a hash of its id, the same on
-    every machine. `kinds` are those of the raters that were named, if any were."""
+    """Split the rows that count by the part of their unit: a hash of its id, the same on every
+    machine. `kinds` are those of the raters named, if any were.
+    """
     import pandas as pd
 
     table = _of_named(table, kinds) if kinds else table
@@ -221,8 +225,9 @@ def add_up(parts: Sequence[Mapping[str, Reduced]]) -> dict[str, Reduced]:
 
 
 def parts_for(pieces: Sequence[Piece], part_rows: int, most: int) -> int:
-    """Into how many parts ratings are scattered: of about so many rows each, where it is known
-    how many there are."""
+    """Return the number of parts to scatter ratings into: of about `part_rows` each, where the
+    number of ratings is known.
+    """
     known = [piece.rows for piece in pieces]
     if None in known:
         return most // 4

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 PART_ROWS = 250_000
-"""About so many rows are reduced at a time: some 300 MB."""
+"""Approximate number of rows reduced at a time: some 300 MB."""
 MOST_PARTS = 4096
-"""So many files are written at a time; a billion rows have parts of the usual size."""
+"""Most files written at a time; a billion rows still have parts of the usual size."""
 _WRITTEN = 500
-"""About so many rows are written to a part at a time."""
+"""Approximate number of rows written to a part at a time."""
 _TOGETHER = 8
 """Reduced tables that are added up at a time."""
 
@@ -111,14 +111,14 @@ def _scatter(
 
 
 def _allow_files(count: int) -> None:
-    """So many more open files, as far as the system lets this process."""
+    """Raise the limit of open files by `count`, as far as the system lets this process."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = soft + count
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if hard < 0 else min(wanted, hard), hard))
 
 
 def _gathered(tables: Iterator[pa.Table], rows: int) -> Iterator[pa.Table]:
-    """Small tables together, until they have so many rows."""
+    """Join small tables into ones of at least `rows` rows; the last may have fewer."""
     import pyarrow as pa
 
     held: list[pa.Table] = []

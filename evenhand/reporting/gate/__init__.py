@@ -1,1 +1,1 @@
-"""What a grader is held against in CI: a rule, and what it was when its baseline was saved."""
+"""Checks of a grader in CI: against a rule, and against its saved baseline."""

@@ -2,8 +2,8 @@
 
 The file is JSON of one fixed shape (`Baseline`). It holds labels, scales, the hash of the rubric
 that was shown, clusters and the settings that decide; no prompts, no responses, no names of people.
-So it may lie in a repository beside the code that it watches over. To ask the grader again one
-needs the texts, which stay with the study.
+So it may be kept in a repository with the code that it guards. To ask the grader again one needs
+the texts, which stay with the study.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MOST_BYTES = 50_000_000
 _LEFT_OUT = ("seconds", "rubric_hash", "created_at")
 _KEPT = tuple(column for column in RATINGS_COLUMNS if column not in _LEFT_OUT)
 _BASELINE = " (baseline)"
-"""What is added to a grader's name to name its grades in the baseline."""
+"""Suffix of a grader's name for its grades in the baseline."""
 Table = Annotated[tuple[str, ...], Field(min_length=1, max_length=5_000_000)]
 """A CSV file in lines, the header first: a change of a label is a change of one line."""
 
@@ -61,24 +61,24 @@ class Baseline(Section):
     ratings: Table
 
     def known_scales(self) -> dict[str, Scale]:
-        """Every scale by its rubric. Raises InputError for one that does not hold together."""
+        """Return every scale by its rubric. Raises InputError for an inconsistent one."""
         return {name: each.scale(name) for name, each in self.scales.items()}
 
     @property
     def n_units(self) -> int:
-        """How many units it holds."""
+        """The number of units that it holds."""
         return len(self.units) - 1
 
     @property
     def n_people(self) -> int:
-        """How many people's labels it holds."""
+        """The number of people whose labels it holds."""
         ratings = _table(self.ratings)
         return int(ratings.loc[ratings["rater_kind"] == "human", "rater_id"].nunique())
 
 
 def baseline_of(found: Labelled, grader: str, rubric: str | None = None) -> Baseline:
-    """Freeze what people and a grader said of the units that both labelled, on one rubric or on
-    all. Where the study declares a reference, of people only its labels.
+    """Freeze the labels of people and a grader on the units that both labelled, on one rubric or on
+    all. Where the study declares a reference, only its labels are taken of people's.
 
     Raises InputError where there is no such grader, or nothing to freeze.
     """
@@ -172,11 +172,11 @@ def compared(
     new_rubric: bool = False,
     **changes: Any,
 ) -> list[Drift]:
-    """What became of the baseline's grader, which is now called `grader`, on each rubric.
+    """Compare the baseline's grader with what it is now, under the name `grader`, on each rubric.
 
-    People's labels are those of the baseline, and so are scales, clusters and settings but for the
+    People's labels are those of the baseline, and so are scales, clusters and settings except the
     `changes`. Raises InputError where there are no such grades now, none on a unit of the baseline,
-    or grades under another text of the rubric, unless a `new_rubric` is meant.
+    or grades under another text of the rubric, unless `new_rubric` allows it.
     """
     from evenhand.analysis.verdicts.drift import Versions, paired_labels
     from evenhand.analysis.verdicts.judge_drift import drift_of
@@ -204,7 +204,7 @@ def compared(
 
 
 def same_rubric(name: str, other: str) -> bool:
-    """Whether two names are of one rubric, however they are written."""
+    """Return True if two names are of one rubric, written with hyphens or underscores."""
     return name.replace("_", "-") == other.replace("_", "-")
 
 
@@ -227,7 +227,7 @@ def _both(found: Labelled, name: str, grader: str) -> pd.DataFrame:
 
 
 def _unnamed(ratings: pd.DataFrame) -> pd.DataFrame:
-    """The same with people numbered: who they are is of no use later."""
+    """Replace people's ids by numbers: their names are not needed later."""
     people = sorted(set(ratings.loc[ratings["rater_kind"] == "human", "rater_id"]))
     numbers = {person: f"person-{n}" for n, person in enumerate(people, start=1)}
     is_person = ratings["rater_kind"].eq("human")
@@ -302,7 +302,7 @@ def _table(lines: Sequence[str]) -> pd.DataFrame:
 
 
 def _plain(fault: str) -> str:
-    """What is wrong with a file; nothing in it can steer the terminal."""
+    """Return a file's fault without control characters, which could steer the terminal."""
     return "".join(letter if letter.isprintable() else "?" for letter in fault[:300])
 
 

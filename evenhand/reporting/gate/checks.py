@@ -1,7 +1,7 @@
-"""The gate: does a grader meet a rule, and is it what it was when its baseline was saved?
+"""The gate: a grader checked against a rule, and against its saved baseline.
 
-For CI. What is found is a list of checks, each met, not met, or not to be told, and can be written
-as sentences, as JSON, as JUnit XML, and as Markdown for a job's summary.
+For CI. The result is a list of checks, each met, not met, or undecided, and can be written as
+sentences, as JSON, as JUnit XML, and as Markdown for a job's summary.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was asked, what came of it, and the `figures` behind it."""
+    """A check: its name, its outcome, and the `figures` behind it."""
 
     name: str
     outcome: Outcome
@@ -67,8 +67,9 @@ class Check:
 
 @dataclass(frozen=True)
 class Gate:
-    """All checks on one grader; `notes` say what was assumed of the labels. `verdict` is that on
-    the grader, where the labels were analysed, and `weaker` says that the rule is met without it.
+    """All checks on one grader; `notes` list what was assumed of the labels. `verdict` is that on
+    the grader, where the labels were analysed, and `weaker` is a sentence where the rule is met
+    without it.
     """
 
     source: str
@@ -80,12 +81,12 @@ class Gate:
 
     @property
     def outcome(self) -> Outcome:
-        """Not met if one check is not, else not to be told if one is not."""
+        """The worst outcome: not_met, then cannot_tell, then met."""
         given = {each.outcome for each in self.checks}
         return next(each for each in _WORST_FIRST if each in given)
 
     def as_dict(self) -> dict[str, Any]:
-        """What `--json` prints."""
+        """Return the result as printed by `--json`."""
         checks = [vars(each) | {"figures": each.figures} for each in self.checks]
         about = {"source": self.source, "grader": self.grader}
         found = {"schema": SCHEMA, "outcome": self.outcome, **about}
@@ -112,13 +113,13 @@ def gate(
     on_stage: Callable[[str], None] | None = None,
     **changes: Any,
 ) -> Gate:
-    """Hold a grader's labels, in a study's folder or a ratings file, against a rule (`require`, as
-    `evenhand gate --help` has it), against a `baseline` file, or both. With neither the verdict on
-    the grader must be a pass.
+    """Check a grader's labels, in a study's folder or a ratings file, against a rule (`require`, as
+    in `evenhand gate --help`), against a `baseline` file, or both. With neither the verdict on the
+    grader must be a pass.
 
-    `options` say what a file's labels mean, `units` name a file of its units, `changes` are
-    settings. With an `engine` the rule is held against ratings that are reduced while they are
-    read (`reporting.at_scale`). Raises InputError where either cannot be asked of these labels.
+    `options` describe a file's labels, `units` name a file of its units, `changes` are settings.
+    With an `engine` the rule is checked on ratings that are reduced while they are read
+    (`reporting.at_scale`). Raises InputError where either cannot be checked on these labels.
     """
     if require is None and baseline is None:
         require = VERDICT
@@ -155,8 +156,8 @@ def _analysis_by(engine: str) -> Callable[..., tuple[Analysis, ReportContext]]:
 def _of_rule(
     source: Path | str, grader: str, rule: Rule, options: ScaleOptions, analysis: Analysis
 ) -> tuple[list[Check], str, str]:
-    """What came of the rule; the verdict on the grader; and, where the rule is met without it, that
-    it is the weaker of the two.
+    """Return the checks of the rule; the verdict on the grader; and, where the rule is met without
+    the verdict, a sentence that the rule is the weaker of the two.
     """
     rubrics = sorted(set(analysis.results["rubric"]))
     is_file = isinstance(source, str) or source.is_file()
@@ -175,7 +176,9 @@ def _of_rule(
 
 
 def _of_verdict(found: Verdict | None, grader: str) -> Check:
-    """The verdict as a check; on people, and on labels that nobody may look at, there is none."""
+    """Return the verdict as a check. There is none on people, and none on labels that may not be
+    looked at yet.
+    """
     if found is None:
         return Check(VERDICT, "cannot_tell", written("gate.no_verdict", grader=grader))
     figures: dict[str, float | int | str | None] = {

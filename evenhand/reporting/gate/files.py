@@ -1,4 +1,4 @@
-"""What a gate found, as files for CI: JUnit XML for the list of tests, Markdown for a summary."""
+"""The result of a gate as files for CI: JUnit XML for the list of tests, Markdown for a summary."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from evenhand.visible import visible
 
 
 def junit_xml(found: Gate) -> bytes:
-    """One test case for each check: a failure where it is not met, an error where we cannot tell.
+    """Return a test case for each check: a failure if it is not met, an error if we cannot tell.
 
     >>> from evenhand.reporting.gate.checks import Check
     >>> found = Gate("r.csv", "g", (Check("kappa > 0 & < 1", "not_met", "no"),))
@@ -43,8 +43,8 @@ def junit_xml(found: Gate) -> bytes:
 
 
 def summary_markdown(found: Gate) -> str:
-    """A heading and the sentences, fenced: names of raters and files format nothing and call
-    nobody.
+    """Return a heading and the sentences, fenced, so that names of raters and files are neither
+    formatted nor read as mentions.
     """
     lines = [*(each.line for each in found.checks), *found.said]
     text = visible("\n".join(lines))

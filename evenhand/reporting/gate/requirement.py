@@ -36,12 +36,12 @@ VERDICT = "verdict"
 """The condition that the grader can replace a human rater, or agrees with the reference."""
 PLAIN, WEIGHTED = "cohen_kappa", "weighted_kappa_quadratic"
 _SHORT = ("tpr", "tnr")
-"""What statistics may be called in a rule; `kappa` is the one that the report shows."""
+"""Short names of statistics in a rule; `kappa` is the one that the report shows."""
 
 
 @dataclass(frozen=True)
 class Clause:
-    """One condition: a part of a statistic's row (at a category or threshold) and a bound."""
+    """A condition: a part of a statistic's row (at a category or threshold) and a bound."""
 
     statistic: str
     at: str
@@ -56,13 +56,13 @@ class Clause:
         return f"{self.statistic}{at}{binary}.{self.part} {self.operator} {self.number:g}"
 
     def holds(self, value: float) -> bool:
-        """Whether a value meets the condition; an undefined one never does."""
+        """Return True if a value meets the condition; an undefined one never does."""
         return not math.isnan(value) and _OPERATORS[self.operator](value, self.number)
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What `gate` requires: the `verdict`, conditions, or both."""
+    """A rule for `gate`: the `verdict`, conditions, or both."""
 
     verdict: bool
     clauses: tuple[Clause, ...]
@@ -83,17 +83,17 @@ class CheckedClause:
 
     @property
     def is_met(self) -> bool:
-        """Whether the clause holds."""
+        """True if the clause holds."""
         return self.clause.holds(self.value)
 
     @property
     def is_undefined(self) -> bool:
-        """Whether there is no value to hold the clause against."""
+        """True if there is no value to check the clause on."""
         return math.isnan(self.value)
 
     @property
     def slack(self) -> float:
-        """By how much it holds; negative where it does not."""
+        """The margin by which the clause holds; negative if it does not."""
         above = self.value - self.clause.number
         sign = {">": 1, ">=": 1, "<": -1, "<=": -1}.get(self.clause.operator)
         return -abs(above) if sign is None else sign * above

@@ -1,1 +1,1 @@
-"""What a ratings file that somebody brings means: its columns, labels, raters, units."""
+"""The meaning of a user's ratings file: its columns, labels, raters, units."""

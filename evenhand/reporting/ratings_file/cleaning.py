@@ -1,4 +1,4 @@
-"""Labels that were meant to be another label, or none: named, or put right where that is asked."""
+"""Labels that were meant to be another label, or none: reported, or corrected if asked."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _POINT_ZERO = re.compile(r"([+-]?\d+)\.0+")
 
 @dataclass(frozen=True)
 class Places:
-    """Where labels stand in what was given, for messages.
+    """The places of labels in the input, for messages.
 
     `rows` are the row numbers of a wide table by the index of its long form; the index of a long
-    table says them itself. `units` are those of the rows of an export, which has no such rows.
+    table has them itself. `units` are those of the rows of an export, which has no such rows.
     """
 
     source: str
@@ -50,11 +50,12 @@ class Places:
 def cleaned(
     ratings: pd.DataFrame, permitted: Sequence[str], options: ScaleOptions, places: Places
 ) -> tuple[pd.DataFrame, int]:
-    """The ratings of one rubric, with labels put right where `options` ask for it; and how many.
+    """Return the ratings of one rubric, with labels corrected where `options` ask for it; and how
+    many.
 
-    `permitted` are the labels of a scale that is known, () where those seen are to be taken.
-    Raises InputError naming the first label that stands for another one or for none, or that is on
-    no scale.
+    `permitted` are the labels of a known scale, or () to take the labels seen. Raises InputError
+    naming the first label that is a variant of another one, reads as missing, or is not on the
+    scale.
     """
     seen = ratings["label"].value_counts(sort=False).drop("", errors="ignore")
     counts = {str(label): int(count) for label, count in seen.items()}
@@ -103,9 +104,9 @@ def _is_nested(label: str) -> bool:
 def _readings(
     counts: Mapping[str, int], doubtful: Sequence[str], permitted: Collection[str]
 ) -> dict[str, str]:
-    """What labels are read as that are not read as they stand: as the category that differs only
-    in case, outer space and `.0`, where there is one; as its plainest, then commonest form among
-    the labels seen, where none are `permitted`; as "" where they say that a label is missing.
+    """Return how labels are read that are not taken literally: as the category that differs only in
+    case, outer space and `.0`, where there is one; as its plainest, then commonest form among the
+    labels seen, where none are `permitted`; as "" where they read as missing.
 
     >>> _readings({"yes": 9, "Yes ": 1, "NaN": 2, "2.0": 4}, ["yes", "Yes ", "NaN", "2.0"], ())
     {'Yes ': 'yes', 'NaN': '', '2.0': '2'}
@@ -135,7 +136,7 @@ def _plain(label: str) -> str:
 
 
 def _difference(label: str, meant: str, known: Collection[str]) -> str:
-    """What is doubtful about a label; "" where nothing is, as on a scale of 1.0, 2.0 and 3.0.
+    """Return what is doubtful about a label; "" if nothing is, as on a scale of 1.0, 2.0 and 3.0.
 
     `known` are all labels, seen or permitted.
     """

@@ -1,4 +1,4 @@
-"""Who is who in a DataFrame of labels: from long or wide to the rows of a ratings file."""
+"""The raters in a DataFrame of labels: from a long or wide table to the rows of a ratings file."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _with_texts(table: pd.DataFrame, columns: Iterable[Hashable]) -> pd.DataFram
 
 @dataclass(frozen=True)
 class LongRows:
-    """The rows of a ratings file, where they stood, and notes on raters who were left out."""
+    """The rows of a ratings file, their places in it, and notes on raters who were left out."""
 
     table: pd.DataFrame
     places: Places
@@ -104,9 +104,9 @@ def rows_of_file(file: Path, options: ScaleOptions) -> LongRows:
 def _told_by_names(
     table: pd.DataFrame, name: str, options: ScaleOptions, *, strict: bool
 ) -> tuple[pd.DataFrame, ScaleOptions, list[str]]:
-    """The table or the options with the kinds of raters whose names say them, where nobody else
-    does; and a note on whom that is. Raises InputError where the table is `strict`ly one of ratings
-    and a name does not say.
+    """Return the table or the options with the kinds of raters that their names show, if nothing
+    else gives them; and a note on these raters. Raises InputError where the table is `strict`ly one
+    of ratings and a name does not show the kind.
     """
     if options.kinds:
         return table, options, []
@@ -143,10 +143,10 @@ def _by_name(kinds: Mapping[str, str]) -> str:
 
 
 def long_rows(given: pd.DataFrame, name: str, options: ScaleOptions) -> LongRows:
-    """The rows of a ratings file.
+    """Return the rows of a ratings file.
 
     `given` is long, with a column `rater_id`, or wide, with a column for each rater in the `kinds`
-    of `options`, which say what the raters are.
+    of `options`, which give the raters' kinds.
     """
     table, kinds = _as_in_a_file(given, name), options.kinds
     if not kinds or "rater_id" in table:

@@ -1,4 +1,4 @@
-"""What somebody declares of a ratings file, and how they write it."""
+"""Options that a user declares for a ratings file, and how they are written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ScaleOptions:
-    """What was declared of a ratings file; all of it may be left out.
+    """Options declared for a ratings file; all of them may be left out.
 
     `format` names a reader of `exchange.readers` where its content does not show which.
     `columns` are its names of our columns, `{ours: theirs}`, and `kinds` are those of its raters.
@@ -40,16 +40,16 @@ class ScaleOptions:
 
     @property
     def normalise_option(self) -> str:
-        """How whoever declares the scale asks for `normalise`."""
+        """The option `normalise` as the user writes it, in Python or on the command line."""
         return "normalise=True" if self.in_python else "--normalise"
 
     @property
     def independent_option(self) -> str:
-        """How whoever declares the scale says that units are `independent`."""
+        """The option `independent` as the user writes it, in Python or on the command line."""
         return "independent=True" if self.in_python else "--independent"
 
     def spelled(self, name: str, *keys: str) -> str:
-        """How whoever declares the scale writes one of these.
+        """Return an option with its keys as the user writes it, in Python or on the command line.
 
         >>> ScaleOptions().spelled("categories", "1", "2")
         '--categories 1,2'

@@ -1,4 +1,4 @@
-"""Which column of a ratings file names the items, where units repeat them.
+"""Detection of the column of a ratings file that names the items, where units repeat them.
 
 Rows that repeat an item are no more evidence than one of them, so an item is a cluster. A column
 names the items if some of its cells repeat and
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 MIN_TEXTS = 10
 TEXT_LENGTH = 20
-"""Cells of so many characters, at the median of the different ones, are texts."""
+"""Median length, in characters, from which different cells are texts."""
 MIN_COPIED = 20
 """A table of fewer different rows may be several copies of itself by chance: that the counts of m
 different rows are all multiples of one number has a chance of about 2 ** -m."""
@@ -43,10 +43,10 @@ _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ].*)?|\d{1,2}:\d{2}.*")
 def clustered_by_items(
     units: pd.DataFrame, ratings: pd.DataFrame, cluster: str | None, options: ScaleOptions
 ) -> tuple[pd.DataFrame, str | None, list[str]]:
-    """Units, the column that is their cluster (None: as the settings have it), and what to say.
+    """Return the units, the column that is their cluster (None: as in the settings), and notes.
 
-    `cluster` is what was asked for, None where nothing was. Raises InputError where a cluster is
-    named for units that are declared to be independent.
+    `cluster` is the one asked for, or None. Raises InputError where a cluster is named for units
+    that are declared to be independent.
     """
     if options.independent and cluster not in (None, "unit"):
         one, other = options.spelled("cluster", cluster or ""), options.independent_option
@@ -98,7 +98,7 @@ def item_column(units: pd.DataFrame) -> str | None:
 
 
 def _are_names(values: pd.Index) -> bool:
-    """Whether different cells are so many, or so long, that they name things."""
+    """Return True if the different cells are numerous enough, or long enough, to be names."""
     import pandas as pd
 
     if len(values) < MIN_TEXTS:
@@ -113,10 +113,10 @@ def _are_names(values: pd.Index) -> bool:
 
 
 def _copies(units: pd.DataFrame, ratings: pd.DataFrame) -> np.ndarray | None:
-    """Which row each unit is a copy of, (units,), where all that is known of units, labels too,
-    says that the table is copies of a smaller one; else None.
+    """Return the row that each unit is a copy of, (units,), if units and labels show that the table
+    is several copies of a smaller one; else None.
 
-    Alike rows of the smaller table cannot be told apart; it does not matter which copy is whose.
+    Equal rows of the smaller table cannot be told apart; it does not matter which copy is whose.
     """
     import pandas as pd
 
@@ -125,7 +125,7 @@ def _copies(units: pd.DataFrame, ratings: pd.DataFrame) -> np.ndarray | None:
     given = ratings[["rubric", "rater_id", "label", "p_positive", "probabilities"]]
     place = pd.Index(units["unit_id"]).get_indexer(pd.Index(ratings["unit_id"]))
     key = np.zeros(len(units), dtype=np.uint64)
-    # A sum, as a unit's ratings stand in any order.
+    # A sum, as a unit's ratings come in any order.
     np.add.at(key, place, pd.util.hash_pandas_object(given, index=False).to_numpy())
     if about := [name for name in units if name != "unit_id"]:
         own = pd.util.hash_pandas_object(units[about].astype(str), index=False)

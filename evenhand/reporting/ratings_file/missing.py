@@ -1,4 +1,4 @@
-"""A table that lacks a column of ratings: what it may be, and what to declare to have it read."""
+"""Messages for a table that lacks a column of ratings: what it may be, and what to declare."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _MODEL_NAME = re.compile(
 
 
 def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> None:
-    """Raises InputError where a table cannot be read as long: for other names, with what to call
-    them; for a column of labels for each rater, with what to say of these.
+    """Raise InputError where a table cannot be read as long, with the option that names a column,
+    or those that name the raters' columns of labels.
     """
     needed = ["unit_id", "rater_id", *([] if options.kinds else ["rater_kind"]), "label"]
     absent = [column for column in needed if column not in table]
@@ -55,7 +55,9 @@ def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> Non
 def _mends(
     table: pd.DataFrame, absent: Sequence[str], likely: dict[str, str], options: ScaleOptions
 ) -> list[str]:
-    """What makes up for the absent columns: other names, who the raters are, or the columns."""
+    """Return remedies for the absent columns: other names, the raters' kinds, or adding the
+    columns.
+    """
     left = [column for column in absent if column not in likely]
     mends = [_naming(likely, options)] if likely else []
     raters = likely.get("rater_id", "rater_id")
@@ -74,7 +76,7 @@ def _mends(
 
 
 def listed(names: Iterable[object]) -> str:
-    """The first few names, and how many more there are."""
+    """Return the first few names, and the number of the others."""
     every = [str(each) for each in names]
     more = len(every) - MAX_NAMED
     first = ", ".join(every[:MAX_NAMED])
@@ -89,7 +91,7 @@ def _naming(columns: dict[str, str], options: ScaleOptions) -> str:
 
 
 def kinds_spelled(raters: Iterable[str], options: ScaleOptions) -> str:
-    """How the raters are named, with a guess at who is a model."""
+    """Return the options that name the raters, with a guess at which are models."""
     people = [rater for rater in raters if not _MODEL_NAME.search(rater)]
     models = [rater for rater in raters if _MODEL_NAME.search(rater)]
     given = [

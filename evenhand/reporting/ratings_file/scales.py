@@ -1,4 +1,6 @@
-"""What a ratings file's labels mean: declared by whoever asks, by a known rubric, or as seen."""
+"""The scales of a ratings file's labels: as declared, from a known rubric, or from the labels
+seen.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,9 @@ def declared_scales(
     places: Places,
     known: Mapping[str, Scale] | None = None,
 ) -> tuple[pd.DataFrame, dict[str, Scale], list[str]]:
-    """The rows asked for, with clean labels; their scales, and what was changed and assumed.
+    """Return the rows asked for, with clean labels; their scales; and what was changed and assumed.
 
-    `known` are the scales that stand beside the ratings, by rubric; what is declared wins.
+    `known` are the scales of the file's sidecar, by rubric; what is declared overrides them.
     """
     import pandas as pd
 
@@ -102,8 +104,8 @@ def _rows_of(
 def _scale(
     options: ScaleOptions, name: str, labels: Collection[str], known: Scale | None, source: str
 ) -> tuple[Scale, str]:
-    """The scale as declared, else the known one, else by the rubric, else the labels seen; and what
-    was assumed.
+    """Return the scale as declared, else the known one, else by the rubric, else by the labels
+    seen; and what was assumed.
     """
     from evenhand.analysis import Scale
 
@@ -156,7 +158,9 @@ def _scale(
 
 
 def _with_thresholds(scale: Scale, declared: Mapping[str, float]) -> Scale:
-    """The scale with other thresholds for some graders; what is declared was not tuned."""
+    """Return the scale with other thresholds for some graders; a declared one counts as not
+    tuned.
+    """
     tunings = {grader: each for grader, each in scale.tunings.items() if grader not in declared}
     return replace(scale, thresholds={**scale.thresholds, **declared}, tunings=tunings)
 

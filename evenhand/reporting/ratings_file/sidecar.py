@@ -1,9 +1,10 @@
-"""`NAME.scales.toml`: what a study's labels mean, in a file beside its exported ratings `NAME.csv`.
+"""`NAME.scales.toml`: the meaning of a study's labels, in a file next to its exported ratings
+`NAME.csv`.
 
-It holds what the analysis of the study uses beside its two tables, so that `evenhand check` on the
-files says what `evenhand report` says: scales, thresholds and what these were tuned on, settings
-other than the usual ones, exclusions, prices, looks. Whoever has ratings of their own may write one
-by hand; all of it but a scale's `categories` may be left out.
+It holds what the analysis of the study uses in addition to its two tables, so that `evenhand check`
+on the files gives the results of `evenhand report`: scales, thresholds and what these were tuned
+on, settings other than the defaults, exclusions, prices, looks. It may also be written by hand for
+any ratings; all of it but a scale's `categories` may be left out.
 
 `evenhand.reporting.exporting` writes it.
 """
@@ -30,15 +31,17 @@ if TYPE_CHECKING:
 SUFFIX = ".scales.toml"
 _MOST_BYTES = 50_000_000
 _MOST_RESAMPLES = 100_000
-"""A file that somebody sent must not keep a machine busy for days."""
+"""A file from elsewhere must not keep a machine busy for days."""
 
 Line = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
-"""A text without line breaks and other control characters: it will stand on a terminal."""
+"""A text without line breaks and other control characters: it is printed on a terminal."""
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class TunedThreshold(Section):
-    """One of the `thresholds`, and what it was tuned on (`analysis.labels.scale.Tuning`)."""
+    """A tuned threshold among `thresholds`, with what it was tuned on
+    (`analysis.labels.scale.Tuning`).
+    """
 
     grader: Line
     objective: Line
@@ -48,7 +51,7 @@ class TunedThreshold(Section):
 
 
 class GraderUsage(Section):
-    """What one grader did and cost, as far as it is known (`analysis.usage`)."""
+    """Work and cost of one grader, as far as known (`analysis.usage`)."""
 
     attempts: int = Field(ge=0)
     units: int = Field(ge=0)
@@ -62,7 +65,7 @@ class GraderUsage(Section):
 
 
 class ScaleSection(Section):
-    """One rubric: its scale (`analysis.labels.scale.Scale`), and what is known of its ratings."""
+    """A rubric: its scale (`analysis.labels.scale.Scale`), and the facts about its ratings."""
 
     title: Line = ""
     categories: tuple[Line, ...] = Field(min_length=1)
@@ -119,10 +122,10 @@ class ScaleSection(Section):
 
 
 class Sidecar(Section):
-    """The file as a whole; without any of it the analysis is that of labels by themselves.
+    """The whole file; without any of it the labels are analysed by themselves.
 
-    `units` and `attacked` (the answers of the injection audit) name files beside this one, `strata`
-    the columns that the sample was stratified by.
+    `units` and `attacked` (the answers of the injection audit) name files next to this one,
+    `strata` the columns that the sample was stratified by.
     """
 
     format: Literal[1] = 1
@@ -161,12 +164,12 @@ class Sidecar(Section):
         return self
 
     def known_scales(self) -> dict[str, Scale]:
-        """Every scale by its rubric. Raises InputError for one that does not hold together."""
+        """Return every scale by its rubric. Raises InputError for an inconsistent one."""
         return {name: each.scale(name) for name, each in self.scales.items()}
 
     @property
     def asked_cluster(self) -> str | None:
-        """What it says that units are clustered by; None where it says nothing."""
+        """Return the column by which units are clustered, or None if the file does not give it."""
         return self.analysis.cluster if "cluster" in self.analysis.model_fields_set else None
 
     def settings_for(self, ratings: pd.DataFrame) -> AnalysisSettings:
@@ -178,7 +181,7 @@ class Sidecar(Section):
     def facts(
         self, raters: pd.DataFrame | None, source: str, attacked: pd.DataFrame | None = None
     ) -> StudyFacts:
-        """What is known of the ratings, which messages call `source`."""
+        """Return the facts about the ratings, which messages call `source`."""
         hashes = {
             name: each.hashes for name, each in self.scales.items() if each.hashes is not None
         }
@@ -196,7 +199,7 @@ class Sidecar(Section):
         )
 
     def said(self, ratings: str) -> list[str]:
-        """That it was read, for whoever reads what was found."""
+        """Return a note that the sidecar file was used."""
         file = sidecar_path(Path(ratings)).name
         if self.study:
             return [written("reading.sidecar_of", study=self.study, file=file)]
@@ -215,7 +218,7 @@ class Sidecar(Section):
 
 
 def prices_of(usage: pd.DataFrame) -> dict[tuple[str, str], float]:
-    """What 1,000 units have cost, by rubric and grader: all attempts over the units graded."""
+    """Return the cost of 1,000 units, by rubric and grader: all attempts over the units graded."""
     return {
         (str(row["rubric"]), str(row["rater_id"])): 1000 * row["cost_usd"] / row["units"]
         for row in usage.to_dict("records")
@@ -224,7 +227,7 @@ def prices_of(usage: pd.DataFrame) -> dict[tuple[str, str], float]:
 
 
 def sidecar_path(ratings: Path) -> Path:
-    """Where the sidecar of a ratings file stands.
+    """Return the path of a ratings file's sidecar.
 
     >>> sidecar_path(Path("out/ratings.csv")).as_posix()
     'out/ratings.scales.toml'
@@ -256,8 +259,8 @@ def units_beside(ratings: Path, sidecar: Sidecar) -> Path | None:
 
 
 def attacked_beside(ratings: Path, sidecar: Sidecar) -> pd.DataFrame | None:
-    """What graders said in the injection audit, where the sidecar names a file of it. Raises
-    InputError where it is not there, or is another.
+    """Return graders' answers in the injection audit, if the sidecar names a file of them. Raises
+    InputError where the file is missing, or of another kind.
     """
     path = _named_file(ratings, "injection audit", sidecar.attacked, "; put it there")
     return read_attacked(path) if path else None
@@ -287,6 +290,8 @@ def _toml(path: Path) -> dict[str, Any]:
 
 
 def _refusal(path: Path, fault: str) -> InputError:
-    """What is wrong with a sidecar; nothing in it can steer the terminal."""
+    """Return an InputError on a sidecar's fault, without control characters, which could steer the
+    terminal.
+    """
     plain = "".join(letter if letter.isprintable() else "?" for letter in fault[:500])
     return InputError(f"{path.name}: {plain}")

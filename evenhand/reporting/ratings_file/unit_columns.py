@@ -1,4 +1,4 @@
-"""The columns that describe units: in the ratings, in a table beside them, and those asked for."""
+"""The columns that describe units: in the ratings, in a separate table, and those asked for."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _PURPOSES = {
 
 
 def with_units(beside: pd.DataFrame, units: pd.DataFrame, source: str) -> pd.DataFrame:
-    """A table of units, which messages call `source`, plus what the ratings say of their units."""
+    """Return a table of units, which messages call `source`, plus the columns of units in the
+    ratings.
+    """
     units = with_unit_id(units)
     if "unit_id" not in units:
         raise InputError(
@@ -49,9 +51,9 @@ def with_units(beside: pd.DataFrame, units: pd.DataFrame, source: str) -> pd.Dat
 def check_asked_for(
     settings: Mapping[str, Any], units: pd.DataFrame, rows: pd.DataFrame, source: str
 ) -> None:
-    """Raises InputError where a setting names a column that no unit has, with those there are.
+    """Raise InputError where a setting names a column that no unit has, listing those there are.
 
-    `source` is what messages call the table that should have it, `rows` are the ratings.
+    `source` is the name in messages of the table that should have it, `rows` are the ratings.
     """
     for setting, purpose in _PURPOSES.items():
         named = settings.get(setting) or ()

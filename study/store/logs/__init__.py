@@ -1,1 +1,1 @@
-"""Append-only logs beside the labels and grades: what was said, seen, drawn and sent, and when."""
+"""Append-only logs next to the labels and grades: remarks, looks, draws, replies and decisions."""

@@ -1,4 +1,4 @@
-"""How people's answers were given: how the responses were shown, and which words decided."""
+"""Details of people's answers: how the responses were shown, and which words decided."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ANSWERS_COLUMNS = (*RATING_KEY, "rubric_hash", "label", "created_at", "display",
 def add_details(
     connection: sa.Connection, submit_id: str, display: str, evidence: Iterable[Mark]
 ) -> None:
-    """Append what belongs to one answer, whose label is stored within the same transaction."""
+    """Append the details of one answer, whose label is stored within the same transaction."""
     cells = {"display": display, "evidence": written_marks(evidence)}
     insert = conflict_free_insert(connection, answer_details).values(submit_id=submit_id, **cells)
     connection.execute(insert.on_conflict_do_nothing(index_elements=["submit_id"]))
@@ -56,8 +56,8 @@ def answers_table(store: Store) -> pd.DataFrame:
 def marks_on(
     store: Store, units: Collection[tuple[str, str]]
 ) -> dict[tuple[str, str], list[tuple[str, Mark]]]:
-    """Who marked which words with their present answers, by (rubric, unit id); hidden repeats are
-    left out. Some hundreds of units, not thousands.
+    """Return the words marked with each rater's present answers, by (rubric, unit id); hidden
+    repeats are left out. Meant for hundreds of units, not thousands.
     """
     query = (
         sa.select(labels.c.rubric, labels.c.unit_id, labels.c.rater_id, answer_details.c.evidence)

@@ -1,6 +1,6 @@
-"""The log of the injection audit: what graders said of texts that try to talk them round.
+"""The log of the injection audit: grades of texts that try to sway a grader.
 
-Append-only, in a table of its own: no rating is ever made of it.
+Append-only, in a table of its own: it never becomes a rating.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ _KEY = ("rater_id", "rubric", "rubric_hash", "suite", *_TRIAL)
 def finished_trials(
     store: Store, rater_id: str, rubric: str, rubric_hashes: Collection[str], suite: str
 ) -> dict[Trial, str]:
-    """What need not be asked again of a grader, with its label; "" where none came."""
+    """Return the trials that a grader need not be asked again, each with its label; "" where none
+    came.
+    """
     table = attacked_grades
     query = (
         sa.select(*(table.c[name] for name in _TRIAL), table.c.label)
@@ -45,7 +47,7 @@ def finished_trials(
 
 
 def was_audited(store: Store) -> bool:
-    """Whether a grader of the study ever answered in an audit."""
+    """Return True if a grader of the study ever answered in an audit."""
     table = attacked_grades
     answered = sa.select(table.c.event_id).where(table.c.unscored_reason.not_in(TRANSIENT_REASONS))
     with store.read() as connection:
@@ -53,8 +55,8 @@ def was_audited(store: Store) -> bool:
 
 
 def attacked_table(store: Store, accepted: Mapping[str, Collection[str]]) -> pd.DataFrame:
-    """What each grader said last, under a text that `accepted` (rubric -> hashes) names, of the
-    attacks' version that it met last.
+    """Return each grader's latest grades under a text that `accepted` (rubric -> hashes) names, for
+    the latest version of the attacks put to it.
 
     Columns: `rubric, rater_id, unit_id, attack, target, side, draw, label, probabilities` (a dict
     or None).

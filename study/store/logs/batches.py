@@ -1,4 +1,4 @@
-"""Batches of grades under way at a provider: written down before they are sent, so that a run which
+"""Batches of grades under way at a provider: recorded before they are sent, so that a run which
 ends at any instant is continued by the next.
 
 A chunk is intended, submitted, then collected - or abandoned, where it never reached the provider.
@@ -20,11 +20,11 @@ from evenhand.study.store.store import Store, append_grades
 
 @dataclass(frozen=True, slots=True)
 class BatchRequest:
-    """One request of a chunk as it was sent, and the id under which the provider answers it.
+    """A request of a chunk as it was sent, and the id under which the provider answers it.
 
     The question by its names, not as a `Question`: the study may drop or edit a rubric meanwhile.
-    `more` are the further draws that it asks for, each with its grade's key; `trial` says which
-    attack of an injection audit it holds (attack, target, side, suite).
+    `more` are the further draws that it asks for, each with its grade's key; `trial` is its attack
+    in an injection audit (attack, target, side, suite).
     """
 
     custom_id: str
@@ -40,13 +40,13 @@ class BatchRequest:
 
     @property
     def draws(self) -> list[tuple[int, str]]:
-        """Every draw that it asks for, with its grade's key."""
+        """The draws that it asks for, each with its grade's key."""
         return [(self.draw, self.custom_id[:40]), *self.more]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chunk:
-    """One batch as it was intended. `batch_id` is empty until the provider has named it."""
+    """A batch as it was intended. `batch_id` is empty until the provider has named it."""
 
     chunk: str
     rater_id: str
@@ -91,13 +91,13 @@ class BatchJournal:
             _note(connection, chunk, "collected", batch_id)
 
     def count(self, rater_id: str) -> int:
-        """How many chunks this grader ever had."""
+        """Count the chunks that this grader ever had."""
         query = sa.select(sa.func.count()).where(batches.c.rater_id == rater_id)
         with self._store.read() as connection:
             return connection.execute(query).scalar_one()
 
     def known_batches(self) -> set[str]:
-        """Every batch id that belongs to a chunk."""
+        """Return the batch ids that belong to a chunk."""
         query = sa.select(batch_events.c.batch_id).where(batch_events.c.batch_id != "")
         with self._store.read() as connection:
             return set(connection.execute(query).scalars())

@@ -1,6 +1,6 @@
 """The log of how the lead sorted disagreements between a grader and people. Append-only.
 
-The latest word on a unit and grader counts, and an empty one takes the former back.
+The latest judgment on a unit and grader counts, and an empty one takes the former back.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 @dataclass(frozen=True, kw_only=True)
 class SortedDisagreement:
-    """Who is wrong where a grader labelled a unit unlike people, by the lead `done_by`.
+    """A judgment by the lead `done_by` on who is wrong where a grader's label differs from
+    people's.
 
-    `kind` is one of `KINDS`, or empty where a former word is taken back.
+    `kind` is one of `KINDS`, or empty where a former judgment is taken back.
     """
 
     rubric: str
@@ -43,7 +44,9 @@ def add_sorted(store: Store, found: SortedDisagreement) -> None:
 
 
 def ever_sorted(store: Store, rubric: str) -> set[str]:
-    """The ids of the units of which the lead ever said something, whatever became of it."""
+    """Return the ids of the units on which the lead ever sorted a disagreement, even if taken
+    back.
+    """
     table = sorted_disagreements
     with store.read() as connection:
         query = sa.select(table.c.unit_id).where(table.c.rubric == rubric).distinct()

@@ -1,5 +1,5 @@
-"""What leads did: who, when, what. Events are only ever added; decisions that have a table of their
-own are read from there.
+"""The log of the lead's acts: who, when, what. Events are only ever added; decisions that have a
+table of their own are read from there.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Act = Literal["account", "export", "invite", "place", "sample", "settings", "study"]
-"""What is noted here alone; `lead_events` has decisions about raters, links and logins too."""
+"""Acts logged only here; `lead_events` has decisions about raters, links and logins too."""
 COLUMNS = ("created_at", "done_by", "kind", "about", "detail")
 _NO_ACTS = ("used", "logged_out")
 
 
 def note_act(store: Database, kind: Act, about: str, detail: str, done_by: str) -> None:
-    """Append what a lead has done: `about` is whom or what it is about."""
+    """Append an act of a lead; `about` is the person or thing it concerns."""
     event = {"kind": kind, "rater_id": about, "reason": detail, "done_by": done_by}
     with store.write() as connection:
         connection.execute(sa.insert(lead_events).values(event | {"created_at": utc_now()}))
 
 
 def note_settings(store: Database, text: str) -> None:
-    """Append that study.toml is another than when the study was last served. The file is edited by
-    whoever may write it, so nobody is named.
+    """Append that study.toml has changed since the study was last served. Anyone with write access
+    may edit the file, so no author is recorded.
     """
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     query = sa.select(lead_events.c.reason).where(lead_events.c.kind == "settings")
@@ -42,7 +42,7 @@ def note_settings(store: Database, text: str) -> None:
 
 
 def acts(store: Database) -> pd.DataFrame:
-    """Every act in `COLUMNS`, the latest first."""
+    """Return the lead's acts in `COLUMNS`, the latest first."""
     decided = labels.c.rater_kind == "adjudicator"
     flag = sa.cast(flag_events.c.flag_id, sa.Text)
     sources = (

@@ -1,7 +1,7 @@
-"""The log of looks at the verdict: what people had labelled whenever somebody asked for it.
+"""The log of looks at the verdict: people's labels at each time the verdict was asked for.
 
-Whoever looks at new labels has another chance to be wrong, so looks are counted. The same labels
-looked at again are the same look. Append-only.
+Each look at new labels is another chance to be wrong, so looks are counted. Looking again at the
+same labels is the same look. Append-only.
 """
 
 from __future__ import annotations
@@ -25,16 +25,18 @@ _TOLD = ["unit_id", "rater_id", "label", "order", "draw"]
 
 
 def labels_hash(ratings: pd.DataFrame) -> str:
-    """A hash of what people labelled, whatever the order of the rows (`ratings` of one rubric)."""
+    """Return a hash of people's labels that does not depend on the order of the rows (`ratings` of
+    one rubric).
+    """
     people = ratings.loc[ratings["rater_kind"] == "human", _TOLD].sort_values(_TOLD)
     return hashlib.sha256(people.to_csv(index=False).encode()).hexdigest()
 
 
 def look_numbers(store: Store, present: Mapping[str, str], *, record: bool) -> dict[str, int]:
-    """Which look this is, by rubric, from the hashes of people's labels as they are now.
+    """Return the number of this look, by rubric, from the hashes of people's labels as they are
+    now.
 
-    A look at labels that nobody looked at before is logged if `record`; else its number is 0, for
-    then it is none.
+    A look at new labels is logged if `record`; else its number is 0, for then it is not counted.
     """
     with store.write() as connection:
         known = _known(connection)
@@ -50,7 +52,7 @@ def look_numbers(store: Store, present: Mapping[str, str], *, record: bool) -> d
 
 
 def coming_looks(store: Store, present: Mapping[str, str]) -> dict[str, int]:
-    """Which look it is, or would be, if somebody looked at these labels now; logs nothing."""
+    """Return the number that a look at these labels has, or would have, by rubric; logs nothing."""
     with store.read() as connection:
         known = _known(connection)
     return {

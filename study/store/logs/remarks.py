@@ -1,4 +1,4 @@
-"""What people say beside their labels: confidence, rationale, and flags on units."""
+"""People's remarks to their labels: confidence, rationale, and flags on units."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def add_remark(connection: sa.Connection, event: dict[str, Any]) -> bool:
 
 
 def remarks_table(store: Store) -> pd.DataFrame:
-    """All remarks in the order in which they came, edits included: `REMARKS_COLUMNS`, and
-    `withdrawn_at`, when whoever raised a flag took it back ("" where it stands).
+    """Return all remarks in the order in which they came, edits included: `REMARKS_COLUMNS`, and
+    `withdrawn_at`, when a flag's rater took it back ("" if they did not).
     """
     withdrawn = (
         sa.select(sa.func.min(flag_events.c.created_at))

@@ -1,4 +1,4 @@
-"""What graders replied: word for word, and what makes out each reply."""
+"""Graders' replies: word for word, and the facts that identify each reply."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ About = tuple[str, str, str]
 
 
 def known_replies(store: Store, rater_id: str) -> dict[tuple[str, ...], list[dict[str, Any]]]:
-    """By `Question.prompted`: what makes out each reply that a grader gave, under attack too."""
+    """Return the facts that identify each reply a grader gave, under attack too, by
+    `Question.prompted`.
+    """
     asked = ("unit_id", "rubric", "order")
     found: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     with store.read() as connection:
@@ -42,7 +44,7 @@ def known_replies(store: Store, rater_id: str) -> dict[tuple[str, ...], list[dic
 
 
 def gave_without_reasoning(store: Store, rater_id: str) -> bool:
-    """Whether a grader gave token probabilities when it was asked with reasoning effort none."""
+    """Return True if a grader gave token probabilities when asked with reasoning effort none."""
     with store.read() as connection:
         for table in (grades, attacked_grades):
             effort = table.c.provenance["settings", "reasoning_effort"].as_string()
@@ -55,8 +57,8 @@ def gave_without_reasoning(store: Store, rater_id: str) -> bool:
 
 
 def asked_by(store: Store, rater_id: str) -> str:
-    """In which way the latest label that was no token's came to be asked for; empty where no label
-    came yet.
+    """Return how the grader's latest label that was not read from token probabilities was asked
+    for; "" if there is none yet.
     """
     facts = grades.c.provenance["asked_by"].as_string()
     query = (
@@ -72,7 +74,8 @@ def asked_by(store: Store, rater_id: str) -> str:
 def raw_replies(
     store: Store, wanted: Sequence[About], accepted: Mapping[str, Collection[str]]
 ) -> dict[About, list[str]]:
-    """The latest reply to every order and draw of each grade wanted, by (rubric, unit id, grader).
+    """Return the latest reply to every order and draw of each grade wanted, by (rubric, unit id,
+    grader).
 
     Only replies under a text that `accepted` (rubric -> hashes) names; a reply that was given
     several times stands once, and one without words not at all. Of a reply with a reason that alone

@@ -16,7 +16,9 @@ from evenhand.study.store.store import Store
 
 @dataclass(frozen=True, kw_only=True)
 class ResponseAttempt:
-    """What one prompt brought: a response, which may be empty, or the reason why there is none."""
+    """The outcome of one prompt: a response, which may be empty, or the reason why there is
+    none.
+    """
 
     subject: str
     pair_id: str
@@ -28,7 +30,7 @@ class ResponseAttempt:
 
 
 class ResponseLog:
-    """One study's attempts. Methods that write are durable when they return."""
+    """The log of one study's attempts. Methods that write are durable when they return."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -46,7 +48,7 @@ class ResponseLog:
         return set(self._texts(subject)) | set(zip(own["pair_id"], own["side"], strict=True))
 
     def add_whole_pairs(self, subject: str) -> int:
-        """Take every pair with all its responses into the study; returns how many are new.
+        """Take every pair with all its responses into the study; return how many are new.
 
         The first response to a prompt counts.
         """

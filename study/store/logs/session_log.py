@@ -1,6 +1,6 @@
-"""The log of what every rater went through: events, from which it follows where they are.
+"""The log of each rater's session: events, from which the rater's present step follows.
 
-So a reload, another computer or a crash goes on where the rater was.
+So a reload, another computer or a crash continues where the rater was.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from evenhand.study.store.schema import session_events
 
 EventKind = Literal[
     "entered",  # came in: {"way"}
-    "welcome_read",  # {"text"}: hash of what was read
+    "welcome_read",  # {"text"}: hash of the text read
     "consent",  # {"agreed", "text"}
     "rubric_read",  # {"rubric", "text"}
     "feedback_read",  # {"unit", "rubric", "attempt"}

@@ -1,4 +1,4 @@
-"""In which language people were asked: beside their labels, for whoever compares languages."""
+"""The languages in which people were asked, kept with their labels for comparing languages."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _ORIGINAL = ("", "en")
 
 
 def with_shown(store: Store, ratings: pd.DataFrame) -> pd.DataFrame:
-    """The ratings with `page_language` and `shown_hash`, empty for graders and where not known.
+    """Return the ratings with `page_language` and `shown_hash`, empty for graders and where not
+    known.
 
-    Without the columns where nobody was asked in another language than English.
+    Without the columns where everyone was asked in English.
     """
     key = [*RATING_KEY, "rubric_hash"]
     columns = [labels.c[name] for name in (*key, *SHOWN)]

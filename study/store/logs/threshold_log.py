@@ -1,4 +1,4 @@
-"""The log of tuned thresholds: on which labels each of them rests. Append-only."""
+"""The log of tuned thresholds, with the labels that each of them rests on. Append-only."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from evenhand.study.store.store import Store
 class TunedThreshold:
     """A grader's threshold that was tuned on the labels of `clusters` (ids of pairs).
 
-    It has the best `objective` against the `reference` ("humans", or a rater) and stands in place
-    of `instead_of`, the rubric's threshold or a declared one.
+    It has the best `objective` against the `reference` ("humans", or a rater) and replaces
+    `instead_of`, the rubric's threshold or a declared one.
     """
 
     rubric: str
@@ -31,7 +31,7 @@ class TunedThreshold:
 
 
 def add_tuned_thresholds(store: Store, tuned: Sequence[TunedThreshold]) -> None:
-    """Append what was tuned; durable on return."""
+    """Append tuned thresholds; durable on return."""
     rows = [{**asdict(each), "clusters": sorted(each.clusters)} for each in tuned]
     if rows:
         with store.write() as connection:

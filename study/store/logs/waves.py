@@ -1,7 +1,7 @@
-"""The log of draws with known probabilities: whom each could have taken, and whom it took.
+"""The log of draws with known probabilities: the chances of each draw, and the pairs it took.
 
-Append-only. A study whose sample was only ever drawn by chance has none: there every pair was as
-likely as every other.
+Append-only. A study whose sample was only ever drawn by chance has none: there all pairs were
+equally likely.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _COLUMNS = [sample_waves.c[name] for name in Wave.__dataclass_fields__]
 
 
 def extend_by_waves(store: Store, known: Sequence[str], waves: Sequence[Wave]) -> None:
-    """Take what the last wave took into the sample, behind those `known` to be in it, and log the
-    waves. Raises InputError where the sample is another by now.
+    """Add the pairs that the last wave took to the sample, behind those `known` to be in it, and
+    log the waves. Raises InputError where the sample has changed meanwhile.
     """
     rows = [
         {
@@ -43,10 +43,11 @@ def sample_waves_of(store: Store) -> list[Wave]:
 
 
 def inclusion_so_far(store: Store) -> Mapping[str, float]:
-    """By pair, how likely it was to be picked and labelled by now; empty where all were as likely.
+    """Return each pair's probability of being picked and labelled by now; empty where all were
+    equal.
 
-    Labelled is a pair with a label of any person on any rubric: all rubrics of a pair are handed
-    out together.
+    A pair counts as labelled when any person has labelled it on any rubric: all rubrics of a pair
+    are handed out together.
     """
     waves = sample_waves_of(store)
     if not waves:

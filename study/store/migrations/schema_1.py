@@ -1,8 +1,8 @@
-"""The tables as version 0.1.0 wrote them: where every store's history begins."""
+"""The tables as version 0.1.0 wrote them: the beginning of every store's history."""
 
 revision = "1"
 down_revision = None
 
 
 def upgrade() -> None:
-    """Nothing goes before it."""
+    """Do nothing: there is no earlier schema."""

@@ -1,10 +1,10 @@
-"""Tables for looks at the verdict, waves of the sample, tuned thresholds, what leads do, the totals
-that raters are told, how answers were given, and what graders said under attack; the language in
-which a label was given, and where a wrong password came from.
+"""Tables for looks at the verdict, waves of the sample, tuned thresholds, the lead's acts, the
+totals announced to raters, details of answers, and grades under attack; the language in which a
+label was given, and the origin of a wrong password.
 
 Graders whose answers came from another server than their provider's get its address in their name.
 
-Written out as they were then: what `study.store.schema` has may be of a later version.
+Written out as they were then: `study.store.schema` may have the tables of a later version.
 """
 
 from alembic import op

@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import binomtest
 
 from evenhand.analysis import Scale, analyse
-from evenhand.study.tables.ratings import read_ratings
+from tests.ratings_files import read_ratings
 
 SEES_C = 0.8 * 0.65 + 0.2 / 3
 

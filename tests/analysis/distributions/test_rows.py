@@ -21,7 +21,8 @@ from evenhand.analysis.report.sections import distributions
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.types import Array
-from evenhand.study.tables.ratings import read_ratings, validate_ratings
+from evenhand.study.tables.ratings import validate_ratings
+from tests.ratings_files import read_ratings
 
 NAMES = ("no", "unsure", "yes")
 THREE = Scale("", NAMES)

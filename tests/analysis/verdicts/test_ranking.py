@@ -14,6 +14,7 @@ from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.notes import Code, Note, Remark, join_notes
 from evenhand.analysis.results import ResultRows, key_of
 from evenhand.analysis.verdicts.words import JUDGEMENTS
+from tests.ratings_files import read_ratings
 
 TWO = Scale("tone", ("1", "2"), affirmative=frozenset({"1"}))
 
@@ -123,8 +124,6 @@ def test_a_threshold_that_wins_elsewhere_is_named(
 )
 def test_constant_and_random_graders_are_never_recommended(shared_data: Path, file: str) -> None:
     """On every real data set at hand: each constant category, and random labels at two rates."""
-    from evenhand.study.tables.ratings import read_ratings
-
     ratings, _ = read_ratings(shared_data / "real" / file)
     people = ratings[ratings["rater_kind"] == "human"]
     if people["rater_id"].nunique() > 6:

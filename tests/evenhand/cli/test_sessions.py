@@ -15,10 +15,10 @@ from evenhand.cli import sessions as session_verbs
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.study import Study, open_study
-from evenhand.study.access.accounts import check_account
 from evenhand.study.access.admission import admit
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.tables.formats import read_table
+from tests.study.access.roles import role_of
 
 PASSWORD = "correct horse battery"
 PROLIFIC = '[prolific]\ncomplete = "C"\nscreened_out = "S"\nno_consent = "N"\n'
@@ -94,10 +94,10 @@ def test_a_password_comes_by_a_pipe_or_the_environment_never_as_an_argument(
     assert main(["account", folder, "add", "lea", "--role", "lead"]) == 0
     said = capsys.readouterr()
     assert PASSWORD not in said.out + said.err
-    assert check_account(study.store, "ada", PASSWORD) == "expert"
-    assert check_account(study.store, "lea", PASSWORD + "!") == "lead"
+    assert role_of(study.store, "ada", PASSWORD) == "expert"
+    assert role_of(study.store, "lea", PASSWORD + "!") == "lead"
     assert main(["account", folder, "disable", "ada"]) == 0
-    assert check_account(study.store, "ada", PASSWORD) is None
+    assert role_of(study.store, "ada", PASSWORD) is None
     assert main(["account", folder, "disable", "ada"]) == 2
     assert "there is no account 'ada'" in capsys.readouterr().err
     monkeypatch.setenv(session_verbs.PASSWORD_VARIABLE, "short")

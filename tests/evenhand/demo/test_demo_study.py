@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 
 from evenhand.cli.main import main
-from evenhand.demo.expected import expected_agreement, truth_distribution
 from evenhand.demo.raters import ANNOTATORS, GRADERS, PRICES
 from evenhand.demo.responses import demo_responses
 from evenhand.demo.studies import maker_of
@@ -20,6 +19,7 @@ from evenhand.study import open_study
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.tables.formats import read_table
 from harness.page_size import page_size
+from tests.evenhand.demo.expected import expected_agreement, truth_distribution
 from tests.evenhand.demo.travelling import same_as_reported
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.demo.expected import expected_agreement, truth_distribution
 from evenhand.demo.raters import ANNOTATORS, GRADERS, SimulatedRater, simulate_ratings
 from evenhand.demo.responses import DemoResponses, demo_responses
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, validate_ratings
+from tests.evenhand.demo.expected import expected_agreement, truth_distribution
 
 RATERS = (*ANNOTATORS, *GRADERS)
 STRONG, SHIFTED = (grader.rater_id for grader in GRADERS)
@@ -95,32 +95,6 @@ def test_confusion_matrices(rater: SimulatedRater, rubrics: dict[str, Rubric]) -
         assert matrix.shape == (len(rubric.categories),) * 2
         assert matrix.sum(axis=1) == pytest.approx(1)
         assert (matrix >= 0).all()
-
-
-def test_expected_agreement_by_hand(rubrics: dict[str, Rubric]) -> None:
-    """One rater is always right; the other sees C half of the time where the truth is A or B.
-
-    Truth A .2, B .2, C .6. Joint: AA .1, AC .1, BB .1, BC .1, CC .6, so p_o = .8.
-    Shares .2 .2 .6 against .1 .1 .8, so p_e = .02 + .02 + .48 = .52 and kappa = .28 / .48.
-    Binary: p_o is still .8, p_e = .4 * .2 + .6 * .8 = .56, kappa = .24 / .44.
-    """
-    rubric = rubrics["even-handedness"]
-    right = SimulatedRater("right", "human", {rubric.name: np.eye(3)})
-    lenient = np.array([[0.5, 0.0, 0.5], [0.0, 0.5, 0.5], [0.0, 0.0, 1.0]])
-    half = SimulatedRater("half", "human", {rubric.name: lenient})
-    expected = expected_agreement(right, half, rubric, np.array([0.2, 0.2, 0.6]))
-    assert expected.observed == pytest.approx(0.8)
-    assert expected.kappa == pytest.approx(0.28 / 0.48)
-    assert expected.binary_observed == pytest.approx(0.8)
-    assert expected.binary_kappa == pytest.approx(0.24 / 0.44)
-
-
-def test_agreement_is_undefined_where_both_are_constant(rubrics: dict[str, Rubric]) -> None:
-    rubric = rubrics["even-handedness"]
-    constant = SimulatedRater("c", "human", {rubric.name: np.eye(3)})
-    expected = expected_agreement(constant, constant, rubric, np.array([0.0, 0.0, 1.0]))
-    assert expected.observed == 1
-    assert np.isnan(expected.kappa)
 
 
 @pytest.mark.parametrize("name", ["even-handedness", "refusal", "hedging"])

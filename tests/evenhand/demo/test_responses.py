@@ -10,18 +10,14 @@ import pandas as pd
 import pytest
 
 from evenhand.demo.bank import Side, stance_pairs
-from evenhand.demo.responses import (
-    DemoResponses,
-    demo_responses,
-    demo_subjects,
-    shipped_responses,
-)
+from evenhand.demo.latent import CHARACTERS
+from evenhand.demo.responses import DemoResponses, demo_responses, shipped_responses
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
 from evenhand.study.prompts.units import unit_id
 from evenhand.study.tables.formats import read_table
 
-EVEN, HEDGING, REFUSING, LEFT, RIGHT = demo_subjects()
+SUBJECTS = EVEN, HEDGING, REFUSING, LEFT, RIGHT = [each.subject for each in CHARACTERS]
 SIDES: dict[str, Side] = {s.stance: s for pair in stance_pairs() for s in (pair.a, pair.b)}
 
 
@@ -203,7 +199,7 @@ def test_lengths_are_readable_and_fair(texts: pd.DataFrame) -> None:
 
 def test_no_two_subjects_say_the_same(texts: pd.DataFrame) -> None:
     wide = texts.pivot(index=["pair_id", "side"], columns="subject", values="response")
-    for first, second in combinations(demo_subjects(), 2):
+    for first, second in combinations(SUBJECTS, 2):
         assert (wide[first] == wide[second]).mean() < 0.01
     assert texts["response"].duplicated().mean() < 0.01
 

@@ -13,7 +13,6 @@ from evenhand.study.access import accounts as access
 from evenhand.study.access import guessing
 from evenhand.study.access.accounts import (
     accounts,
-    check_account,
     disable_account,
     make_token,
     read_login,
@@ -25,6 +24,7 @@ from evenhand.study.access.accounts import (
 from evenhand.study.store.schema import account_events, login_attempts
 from evenhand.study.store.secret import study_secret
 from evenhand.study.store.store import Store
+from tests.study.access.roles import role_of
 
 PASSWORD = "correct horse battery"
 
@@ -79,25 +79,25 @@ def test_forged_foreign_and_expired_tokens_are_refused(make_study) -> None:
 def test_a_password_lets_in_under_its_role(store) -> None:
     set_account(store, "ada", PASSWORD, "expert")
     set_account(store, "bo", PASSWORD, "lead")
-    assert check_account(store, "ada", PASSWORD) == "expert"
-    assert check_account(store, "bo", PASSWORD) == "lead"
-    assert check_account(store, "ada", PASSWORD + "x") is None
-    assert check_account(store, "eve", PASSWORD) is None
+    assert role_of(store, "ada", PASSWORD) == "expert"
+    assert role_of(store, "bo", PASSWORD) == "lead"
+    assert role_of(store, "ada", PASSWORD + "x") is None
+    assert role_of(store, "eve", PASSWORD) is None
     assert list(accounts(store)) == ["ada", "bo"]
 
 
 def test_passwords_are_not_in_the_store_and_nothing_is_written_over(store) -> None:
     set_account(store, "ada", PASSWORD, "expert")
     set_account(store, "ada", "another password", "lead")
-    check_account(store, PASSWORD, "typed into the wrong field")
+    role_of(store, PASSWORD, "typed into the wrong field")
     with store.read() as connection:
         rows = connection.execute(sa.select(account_events)).all()
         attempts = connection.execute(sa.select(login_attempts)).all()
     assert [row.kind for row in rows] == ["set", "set"]
     assert all(row.password_hash.startswith("$argon2id$") for row in rows)
     assert PASSWORD not in str(rows) + str(attempts)
-    assert check_account(store, "ada", PASSWORD) is None
-    assert check_account(store, "ada", "another password") == "lead"
+    assert role_of(store, "ada", PASSWORD) is None
+    assert role_of(store, "ada", "another password") == "lead"
 
 
 @pytest.mark.parametrize(
@@ -121,13 +121,13 @@ def test_a_disabled_account_lets_nobody_in(store) -> None:
     token = sign_in(store, "ada", PASSWORD, minutes=5)
     assert read_login(store, token).role == "expert"
     disable_account(store, "ada")
-    assert check_account(store, "ada", PASSWORD) is None
+    assert role_of(store, "ada", PASSWORD) is None
     with pytest.raises(InputError, match="log in again"):
         read_login(store, token)
     with pytest.raises(InputError, match="no account 'ada'"):
         disable_account(store, "ada")
     set_account(store, "ada", PASSWORD, "expert")
-    assert check_account(store, "ada", PASSWORD) == "expert"
+    assert role_of(store, "ada", PASSWORD) == "expert"
     with pytest.raises(InputError, match="log in again"):
         read_login(store, token)
 
@@ -162,13 +162,13 @@ def test_an_unknown_name_takes_as_long(store, monkeypatch) -> None:
     monkeypatch.setattr(access, "_hasher", lambda: hasher)
     monkeypatch.setattr(guessing, "PAIR", guessing.ADDRESS)
     set_account(store, "ada", PASSWORD, "expert")
-    check_account(store, "eve", "to make the other hash")
+    role_of(store, "eve", "to make the other hash")
 
     def quickest(name: str) -> float:
         times = []
         for _ in range(7):
             begun = time.perf_counter()
-            check_account(store, name, "wrong password")
+            role_of(store, name, "wrong password")
             times.append(time.perf_counter() - begun)
         return min(times)
 

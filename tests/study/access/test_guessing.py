@@ -11,9 +11,10 @@ from argon2 import PasswordHasher
 from evenhand.errors import InputError
 from evenhand.study.access import accounts as access
 from evenhand.study.access import guessing
-from evenhand.study.access.accounts import check_account, read_login, set_account, sign_in
+from evenhand.study.access.accounts import read_login, set_account, sign_in
 from evenhand.study.store.schema import login_attempts
 from evenhand.study.store.store import Store
+from tests.study.access.roles import role_of
 
 PASSWORD, WRONG = "correct horse battery", "wrong password"
 HOME, OFFICE, FOREIGN = "203.0.113.5", "198.51.100.7", "192.0.2.66"
@@ -47,7 +48,7 @@ def store(make_study, clock) -> Store:
 def tries(store: Store, name: str, address: str, password: str = WRONG, browser: str = "") -> str:
     """What came of one attempt."""
     try:
-        return check_account(store, name, password, address, browser) or "wrong"
+        return role_of(store, name, password, address, browser) or "wrong"
     except InputError as error:
         return str(error)
 

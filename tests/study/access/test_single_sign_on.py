@@ -10,12 +10,13 @@ import pytest
 
 from evenhand.errors import InputError
 from evenhand.study import Study, open_study
-from evenhand.study.access.accounts import accounts, check_account, disable_account
+from evenhand.study.access.accounts import accounts, disable_account
 from evenhand.study.access.admission import admit
 from evenhand.study.access.lead_login import log_out, visitor
 from evenhand.study.access.single_sign_on import client_secret, cookie_secret, sign_on
 from evenhand.study.settings.oidc import OidcSettings
 from evenhand.study.settings.study_toml import change_config
+from tests.study.access.roles import role_of
 
 SET = {
     "server_metadata_url": "https://id.example.org/.well-known/openid-configuration",
@@ -128,7 +129,7 @@ def test_a_person_keeps_their_code_and_no_password_opens_it(study: Study, make_s
     other = sign_on(study, word("ada@example.org", iss="https://other.example.org"), 60)
     assert visitor(study.store, other) != first
     assert list(accounts(study.store)) == sorted({first.name, visitor(study.store, other).name})
-    assert check_account(study.store, first.name, "") is None
+    assert role_of(study.store, first.name, "") is None
     with pytest.raises(InputError, match="link or a login"):
         admit(study, {"rater": first.name})
 

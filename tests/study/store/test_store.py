@@ -22,7 +22,7 @@ from evenhand.study.store.schema import grades, labels, told_totals
 from evenhand.study.store.store import Store
 from evenhand.study.store.totals import grade_totals
 from evenhand.study.tables.formats import write_table
-from evenhand.study.tables.ratings import read_ratings
+from tests.ratings_files import read_ratings
 
 ROOT = Path(__file__).parents[3]
 

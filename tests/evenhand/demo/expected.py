@@ -1,4 +1,4 @@
-"""What two simulated raters must agree on, computed from what they are, not from their labels."""
+"""Expected agreement of two simulated raters, computed from their confusion matrices."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def expected_agreement(
     rubric: Rubric,
     distribution: NDArray[np.float64],
 ) -> ExpectedAgreement:
-    """The agreement of two simulated raters whose units have this distribution of the truth.
+    """Return the expected agreement of two simulated raters, given the distribution of the truth.
 
     Given the truth t, the raters answer independently of each other, so with confusion matrices
     C_i and C_j and shares pi_t the joint distribution of their labels is
@@ -48,16 +48,7 @@ def expected_agreement(
     Then p_o = sum_k J[k, k], p_e = sum_k J[k, .] J[., k], and kappa = (p_o - p_e) / (1 - p_e)
     (Cohen 1960). The binary figures are the same on J summed into affirmative and other categories.
     They hold for grades with probabilities at the threshold 0.5, where those of a simulated rater
-    say the same as its label.
-
-    >>> from evenhand.demo.raters import SimulatedRater
-    >>> from evenhand.rubrics import load_rubric
-    >>> rubric = load_rubric("even-handedness")
-    >>> sure = SimulatedRater("sure", "human", {rubric.name: np.eye(3)})
-    >>> blind = SimulatedRater("blind", "human", {rubric.name: np.full((3, 3), 1 / 3)})
-    >>> agreement = expected_agreement(sure, blind, rubric, np.array([0.2, 0.2, 0.6]))
-    >>> round(agreement.observed, 6), abs(round(agreement.kappa, 6))
-    (0.333333, 0.0)
+    agree with its label.
     """
     first, second = rater_i.confusion[rubric.name], rater_j.confusion[rubric.name]
     joint = first.T @ (distribution[:, None] * second)
@@ -69,5 +60,4 @@ def expected_agreement(
 def _panel(joint: NDArray[np.float64]) -> tuple[float, float]:
     observed = float(np.trace(joint))
     by_chance = float(joint.sum(axis=1) @ joint.sum(axis=0))
-    kappa = (observed - by_chance) / (1 - by_chance) if by_chance < 1 else float("nan")
-    return observed, kappa
+    return observed, (observed - by_chance) / (1 - by_chance)
