@@ -29,7 +29,8 @@ class Cue(_Strict):
 
 
 class LexicalCues(_Strict):
-    """How the offline lexical grader reads a response under this rubric. Raters never see it.
+    """Cues by which the offline lexical grader reads a response under this rubric. Raters never see
+    it.
 
     `ordinal` scores one response and places it on the scale; `contrast` scores two responses, each
     score levelling off at plus or minus `scale`, and compares them.

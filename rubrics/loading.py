@@ -78,7 +78,7 @@ def read_rubric(text: str) -> tuple[Rubric | None, list[str]]:
 
 
 def faults_of(error: ValidationError) -> list[str]:
-    """What is wrong with a rubric, a sentence for each fault."""
+    """List a rubric's faults, a sentence for each."""
     return [sentence for fault in error.errors(include_url=False) for sentence in _said(fault)]
 
 

@@ -1,4 +1,4 @@
-"""What a rubric is: one closed list of options, and the text that people and graders both read."""
+"""Rubrics: a closed list of options, and the text that people and graders both read."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ class Coarser(Texts):
 
 
 class Published(Texts):
-    """What others published of raters on this rubric, as printed. Raters never see it."""
+    """Agreement that others published for raters on this rubric, as printed. Raters never see it.
+    """
 
     raters: str = Field(min_length=1)
     source: str = Field(min_length=1)
@@ -212,9 +213,9 @@ class Rubric(Texts):
         """16 hexadecimal digits of SHA-256 over everything that a rater sees.
 
         Level, affirmative and unclear options, favoured sides, coarser categories, threshold,
-        lexical cues and published figures stay outside: they change how labels are read, not what a
-        rater was asked. So do translations, each of which has a hash of its own (`in_language`).
-        That words are to be marked belongs to it where it is asked for.
+        lexical cues and published figures are left out: they change how labels are read, not what a
+        rater was asked. So are translations, each of which has a hash of its own (`in_language`).
+        A request to mark words is part of the hash if the rubric makes one.
         """
         seen = self.model_dump(
             mode="json",
@@ -278,7 +279,7 @@ class Rubric(Texts):
         )
 
     def for_prompt(self, values: Mapping[str, str]) -> PromptText:
-        """The same words as a prompt for a grader, or the rubric's own prompt filled in.
+        """Fill the rubric's own prompt, or else make one from the words that people see.
 
         Chat-template tokens in a unit's texts are neutralised.
         """
@@ -297,7 +298,9 @@ class Rubric(Texts):
 
 @lru_cache(maxsize=64)
 def _parser(names: tuple[tuple[str, str], ...], titles: tuple[str, ...]) -> RubricParser:
-    """One for all answers: to compile its patterns takes longer than to read with them."""
+    """Return a parser, cached for all answers: compiling its patterns takes longer than reading
+    with them.
+    """
     return RubricParser(dict(names), titles)
 
 

@@ -17,7 +17,7 @@ class Texts(BaseModel):
 
 
 class Option(Texts):
-    """One permitted category: the key is what is stored, the rest is what raters read."""
+    """A permitted category: the key is stored, and raters read the rest."""
 
     key: str
     name: str = Field(min_length=1)

@@ -15,7 +15,8 @@ LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
 
 class TranslatedOption(Texts):
-    """An option's words; what it stands for is said in the rubric alone."""
+    """An option's words in another language; its key and meaning are defined in the rubric alone.
+    """
 
     key: str
     name: str = Field(min_length=1)

@@ -1,8 +1,8 @@
 """How raters work: time per label, and whether speed or agreement changes as they go on.
 
-Times are what the ratings say (`seconds`, `created_at`); a rater's session on a rubric is all of
-their labels in the order in which they were given. These rows speak of one rater at a time, so
-their intervals are not bootstrapped with the others but taken from the rater's labels.
+Times come from the ratings (`seconds`, `created_at`); a rater's session on a rubric is all of
+their labels in the order in which they were given. Each row is about one rater, so its interval
+is not bootstrapped with the others but taken from the rater's own labels.
 """
 
 from __future__ import annotations
@@ -113,7 +113,9 @@ def _add(
 
 
 def _sessions(ratings: pd.DataFrame, readings: Readings, labels: LabelMatrix) -> Iterator[_Session]:
-    """The sessions of the raters whose ratings say when they were given or how long they took."""
+    """Yield the session of each rater whose ratings record when they were given or how long they
+    took.
+    """
     import pandas as pd
 
     known = (ratings["created_at"] != "") | ratings["seconds"].notna()
@@ -174,7 +176,9 @@ def ratio_of_times(first: Array, second: Array) -> Interval:
 
 @dataclass(frozen=True)
 class _LikeOthers:
-    """Of each label of a session: how many other humans' labels it meets, and how many alike."""
+    """Counts for each label of a session: the other humans' labels on its unit (`met`), and how
+    many of them are `alike`.
+    """
 
     alike: Array
     met: Array

@@ -132,7 +132,7 @@ def _json(analysis: Analysis, context: ReportContext, rows: list[dict[str, Any]]
 
 
 def _recommendations(analysis: Analysis) -> dict[str, str]:
-    """What to do, by rubric."""
+    """Return the recommended action, by rubric."""
     ranking = rank_graders(analysis.results, analysis.verdicts)
     return {each.rubric: each.sentence for each in recommendations(ranking)}
 
@@ -224,7 +224,8 @@ def _html() -> jinja2.Environment:
 
 
 def _drawing(sections: list[ReportSection], pool: Executor | None) -> Callable[[Chart], Markup]:
-    """What draws the charts of a page; a `pool` has begun with all of them."""
+    """Return the function that draws the charts of a page; a `pool` starts on all of them at once.
+    """
     if pool is None or not can_draw():
         return _draw
     blocks = (block for section in sections for block in section.every_block())
@@ -254,7 +255,7 @@ def _draw(chart: Chart) -> Markup:
 
 
 def _seen(value: object) -> object:
-    """Whatever stands in a template, markup of our own apart."""
+    """Make a value in a template visible text, except for markup of our own."""
     return visible(value) if type(value) is str else value
 
 

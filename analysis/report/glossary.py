@@ -1,6 +1,6 @@
-"""What each statistic is: its column heading, its name, one line, and the source.
+"""Statistics explained: column heading, name, one line, and the source of each.
 
-The texts stand in `glossary.toml`.
+The texts are in `glossary.toml`.
 """
 
 from __future__ import annotations

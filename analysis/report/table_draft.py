@@ -18,7 +18,7 @@ _SHORT = 28
 
 @dataclass
 class TableDraft:
-    """A table as it grows: it shares footnotes and leaves out columns that nobody fills."""
+    """A table as it grows: it shares footnotes and leaves out empty columns."""
 
     caption: str
     stub: str
@@ -84,8 +84,8 @@ class TableDraft:
         notes: dict[str, str],
         place: dict[tuple[str, ...], Whisker],
     ) -> Cell:
-        """The figure; what is short or wanted stays beside it, the rest goes into `notes`. The
-        count is of the `first` of its row.
+        """The figure as a cell; short remarks stay next to the figure, others become `notes`.
+        Counts are given only where they differ from those of the `first` in its row.
         """
         beside = [figure.reason.words] if figure.reason else []
         below = [remark.words for remark in figure.remarks]
@@ -115,7 +115,7 @@ def _count(figure: Figure) -> Cell:
 
 
 def _scale(column: Iterator[Figure | None]) -> dict[tuple[str, ...], Whisker]:
-    """Where each interval of a column is drawn, on an axis that holds them all and zero."""
+    """Return the place of each interval of a column, on an axis that holds them all and zero."""
     drawable = [each for each in column if each and each.interval and each.estimate != DASH]
     values = np.array([each.bounds for each in drawable]).reshape(-1, 3)
     start, end = min(values.min(initial=0.0), 0.0), max(values.max(initial=0.0), 0.0)

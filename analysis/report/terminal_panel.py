@@ -25,8 +25,9 @@ TextTable = tuple[str, list[str], list[list[str]]]
 def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTable]:
     """(title, columns, rows) for each rubric and reading: groups, pairs of raters, graders with
     people, ensembles, baselines; then graders' rates against the majority. Cells are text, the
-    first column says who. Verdicts are sentences of their own, in `analysis.verdicts.judge`.
-    Undefined cells hold a dash, and the title says why."""
+    first column names the raters. Verdicts are sentences of their own (`analysis.verdicts.judge`).
+    Undefined cells hold a dash, and the title gives the reason.
+    """
     source = Source.of(analysis, context)
     return [
         table

@@ -39,7 +39,7 @@ Kind = Literal["tuned", "default", "not_identifiable"]
 
 @dataclass(frozen=True)
 class Advice:
-    """Which threshold to use, what kind of answer that is, and why."""
+    """Advised threshold, the kind of advice, and the reason."""
 
     kind: Kind
     threshold: float
@@ -48,11 +48,11 @@ class Advice:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What tuning to one objective found.
+    """Result of tuning a threshold to one objective.
 
     `threshold` is the tuned one with its interval, `value` the objective there on the units tuned
-    on, `corrected` the same less the `optimism` of tuning, `at_default` the objective at the
-    `default`. `gain` is tuned less default, held out; None where there is one cluster only.
+    on, `corrected` the same minus the `optimism` of tuning, `at_default` the objective at the
+    `default`. `gain` is tuned minus default, held out; None where there is one cluster only.
     """
 
     objective: str
@@ -67,7 +67,8 @@ class Calibration:
 
     @property
     def corrected(self) -> float:
-        """What the tuned threshold would reach elsewhere."""
+        """Value of the objective that the tuned threshold can be expected to reach on other units.
+        """
         return self.value - self.optimism
 
 
@@ -145,8 +146,8 @@ def advise(
 
 
 def draws_needed(threshold: float) -> int:
-    """How many draws a threshold needs: shares of k draws come in steps of 1 / k, and fewer than
-    this leave no step between the threshold and the nearer end of the scale. 1 at the ends.
+    """Smallest number of draws for a threshold: shares of k draws come in steps of 1 / k, and fewer
+    than this leave no step between the threshold and the nearer end of the scale. 1 at the ends.
 
     >>> draws_needed(0.1), draws_needed(0.5), draws_needed(0.95), draws_needed(1.0)
     (10, 2, 20, 1)

@@ -1,7 +1,7 @@
-"""How far probabilities are from the shares that they stand for: debiased, with an interval.
+"""The distance of stated probabilities from observed shares: debiased, with an interval.
 
-Chance alone parts shares from probabilities, in bins of few units by a lot: the plain mean distance
-of a perfectly calibrated grader is far from 0. The squared distance can be freed from this bias
+Shares differ from probabilities by chance alone, in bins of few units by a lot: the plain mean
+distance of a perfectly calibrated grader is far from 0. The squared distance can be debiased
 exactly (Kumar, Liang & Ma 2019); its root is on the scale of the probabilities.
 """
 
@@ -58,8 +58,8 @@ class BinnedGaps:
         bins: int | None = None,
         counts: Array | None = None,
     ) -> BinnedGaps:
-        """From probabilities, 0 or 1, and clusters numbered below `n_clusters`, each (units,);
-        `counts` (clusters,) is how much each cluster counts, 1 unless given.
+        """Compute the gaps from probabilities, 0 or 1, and clusters numbered below `n_clusters`,
+        each (units,); `counts` (clusters,) is how often each cluster counts, 1 unless given.
         """
         place = equal_mass_bins(positive, bins)
         shape = (n_clusters, int(place.max()) + 1)
@@ -85,7 +85,8 @@ class BinnedGaps:
 
     @property
     def error(self) -> float:
-        """Its root; 0 where the squared error is below 0."""
+        """Calibration error, the root of `squared`; 0 where the debiased squared error is below 0.
+        """
         return math.sqrt(max(0.0, self.squared))
 
     def interval(self, resamples: Resamples, n_clusters: int) -> Interval:

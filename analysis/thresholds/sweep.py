@@ -1,12 +1,12 @@
-"""The exact sweep over thresholds: which one is best, and which others cannot be told from it.
+"""The exact sweep over thresholds: the best one, and those not significantly worse.
 
-Verdicts change only at probabilities that occur, so every distinct one is tried, besides the
+Verdicts change only at probabilities that occur, so every distinct one is tried, as well as the
 threshold in use and 1. Among equally good thresholds the one nearest to that in use is taken. A
 tuned threshold looks better on the units it was tuned on than it is; the bootstrap measures by how
 much (Efron & Tibshirani 1993, ch. 17).
 
 The best threshold jumps from one probability to another, so the bootstrap of it promises nothing
-(Abrevaya & Huang 2005). Its interval is a comparison turned round instead: it spans all thresholds
+(Abrevaya & Huang 2005). Its interval inverts a comparison instead: it spans all thresholds
 whose objective is not significantly below the best one's, in the same resamples.
 """
 
@@ -54,7 +54,7 @@ class Outcomes:
 
     @cached_property
     def verdicts(self) -> Array:
-        """How many verdicts are affirmative."""
+        """Number of affirmative verdicts."""
         return self.hits + self.false
 
     @cached_property
@@ -107,7 +107,7 @@ affirmative verdicts. In closed form, as millions of outcomes go through them; N
 class Curve:
     """An objective's course: thresholds (points,) ascending, values (rows, points), row 0 the data.
 
-    `complete` says that no threshold that occurs lies between two points.
+    `complete` means that no threshold that occurs lies between two points.
     """
 
     thresholds: Array
@@ -117,8 +117,9 @@ class Curve:
 
 @dataclass(frozen=True)
 class Sweep:
-    """What tuning did in every resample: the threshold (rows,), its value there, and its value on
-    the data as they are; and the objective's course. Row 0 is the data."""
+    """Tuned thresholds of every resample (rows,), their value there, and their value on the data as
+    they are; and the objective's course. Row 0 is the data.
+    """
 
     threshold: Array
     tuned: Array
@@ -127,7 +128,8 @@ class Sweep:
 
     @property
     def optimism(self) -> float:
-        """How much better a tuned threshold looks where it was tuned, on average."""
+        """Mean excess of a tuned threshold's value where it was tuned over its value on the data.
+        """
         return float(np.nanmean((self.tuned - self.transferred)[1:]))
 
 
@@ -151,7 +153,7 @@ class Candidates:
         clusters: Codes,
         default: float,
     ) -> Candidates:
-        """Every distinct probability of some units (units,), the default, and 1."""
+        """Collect every distinct probability of some units (units,), the default, and 1."""
         thresholds = np.unique(np.concatenate([positive, [default, 1.0]]))
         thresholds = thresholds[np.argsort(np.abs(thresholds - default), kind="stable")]
         order = np.argsort(positive)
@@ -166,9 +168,9 @@ class Candidates:
         )
 
     def outcomes(self, weights: Numbers) -> Outcomes:
-        """Of each threshold in each resample, (rows, thresholds).
+        """Count the outcomes of each threshold in each resample, (rows, thresholds).
 
-        `weights` (rows, clusters) say how much each cluster counts.
+        `weights` (rows, clusters) are how much each cluster counts.
         """
         (hits, affirmed), (false, others) = (
             _at_least(weights.take(clusters, axis=1), below)
@@ -177,8 +179,9 @@ class Candidates:
         return Outcomes(hits, false, affirmed, others)
 
     def spread(self, besides: Codes) -> Codes:
-        """At most `CURVE_POINTS` of the thresholds spread evenly over all of them, the default and
-        those `besides`: positions, ascending by threshold."""
+        """Choose `CURVE_POINTS` thresholds at most, spread evenly over all of them, plus the
+        default and those in `besides`: positions, ascending by threshold.
+        """
         ascending = np.argsort(self.thresholds)
         points = min(CURVE_POINTS, len(ascending))
         even = ascending[np.linspace(0, len(ascending) - 1, points).round().astype(np.intp)]
@@ -189,7 +192,7 @@ class Candidates:
 def best_of(values: Array) -> Codes:
     """The first of the best (rows,) of values (rows, thresholds); 0 where none is defined.
 
-    As thresholds stand nearest to the default first, that is the one that changes least.
+    As the thresholds nearest to the default come first, that is the one that changes least.
     """
     best: Codes = values.argmax(axis=1)  # takes an undefined value for the best
     lost = np.flatnonzero(np.isnan(values[np.arange(len(best)), best]))
@@ -273,8 +276,9 @@ def threshold_interval(found: Sweep, resamples: Resamples, n_clusters: int) -> I
 
 
 def _at_least(counts: Numbers, below: Codes) -> tuple[Array, Array]:
-    """Of sorted units (rows, units), each counted so often: how many do not lie below each
-    threshold (rows, thresholds), and how many there are (rows, 1)."""
+    """Count the sorted units (rows, units), weighted by `counts`, that do not lie below each
+    threshold (rows, thresholds), and all of them (rows, 1).
+    """
     whole = np.issubdtype(counts.dtype, np.integer)
     running = np.zeros((counts.shape[0], counts.shape[1] + 1), dtype=np.int32 if whole else float)
     np.cumsum(counts, axis=1, dtype=running.dtype, out=running[:, 1:])

@@ -35,7 +35,7 @@ def winner_corrected(estimates: Array, covariance: Array, reach: float) -> tuple
     low, high = value - reach * spread, value + reach * spread
 
     def too_likely(mean: float) -> float:
-        """By how much a value up to the observed one is likelier than a half."""
+        """Return the probability of a value up to the observed one, minus a half."""
         return _share_below(value, mean, spread, *ends) - 0.5
 
     if too_likely(low) <= 0:

@@ -1,6 +1,6 @@
 """Verdicts in words: what each is called, and how its reasons are put together.
 
-Reasons stand in `analysis.verdicts.reasons`, all sentences in `evenhand/texts.toml`.
+Reasons are in `analysis.verdicts.reasons`, all sentences in `evenhand/texts.toml`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _ICONS: dict[Judgement, str] = {
 
 @dataclass(frozen=True)
 class Title:
-    """What a verdict is called: an icon and words on a card, fewer words in a table."""
+    """Names of a verdict: an icon and words on a card, fewer words in a table."""
 
     icon: str
     words: str
@@ -122,7 +122,7 @@ class Decision:
 
 
 def may_stand_in(case: Case) -> Decision:
-    """It meets the rule."""
+    """Decide that the grader may stand in for people: it meets the rule."""
     if case.bounds is None:
         raise ValueError("a grader that passes has been compared with people")
     fields = {"grader": case.grader, "whom": _whom(case), "place": place(case)}
@@ -139,7 +139,9 @@ def may_stand_in(case: Case) -> Decision:
 
 
 def at_threshold(case: Case, bounds: Bounds, advised: ResultRow) -> Decision:
-    """Its binary verdicts meet the rule at another threshold."""
+    """Decide that the grader may stand in at another threshold, where its binary verdicts meet the
+    rule.
+    """
     threshold = advised["estimate"]
     head = written(
         "verdict.at_threshold",
@@ -158,7 +160,7 @@ def at_threshold(case: Case, bounds: Bounds, advised: ResultRow) -> Decision:
 
 
 def leaves_too_much_out(case: Case) -> Decision:
-    """It clearly gives no answer too often."""
+    """Decide that the grader clearly leaves out too many units to be used."""
     head = written("verdict.leaves_out", grader=case.grader, place=place(case))
     return Decision("do_not_use", head, leaves_out(case))
 
@@ -198,8 +200,8 @@ def cannot_tell(
 
 
 def besides(case: Case, judgement: Judgement) -> list[Reason]:
-    """What else a reader must know: what is wrong with it, what it leaves out, whose labels it
-    repeats, and in which parts of the sample this holds.
+    """Further reasons that a reader must know: the grader's faults, the units it leaves out, whose
+    labels it repeats, and the parts of the sample in which this holds.
     """
     found = []
     if judgement in ("only_with_correction", "do_not_use"):
@@ -214,7 +216,7 @@ def besides(case: Case, judgement: Judgement) -> list[Reason]:
 
 
 def limits(case: Case) -> str:
-    """What no interval here covers; nothing where there is no interval."""
+    """State what no interval here covers; empty where there is no interval."""
     if not _has_interval(case):
         return ""
     if case.rule.scope == "like_these":
@@ -234,7 +236,7 @@ def _has_interval(case: Case) -> bool:
 
 
 def _whom(case: Case) -> str:
-    """For whom the verdict speaks."""
+    """Name the people for whom the verdict holds: these, or people like these."""
     return written("whom.like_these" if case.rule.scope == "like_these" else "whom.these")
 
 
@@ -266,14 +268,16 @@ def _left_out(case: Case) -> list[Reason]:
     share, _, most = case.share_scored
     if case.coverage is None or most < case.rule.min_coverage or f"{1 - share:.0%}" == "0%":
         return []
-    if not case.scored_enough:  # the verdict has said so
+    if not case.scored_enough:  # the verdict says so already
         return with_unscored(case)
     text = written("because.left_out", missing=1 - share, why=why_unscored(case.coverage))
     return [Reason(text), *with_unscored(case)]
 
 
 def _parts_looked_at(case: Case, judgement: Judgement) -> list[Reason]:
-    """In which parts of the sample it is within the margin; nothing where none was looked at."""
+    """Reason listing the parts of the sample by result: within the margin, below, or open; empty
+    where none was tested.
+    """
     parts = case.parts_held_out if judgement == "may_stand_in_at_threshold" else case.parts
     names_failing = judgement == "do_not_use"  # else the verdict's own sentence does
     within = [row for row in parts if row["low"] > -margin_of(row)]

@@ -32,7 +32,7 @@ def recognises(source: Source) -> bool:
 
 
 def read(source: Source) -> Export:
-    """Units, raters and labels are told as in a CSV file."""
+    """Read units, raters and labels by the same rules as in a CSV file."""
     if source.archive:
         source.archive.keep_within(_MOST_UNPACKED)
         for name in source.archive.names:  # bounded here, before another reader unpacks it

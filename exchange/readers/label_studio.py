@@ -77,7 +77,7 @@ def _add_results(
 
 
 def _person(completed_by: object) -> object:
-    """Who annotated: an id, or an object with an address and an id."""
+    """Identify the annotator: an id, or an object with an address and an id."""
     if isinstance(completed_by, dict):
         return completed_by.get("email") or completed_by.get("id")
     return completed_by

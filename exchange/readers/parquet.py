@@ -19,7 +19,7 @@ def columns_of(source: Source) -> list[str]:
 
     try:
         return list(parquet.read_schema(source.path).names)
-    except Exception:  # what cannot be read as Parquet is said where tables are read
+    except Exception:  # the error for an unreadable Parquet file is raised where tables are read
         return []
 
 

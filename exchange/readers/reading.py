@@ -1,4 +1,4 @@
-"""Which reader reads a file: the one that is named, or the first that knows it by its content."""
+"""The reader for a file: the one that is named, or the first that recognises its content."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Reader(Protocol):
     """A module that reads one kind of file."""
 
     def recognises(self, source: Source) -> bool:
-        """Whether the content is of this kind. Never raises."""
+        """Return True if the content is of this kind. Never raises."""
 
     def read(self, source: Source) -> Export:
         """All ratings. Raises InputError, one sentence, where they cannot be read."""
@@ -61,8 +61,9 @@ FORMATS = (TABLE, *READERS)
 
 
 def read_export(path: str | Path, form: str | None = None) -> Export:
-    """What a file holds, read as the format named, else as its content says; a file that no reader
-    knows is a table. Raises InputError where it cannot be read, or is not of that format.
+    """Read a file in the format named, else in the one that its content suggests; a file that no
+    reader recognises is a table. Raises InputError where it cannot be read, or is not of that
+    format.
     """
     source = Source(Path(path))
     name = _named(form) if form else format_of(source)

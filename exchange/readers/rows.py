@@ -1,4 +1,4 @@
-"""What a reader collects: a row for each rating, and what was left out, with the reason."""
+"""Rows collected by a reader: one for each rating, and what was left out, with the reason."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Rows:
         self._left_out[reason] += count
 
     def describe(self, unit: object, columns: object) -> None:
-        """What the file says of a unit: single values become its columns."""
+        """Store the file's description of a unit: single values become its columns."""
         if isinstance(columns, dict):
             own = self._units.setdefault(_line(unit), {})
             own |= {
@@ -102,7 +102,7 @@ class Rows:
             }
 
     def export(self, taken: str) -> Export:
-        """All of it as a table. Raises InputError where there is no rating; `taken` says what the
+        """All of it as a table. Raises InputError where there is no rating; `taken` names what the
         file was read as.
         """
         import pandas as pd
@@ -127,7 +127,9 @@ class Rows:
         return Export(table, [taken, *left_out], by_unit=True, left_out=self._left_out)
 
     def _units_columns(self) -> dict[str, dict[str, str]]:
-        """What is known of the units by column; a column of long texts is none to slice by."""
+        """Return the units' descriptions by column, without columns of long texts, which cannot
+        define parts of the sample.
+        """
         columns: dict[str, dict[str, str]] = {}
         for unit, own in self._units.items():
             for name, value in own.items():

@@ -1,4 +1,4 @@
-"""A file or folder that somebody brought: opened once, within bounds, whatever it holds."""
+"""A file or folder from a user: opened once, within bounds, whatever it holds."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class Source:
 
 
 def _from_cell(cell: str) -> object:
-    """What a cell of a CSV file holds: an object or a list stands there as JSON."""
+    """Parse a cell of a CSV file: an object or a list is written there as JSON."""
     if not cell.startswith(("{", "[")):
         return cell
     try:
@@ -156,7 +156,7 @@ def objects(value: object) -> list[Record]:
 
 
 def inside(record: object, *path: str) -> Any:
-    """What stands at the end of a path of keys; None where it leads nowhere."""
+    """Return the value at the end of a path of keys; None where the path leads nowhere."""
     for key in path:
         record = record.get(key) if isinstance(record, dict) else None
     return record

@@ -70,7 +70,8 @@ def check_out(out: Path, how: Format) -> None:
 
 
 def save(made: Made, out: Path, how: Format) -> list[Path]:
-    """Write what a writer made, for nobody but the owner; a folder whole or not at all."""
+    """Write the files that a writer made, readable by the owner only; a folder whole or not at all.
+    """
     if how.suffix:
         paths = {out.with_name(out.stem + end) if end else out: c for end, c in made.files.items()}
         for path, content in paths.items():

@@ -1,4 +1,4 @@
-"""What a writer is given and what it makes, and what several of them need."""
+"""Input and output of the writers, and helpers that several of them need."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Material:
     `ratings` is the table of this name, validated. `combined` has its columns too, but one row for
     each rater, unit and rubric: repeated draws and both orders as the analysis takes them. `units`
     has a row for each `unit_id`, the `TEXTS` among its columns where they are known, and perhaps
-    the ids by which the tool knows the unit, such as `trace_id`. `scales` are by rubric. What was
-    assumed of a file stands in `notes`.
+    the ids by which the tool knows the unit, such as `trace_id`. `scales` are by rubric. `notes`
+    hold the assumptions made about a file.
     """
 
     name: str
@@ -55,11 +55,11 @@ class Material:
 
 @dataclass(frozen=True)
 class Made:
-    """What a writer made: `files` by name, `count` of what the tool calls them, and sentences on
-    what could not be carried.
+    """Output of a writer: `files` by name, `count` of the records that the tool will see, and
+    sentences on what could not be carried.
 
     The files of a format that is a folder have their names in it. Elsewhere "" is the file asked
-    for, and any other name is the end of one beside it.
+    for, and any other name is the end of the name of a file next to it.
     """
 
     files: Mapping[str, bytes]
@@ -68,7 +68,7 @@ class Made:
 
 
 def rubric_name(rubric: str) -> str:
-    """What a question is called; tools want a name where a ratings file needs none."""
+    """Return the name of a question; tools want a name where a ratings file needs none."""
     return rubric or "label"
 
 
@@ -80,7 +80,7 @@ def with_label(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
 
 def grades_only(rows: pd.DataFrame, tool: str) -> tuple[pd.DataFrame, list[str]]:
-    """The rows of models, for a tool whose human labels belong to accounts of its own.
+    """The rows of models, for a tool that keeps human labels under its own accounts.
 
     Raises InputError where there are none.
     """
@@ -116,7 +116,7 @@ def facts_of(row: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
 
 
 def unit_rows(units: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """By unit id its filled cells, as texts and numbers that JSON knows."""
+    """Map each unit id to its filled cells, as texts and numbers that JSON knows."""
     import pandas as pd
 
     return {
@@ -130,7 +130,7 @@ def unit_rows(units: pd.DataFrame) -> dict[str, dict[str, Any]]:
 
 
 def unit_text(cells: Mapping[str, Any]) -> str:
-    """What was rated, as one text; the unit's id where nothing else is known.
+    """Return the rated material as one text; the unit's id where nothing else is known.
 
     >>> unit_text({"unit_id": "p1", "prompt": "Why?", "response": "So."})
     'Prompt\\n\\nWhy?\\n\\nResponse\\n\\nSo.'

@@ -67,7 +67,7 @@ def forest(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[Ch
 def _spec(values: list[Datum]) -> Spec:
     readings = list(dict.fromkeys(datum["reading"] for datum in values))
     points, band = f"datum.kind != '{_PEOPLE}'", f"datum.kind == '{_PEOPLE}'"
-    # Names stand over the lines, not beside them, so that the figure fits a phone.
+    # Names are above the lines, not to their left, so that the figure fits a phone.
     plain = {"labels": False, "ticks": False, "domain": False}
     who = {
         "field": "who",

@@ -65,7 +65,7 @@ def heat_map(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[
 
 
 def confusions(source: Source, rubric: str) -> list[Chart]:
-    """What graders say where people say something else: one matrix for each grader."""
+    """Draw a confusion matrix of each grader against people, as shaded counts."""
     categories = list(
         dict.fromkeys(figure.at for figure in source.figures.select(rubric, "prevalence"))
     )
@@ -126,8 +126,9 @@ def _matrix(source: Source, rubric: str, grader: str, categories: list[str]) -> 
 
 
 def _shaded(order: list[str], steps: list[float], *, x: str, y: str, slanted: bool = False) -> Spec:
-    """Cells shaded by the step that their estimate reaches, the number in a colour that stands out
-    on the shade."""
+    """Cells shaded by the step that their estimate reaches, the number in a colour that is legible
+    on the shade.
+    """
     bare = {"domain": False, "ticks": False}
     sides = {
         "x": {

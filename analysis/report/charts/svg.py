@@ -1,7 +1,7 @@
 """From a Vega-Lite spec to inline SVG that a page without scripts, styles or links may hold.
 
-What Vega draws is taken apart and put together again from a short list of elements and attributes:
-nothing else can come through, whatever a rater is called. Colours become CSS variables, so that one
+Vega's drawing is parsed and rebuilt from a short list of elements and attributes: nothing else can
+come through, whatever a rater's name contains. Colours become CSS variables, so that one
 picture serves light, dark and print.
 """
 
@@ -40,12 +40,13 @@ _EMPTY_PATHS = {"", "M0,0h0v0h0Z"}
 
 @cache
 def can_draw() -> bool:
-    """Whether the drawing library is there: an installation for `check` alone has none."""
+    """Return True if the drawing library is installed; an installation for `check` alone has none.
+    """
     return find_spec("vl_convert") is not None
 
 
 def inline_svg(spec: Spec, alt: str) -> str:
-    """The picture as one `svg` element; `alt` says in words what it shows."""
+    """The picture as one `svg` element; `alt` describes in words what it shows."""
     root = ElementTree.fromstring(vega_svg(spec))  # noqa: S314 - by Vega just now, no entities
     width, height = root.get("width", "0"), root.get("height", "0")
     inner = "".join(_element(child) for child in root)
@@ -113,8 +114,9 @@ def _value(name: str, value: str) -> str:
 
 
 def standalone_spec(chart: Chart, mark: str = "") -> Spec:
-    """The figure as it stands alone: on white, its caption above it, which ends in the `mark`, and
-    its note below that."""
+    """The figure as a file of its own: on white, its caption above it, which ends in the `mark`,
+    and its note below.
+    """
     title = {
         "text": wrap(chart.caption + mark, _CAPTION_LETTERS),
         "subtitle": wrap(chart.note, _NOTE_LETTERS),

@@ -110,7 +110,7 @@ def _point(figure: Figure, default: str, best: Figure, advised: Figure) -> Datum
 
 
 def _marks(values: Sequence[Datum]) -> str:
-    """What the marks that are drawn mean."""
+    """Explain the marks that are drawn."""
     drawn = {datum.get("mark") for datum in values}
     strip = any(datum["kind"] == "interval" and datum["low"] is not None for datum in values)
     said = [written("chart.threshold_default")] if _DEFAULT in drawn else []

@@ -1,5 +1,5 @@
 """Disagreements worth reading: the units where graders and people differ most, and what the lead
-made of them. All of them stand on a page of their own (`analysis.report.disagreements_page`)."""
+made of them. All are listed on a page of their own (`analysis.report.disagreements_page`)."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _graders(found: list[GraderDisagreement]) -> list[str]:
 
 
 def _sums(source: Source, rubric: str) -> list[Table]:
-    """How many of each grader's disagreements the lead sorted into which kind."""
+    """Count each grader's disagreements by the kind that the lead sorted them into."""
     figures = source.figures.select(rubric, "disagreement_sorted")
     kinds = sorted({figure.at for figure in figures})
     draft = TableDraft(

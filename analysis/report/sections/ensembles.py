@@ -53,7 +53,8 @@ def _figure(
 
 
 def _sentence(source: Source, rubric: str, ensemble: str, subset: str) -> str:
-    """Whether the ensemble beats the best single grader, by the bounds of their difference."""
+    """State whether the ensemble beats the best single grader, by the bounds of their difference.
+    """
     figure = _figure(source, rubric, "ensemble_kappa", ensemble, subset, DIFFERENCE)
     if figure is None or not figure.interval:
         return ""

@@ -47,7 +47,7 @@ def _reading(source: Source, rubric: str) -> str:
 
 
 def _overview(source: Source, rubric: str) -> list[Block]:
-    """One row per grader, one column per group, and the gap."""
+    """Tabulate each grader's agreement by group, and the gap."""
     reading = _reading(source, rubric)
     out: list[Block] = []
     gaps = source.figures.select(rubric, GAP, ALL + reading)

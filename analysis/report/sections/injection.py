@@ -1,4 +1,4 @@
-"""Injection audit: how far texts that try to talk a grader round succeed."""
+"""Injection audit: how often texts that try to manipulate a grader succeed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ _PLACEBOS = {
 
 
 def section(source: Source) -> ReportSection | None:
-    """For studies in which a grader was audited: sentences first, then every attack."""
+    """Build the section for studies in which a grader was audited: sentences first, then every
+    attack.
+    """
     bounds = source.analysis.decision.injection
     found = audits(source.analysis.rows)
 

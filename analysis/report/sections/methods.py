@@ -46,7 +46,7 @@ def section(source: Source) -> ReportSection:
 
 
 def _usage(source: Source) -> list[Block]:
-    """What graders did and cost."""
+    """Tabulate graders' attempts, tokens and cost."""
     draft = TableDraft(
         written("methods.usage"),
         "Grader",

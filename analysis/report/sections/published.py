@@ -50,7 +50,9 @@ def _own(source: Source, rubric: str, first: str, second: str) -> list[Figure | 
 
 
 def with_published(table: Table, source: Source, rubric: str, columns: Mapping[str, str]) -> Table:
-    """The table with rows of published figures below; `columns` says which one a column quotes."""
+    """The table with rows of published figures below; `columns` maps each column to the field it
+    quotes.
+    """
     rows, sources = [], []
     for raters, reference, printed in _quoted(source, rubric, columns):
         cells = [printed.get(column, "") for column in table.columns]
@@ -69,7 +71,7 @@ def with_published(table: Table, source: Source, rubric: str, columns: Mapping[s
 def _quoted(
     source: Source, rubric: str, columns: Mapping[str, str]
 ) -> list[tuple[str, str, dict[str, str]]]:
-    """Whose figures, published where, and what stands in which column; without empty ones."""
+    """List published figures as (raters, source, figure by column), without empty ones."""
     found = []
     for each in source.context.published.get(rubric, ()):
         printed = {column: getattr(each, name) for column, name in columns.items()}

@@ -1,4 +1,4 @@
-"""What the sections' answers are put together from."""
+"""Helpers from which the sections' answers are put together."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _joined(things: Sequence[Sequence[object]], between: str) -> list[object]:
 
 
 def defined(figures: Iterable[Figure | None]) -> list[Figure]:
-    """Those that have an estimate, the largest first."""
+    """Return the figures that have an estimate, the largest first."""
     found = [figure for figure in figures if figure and not figure.reason]
     return sorted(found, key=lambda figure: -figure.bounds[1])
 
