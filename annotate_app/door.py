@@ -1,8 +1,9 @@
-"""What every request passes before Streamlit sees it.
+"""Checks that every request passes before Streamlit sees it.
 
-Streamlit takes a file of any session into memory, gives a session to whoever knows its id, tells
-its figures to whoever asks, answers to every name, and on a foreign Origin asks an address outside
-for its own, while everybody waits. The door refuses these first, and reads nothing of them.
+Streamlit takes a file of any session into memory, gives a session to any client that knows its id,
+serves its metrics to any client, answers to every host name, and on a foreign Origin looks up its
+own address at an outside server, while all users wait. The door refuses such requests first,
+without reading their bodies.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ async def _refusal(scope: Scope) -> int:
 
 
 async def _unless(may: Callable[..., bool], *who: str) -> int:
-    """0 where the store says in time that somebody may, else the status of a refusal."""
+    """0 if the store confirms in time that somebody may, else the status of a refusal."""
     try:
         async with asyncio.timeout(_PATIENCE):
             return 0 if await asyncio.to_thread(may, *who) else 403
@@ -162,7 +163,8 @@ def _only_sound(receive: Receive, send: Send) -> Receive:
 
 
 def _is_meant(sent: bytes | None) -> bool:
-    """Whether Streamlit is to see a message. Raises ValueError for one that no page sends."""
+    """Return True if a message may go to Streamlit. Raises ValueError for one that no page sends.
+    """
     if sent is None:
         raise ValueError("text")
     if len(sent) > get_max_widget_state_size_bytes():
@@ -179,7 +181,7 @@ def _is_meant(sent: bytes | None) -> bool:
 
 
 def _is_page_part(widget: WidgetState) -> bool:
-    """Whether a value is of a part that a page can have, and is what it says it is."""
+    """Return True if a value belongs to a part that a page can have, and has the form it claims."""
     if not widget.id.startswith(_PARTS):
         return False
     kind = widget.WhichOneof("value")
@@ -192,7 +194,9 @@ def _is_page_part(widget: WidgetState) -> bool:
 
 
 def _is_own(scope: Scope) -> bool:
-    """Whether the page that asks for a connection is this app's own. Programs name no origin."""
+    """Return True if the page that asks for a connection is this app's own. Programs name no
+    origin.
+    """
     if not all(map(is_own_name, headers_of(scope, b"host"))):
         return False
     origins = headers_of(scope, b"origin")

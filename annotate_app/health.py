@@ -1,5 +1,5 @@
-"""Whether the app can work at present, for whoever watches over it: it writes to the study's store
-and reads from it, as an answer would be. And the word to systemd that this process goes on at all.
+"""Health of the app for monitoring: it writes to the study's store and reads from it, as for an
+answer. And the heartbeat that tells systemd that this process is alive.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _NO_ANSWER = StoreState(read=False, write=False)
 
 
 class Health:
-    """What `ask` answers, asked in a thread, and never twice at once or within `keep` seconds,
-    however many want to know. An answer that takes longer than `patience` seconds is a no.
+    """Cached answer of `ask`, which runs in a thread, never twice at once or within `keep` seconds,
+    however many clients want to know. An answer that takes longer than `patience` seconds is a no.
     """
 
     def __init__(
@@ -79,8 +79,9 @@ async def answer_health(_: Request) -> Response:
 
 @asynccontextmanager
 async def telling_systemd(_: object) -> AsyncIterator[None]:
-    """While the app runs: that it has begun, and, as often as systemd wants to hear it, that its
-    loop turns and its threads take work. A store that is away is no reason to begin anew.
+    """While the app runs: tell systemd that it has started, and, at the interval that systemd
+    wants, that its loop turns and its threads take work. A store that is away is no reason to
+    restart.
     """
     _notify("READY=1")
     pulse = asyncio.create_task(_pulse())

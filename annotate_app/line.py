@@ -1,5 +1,5 @@
-"""The lines of open pages: what a browser has begun to send is bounded before it is read, for each
-line, for each address and for the whole app, and a page that says nothing any more is let go.
+"""The connections of open pages: unfinished messages are bounded before they are read, for each
+connection, for each address and for the whole app, and a page that has gone silent is disconnected.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the app writes into its log: every record on lines of its own that nobody else can begin,
-and no more of them in a minute than a log bears, for each visitor and for all.
+"""The app's log: every record on lines of its own that no visitor's text can forge, and a limit
+on records per minute, for each visitor and for all.
 
-Much of what is logged was said by a visitor, who may be anyone.
+Much of what is logged comes from a visitor, who may be anyone.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def keep_log_short() -> None:
 
 
 class _Bound(logging.Filter):
-    """Lets through what there is room for, one record a line, and says once what it leaves out."""
+    """Lets through as many records as there is room for, one a line, and logs once that it drops
+    others.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -61,7 +63,9 @@ class _Bound(logging.Filter):
         return True
 
     def _room(self, address: str) -> int:
-        """How many more records there is room for; 0 once, where it is just used up."""
+        """Return the number of records that there is still room for; 0 for the last one, negative
+        after it.
+        """
         now = time.monotonic()
         if now - self._since >= _MINUTE:
             self._records.clear()
@@ -89,7 +93,7 @@ def one_line(text: str) -> str:
 def _said(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
-    except Exception:  # a record whose parts do not fit would end what logs it
+    except Exception:  # a record whose arguments do not fit its format would otherwise raise in the code that logs it
         return str(record.msg)
 
 

@@ -1,4 +1,4 @@
-"""Starting the app. Its settings stand in `.streamlit/config.toml`, beside `app.py`."""
+"""Starting the app. Its settings are in `.streamlit/config.toml`, in the folder of `app.py`."""
 
 from __future__ import annotations
 

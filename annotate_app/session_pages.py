@@ -183,7 +183,7 @@ def _background(sessions: Sessions, rater: str, step: Step, reader: Language) ->
 
 
 def _choice(question: BackgroundQuestion, reader: Language) -> str | None:
-    """What was chosen, in the study's own words; it is shown in the reader's language."""
+    """Return the chosen option in the study's own words; it is shown in the reader's language."""
     said, options = reader.background(question)
     names = dict(zip(question.options, options, strict=True))
     names[_PREFER_NOT] = reader.say("session.prefer_not")
@@ -212,5 +212,5 @@ def _ended(sessions: Sessions, admission: Admission, step: Step, reader: Languag
 
 
 def _goes_on(key: str, reader: Language) -> bool:
-    # No callback: a server that was started anew does not know of it yet, and would lose the click.
+    # No callback: a restarted server does not know of it yet, and would lose the click.
     return st.button(reader.say("session.go_on"), type="primary", key=f"go-on-{key}")

@@ -51,7 +51,9 @@ class PanelShown:
     data: dict[str, Any]
 
     def draw_again(self) -> None:
-        """While the store is away: it keeps what the rater does, sends it again, and says so."""
+        """Draw the panel while the store is away: it keeps the rater's answers, sends them again,
+        and shows that it waits.
+        """
         receipts = st.session_state.get(_RECEIPTS, {})
         _draw_panel(
             self.desk, self.rater, self.log_out, self.data | {"receipts": receipts, "away": True}
@@ -87,8 +89,8 @@ def show_units(
 
 
 def setting_of(desk: AnnotationDesk, admission: Admission, reader: Language = ENGLISH) -> Setting:
-    """The words and links for a rater as things are. Whoever is excluded never gets the link of
-    those who are done.
+    """The words and links for a rater at present. An excluded rater never gets the link of those
+    who are done.
     """
     ended = desk.ended(admission.rater_id)
     words = _words_for(admission.way, reader)
@@ -111,7 +113,7 @@ def setting_of(desk: AnnotationDesk, admission: Admission, reader: Language = EN
 
 
 def _words_for(way: Way, reader: Language) -> dict[str, Sentence]:
-    """What the panel says otherwise to whoever came this way: only an account is logged out of, and
+    """Return the panel's words that depend on the way of entry: only an account has a logout, and
     only a code can be changed.
     """
     match way:
@@ -163,8 +165,8 @@ def _show_panel(
 def _draw_panel(desk: Desk, rater: str, log_out: Callable[[], None], data: dict[str, Any]) -> None:
     """Put the panel on the page, and take in what it sends.
 
-    Not a fragment: a browser that finds its server started anew asks for the fragment of the old
-    one, which the new one does not know, and the answer would never arrive.
+    Not a fragment: a browser whose server was restarted asks for the fragment of the old one, which
+    the new one does not know, and the answer would never arrive.
     """
 
     def store_sent() -> None:
@@ -196,8 +198,9 @@ def _draw_panel(desk: Desk, rater: str, log_out: Callable[[], None], data: dict[
 
 
 def _heard(event: str) -> Any:
-    """What came with an event of the panel, if it is one: a browser may send anything. What the
-    panel says that it has counts for the run that this begins.
+    """Return the data of a panel event, None if there is none; it is not yet validated, as a
+    browser may send anything. The parts that the browser lists as kept count for the run that this
+    begins.
     """
     state = st.session_state.get(_PANEL)
     sent = state.get(event) if isinstance(state, Mapping) else None

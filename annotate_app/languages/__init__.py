@@ -1,8 +1,8 @@
-"""What annotators read and no rubric provides: every sentence in one file for each language.
+"""Texts for annotators that no rubric provides: every sentence in one file for each language.
 
-`en.toml` is the original, and a test holds the others to its keys and `{fields}`. What English says
-elsewhere - why somebody is not let in, and the usual questions about the annotator - only the
-translations have.
+`en.toml` is the original, and a test holds the others to its keys and `{fields}`. Sentences whose
+English is elsewhere - reasons for refusing entry, and the usual questions about the annotator - are
+only in the translations.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Sentence = str | dict[str, str]
 
 @dataclass(frozen=True)
 class Language:
-    """One language's sentences, by room and name."""
+    """Sentences of one language, by room and name."""
 
     code: str
     name: str
-    """As its readers call it."""
+    """Its name in the language itself."""
     dir: str
-    """Which way it is written, as HTML has it."""
+    """Writing direction, as in HTML."""
     rooms: Mapping[str, Any]
 
     def say(self, key: str, /, **fields: object) -> str:
@@ -56,7 +56,7 @@ class Language:
         return dict(self.rooms[room])
 
     def complaint(self, error: InputError) -> str:
-        """What is wrong, as far as it is said in this language."""
+        """Return an error's sentence, in this language if it has one for it."""
         if not isinstance(error, Refused) or self.code == ORIGINAL:
             return str(error)
         return self.say(f"refused.{error.reason}", **error.fields)
@@ -89,7 +89,7 @@ def language(code: str) -> Language:
 
 
 def codes_english_first() -> list[str]:
-    """The codes of all languages, for what is said in each."""
+    """The codes of all languages, for texts shown in all of them."""
     return sorted(known_languages(), key=lambda code: (code != ORIGINAL, code))
 
 
@@ -113,7 +113,7 @@ def offered(settings: AnnotationSettings) -> dict[str, Language]:
 
 
 def names_offered(settings: AnnotationSettings) -> dict[str, str]:
-    """What to choose from: code and name."""
+    """Return the languages to choose from: code and name."""
     return {code: each.name for code, each in offered(settings).items()}
 
 

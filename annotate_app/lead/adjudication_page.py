@@ -62,12 +62,12 @@ def show_adjudication(study: Study) -> None:
 
 
 def leave_adjudication(study: Study) -> None:
-    """Whoever logs out leaves the unit that they have open to others."""
+    """Release the unit that a visitor has open, at logout."""
     give_back(study.store, _holder())
 
 
 def _opened(study: Study, rule: Rule, rubric: str) -> QueuedUnit | None:
-    """The decided unit that is being revised, or the one whose turn it is; says how many wait."""
+    """The decided unit that is being revised, or the one whose turn it is; shows how many wait."""
     revised: Key | None = st.session_state.get(_REVISED)
     if revised is not None:
         return counted(study, reopen, _holder(), revised)
@@ -151,7 +151,9 @@ def _say_decided(study: Study, who: Visitor, case: QueuedUnit) -> None:
 
 
 def _show_past(study: Study, who: Visitor) -> None:
-    """What was decided so far; the lead sees everybody's, and each may revise their own."""
+    """Show past decisions: everybody's to the lead, their own to an adjudicator; each may revise
+    their own.
+    """
     st.header("Past decisions", anchor=False)
     past = past_decisions(study, "" if who.role == "lead" else who.name)
     if past.empty:
@@ -185,5 +187,5 @@ def _holder() -> str:
 
 
 def _token(key: Key) -> str:
-    """Stands for the unit on the page, whose own name says which subject responded."""
+    """A name for the unit on the page, since its own id may reveal the subject."""
     return hashlib.sha256("\x1f".join(key).encode()).hexdigest()[:16]

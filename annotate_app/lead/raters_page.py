@@ -1,4 +1,4 @@
-"""Whose labels deserve a second look, and what the lead decides about it."""
+"""Raters whose labels deserve a second look, and the lead's decisions on them."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ _ABOUT = re.compile(r"reason|explan|comment|note|rationale|confiden|time|cost|pr
 def plain_kind(name: str) -> str:
     """"human" or "model" if the name makes it plain; "" where it may be either.
 
-    >>> [plain_kind(name) for name in ("human_1", "gpt-4o", "openai:gpt-5", "ann", "gpt4_reason")]
-    ['human', 'model', 'model', '', '']
+        >>> [plain_kind(name) for name in ("human_1", "gpt-4o", "openai:gpt-5", "ann", "gpt4_reason")]
+        ['human', 'model', 'model', '', '']
     """
     if _HUMAN.fullmatch(name):
         return "human"

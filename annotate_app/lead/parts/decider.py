@@ -55,7 +55,7 @@ def show_decider(
 def option_rows(options: Sequence[Option]) -> list[dict[str, str]]:
     """The options as the page draws them, each with the digit that chooses it, if there is one.
 
-    Options whose keys are digits have these; else the first nine are counted.
+    Options whose keys are digits have these; else the first nine are numbered.
     """
     own = any(option.key.isdecimal() and len(option.key) == 1 for option in options)
     rows = []
@@ -73,7 +73,8 @@ def option_rows(options: Sequence[Option]) -> list[dict[str, str]]:
 
 
 def read_decision(sent: Any) -> Sent | None:
-    """What the page sent, if it has the form that it must have: whoever sends it may be anyone."""
+    """Read a decision from the page; None unless it has the right form, as any client may send one.
+    """
     if not isinstance(sent, dict):
         return None
     texts = [sent.get(name, "") for name in ("token", "label", "reason")]
