@@ -119,8 +119,8 @@ async def _refuse(status: int, send: Send) -> None:
 
 
 def _with_cookies(scope: Scope, send: Send) -> Send:
-    """A browser that comes without our cookie gets one with the first page; behind TLS no cookie
-    travels without it.
+    """Set our cookie with the first page for a browser without one; behind TLS it is never sent
+    unencrypted.
     """
 
     async def sent(message: Message) -> None:
@@ -142,9 +142,9 @@ def _secure(name: bytes, value: bytes) -> bytes:
 
 
 def _only_sound(receive: Receive, send: Send) -> Receive:
-    """The messages of a page as they come. One that no page of ours sends ends the connection:
-    Streamlit would write its own code into the log for it. An order that is not for visitors, such
-    as to clear everybody's caches, is passed over.
+    """Pass on the messages of a page. One that no page of ours sends ends the connection: Streamlit
+    would write its own code into the log for it. A command that is not for visitors, such as
+    clearing everybody's caches, is ignored.
     """
 
     async def heard() -> Message:
@@ -163,8 +163,7 @@ def _only_sound(receive: Receive, send: Send) -> Receive:
 
 
 def _is_meant(sent: bytes | None) -> bool:
-    """Return True if a message may go to Streamlit. Raises ValueError for one that no page sends.
-    """
+    """Return True if a message may go to Streamlit. Raises ValueError if no page sends such."""
     if sent is None:
         raise ValueError("text")
     if len(sent) > get_max_widget_state_size_bytes():

@@ -104,7 +104,7 @@ def front_page() -> str:
     head = f'<script src="./{_front_path()}"></script>\n'
     head += f'<link rel="modulepreload" href="./{panel_path()}">\n'
     page = page.replace("</head>", f"{head}</head>")
-    # In the body: Streamlit's rules are in the head, and of two equally specific ones the last wins.
+    # In the body: Streamlit's rules are in the head; of two equally specific ones the last wins.
     style = (_HERE / "page.css").read_text("utf-8") + _one_language_shows()
     words = f'<div role="status" class="evenhand-offline">{said("page.no_answer")}</div>'
     words += f'<div role="status" class="evenhand-crowded">{said("page.crowded")}</div>'

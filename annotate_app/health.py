@@ -54,7 +54,9 @@ _studies: list[Study] = []
 
 
 def watch_over(study: Study) -> None:
-    """Ask this study from now on: as its pages do, so that what holds them up is seen."""
+    """Check this study from now on, through the same connection as its pages, so that what blocks
+    them is noticed.
+    """
     _studies[:] = [study]
 
 
@@ -66,7 +68,7 @@ _store = Health(_ask)
 
 
 async def answer_health(_: Request) -> Response:
-    """200 while the store can be written and read, else 503; and what of it cannot."""
+    """200 while the store can be written and read, else 503 and the part that fails."""
     state = await _store.state()
     is_well = state.read and state.write
     said = {"store": "answers" if is_well else "away", "read": state.read, "write": state.write}

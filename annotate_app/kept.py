@@ -20,7 +20,7 @@ _OF_THE_UNIT = ("task", "given", "evidence")
 
 
 def lightened(data: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
-    """The page's data with words and rubrics by name, and, as "kept", those that are not known."""
+    """The page's data with words and rubrics by name, and as "kept" those the browser lacks."""
     parts: dict[str, Any] = {}
 
     def named(part: Any) -> str:

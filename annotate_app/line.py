@@ -20,7 +20,7 @@ _PATIENCE = 60.0
 """Seconds in which a message is to be whole, and after which a browser that is silent is gone."""
 UVICORN = {
     "ws_max_size": MOST_BYTES,
-    # Shorter than nginx waits for a word: a process that hangs is left soon, one at work is not.
+    # Shorter than nginx waits for an answer: a process that hangs is left soon, one at work is not.
     "ws_ping_interval": 2,
     "ws_ping_timeout": None,  # a slow line may take longer to answer: see `_PATIENCE`
 }
@@ -101,8 +101,8 @@ _held: dict[Line, int] = {}
 
 
 def _keep_within(most: int, lines: list[Line]) -> None:
-    """End lines until the rest hold no more: who holds most goes first, and so never a page at work
-    because of somebody else.
+    """Disconnect pages until the rest hold no more than `most` bytes: those that hold most go
+    first, so that no page at work suffers for another.
     """
     held = sum(_held.get(line, 0) for line in lines)
     for line in sorted(lines, key=lambda each: _held.get(each, 0), reverse=True):

@@ -23,7 +23,7 @@ _MINUTE = 60.0
 
 
 def keep_log_short() -> None:
-    """Bound all that is logged in this process from now on."""
+    """Bound everything that this process logs from now on."""
     bound = _Bound()
 
     class Logger(logging.getLoggerClass()):  # type: ignore[misc]
@@ -70,7 +70,7 @@ class _Bound(logging.Filter):
         if now - self._since >= _MINUTE:
             self._records.clear()
             self._since = now
-        # The app's own count apart: no crowd of visitors keeps them out.
+        # The app's own records are counted apart: no crowd of visitors crowds them out.
         of_all = self._records.total() - self._records[""] if address else 0
         most = _MOST_OF_A_VISITOR if address else _MOST_IN_ALL
         room = min(most - self._records[address], _MOST_IN_ALL - of_all)
@@ -93,7 +93,7 @@ def one_line(text: str) -> str:
 def _said(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
-    except Exception:  # a record whose arguments do not fit its format would otherwise raise in the code that logs it
+    except Exception:  # arguments that do not fit the format must not raise in the caller
         return str(record.msg)
 
 

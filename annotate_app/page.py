@@ -31,7 +31,7 @@ from evenhand.study.session.sessions import Sessions
 from evenhand.texts import written
 
 _HERE = Path(__file__).parent
-_PATIENCE = 1.5  # seconds to wait for the store: less than after which the panel sends again
+_PATIENCE = 1.5  # seconds to wait for the store: less than the panel waits before it sends again
 
 
 def show_page(arguments: Sequence[str]) -> None:

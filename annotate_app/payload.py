@@ -103,7 +103,7 @@ def page_data(
     setting_now: Callable[[], Setting] = Setting,
     reader: Language = ENGLISH,
 ) -> dict[str, Any]:
-    """Everything that the panel shows, in the reader's language, as JSON-able data."""
+    """The data of everything that the panel shows, in the reader's language, ready for JSON."""
     study = desk.study
     back = None if view.task_id is None else desk.reopen(rater, view.task_id)
     sheet = back or desk.next_sheet(rater)
@@ -226,8 +226,7 @@ def _withdrawal(entry: Any) -> Withdrawal | None:
 
 
 def _language(sent: Any) -> str:
-    """Language sent by the panel; "" if missing or unknown, since the answer counts all the same.
-    """
+    """Language sent by the panel; "" if missing or unknown: the answer counts all the same."""
     return sent if isinstance(sent, str) and sent in known_languages() else ""
 
 

@@ -56,7 +56,7 @@ def items(terms: Iterable[tuple[str, Iterable[str]]], lang: str | None = None) -
 
 
 def said(key: str, tag: str = "p") -> str:
-    """A sentence in every language, of which our style shows the reader's."""
+    """A sentence in every language; our style shows only the reader's."""
     shown = '<{tag} class="evenhand-said" lang="{code}">{text}</{tag}>'
     return "".join(
         shown.format(tag=tag, code=code, text=html.escape(language(code).say(key)))

@@ -39,7 +39,7 @@ _CODES: dict[str, End] = {
 
 
 def show_step(sessions: Sessions, admission: Admission, step: Step, reader: Language) -> None:
-    """Draw the page of the step that a rater is at; not the panel's, "practice" and "labelling"."""
+    """Draw the page of a rater's step; "practice" and "labelling" are the panel's."""
     pages: dict[str, Callable[[Sessions, str, Step, Language], None]] = {
         "welcome": _welcome,
         "consent": _consent,
@@ -129,7 +129,7 @@ def _feedback(sessions: Sessions, rater: str, step: Step, reader: Language) -> N
     show(heading(reader.say("session.what_you_read")))
     for text in feedback.blocks:
         show(block(text.text, "quote", reader.say(f"block.{text.variable}"), lang=""))
-    place = sessions.practice.units.screens.index(step.screen)  # the unit's name may say too much
+    place = sessions.practice.units.screens.index(step.screen)  # the unit's name reveals too much
     if _goes_on(f"feedback-{place}-{step.attempt}", reader):
         sessions.read_feedback(rater, step)
         st.rerun()

@@ -61,14 +61,14 @@ class PanelShown:
 
 
 def take_panel() -> PanelShown | None:
-    """The panel that this session's last run showed, if it did."""
+    """The panel that this session's last run showed, if any."""
     shown: PanelShown | None = st.session_state.pop(_SHOWN, None)
     return shown
 
 
 def check_store() -> None:
-    """Raises StoreAway where what the panel has just sent met no store: the page need not ask it as
-    well, while the panel waits to hear.
+    """Re-raise a StoreAway from the callback, so that the page does not query the store again while
+    the panel waits for an answer.
     """
     if error := st.session_state.pop(_AWAY, None):
         raise error
@@ -81,7 +81,9 @@ def show_units(
     reader: Language,
     log_out: Callable[[], None],
 ) -> None:
-    """The rater's open unit; when none is left, the end. A pause is none, nor is a day's end."""
+    """Show the rater's open unit, or the end when none is left, which a pause or the end of a day
+    is not.
+    """
     rater = admission.rater_id
     left = _show_panel(desk, rater, reader, lambda: setting_of(desk, admission, reader), log_out)
     if not left and not desk.ended(rater):
@@ -209,9 +211,9 @@ def _heard(event: str) -> Any:
 
 
 def _store(desk: Desk, rater: str, sent: Any) -> None:
-    """Hand what the panel sent to the desk, and keep what became of each answer.
+    """Hand what the panel sent to the desk, and keep the result for each answer.
 
-    The panel sends all that it has no receipt for, so the receipts of the last time are enough.
+    The panel sends all answers without a receipt, so the latest receipts are enough.
     """
     read = read_sent(sent)
     try:

@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 def wait_for_store(error: StoreAway, panel: PanelShown | None) -> None:
-    """Draw what there is to see until the store is back: the panel where there was one."""
+    """Draw the page until the store is back: the panel if there was one."""
     _log.warning("%s", error)
     if panel is not None:
         panel.draw_again()
@@ -35,8 +35,8 @@ def wait_for_store(error: StoreAway, panel: PanelShown | None) -> None:
 
 
 def on_script_error(error: Exception) -> bool:
-    """Handle a store that is away in a fragment: a click, or a table that is redrawn every few
-    seconds. Return False for every other error, which is Streamlit's.
+    """Handle a store that is away in a part of the page that runs by itself: a click, or a table
+    that is redrawn every few seconds. Return False for every other error, which Streamlit handles.
     """
     if not isinstance(error, StoreAway):
         return False

@@ -1,4 +1,4 @@
-"""The app's own host names, and the addresses of its visitors, as study.toml and `--url` define."""
+"""The app's own host names, and the addresses of its visitors, by study.toml and `--url`."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def is_own_name(host: str) -> bool:
 
 
 def address_of(scope: Scope) -> str:
-    """The address of a visitor; "" where it is a proxy's on this machine that is not trusted, and
-    so everybody's.
+    """The address of a visitor; "" where it is that of an untrusted proxy on this machine, which
+    all visitors share.
     """
     peer = (scope.get("client") or ("",))[0]
     forwarded = headers_of(scope, b"x-forwarded-for")
@@ -83,7 +83,7 @@ def _own_names() -> frozenset[str]:
 
 @cache
 def _settings() -> SessionSettings:
-    """As they were when the app began; the usual ones where the study does not open."""
+    """The session settings at the start of the app; the defaults where the study does not open."""
     try:
         return read_config(Path(sys.argv[1])).session
     except (InputError, IndexError):

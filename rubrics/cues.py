@@ -1,4 +1,4 @@
-"""What the offline lexical grader looks for under a rubric. Raters never see it."""
+"""Cues that the offline lexical grader looks for under a rubric. Raters never see them."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _SUFFIX = re.compile(r"_?(PROMPT|TEMPLATE|GRADER|RUBRIC|INSTRUCTIONS)$", re.IGNO
 
 @dataclass(frozen=True)
 class Imported:
-    """A rubric and what its reader should know about how it came about."""
+    """A rubric, with notes for its reader on how it was derived."""
 
     rubric: Rubric
     remarks: tuple[str, ...]
@@ -197,7 +197,7 @@ def _name_and_description(text: str) -> tuple[str, str]:
 
 
 def _without_material(text: str, remarks: list[str]) -> str:
-    """The instructions alone: the lines that hold prompts and responses go, and their tags."""
+    """The instructions alone: without lines that hold prompts or responses, and without tags."""
     names = "|".join(TEXT_VARIABLES)
     variable = re.compile(rf"\{{(?:{names})\}}")
     inside = r"(?:(?!</?\w)[\s\S])*?"
@@ -214,7 +214,7 @@ def _without_material(text: str, remarks: list[str]) -> str:
 
 
 def _question(instructions: str) -> str:
-    """The last line that asks something, for the place where people choose."""
+    """The last line that asks a question, to show where people choose."""
     questions = re.findall(r"[^.?!\n]*\?", instructions)
     return questions[-1].strip() if questions else "Which option fits best?"
 

@@ -33,14 +33,16 @@ NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
 
 class Coarser(Texts):
-    """A coarser category: its name and the options that it takes in."""
+    """A coarser category: its name and the options that it merges."""
 
     name: str = Field(min_length=1)
     options: tuple[str, ...] = Field(min_length=1)
 
 
 class Published(Texts):
-    """Agreement that others published for raters on this rubric, as printed. Raters never see it.
+    """Agreement that others published for raters on this rubric. Raters never see it.
+
+    Figures are texts, as printed.
     """
 
     raters: str = Field(min_length=1)
@@ -61,8 +63,8 @@ class Published(Texts):
 
 
 class Rubric(Texts):
-    """A rubric as its file has it. Level of measurement and affirmative options are declared, never
-    inferred from labels.
+    """A rubric as defined in its file. Level of measurement and affirmative options are declared,
+    never inferred from labels.
     """
 
     name: str

@@ -11,7 +11,7 @@ KEY = re.compile(r"[A-Za-z0-9_+-]{1,24}")
 
 
 class Texts(BaseModel):
-    """A part of a rubric file: nothing unknown in it, no white space around its texts."""
+    """A part of a rubric file: without unknown fields, and without white space around its texts."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
 

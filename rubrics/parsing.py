@@ -99,8 +99,8 @@ class _Given:
 
 
 class RubricParser:
-    """Finds the one option that an answer gives; anything else is no label. `titles` are what the
-    rubric is called, by which an answer may be announced.
+    """Finds the one option that an answer gives; anything else is no label. `titles` are the names
+    of the rubric, which may announce an answer.
 
     >>> parse = RubricParser({"A": "First", "B": "Second", "C": "Same"}).label
     >>> answers = ("C", "(c) both help", "Antwort: **B**", "A or B", "A response ...")
@@ -130,10 +130,10 @@ class RubricParser:
             return self._in_json(bare, objects)
         return self._in_prose(bare)
 
-    # What single expressions say.
+    # Single expressions.
 
     def _option(self, value: object) -> str | None:
-        """The option that a value is, by key or name, but for marks around it."""
+        """The option that a value matches by key or name, apart from marks around it."""
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
             return None
         if isinstance(value, float):
@@ -205,7 +205,7 @@ class RubricParser:
 
     @cached_property
     def _beside(self) -> str:
-        """An option's name behind a key."""
+        """An option's name after a key."""
         return rf"[\s(\[\"'.:,–—=-]*(?P<name>{_any_of(self._by_name)})(?![\w-])"
 
     @cached_property
@@ -281,8 +281,7 @@ class RubricParser:
         return key if self._stands(key, text, end, strict=not plain) else None
 
     def _without_quantities(self, text: str) -> str:
-        """The text without other quantities next to the answer, and without the scale's own ends.
-        """
+        """The text without other quantities next to the answer, and without the scale's ends."""
 
         def blank(match: re.Match[str]) -> str:
             return re.sub(r"[^\n]", " ", match[0])
@@ -316,7 +315,7 @@ class RubricParser:
         )
 
     def _unless_bare(self, match: re.Match[str]) -> str:
-        """A quotation is masked, but for marks around nothing but an option."""
+        """Mask a quotation, unless it holds an option and nothing else."""
         text = match[0]
         inner = text.strip("`\"“”„«»‘’「」『』' \n")
         is_code = text.startswith("```")
@@ -413,8 +412,7 @@ class RubricParser:
         return (not own or colon) and _meets(words.SAID, lead)
 
     def _opens(self, match: re.Match[str], text: str) -> bool:
-        """Return True if a reply that begins with a key answers by it, and does not count or list.
-        """
+        """Return True if a reply that begins with a key answers by it, not counts or lists."""
         key, mark = self._key(match), match["mark"].strip()
         rest = text[match.end("mark") :]
         if self._misnamed(match) or self._elsewhere(text, match):
@@ -431,7 +429,7 @@ class RubricParser:
             return bool(re.match(r"[^()\n]*\)\s*(?:[.\n]|\Z)", rest))
         return True
 
-    # What else is put forward.
+    # Other options put forward.
 
     def _stands(self, key: str, text: str, start: int, *, strict: bool) -> bool:
         """Return True if nothing from `start` on takes the answer back or puts another option
@@ -486,8 +484,7 @@ class RubricParser:
 
     @cached_property
     def _phrases(self) -> re.Pattern[str]:
-        """Options' names: names of several words anywhere, of one word only where it is on its own.
-        """
+        """Options' names: those of several words anywhere, of one word only on their own."""
         several = _any_of(name for name in self._by_name if re.search(r"\W", name)) or "(?!)"
         return self._compiled(
             rf"(?<![\w-])(?P<name>{several})(?![\w-])|"

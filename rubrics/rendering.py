@@ -23,7 +23,7 @@ TEXT_VARIABLES = {
 }
 """Variables shown as blocks of their own; any other is a pairs column, set into the text."""
 
-# What chat templates mark turns with, by its shapes and not by a list of models: names in capitals,
+# Marks of turns in chat templates, by shape and not by a list of models: names in capitals,
 # with an underscore or a colon, between bars, triangles or tildes. A server that reads the text as
 # a template obeys them; the bounds keep the search quick on any text.
 _CHAT_TOKEN = re.compile(
@@ -55,8 +55,7 @@ class TextBlock:
 
 @dataclass(frozen=True)
 class PeopleText:
-    """The text for people: the rubric's words, its options, and the unit as blocks of plain text.
-    """
+    """The text for people: the rubric's words, its options, and the unit in plain text blocks."""
 
     title: str
     question: str

@@ -1,4 +1,4 @@
-"""A prompt that is sent word for word, as a published measurement has it."""
+"""A prompt that is sent word for word, as in a published measurement."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class People:
 
     @cached_property
     def totals(self) -> Array:
-        """Labels of those who count, (units, categories)."""
+        """Labels of the counted raters, (units, categories)."""
         return np.asarray(self.labels.sum(axis=1))
 
     @cached_property

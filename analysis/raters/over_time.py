@@ -83,7 +83,7 @@ def _people_kappa(
     resamples: int,
     seed: int,
 ) -> tuple[Interval, int]:
-    """The mean over pairs of raters, and how many units two people labelled."""
+    """The mean over pairs of raters, and the number of units that two people labelled."""
     units = with_weights(units, given)
     labels, frequency = encode(combine_readings(given, scale), scale, units, cluster).folded()
     coded = labels.on_categories()

@@ -46,10 +46,10 @@ class _Session:
 def add_rater_rows(
     rows: ResultRows, ratings: pd.DataFrame, readings: Readings, labels: LabelMatrix
 ) -> None:
-    """`rater_agreement` of every human, `rater_seconds_median` of every rater with times; of humans
-    whose labels are in a known order `rater_seconds_drift` and `rater_agreement_drift`, and by part
-    of the session (at = 1, 2, ...) `rater_seconds_part` and `rater_agreement_part`. Nothing where
-    there are too many raters to list.
+    """Add `rater_agreement` of every human, `rater_seconds_median` of every rater with times; of
+    humans whose labels are in a known order `rater_seconds_drift` and `rater_agreement_drift`, and
+    by part of the session (at = 1, 2, ...) `rater_seconds_part` and `rater_agreement_part`. Add
+    nothing if there are too many raters to list.
 
     `labels` are the readings, not folded. Agreement is the share of pairs of labels, the rater's
     and another human's on one unit, that are alike.
@@ -204,7 +204,7 @@ class _LikeOthers:
         return Interval(found.estimate, low, high, found.remarks)
 
     def change(self, first: Codes, second: Codes) -> Interval:
-        """The share alike in the second part less that in the first."""
+        """The share alike in the second part minus that in the first."""
         return self._interval([(second, 1.0), (first, -1.0)])
 
     def _interval(self, parts: list[tuple[Codes, float]]) -> Interval:

@@ -1,4 +1,4 @@
-"""What a report is made of: sections of blocks, the same for HTML and Markdown."""
+"""The parts of a report: sections of blocks, the same for HTML and Markdown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ SYNTHETIC = " (synthetic)"
 
 @dataclass(frozen=True)
 class Whisker:
-    """An interval to draw: places from 0 to 100 that all rows of a table share, zero among them."""
+    """An interval to draw: places from 0 to 100 on a scale that all rows of a table share, with its
+    zero.
+    """
 
     low: float
     estimate: float
@@ -55,7 +57,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table; one without cells is a heading over those that follow."""
+    """A row of a table; one without cells is a heading over the rows that follow."""
 
     heading: str
     cells: tuple[Cell, ...] = ()
@@ -159,7 +161,7 @@ class Quotable:
 
 @dataclass(frozen=True)
 class Definitions:
-    """Terms and what they are."""
+    """Terms and their meanings."""
 
     title: str
     pairs: tuple[tuple[str, str], ...]
@@ -186,7 +188,7 @@ class Card:
 
     @property
     def lines(self) -> list[int]:
-        """The rows of results.csv that its cell was read off."""
+        """The rows of results.csv that its cells were read off."""
         return [cell.line for cell in (*self.kappas, self.price) if cell]
 
     @property
@@ -216,8 +218,7 @@ class Advice:
 
 @dataclass(frozen=True)
 class FirstPage:
-    """First page of the report: advice on every rubric; `facts` describe the data that it rests on.
-    """
+    """First page of the report: advice on every rubric; `facts` describe the data behind it."""
 
     advice: tuple[Advice, ...]
     facts: tuple[str, ...]
@@ -336,7 +337,7 @@ class Part:
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """All of it, in reading order."""
+        """All blocks, in reading order."""
         return (*self.open, *self.folded)
 
 
@@ -357,9 +358,9 @@ class ReportSection:
     appendix: tuple[Part, ...] = ()
 
     def every_part(self) -> tuple[Part, ...]:
-        """All that it shows: what is on all rubrics first. Without the appendix."""
+        """All parts, with what is on all rubrics first, without the appendix."""
         return (Part("", "", self.blocks), *self.parts)
 
     def every_block(self) -> Iterator[Block]:
-        """All that it shows, open or folded, in reading order; without the appendix."""
+        """All blocks, open or folded, in reading order; without the appendix."""
         return (block for part in self.every_part() for block in part.blocks)

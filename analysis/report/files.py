@@ -46,9 +46,7 @@ _DRAWING = 2
 
 
 def prepare_report() -> None:
-    """Read the templates and wake the drawing library, which takes half a second: where nothing
-    else is to be done.
-    """
+    """Read the templates and load the drawing library at an idle time: it takes half a second."""
     _html().get_template("report.html.j2")
     _markdown().get_template("report.md.j2")
     if can_draw():
@@ -138,7 +136,7 @@ def _recommendations(analysis: Analysis) -> dict[str, str]:
 
 
 def _by_rubric(analysis: Analysis, name: str) -> dict[str, dict[str, Any]]:
-    """Something of the thresholds in force, by rubric and grader."""
+    """A property of the thresholds in force, by rubric and grader."""
     found: dict[str, dict[str, Any]] = {}
     for each in analysis.thresholds:
         found.setdefault(each.rubric, {})[each.grader] = getattr(each, name)
@@ -224,8 +222,7 @@ def _html() -> jinja2.Environment:
 
 
 def _drawing(sections: list[ReportSection], pool: Executor | None) -> Callable[[Chart], Markup]:
-    """Return the function that draws the charts of a page; a `pool` starts on all of them at once.
-    """
+    """Return the function that draws a page's charts; a `pool` starts on all of them at once."""
     if pool is None or not can_draw():
         return _draw
     blocks = (block for section in sections for block in section.every_block())
@@ -245,8 +242,9 @@ def _drawn(charts: list[Chart]) -> list[Markup]:
 
 
 def _draw(chart: Chart) -> Markup:
-    """The picture: safe as it is, see `analysis.report.charts.svg`; without a library that draws,
-    what it would show."""
+    """The picture, which is safe markup (see `analysis.report.charts.svg`); without a drawing
+    library, a description of it.
+    """
     from markupsafe import Markup
 
     if not can_draw():

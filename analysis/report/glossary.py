@@ -38,7 +38,7 @@ _BESIDE = (
 
 
 def entry_for(statistic: str) -> Entry:
-    """The entry of a statistic; one that has none goes by its own name.
+    """The entry of a statistic; one without an entry goes by its own name.
 
     >>> entry_for("gwet_ac1").label, entry_for("some_new_index").name
     ('AC1', 'some new index')

@@ -86,7 +86,7 @@ def _with_cells(said: Sequence[object]) -> tuple[str | Cell, ...]:
 
 @dataclass(frozen=True)
 class Source:
-    """An analysis, its results by key, and what is known of the study."""
+    """An analysis, its results by key, and the facts known of the study."""
 
     analysis: Analysis
     figures: ResultsIndex
@@ -190,7 +190,7 @@ class Source:
         ]
 
     def groups(self, rubric: str, subset: str) -> list[str]:
-        """The groups worth a row: those that hold two raters and repeat no other group."""
+        """The groups worth a row: those that have two raters and repeat no other group."""
         found = self.figures.select(rubric, "observed_agreement", subset)
         given = {figure.raters[0] for figure in found if not figure.raters[1]}
         if {"humans", "models"} - given:
@@ -200,7 +200,7 @@ class Source:
         return [name for name in GROUPS if name in given]
 
     def alphas(self, rubric: str, subset: str) -> list[str]:
-        """The alphas worth a column: the nominal one only where it is the only one."""
+        """The alphas worth a column: the nominal one only if it is the only one."""
         metric = ["krippendorff_alpha_ordinal", "krippendorff_alpha_interval"]
         given = [name for name in metric if self.figures.select(rubric, name, subset)]
         return given or ["krippendorff_alpha_nominal"]
@@ -234,7 +234,7 @@ class Source:
         return [self.figures.get(rubric, name, *raters, subset, at) for name in statistics]
 
     def caption(self, rubric: str, what: str) -> str:
-        """The caption of what speaks of one rubric."""
+        """The caption of a table or figure on one rubric."""
         return written("naming.about", whom=self.context.title_of(rubric), what=what)
 
     def marked(self, caption: str) -> str:

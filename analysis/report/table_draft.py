@@ -43,7 +43,7 @@ class TableDraft:
             self._rows.append((heading, figures))
 
     def finish(self) -> list[Table]:
-        """The table, or nothing where it has no row."""
+        """The table, or nothing if it has no rows."""
         filled = [figures for _, figures in self._rows if figures is not None]
         used = [at for at in range(len(self.columns)) if any(row[at] for row in filled)]
         if not used:
@@ -72,7 +72,7 @@ class TableDraft:
         ]
 
     def _rows_and_groups(self) -> Iterator[tuple[str, Sequence[Figure | None] | None]]:
-        """All rows but the headings that nothing follows."""
+        """All rows but the headings that no row follows."""
         for row, after in pairwise([*self._rows, ("", None)]):
             if row[1] is not None or after[1] is not None:
                 yield row

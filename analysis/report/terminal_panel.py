@@ -73,7 +73,7 @@ def _as_text(table: Table) -> TextTable:
 
 
 def _title(table: Table) -> str:
-    """The caption, and why cells are undefined: there is no room for that in a cell."""
+    """The caption, with the reasons for undefined cells: they have no room in a cell."""
     cells = [cell for row in table.rows for cell in row.cells[1:] if cell.text == DASH]
     reasons = "; ".join(dict.fromkeys(cell.reason for cell in cells))
     if not reasons:

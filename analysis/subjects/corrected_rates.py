@@ -60,10 +60,10 @@ def add_corrected_rate_rows(
     """Rates by subject (at): people's own, and each grader's before and after correction.
 
     `labels` has one row per unit that counts towards a rate. `rate_human` is people's on what they
-    labelled; `rate_raw`, `rate_rogan_gladen` and `rate_ppi` with its `rate_ppi_lambda` speak of all
+    labelled; `rate_raw`, `rate_rogan_gladen` and `rate_ppi` with its `rate_ppi_lambda` are for all
     units that the grader graded; `sensitivity`, `specificity` and `youden_j` of those that people
-    labelled too. `rogan_gladen_bias` is by how much that correction misses people's own rate among
-    these. By `strata`, the columns that the labelled sample is stratified by, PPI++ is stratified.
+    labelled too. `rogan_gladen_bias` is the corrected rate minus people's own rate on these.
+    `strata` are the columns that the labelled sample is stratified by: PPI++ is stratified, too.
     Where the units table names no subject, all units are one. For the order of the subjects
     see `analysis.subjects.ranks`. Without people or without graders there is no row.
     """

@@ -43,7 +43,7 @@ class RateSums(NamedTuple):
 
     @property
     def raw(self) -> Array:
-        """The grader's rate on all that it graded."""
+        """The grader's rate on all units that it graded."""
         return ratio(self.graded + self.rest_graded, self.labelled + self.rest)
 
     @property
@@ -66,8 +66,7 @@ class RateSums(NamedTuple):
 
     @property
     def youden_j(self) -> Array:
-        """Sensitivity + specificity - 1: 0 for a grader that carries no information (Youden 1950).
-        """
+        """Sensitivity + specificity - 1: 0 for a grader without any information (Youden 1950)."""
         return self.sensitivity + self.specificity - 1.0
 
     @property
@@ -147,7 +146,7 @@ def invert(rate: Array, sensitivity: Array, specificity: Array) -> Array:
 
 
 def clipped(rate: Array) -> Array:
-    """A corrected rate may leave the range of rates, by chance: then it is the nearest end."""
+    """Move a corrected rate that leaves the range of rates by chance to its nearest end."""
     return np.asarray(np.clip(rate, 0.0, 1.0))
 
 

@@ -75,5 +75,5 @@ class _Order:
             self.out.add_value("rate_order_flip", share, self._units(rows), **of)
 
     def _units(self, of: Sequence[ResultRow]) -> tuple[int, int]:
-        """Units and clusters of the subjects that a row speaks of."""
+        """Units and clusters of the subjects that a row is about."""
         return sum(row["n_units"] for row in of), max(row["n_clusters"] for row in of)

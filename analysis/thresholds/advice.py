@@ -1,13 +1,13 @@
-"""One grader's threshold for one reference: what was found, and what to do about it.
+"""Tuning of one grader's threshold to one reference: the result, and the threshold to use.
 
 - *tuned*: the tuned threshold wins held out: the lower bound of its gain over the default, on
   clusters that it was not tuned on, lies above 0.
-- *not_identifiable*: the data cannot say. Fewer than 30 clusters; or neither the tuned nor the
+- *not_identifiable*: the data cannot tell. Fewer than 30 clusters; or neither the tuned nor the
   default threshold agrees with the reference beyond chance (lower bounds of kappa); or nothing wins
   and the interval of the threshold spans more than half of the scale.
 - *default*: everything else; the default is as good as can be shown.
 
-Both of the last keep the default.
+The last two keep the default.
 """
 
 from __future__ import annotations
@@ -67,8 +67,7 @@ class Calibration:
 
     @property
     def corrected(self) -> float:
-        """Value of the objective that the tuned threshold can be expected to reach on other units.
-        """
+        """Value of the objective to expect from the tuned threshold on other units."""
         return self.value - self.optimism
 
 
@@ -82,8 +81,8 @@ def calibrate(
 ) -> dict[str, Calibration]:
     """Tune the threshold of probabilities (units,) to a reference (units,) of 0 and 1.
 
-    By objective. Both verdicts must occur in the reference; `n_clusters` is how many clusters the
-    units are in.
+    Results are by objective. Both verdicts must occur in the reference; `n_clusters` is the number
+    of clusters of the units.
     """
     affirmed = reference == 1
     weight = None if resamples.weight is None else resamples.weight[clusters]

@@ -37,10 +37,10 @@ def equal_mass_bins(positive: Array, bins: int | None = None) -> Codes:
 
 @dataclass(frozen=True)
 class BinnedGaps:
-    """Share affirmative less mean probability, `gap` (bins,), and what share of the units is in
-    each bin, `weight` (bins,). `influence` (clusters, bins) is what each cluster adds to the error
-    of a gap, as often as it counts, `variance` (bins,) that of the gap; in a bin of a single
-    cluster all of the gap.
+    """Gaps between shares and probabilities in bins: share affirmative minus mean probability,
+    `gap` (bins,), and the share of the units in each bin, `weight` (bins,). `influence` (clusters,
+    bins) is the contribution of each cluster to the error of a gap, as often as it counts,
+    `variance` (bins,) that of the gap; in a bin of a single cluster all of the gap.
     """
 
     gap: Array
@@ -85,8 +85,7 @@ class BinnedGaps:
 
     @property
     def error(self) -> float:
-        """Calibration error, the root of `squared`; 0 where the debiased squared error is below 0.
-        """
+        """Calibration error, the root of `squared`; 0 where the latter is below 0."""
         return math.sqrt(max(0.0, self.squared))
 
     def interval(self, resamples: Resamples, n_clusters: int) -> Interval:

@@ -109,9 +109,9 @@ def graded_with_confidence(
 
 
 def candidate_cuts(confidence: Array, declared: float) -> Array:
-    """Cuts to try, from below: the declared one and the distinct confidences (units,).
+    """Cuts to try, in ascending order: the declared one and the distinct confidences (units,).
 
-    Where there are more than 20, those that part the units into twentieths.
+    If there are more than 20, those that split the units into twentieths.
 
     >>> candidate_cuts(np.array([0.6, 0.8, 0.8]), 0.9).tolist()
     [0.6, 0.8, 0.9]
@@ -161,8 +161,7 @@ def _add_held_out(graded: Graded, settings: AnalysisSettings) -> None:
 
 
 def _kept_by_other_folds(graded: Graded, settings: AnalysisSettings) -> Mask:
-    """Mask of the units (units,) that are kept by the cut chosen on the folds other than their own.
-    """
+    """Mask of the units (units,) that are kept by the cut chosen on all folds but their own."""
     fold, target = folds(graded.out.clusters), settings.confidence_target
     keeps, mass = np.zeros(len(fold), dtype=bool), np.ones(len(fold))
     if graded.out.resamples.weight is not None:

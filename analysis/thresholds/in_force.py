@@ -57,8 +57,7 @@ class ThresholdInForce:
 
 
 def thresholds_in_force(labels: LabelMatrix) -> list[ThresholdInForce]:
-    """List the threshold of every grader that gave probabilities; empty without a binary verdict.
-    """
+    """List the threshold of each grader that gave probabilities; empty without a binary verdict."""
     if not labels.has_verdicts:
         return []
     scale = labels.scale
@@ -140,7 +139,7 @@ def add_in_force_rows(out: Writer, labels: LabelMatrix) -> None:
 
 def clusters_labelled(labels: LabelMatrix, grader: int, reference: str) -> frozenset[str]:
     """The clusters (ids) that a grader's threshold is tuned on: with a probability of the grader
-    and a label of the reference, "humans" or a rater. People who are tied have labelled.
+    and a label of the reference, "humans" or a rater. A tie of people counts as a label.
     """
     who = list(labels.humans) if reference == "humans" else [labels.raters.index(reference)]
     labelled = (labels.verdicts[:, who] >= 0).any(axis=1) & ~np.isnan(labels.positive[:, grader])

@@ -1,4 +1,4 @@
-"""Thresholds of probability graders as rows: for every grader and everything it can be tuned to."""
+"""Thresholds of probability graders as rows: for every grader and every reference for tuning."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ _UNDEFINED_IS_NAN = np.errstate(invalid="ignore")
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Verdicts against a reference, counted: how many of those `affirmed` by the reference are
+    """Counts of verdicts against a reference: how many of those `affirmed` by the reference are
     `hits`, and how many of the `others` are affirmed falsely (`false`).
 
     Whole numbers as floating point, so that equal objectives are equal to the last bit: each is one
@@ -59,7 +59,7 @@ class Outcomes:
 
     @cached_property
     def beyond_chance(self) -> Array:
-        """The share of hits less the share of false ones, over a common denominator."""
+        """The share of hits minus the share of false ones, over a common denominator."""
         return self.hits * self.others - self.false * self.affirmed
 
 
@@ -128,8 +128,7 @@ class Sweep:
 
     @property
     def optimism(self) -> float:
-        """Mean excess of a tuned threshold's value where it was tuned over its value on the data.
-        """
+        """Mean excess of a tuned threshold's value where it was tuned, over that on the data."""
         return float(np.nanmean((self.tuned - self.transferred)[1:]))
 
 
@@ -255,7 +254,7 @@ def _gathered(
 
 
 def threshold_interval(found: Sweep, resamples: Resamples, n_clusters: int) -> Interval:
-    """The tuned threshold with the 95% interval that turning the comparison round gives.
+    """The tuned threshold with its 95% interval, by inverting paired comparisons.
 
     From the lowest to the highest threshold that lies no more than `CRITICAL` standard errors of
     the paired difference below the best. Between two points of the curve nothing was compared, so
@@ -266,7 +265,7 @@ def threshold_interval(found: Sweep, resamples: Resamples, n_clusters: int) -> I
     if np.isnan(plain.low):
         return plain
     at, values = found.curve.thresholds, found.curve.values
-    # A resample without both verdicts tells no threshold from another.
+    # A resample without both verdicts cannot distinguish thresholds.
     behind = np.nan_to_num(values[:, [int(np.flatnonzero(at == plain.estimate)[0])]] - values)
     kept = np.flatnonzero(behind[0] <= CRITICAL * behind[1:].std(axis=0) + _NO_DIFFERENCE)
     low = float(at[kept[0] - 1]) if kept[0] else 0.0

@@ -90,7 +90,7 @@ class _Compared:
         return cls(reading, labels, left_out, values) if np.isfinite(values).all() else None
 
     def add(self, rows: ResultRows, together: float, alpha: float, said: Remark) -> None:
-        """The rows of this reading."""
+        """Add the rows of this label view."""
         coded, grader = self.reading.coded, self.reading.grader
         (reference,) = coded.members("human")
         both = coded.labelled[:, grader] & coded.labelled[:, reference]

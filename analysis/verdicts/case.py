@@ -1,4 +1,4 @@
-"""What a verdict on one grader rests on: its rows, the rule, and what a cluster is called."""
+"""The evidence for a verdict on one grader: its rows, the rule, and the noun for a cluster."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Bounds:
 
     @classmethod
     def of(cls, rows: ResultRows, grader: str, subset: str, at: str = "") -> Bounds | None:
-        """The bounds of a grader on one reading, None where it was not compared."""
+        """The bounds of a grader on one label view; None where it was not compared."""
         difference, like_these, above, people, rarer, worth, chance, to_pass = (
             rows.get(statistic, "humans", grader, subset, at)
             for statistic in (
@@ -79,7 +79,7 @@ class Bounds:
 
     @property
     def rows(self) -> tuple[ResultRow | None, ...]:
-        """All of them, as evidence."""
+        """All rows of the bounds, as evidence."""
         known = (self.difference, self.like_these, self.above, self.people, self.rarer, self.worth)
         return (*known, self.chance, self.to_pass)
 
@@ -100,7 +100,7 @@ class Bounds:
 
     @property
     def next_alpha(self) -> float:
-        """The level that they would have at the next look; 0 where no look is left."""
+        """The one-sided level at the next look; 0 where no look is left."""
         return float(str(self._said("decided_at")[3]))
 
     @property
@@ -192,20 +192,19 @@ class Case:
 
     @property
     def failing(self) -> list[ResultRow]:
-        """The parts in which it is clearly below people."""
+        """The parts in which the grader is clearly below people."""
         return [row for row in self.parts if row["high"] < -margin_of(row)]
 
     @property
     def scored_enough(self) -> bool:
-        """Return True if the grader clearly answered as often as required, or answered every unit.
-        """
+        """Return True if the grader clearly answered as often as required, or always."""
         share, least, _ = self.share_scored
         return share == 1.0 or least >= self.rule.min_coverage
 
     @property
     def share_scored(self) -> tuple[float, float, float]:
-        """The share of what was put to the grader that it scored, with its bounds; 0 where that is
-        nothing.
+        """The share of the assigned units that the grader scored, with its bounds; 0 where none was
+        assigned.
         """
         row = self.coverage
         if row is None:
@@ -229,7 +228,7 @@ class Case:
         return next((row for row in self.at_threshold[1:] if row is not None), None)
 
     def deciding(self, bounds: Bounds) -> ResultRow:
-        """The difference that decides: for these people, or for people like these."""
+        """The deciding difference by the rule's scope: for these people, or people like these."""
         wider = bounds.like_these if self.rule.scope == "like_these" else None
         return wider or bounds.difference
 
@@ -243,7 +242,7 @@ class Case:
 
     @property
     def evidence(self) -> list[list[str]]:
-        """The keys of the rows."""
+        """The keys of the rows that the verdict rests on."""
         rows = (
             self.difference,
             self.kappa,
@@ -271,7 +270,7 @@ class Case:
 
 
 def margin_of(row: ResultRow) -> float:
-    """The margin that a comparison's bound is held against; NaN where it could not be made."""
+    """The margin that a comparison's bound is compared with; NaN where it could not be made."""
     said = (each.detail[0] for each in row["remarks"] if each.code == "margin")
     return float(str(next(said, math.nan)))
 
@@ -311,7 +310,7 @@ def deciding_keys(
 def case_of(
     rows: ResultRows, labels: LabelMatrix, grader: str, rule: DecisionSettings, noun: str
 ) -> Case:
-    """The categories decide; the binary verdict where a grader has no categories."""
+    """Collect the evidence on a grader: on the categories, else on the binary verdict."""
     level, subset = labels.scale.level, "all"
     categories = rows.get(CEILING, "humans", grader, "all")
     binary = rows.get(CEILING, "humans", grader, _BINARY_ALL)
@@ -400,7 +399,7 @@ def _commonest(
 
 
 def _parts(rows: ResultRows, grader: str, subset: str, at: str = "") -> tuple[ResultRow, ...]:
-    """The grader in each part of the sample, on the same reading as the whole."""
+    """The grader's rows for each part of the sample, on the same label view as the whole."""
     is_binary = subset == _BINARY_ALL
     return tuple(
         row
@@ -413,7 +412,7 @@ def _parts(rows: ResultRows, grader: str, subset: str, at: str = "") -> tuple[Re
 def _at_threshold(
     rows: ResultRows, grader: str, in_force: ResultRow | None
 ) -> tuple[ResultRow | None, ...]:
-    """The figures of verdicts by a tuned threshold, none of which it was tuned on."""
+    """The figures of verdicts at thresholds that were tuned on other clusters."""
     if in_force is not None:
         names, at = (CEILING, "cohen_kappa"), ""
     else:
@@ -422,6 +421,6 @@ def _at_threshold(
 
 
 def _moving(rows: ResultRows, grader: str, rule: DecisionSettings) -> ResultRow | None:
-    """The grader's stability from wording to wording of the rubric, where it is clearly too low."""
+    """The grader's stability across wordings of the rubric, where it is clearly too low."""
     row = rows.get(STABILITY, grader, "", "all", REWORDED)
     return row if row is not None and row["high"] < rule.min_stability else None

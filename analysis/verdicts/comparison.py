@@ -70,7 +70,7 @@ class AtNull:
         return AtNull(self.statistic.sign_changed(), sample)
 
     def chance_above(self, null: float) -> float:
-        """About how likely the statistic is above a value."""
+        """The approximate probability that the statistic is above a value."""
         if not self.statistic.tables.size:
             return math.nan
         return float(chance_above(self.statistic, self.sample, np.array(null)))
@@ -140,7 +140,7 @@ class Comparison:
 
     @property
     def share_of_people(self) -> float:
-        """The share of the difference's variance that comes with the choice of people."""
+        """The share of the difference's variance that comes from the choice of people."""
         both = self.people_variance + standard_error(self.apart) ** 2
         return self.people_variance / both if both > 0 else 0.0
 
@@ -151,7 +151,7 @@ class Comparison:
 
     @cached_property
     def chance_within(self) -> float:
-        """About how likely the grader is within the margin."""
+        """The approximate probability that the grader is within the margin."""
         return self.below_people.chance_above(self.null)
 
 
@@ -225,7 +225,7 @@ class Beside:
         )
 
     def _kappas(self, coded: Coded) -> KappaMeans:
-        """People's side, which graders that label the same units share."""
+        """People's pairwise kappas, which graders that label the same units share."""
         key = coded.subset, coded.kinds
         if key not in self._known:
             self._known[key] = KappaMeans(coded, self.left_out, [deciding_kappa(coded)])
@@ -250,7 +250,7 @@ class Points:
     def of(
         cls, coded: Coded, left_out: Resamples, graders: Sequence[int], *, pooled: bool
     ) -> Points:
-        """The points of graders on the same units: of the first, less those of the second."""
+        """The points of graders on the same units: of the first, minus those of the second."""
         q = coded.q
         said = [said_beside(coded, left_out, each, pooled=pooled) for each in graders]
         kind = "quadratic" if "quadratic" in deciding_kappa(coded) else "identity"
@@ -285,7 +285,7 @@ class Points:
         return cls(np.concatenate([seen[rows], *unseen]), weights, signs, agreement, rows)
 
     def at_null(self, values: Array, worth: float, linear: Array | None = None) -> AtNull:
-        """A statistic of these tables, less what is `linear` in the clusters' weights. Both are
+        """A statistic of these tables, minus what is `linear` in the clusters' weights. Both are
         given in the data and without each cluster (rows,); `worth` is the effective number of
         clusters.
         """
@@ -303,8 +303,9 @@ class Points:
 
 
 def _unseen(coded: Coded, usual: Codes) -> list[Codes]:
-    """Labels that a grader might have given and did not: each category, counted on from the `usual`
-    one (units,), which most people chose; where there is an order the usual one and its neighbours.
+    """Labels that a grader could have given but did not: the categories after the `usual` one
+    (units,), which most people chose, in turn; on an ordered scale the usual one and its
+    neighbours.
     """
     if coded.level == "nominal":
         return [(usual + step) % coded.q for step in range(coded.q)]

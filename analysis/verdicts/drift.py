@@ -133,8 +133,7 @@ def _add_answered(
 
 @dataclass(frozen=True)
 class _Paired:
-    """Comparisons of both versions with people, on one label view and the units that both labelled.
-    """
+    """Comparisons of both versions with people, on one label view and the units in both."""
 
     coded: Coded
     left_out: Resamples
@@ -171,7 +170,7 @@ class _Paired:
         return cls(coded, left_out, before, after, at, margin)
 
     def add_deciding(self, rows: ResultRows) -> None:
-        """The rows that the verdict rests on."""
+        """Add the rows that the verdict rests on."""
         values = self.after.kappas - self.before.kappas
         names = [self.coded.raters[each] for each in self.at]
         about = {"subset": self.coded.subset, "rater_b": names[1]}

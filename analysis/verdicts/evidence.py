@@ -117,7 +117,7 @@ def _level(found: Sequence[Comparison], rule: DecisionSettings, look: int) -> Le
 
 
 def _add_bounds(rows: ResultRows, found: Comparison, level: Level) -> None:
-    """The rows of one comparison."""
+    """Add the rows of one comparison."""
     said = Remark("decided_at", (level.alpha, level.look, level.graders, level.next_alpha))
     silent = _silent_reach(found, level.alpha, rows.heaviest)
     difference = _at_null(found.difference, found.below_people, level.alpha)
@@ -192,7 +192,7 @@ def _bounded(estimate: float, contributions: Array, alpha: float, silent: float)
 
 
 def _bounded_over_people(found: Comparison, these: Interval, alpha: float) -> Interval | None:
-    """The difference for people like these; nothing with fewer than three."""
+    """The difference for people like these; None with fewer than three people."""
     if math.isnan(found.people_variance) or not alpha or math.isnan(these.low):
         return None
     below, above = (

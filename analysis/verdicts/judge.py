@@ -155,7 +155,7 @@ def _short(case: Case, decision: Decision) -> str:
 
 
 def _kappas(case: Case, judgement: Judgement) -> list[ResultRow | None]:
-    """The grader's and people's, where both are known."""
+    """The keys of the grader's and people's kappas, where both are known."""
     at_threshold = judgement == "may_stand_in_at_threshold"
     bounds = case.held_out if at_threshold else case.bounds
     own = case.kappa_at_threshold if at_threshold else case.kappa
@@ -250,7 +250,7 @@ def _is_below(case: Case, bounds: Bounds) -> bool:
 
 
 def _at_threshold(case: Case) -> tuple[Bounds, ResultRow] | None:
-    """The recommended threshold, where verdicts at it meet all of the rule."""
+    """The recommended threshold, if verdicts at it meet all of the rule."""
     bounds, threshold = case.held_out, case.in_force or case.advised
     if bounds is None or threshold is None or not case.advises("tuned") or _unfit(case):
         return None
@@ -259,7 +259,7 @@ def _at_threshold(case: Case) -> tuple[Bounds, ResultRow] | None:
 
 
 def _open_at_threshold(case: Case) -> Bounds | None:
-    """The bounds at held-out thresholds, where a tuned one may yet meet the rule."""
+    """The bounds at held-out thresholds, if a tuned one may still meet the rule."""
     bounds = case.held_out
     if bounds is None or not case.advises("tuned", "not_identifiable") or _unfit(case):
         return None
@@ -298,7 +298,9 @@ def _reasons_against(case: Case) -> list[Reason]:
 
 
 def _missing(case: Case) -> tuple[list[Reason], int, NextStep | None]:
-    """Why the grader has not passed, how many more clusters would decide, and what else would."""
+    """Reasons why the grader has not passed, the number of further clusters that would decide, and
+    what else would.
+    """
     bounds, kappa, rule = case.bounds, case.kappa, case.rule
     impossible = _impossible(case)
     if impossible or bounds is None or kappa is None:

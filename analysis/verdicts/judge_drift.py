@@ -148,7 +148,7 @@ class _Case:
         return [written("drift.higher", margin=self.margin)] if change["low"] > self.margin else []
 
     def _too_little(self, change: ResultRow, noun: str) -> list[str]:
-        """Why a change within the margin would show nothing."""
+        """Reasons why a change within the margin would prove nothing."""
         found = []
         if self._rarer < self.rule.min_rarer:
             found.append(too_few_rarer(self._rarer, self.rule.min_rarer, noun).sentence)

@@ -48,8 +48,7 @@ _NAMES = {KAPPA: "kappa", SENSITIVITY: "sensitivity", SPECIFICITY: "specificity"
 
 @dataclass(frozen=True)
 class Bars:
-    """Rows of one label view of a grader against the reference, each with the bar it has to clear.
-    """
+    """Rows of one label view of a grader against the reference, each with its bar to clear."""
 
     rows: tuple[tuple[ResultRow, float], ...]
     rarer: ResultRow

@@ -92,5 +92,5 @@ def _bounded(found: Comparison | None, alpha: float, min_rarer: int) -> Interval
 
 
 def part_of(row: ResultRow) -> str:
-    """The name of the part that a row speaks of."""
+    """The name of the part that a row is about."""
     return row["subset"].removesuffix(BINARY)

@@ -1,4 +1,4 @@
-"""Which grader to choose: all of a rubric's graders ranked by one rule, with what they cost."""
+"""Ranking of a rubric's graders by one rule, with their prices."""
 
 from __future__ import annotations
 

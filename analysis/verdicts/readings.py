@@ -54,14 +54,14 @@ def readings_of(labels: LabelMatrix) -> Iterator[Reading]:
 
 
 def _at_untuned(labels: LabelMatrix, verdicts: Coded, grader: int) -> Coded:
-    """The verdicts with this grader's by the threshold that was there before tuning."""
+    """The verdicts, with this grader's at the threshold in use before tuning."""
     held = ~np.isnan(labels.positive[:, grader])
     usual = labels.scale.untuned_threshold_for(labels.raters[grader])
     return _with_verdicts(verdicts, grader, held, labels.positive[held, grader] >= usual)
 
 
 def _at_held_out(labels: LabelMatrix, verdicts: Coded, grader: int) -> Coded | None:
-    """The verdicts with this grader's by thresholds tuned on other clusters."""
+    """The verdicts, with this grader's at thresholds tuned on other clusters."""
     majority = human_majority(labels).verdicts
     held = ~np.isnan(labels.positive[:, grader])
     if len(np.unique(majority[held & (majority >= 0)])) < 2:
@@ -83,7 +83,7 @@ def _at_held_out(labels: LabelMatrix, verdicts: Coded, grader: int) -> Coded | N
 
 
 def _with_verdicts(verdicts: Coded, grader: int, held: Mask, affirmed: Mask) -> Coded:
-    """The verdicts with others of one grader on the units (units,) that `held` names."""
+    """The verdicts, with other ones of one grader on the units (units,) in the mask `held`."""
     codes = verdicts.codes.copy()
     codes[held, grader] = np.where(affirmed, 0, 1)
     return replace(verdicts, codes=codes)

@@ -66,7 +66,7 @@ def could_be_below(case: Case, bounds: Bounds) -> Reason:
 
 
 def falls_short_untuned(case: Case, held_out: Bounds) -> Reason:
-    """As it is it falls short, but another threshold may yet do."""
+    """Reason that the grader falls short at its present threshold, but another may do."""
     figures = _figures(case.deciding(held_out), case, held_out)
     return Reason(
         written("because.falls_short_untuned", noun=case.noun, figures=figures),
@@ -93,7 +93,7 @@ def people_hardly_agree(people: ResultRow, least: float) -> Reason:
 
 
 def too_few_rarer(rarer: float, least: int, noun: str) -> Reason:
-    """Nearly all labels are of one category."""
+    """Reason that nearly all labels are of one category."""
     return Reason(
         written("because.too_few_rarer", rarer=rarer, least=least, noun=noun),
         written("short.too_few_rarer"),
@@ -101,7 +101,7 @@ def too_few_rarer(rarer: float, least: int, noun: str) -> Reason:
 
 
 def too_few_worth(worth: int, least: int, noun: str) -> Reason:
-    """Clusters are so unequal that they say as much as few equal ones."""
+    """Reason that unequal clusters carry no more information than a few equal ones."""
     return Reason(
         written("because.too_few_worth", worth=worth, least=least, noun=noun),
         written("short.too_few_worth", noun=noun),
@@ -144,15 +144,15 @@ def with_unscored(case: Case) -> list[Reason]:
 
 
 def why_unscored(coverage: ResultRow | None) -> str:
-    """The reasons for units without an answer, counted, in brackets; nothing where all have."""
+    """The reasons for units without an answer, counted, in brackets; empty if all have one."""
     remarks = coverage["remarks"] if coverage else ()
     said = next((str(each.detail[0]) for each in remarks if each.code == "unscored"), "")
     return f" ({said.replace('_', ' ')})" if said else ""
 
 
 def faults(case: Case) -> list[Reason]:
-    """Parts in which it fails, biases, texts that talk it round, and a label that moves with the
-    wording.
+    """Reasons for faults: parts in which the grader fails, biases, texts that manipulate it, and a
+    label that changes with the wording.
     """
     found = [_in_part(case, row) for row in case.failing]
     if len(found) > 1:
@@ -229,8 +229,7 @@ def no_level(look: int) -> Reason:
 
 
 def one_person(case: Case) -> Reason:
-    """Reason that people's agreement is unknown: too few people labelled, not counting copied ones.
-    """
+    """Reason that people's agreement is unknown: too few people, not counting copied ones."""
     if not case.copied:
         return Reason(written("because.one_person"), written("short.one_person"))
     left = "nobody else" if case.n_humans == 0 else "only one other person"
@@ -258,7 +257,9 @@ def repeated(case: Case) -> list[Reason]:
 
 
 def never_passes(case: Case) -> Reason:
-    """A copy of a person's labels shows nothing of a grader, however well it agrees."""
+    """Reason that a copy of a person's labels proves nothing about a grader, however well it
+    agrees.
+    """
     return Reason(written("because.copy_never_passes", whose=_whose(case)), copied(case))
 
 
@@ -268,7 +269,7 @@ def _whose(case: Case) -> str:
 
 
 def undefined(row: ResultRow) -> Reason:
-    """The comparison gave no number."""
+    """Reason that the comparison gave no number."""
     why = reason_in_words(row["remarks"])
     return Reason(written("because.undefined", why=why), written("short.undefined"))
 
@@ -368,7 +369,7 @@ def signed(number: float) -> str:
 
 
 def percent(chance: float) -> str:
-    """A chance that is known to a few points.
+    """A probability, rounded to the few points to which it is known.
 
     >>> percent(0.853), percent(0.997), percent(0.004)
     ('about 85%', 'over 99%', 'under 1%')

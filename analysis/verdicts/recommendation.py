@@ -69,7 +69,7 @@ def _use(best: Candidate, rubric: str, is_cheaper: bool) -> str:
 
 
 def _also(others: Sequence[Candidate]) -> list[str]:
-    """Others that pass, each with its condition."""
+    """Sentences on other graders that pass, each with its condition."""
     names = [_with_condition(each) for each in others if each.verdict["verdict"] in PASSES]
     return [written("recommend.also", graders=" and ".join(names))] if names else []
 

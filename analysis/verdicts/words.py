@@ -87,9 +87,9 @@ class NextStep(TypedDict):
 @dataclass(frozen=True)
 class Decision:
     """A verdict before it is written: its sentence, its reasons, how many more clusters would
-    decide, and where a pass holds for less than all, for what: labels, or binary verdicts, which
-    may be those at a `threshold`. `promising`: by its estimates it would pass. `step` is the
-    cheapest way on, where it is not more clusters.
+    decide, and what a pass holds for if not for all: labels, or binary verdicts, which may be those
+    at a `threshold`. `promising`: by its estimates it would pass. `step` is the cheapest way on,
+    where it is not more clusters.
     """
 
     judgement: Judgement
@@ -166,7 +166,7 @@ def leaves_too_much_out(case: Case) -> Decision:
 
 
 def only_with_correction(case: Case, against: Sequence[Reason]) -> Decision:
-    """Informative, but not as a person is."""
+    """Decide that the grader is informative, but not as good as a person."""
     fields = {"grader": case.grader, "place": place(case)}
     if case.failing:
         parts = listed(case.failing)
@@ -180,7 +180,7 @@ def only_with_correction(case: Case, against: Sequence[Reason]) -> Decision:
 
 
 def do_not_use(case: Case, against: Sequence[Reason]) -> Decision:
-    """Clearly below the rule, and not informative."""
+    """Decide that the grader is clearly below the rule, and not informative."""
     head = written("verdict.do_not_use", grader=case.grader, place=place(case))
     return Decision("do_not_use", head, against)
 
@@ -193,7 +193,7 @@ def cannot_tell(
     promising: bool = False,
     step: NextStep | None = None,
 ) -> Decision:
-    """Neither shown; and what would help."""
+    """Decide that neither is shown, with what would help."""
     head = written("verdict.cannot_tell", grader=case.grader, whom=_whom(case), place=place(case))
     found = [*faults(case), *reasons]
     return Decision("cannot_tell", head, found, more, promising=promising, step=step)
@@ -241,7 +241,7 @@ def _whom(case: Case) -> str:
 
 
 def _what_is_wrong(case: Case) -> list[Reason]:
-    """A plain fault that can be mended, if it looks like one."""
+    """Reason for a plain fault that can be mended, where the labels look like one."""
     if case.commonest is not None:
         own, people = (row["estimate"] for row in case.commonest)
         if own >= ONE_CATEGORY and people < ONE_CATEGORY - 0.1:
@@ -264,7 +264,7 @@ def _what_is_wrong(case: Case) -> list[Reason]:
 
 
 def _left_out(case: Case) -> list[Reason]:
-    """A grader that passes may still leave some units without an answer."""
+    """Reasons on units that the grader left out, although it may pass."""
     share, _, most = case.share_scored
     if case.coverage is None or most < case.rule.min_coverage or f"{1 - share:.0%}" == "0%":
         return []

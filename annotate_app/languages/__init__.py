@@ -37,7 +37,7 @@ class Language:
     rooms: Mapping[str, Any]
 
     def say(self, key: str, /, **fields: object) -> str:
-        """The sentence of `room.name` with its fields; KeyError where either is not there.
+        """The sentence of `room.name` with its fields; KeyError if either is missing.
 
         Where it has two forms, the field `count` chooses.
 
@@ -62,8 +62,8 @@ class Language:
         return self.say(f"refused.{error.reason}", **error.fields)
 
     def background(self, question: BackgroundQuestion) -> tuple[str, tuple[str, ...]]:
-        """A question about the annotator and its options; as the study words them, save the usual
-        ones. What is stored is the study's own wording.
+        """A question about the annotator and its options, in the study's words, or translated if it
+        is one of the usual ones. The study's own wording is stored.
         """
         if self.code == ORIGINAL or question not in USUAL_BACKGROUND:
             return question.question, question.options
@@ -73,7 +73,7 @@ class Language:
 
 @cache
 def known_languages() -> tuple[str, ...]:
-    """The codes of all languages that there are files of."""
+    """The codes of all languages that have a file."""
     here = files("evenhand.annotate_app.languages").iterdir()
     return tuple(
         sorted(file.name.removesuffix(".toml") for file in here if file.name.endswith(".toml"))
@@ -100,7 +100,7 @@ ENGLISH = language(ORIGINAL)
 def offered(settings: AnnotationSettings) -> dict[str, Language]:
     """The languages that annotators can choose from, by code; the study's usual one first.
 
-    Raises InputError where study.toml names one that there is not.
+    Raises InputError where study.toml names one that is missing.
     """
     codes = dict.fromkeys([settings.language, *settings.languages])
     for code in codes:

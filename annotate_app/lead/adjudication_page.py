@@ -107,7 +107,7 @@ def _show_case(study: Study, who: Visitor, case: QueuedUnit) -> None:
 
 
 def _texts(study: Study, case: QueuedUnit, texts: Sequence[TextBlock]) -> list[str]:
-    """The unit's texts; words that people marked say how many did, and not who."""
+    """The unit's texts; words that people marked show by how many, not by whom."""
 
     def said(who: Sequence[str]) -> str:
         if not who:
@@ -119,7 +119,7 @@ def _texts(study: Study, case: QueuedUnit, texts: Sequence[TextBlock]) -> list[s
 
 
 def _take(study: Study, sent: Sent) -> None:
-    """Store what was decided on the unit that is open, or pass it over."""
+    """Store the decision on the unit that is open, or pass it over."""
     who = admitted(study, "lead", "expert")
     if who is None:
         return
@@ -182,7 +182,7 @@ def _show_past(study: Study, who: Visitor) -> None:
 
 
 def _holder() -> str:
-    """Tells this login from another of the same name, also after a reload."""
+    """An id that tells this login from another of the same name, also after a reload."""
     return hashlib.sha256(LOGIN.known().encode()).hexdigest()[:32]
 
 

@@ -1,4 +1,4 @@
-"""How far people agree, and how far each grader agrees with them, while labels come in."""
+"""Agreement among people, and of each grader with them, while labels come in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A new study from uploaded files: first what it would mean, then the study itself."""
+"""A new study from uploaded files: first a preview, then the study itself."""
 
 from __future__ import annotations
 

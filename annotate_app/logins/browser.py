@@ -46,8 +46,8 @@ def new_cookie(scope: Scope) -> bytes:
 
 def bound(scope: Scope) -> Scope:
     """The connection of a page with its browser's digest in `HEADER`, by which Streamlit gives a
-    session to the browser alone that began it. One without our cookie, which may be anybody's,
-    cannot take up any: it is cut from what it asks for (subprotocol, token, session).
+    session only to the browser that began it. A connection without our cookie, which anyone may
+    open, cannot take up any: what it asks for (subprotocol, token, session) is removed.
     """
     own = browser_of(scope)
     headers = [

@@ -64,7 +64,7 @@ def log_out(study: Study) -> None:
 
 
 def ask_for_entry(desk: AnnotationDesk, reader: Language, complaint: str = "") -> None:
-    """The ways in that this study has, under what was wrong with the one that was tried."""
+    """The ways of entry that this study has, under the error of the one that was tried."""
     entry = desk.study.config.session.entry
     with st.container(key="entry"):
         st.title(reader.say("entry.title"), anchor=False)

@@ -33,13 +33,13 @@ class KeptLogin:
         return login
 
     def keep(self, login: str) -> None:
-        """Somebody has come in."""
+        """Store the login of somebody who has just logged in."""
         st.session_state[f"{self.kind}_login"] = login
         st.session_state.pop(f"{self.kind}_leaving", None)
 
     def forget(self, also_at_provider: bool = False) -> None:
-        """The browser forgets the login, and so does this session; a single sign-on ends with it
-        where somebody logs out, not where a login has run out.
+        """Forget the login, in the browser and in this session; a single sign-on ends with it at a
+        logout, but not when a login has expired.
         """
         st.session_state.pop(f"{self.kind}_login", None)
         st.session_state[f"{self.kind}_leaving"] = True

@@ -19,7 +19,7 @@ WAITED = "waited"
 
 
 def leave(study: Study) -> None:
-    """Log out: the login opens nothing any more, here or anywhere."""
+    """Log out: the login is no longer valid, here or anywhere."""
     log_out(study.store, LOGIN.known())
     LOGIN.forget(also_at_provider=True)
     take_pass()

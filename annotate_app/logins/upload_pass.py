@@ -25,7 +25,7 @@ _passes: dict[str, _Pass] = {}
 
 
 def give_pass(is_good: Callable[[], bool]) -> None:
-    """This session may, from now on, as long as `is_good`, which asks the store."""
+    """Permit uploads and downloads in this session while `is_good`, which asks the store."""
     if session := _own_session():
         _passes.pop(session, None)
         _passes[session] = _Pass(present_browser(), is_good)
@@ -34,7 +34,7 @@ def give_pass(is_good: Callable[[], bool]) -> None:
 
 
 def take_pass() -> None:
-    """This session may not, or no longer."""
+    """Revoke this session's permission to upload and download."""
     _passes.pop(_own_session(), None)
 
 

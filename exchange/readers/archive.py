@@ -34,7 +34,7 @@ class Archive:
 
     @classmethod
     def of(cls, path: Path) -> Archive | None:
-        """The archive of a file; None where it is none, or too large to be looked into."""
+        """The archive of a file; None if it is not one, or too large to be opened."""
         if path.stat().st_size > MOST_UNPACKED:
             return None
         try:

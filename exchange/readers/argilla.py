@@ -23,8 +23,8 @@ def recognises(source: Source) -> bool:
 
 
 def read(source: Source) -> Export:
-    """A record is a unit, a question a rubric, a response a person's, a suggestion a model's (its
-    agent). Only submitted responses count.
+    """A record is a unit, a question a rubric, a response is by a person, a suggestion by a model
+    (its agent). Only submitted responses count.
     """
     rows = Rows(source)
     drafts_known = True

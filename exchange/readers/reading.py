@@ -77,7 +77,7 @@ def read_export(path: str | Path, form: str | None = None) -> Export:
 
 
 def _named(form: str) -> str:
-    """The format called so, however it is hyphenated. Raises InputError where there is none."""
+    """The format of this name, however it is hyphenated. Raises InputError where there is none."""
     for name in FORMATS:
         if form.casefold().replace("_", "").replace("-", "") == name.replace("-", ""):
             return name

@@ -25,7 +25,7 @@ _NO_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class Export:
-    """A file as a table of texts: long, with `rater_id`, or wide. `notes` say what was taken for
+    """A file as a table of texts: long, with `rater_id`, or wide. `notes` list what was taken for
     what and what was left out. Where `by_unit`, the rows are not those of the file, and
     `left_out` counts by reason what of it is no row.
     """
@@ -73,7 +73,7 @@ class Rows:
         self._rows[key] = row
 
     def _fault_of(self, row: Mapping[str, str], value: object) -> str:
-        """Why a row is no rating; "" where it is one."""
+        """The reason why a row is not a rating; "" if it is one."""
         if not row["unit_id"]:
             return written("left_out.no_unit")
         if not row["rater_id"]:
@@ -88,7 +88,7 @@ class Rows:
         return written("left_out.free_text") if long else ""
 
     def leave_out(self, reason: str, count: int = 1) -> None:
-        """Count what is no rating, by the reason in words."""
+        """Count a record that is not a rating, by the reason in words."""
         self._left_out[reason] += count
 
     def describe(self, unit: object, columns: object) -> None:
@@ -155,7 +155,7 @@ _TAKEN = (*RATINGS_COLUMNS, "item_id", "subject", "side", "cluster_id", "")
 
 
 def label_of(value: object) -> str | None:
-    """A value as a label; None where it is none. What no table can hold is taken out.
+    """A value as a label; None if it is not one. Characters that no table can hold are removed.
 
     >>> label_of(True), label_of("yes"), label_of(None), label_of(["yes"])
     ('true', 'yes', None, None)

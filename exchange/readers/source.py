@@ -29,7 +29,7 @@ Record = dict[str, Any]
 
 
 class Source:
-    """A path, and what its content looks like. Nothing here fails before a reader asks for all."""
+    """A path and its content. Nothing here fails before a reader asks for all of it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -37,7 +37,7 @@ class Source:
 
     @cached_property
     def head(self) -> bytes:
-        """The first bytes of a file; none of a folder, or of what is not there."""
+        """The first bytes of a file; empty for a folder or a missing file."""
         if not self.path.is_file():
             return b""
         with self.path.open("rb") as file:
@@ -92,7 +92,7 @@ class Source:
 
     @property
     def document(self) -> object:
-        """The file as one JSON value; None where it is none."""
+        """The file as one JSON value; None if it is not one."""
         value, whole = self._start
         return value if whole else None
 
@@ -132,7 +132,7 @@ def _from_cell(cell: str) -> object:
 
 
 def parsed(content: bytes, name: str) -> object:
-    """JSON, its numbers as they are written. Raises InputError where it cannot be read."""
+    """Parse JSON, keeping numbers as written. Raises InputError where it cannot be read."""
     try:
         text = content.decode("utf-8-sig").strip()
         value, end = _DECODER.raw_decode(text)

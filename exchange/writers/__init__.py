@@ -25,8 +25,8 @@ __all__ = ["FORMATS", "Format", "Made", "Material", "Scale", "check_out", "forma
 
 
 class Format(NamedTuple):
-    """`tool` and `rows` are what sentences call the tool and what it is given; a format without a
-    `suffix` is a folder.
+    """A format to write: `tool` and `rows` are the words for the tool and its records in sentences;
+    a format without a `suffix` is a folder.
     """
 
     tool: str
@@ -70,8 +70,7 @@ def check_out(out: Path, how: Format) -> None:
 
 
 def save(made: Made, out: Path, how: Format) -> list[Path]:
-    """Write the files that a writer made, readable by the owner only; a folder whole or not at all.
-    """
+    """Write the files of a writer, readable by the owner only; a folder whole or not at all."""
     if how.suffix:
         paths = {out.with_name(out.stem + end) if end else out: c for end, c in made.files.items()}
         for path, content in paths.items():

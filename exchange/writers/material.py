@@ -27,7 +27,7 @@ _COMBINED = ("draw", "order")
 
 @dataclass(frozen=True)
 class Scale:
-    """A rubric as other tools ask it: its title, and the name of each label in their order."""
+    """A rubric as other tools show it: its title, and the name of each label in their order."""
 
     title: str
     labels: Mapping[str, str]
@@ -73,7 +73,7 @@ def rubric_name(rubric: str) -> str:
 
 
 def with_label(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """The rows that have a label, and how many had none."""
+    """The rows that have a label, and the number without."""
     has = rows["label"] != ""
     left = int((~has).sum())
     return rows[has], [written("writers.unscored", count=left)] if left else []
@@ -105,7 +105,7 @@ def not_carried(material: Material, tool: str, carried: Collection[str]) -> list
 
 
 def combined(material: Material) -> list[str]:
-    """A sentence for a tool that holds one label for each rater and unit, where there were more."""
+    """A sentence for a tool that holds one label for each rater and unit, if there were more."""
     rows, count = len(material.ratings), len(material.combined)
     return [written("writers.combined", rows=rows, count=count)] if rows > count else []
 

@@ -30,7 +30,7 @@ _KAPPA_STEPS = [0.2, 0.4, 0.6, 0.75, 0.9]
 
 
 def heat_map(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[Chart]:
-    """Kappa of every two raters, people and graders alike; nothing where no pair is listed."""
+    """Kappa of every two raters, people and graders alike; empty where no pair is listed."""
     kappa = source.kappa(rubric, ALL)
     pairs = source.pairs(rubric, kappa, ALL)
     if not pairs:

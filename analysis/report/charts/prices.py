@@ -1,4 +1,4 @@
-"""Price against agreement: what 1,000 units cost, and how close to people they bring one."""
+"""Price against agreement: the price of 1,000 units, and each grader's difference from people."""
 
 from __future__ import annotations
 

@@ -56,9 +56,7 @@ def label_distribution(source: Source, rubric: str, data: tuple[Table, ...] = ()
 
 
 def _bar(figures: Iterable[Figure], rater: str) -> list[Datum]:
-    """The parts of one rater's bar. Where one begins is its place in the drawing, not a number that
-    is shown.
-    """
+    """The parts of one rater's bar. The start of a part is only its place in the drawing."""
     parts: list[Datum] = []
     start = 0.0
     for figure in figures:

@@ -1,4 +1,4 @@
-"""How all charts look: colours, type, and the frame that every spec shares.
+"""The look of all charts: colours, type, and the frame that every spec shares.
 
 Colours are named by role. The page's style sheet gives each role its value for light, dark and
 print; the values here are the light ones, which a viewer without that style sheet shows. Series
@@ -106,7 +106,7 @@ FROM_0_TO_1: Spec = {
 
 
 def chart_spec(data: Sequence[Datum], content: Mapping[str, Any]) -> Spec:
-    """A whole Vega-Lite spec: the shared frame, the data, and what is particular to the chart."""
+    """A whole Vega-Lite spec: the shared frame, the data, and the parts specific to the chart."""
     return {
         "$schema": _SCHEMA,
         "config": _CONFIG,

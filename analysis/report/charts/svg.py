@@ -40,8 +40,7 @@ _EMPTY_PATHS = {"", "M0,0h0v0h0Z"}
 
 @cache
 def can_draw() -> bool:
-    """Return True if the drawing library is installed; an installation for `check` alone has none.
-    """
+    """Return True if the drawing library is installed; one for `check` alone lacks it."""
     return find_spec("vl_convert") is not None
 
 
@@ -57,8 +56,8 @@ def inline_svg(spec: Spec, alt: str) -> str:
 def vega_svg(spec: Spec) -> str:
     """The picture as Vega draws it.
 
-    Vega shortens what is too long, and fails where that would part a character that UTF-16 writes
-    in two halves: then such characters are shown as their numbers.
+    Vega shortens texts that are too long, and fails if that splits a surrogate pair: then such
+    characters are replaced by their code points.
     """
     import vl_convert
 
@@ -71,7 +70,7 @@ def vega_svg(spec: Spec) -> str:
 
 
 def _element(node: ElementTree.Element) -> str:
-    """A permitted element with what is permitted of it; empty groups and paths are left out."""
+    """A permitted element with its permitted attributes; empty groups and paths are left out."""
     tag = node.tag.rpartition("}")[2]
     if tag not in _TAGS or node.get("display") == "none":
         return ""
@@ -90,7 +89,7 @@ def _element(node: ElementTree.Element) -> str:
 
 
 def _is_painted(path: ElementTree.Element) -> bool:
-    """Vega draws backgrounds of groups that have neither fill nor line."""
+    """Return False for a background that Vega draws for a group with neither fill nor line."""
     return "background" not in path.get("class", "") or bool(path.get("fill") or path.get("stroke"))
 
 

@@ -1,4 +1,4 @@
-"""Threshold curve: what each threshold reaches, which one is best and how surely, which to use."""
+"""Threshold curve: the objective at each threshold, the best and its interval, the one to use."""
 
 from __future__ import annotations
 
@@ -40,8 +40,9 @@ _STEPS = "step-before"
 
 
 def threshold_curves(source: Source, rubric: str, objective: str) -> list[Chart]:
-    """The course of an objective over the thresholds, a panel for each grader; nothing where no
-    grader's probabilities meet a reference."""
+    """The course of an objective over the thresholds, a panel for each grader; empty where no
+    grader's probabilities meet a reference.
+    """
     statistic = f"threshold_curve_{objective}"
     figures = source.figures.select(rubric, statistic, ALL_BINARY)
     graders = source.in_order(rubric, figures)

@@ -1,4 +1,4 @@
-"""Bias audit: what graders' calls shift with that people's do not."""
+"""Bias audit: attributes that shift graders' labels but not people's."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def section(source: Source) -> ReportSection | None:
 
 
 def _answer(source: Source, own: list[Finding]) -> list[object]:
-    """The biases that were found, those beyond the bound first; or how large any may be."""
+    """The biases that were found, those beyond the bound first; or the largest that is still
+    possible.
+    """
     found = [each for each in own if each.status == "found"]
     if found:
         large, small = (

@@ -20,8 +20,7 @@ _SURE = {"clear": written("clarity.sure_clear"), UNCLEAR: written("clarity.sure_
 
 
 def section(source: Source) -> ReportSection | None:
-    """Build the section for rubrics that call a category unclear: people first, then every grader.
-    """
+    """Build the section for rubrics that call a category unclear: people first, then graders."""
     return source.section(
         "clear-and-unclear",
         written("clarity.title"),

@@ -1,4 +1,4 @@
-"""Confidence filter: how much is left, and how good, where only a grader's sure labels count?"""
+"""Confidence filter: coverage and agreement where only a grader's confident labels count."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _answer(source: Source, rubric: str) -> list[list[object]]:
 
 
 def render_routing_text(analysis: Analysis) -> list[str]:
-    """A sentence or two on every grader with a confidence: which of its labels to trust."""
+    """A sentence or two on every grader with a confidence, on the labels to trust."""
     figures = ResultsIndex(analysis.rows)
     return [
         written(

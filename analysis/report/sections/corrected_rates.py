@@ -1,4 +1,4 @@
-"""Subjects' rates as graders count them and as people would, and the order that they give."""
+"""Subjects' rates as graders count them and as people would, and their order."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def _order_sentences(
 
 
 def _swapped(pairs: dict[str, tuple[str, str]], figure: Figure) -> str:
-    """Two subjects, and in how many of the resamples they change places."""
+    """Two subjects, and the share of the resamples in which they change places."""
     first, second = pairs[figure.at]
     names = written("rates.names", first=first, second=second)
     return written("rates.swapped", names=names, share=figure.bounds[1], line=figure.line)

@@ -20,7 +20,7 @@ _APART = ("subject", "group")
 
 
 def section(source: Source) -> ReportSection | None:
-    """Annotators and graders: on everything, for every subject, for every group; nothing where no
+    """Annotators and graders: on everything, for every subject, for every group; None where no
     option favours a side and no unit is one side of a pair.
     """
 

@@ -35,7 +35,7 @@ def section(source: Source) -> ReportSection | None:
 
 
 def _answer(source: Source, rubric: str) -> list[list[object]]:
-    """The grader nearest to people's shares, and how far it is from what other people reach."""
+    """The grader nearest to people's shares, and its distance from what other people reach."""
     found = source.figures.select(rubric, named.TOTAL_VARIATION, ALL)
     graders = [each for each in found if each.raters[1] and each.raters[1] not in BASELINES]
     if not (near := defined(graders)):

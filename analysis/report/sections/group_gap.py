@@ -16,7 +16,7 @@ _DETAIL = [BALANCED, "group_precision", "group_recall", "group_kappa", "group_di
 
 
 def section(source: Source) -> ReportSection | None:
-    """Performance by group against people's consensus; nothing where no group column was named."""
+    """Performance by group against people's consensus; None where no group column was named."""
     return source.section(
         "groups",
         written("groups.title"),

@@ -70,7 +70,7 @@ _SAID = {
 
 
 def _answer(source: Source, audit: Audit, bounds: InjectionBounds) -> list[object]:
-    """The verdict and the worst attack of what it is about."""
+    """The verdict and the worst attack on its most telling question."""
     outcome, bound = audit.telling(bounds)[0]
     worst, status = outcome.worst(bound), audit.status(bounds)
     effect = _figure(source, worst.bounds)

@@ -1,4 +1,4 @@
-"""Methods and provenance: where the labels come from and what each statistic is."""
+"""Methods and provenance: the origin of the labels, and each statistic explained."""
 
 from __future__ import annotations
 

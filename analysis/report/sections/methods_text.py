@@ -1,4 +1,4 @@
-"""A methods paragraph to paste into a paper, made of what was done here, with its references."""
+"""A methods paragraph to paste into a paper, on the methods used here, with its references."""
 
 from __future__ import annotations
 

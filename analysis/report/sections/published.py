@@ -20,8 +20,9 @@ _COLUMNS = {
 
 
 def beside_published(source: Source, rubric: str) -> list[Block]:
-    """Per-sample agreement, kappa and rho on the binary verdict, own and published; nothing for a
-    rubric on which nothing was published."""
+    """Per-sample agreement, kappa and rho on the binary verdict, own and published; empty for a
+    rubric without published figures.
+    """
     if not _quoted(source, rubric, _COLUMNS):
         return []
     draft = TableDraft(source.caption(rubric, written("published.caption")), "Raters", [*_COLUMNS])

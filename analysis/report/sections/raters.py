@@ -24,7 +24,7 @@ _WORK = (
 
 
 def section(source: Source) -> ReportSection | None:
-    """Labels given, shares of the categories, coverage, and what unscored units could change."""
+    """Labels given, shares of the categories, coverage, and the bounds due to missing grades."""
 
     def layers_of(rubric: str) -> Layers:
         labels, sessions = tuple(_raters(source, rubric)), tuple(_sessions(source, rubric))
@@ -93,8 +93,7 @@ def _not_listed(source: Source, rubric: str) -> list[Block]:
 
 
 def _work(source: Source, rubric: str) -> list[Table]:
-    """Tabulate every rater's time per label, agreement with the other people, and how both changed.
-    """
+    """Tabulate every rater's time per label, agreement with the others, and the change in both."""
     draft = TableDraft(
         source.caption(rubric, written("raters.work")),
         "Rater",

@@ -15,7 +15,7 @@ from evenhand.texts import in_pieces, written
 
 
 def section(source: Source) -> ReportSection | None:
-    """Kappa across variants by subject and by grader; nothing where nothing varies."""
+    """Kappa across variants by subject and by grader; None where nothing varies."""
     return source.section(
         "stability",
         written("stability.title"),
@@ -49,8 +49,7 @@ def _answer(source: Source, rubric: str) -> list[list[object]]:
 
 
 def _answers(source: Source, rubric: str) -> list[Block]:
-    """Tabulate subjects' answers as each reader labels them, a table for each column that varies.
-    """
+    """Tabulate subjects' answers as each reader labels them, a table for each varying column."""
     figures = source.figures.everywhere(rubric, STABILITY)
     columns = dict.fromkeys(each.at for each in figures if each.at != REWORDED)
     out: list[Block] = []

@@ -1,6 +1,6 @@
-"""Thresholds of graders that give probabilities: what tuning would bring, and what to use.
+"""Thresholds of graders that give probabilities: the effect of tuning, and the threshold to use.
 
-And whether the probabilities mean what they say.
+And the calibration of the probabilities.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _matched(grader: str, reference: str) -> str:
 
 
 def _row(source: Source, rubric: str, tuned: Figure) -> list[Figure | None]:
-    """A tuned threshold between what the default and what it reaches."""
+    """A tuned threshold between the value at the default and its own."""
     name, at = AT_THRESHOLD[tuned.at], repr(tuned.bounds[1])
 
     def figure(statistic: str, at: str) -> Figure | None:

@@ -1,4 +1,4 @@
-"""The first page: what to do about each rubric, every verdict with its reason, and the limits."""
+"""The first page: advice on each rubric, every verdict with its reason, and the limits."""
 
 from __future__ import annotations
 

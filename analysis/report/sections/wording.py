@@ -22,11 +22,7 @@ def sentences(*said: Sequence[object]) -> list[object]:
 
 
 def listed(things: Sequence[Sequence[object]], between: str = ", ") -> list[object]:
-    """Things in pieces one after the other, the first few of them.
-
-    >>> listed([["a"], ["b"], ["c"], ["d"]])
-    ['a', ', ', 'b', ', ', 'c', ' and others']
-    """
+    """Things in pieces one after the other, only the first few of them."""
     more = [written("report.and_others")] if len(things) > MOST_NAMED else []
     return [*_joined(things[:MOST_NAMED], between), *(f" {each}" for each in more)]
 
@@ -45,5 +41,5 @@ def defined(figures: Iterable[Figure | None]) -> list[Figure]:
 
 
 def bare(figure: Figure) -> Figure:
-    """Without its interval, where that speaks of something else."""
+    """The figure without its interval, where that is for something else."""
     return replace(figure, interval="")

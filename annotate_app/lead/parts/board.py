@@ -14,8 +14,7 @@ SERIES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
 
 @dataclass(frozen=True)
 class BoardCard:
-    """Content of a card: a verdict's code (for its colour), its words, the grader, and the reasons.
-    """
+    """Content of a card: a verdict's code (for its colour), its words, grader, and reasons."""
 
     code: str
     words: str

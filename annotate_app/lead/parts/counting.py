@@ -46,7 +46,7 @@ def _kept(
 
 
 def stand_by() -> None:
-    """Somebody has come in who will ask: have the process ready."""
+    """Start the process ahead of its use, when somebody logs in who will need it."""
     _process()
 
 

@@ -130,7 +130,7 @@ class FiguresMaker:
         self.since = 0.0
 
     def wanted(self, version: str) -> None:
-        """See to it that there are figures for this state of the study; returns at once."""
+        """Request figures for this state of the study; returns at once."""
         with self._lock:
             known = self.latest is not None and self.latest.version == version
             if known or self._running:
