@@ -111,17 +111,6 @@ def front_page() -> str:
     return page.replace('<div id="root">', f'<style>\n{style}</style>\n{words}\n<div id="root">')
 
 
-def away_page() -> str:
-    """The page that a proxy shows while the app does not answer; deploy/nginx has it as a file. It
-    needs nothing else, not even a script, and so it stands there in every language.
-    """
-    page = (_HERE / "away.html").read_text("utf-8")
-    parts = {"title": html.escape(ENGLISH.say("page.away_title")), "text": said("page.away_text")}
-    for name, each in parts.items():
-        page = page.replace(f"{{{name}}}", each)
-    return page
-
-
 def _one_language_shows() -> str:
     """Return CSS that shows texts given in every language only in the reader's; English until
     known.
