@@ -16,7 +16,7 @@ _LENGTH = 16
 _MOST = 64
 _SAID_ONCE = ("words", "asks", "controls")
 _OF_THE_UNIT = ("task", "given", "evidence")
-"""What a question says of the unit at hand; the rest is its rubric's."""
+"""Fields of a question about the unit at hand; the others are its rubric's."""
 
 
 def lightened(data: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:

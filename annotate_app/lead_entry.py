@@ -20,7 +20,7 @@ from evenhand.study.access.lead_login import LINK_PARAMETER, log_in, open_link
 from evenhand.texts import written
 
 _INSIDE = "in"
-"""What stands in the address instead of the link's token, once that was used."""
+"""Value in the address in place of the link's token, once that was used."""
 _COMPLAINT = "lead_complaint"
 
 

@@ -12,7 +12,7 @@ from websockets.frames import CloseCode, Frame
 from evenhand.annotate_app.where import address_of
 
 MOST_BYTES = 1_000_000
-"""Of one message: `maxWidgetStateSize` in Streamlit's settings."""
+"""Bytes of one message at most: `maxWidgetStateSize` in Streamlit's settings."""
 _MOST_PIECES = 256
 _MOST_OF_AN_ADDRESS = 8_000_000
 _MOST_IN_ALL = 32_000_000

@@ -13,7 +13,7 @@ from collections import Counter
 from contextvars import ContextVar
 
 visitor: ContextVar[str] = ContextVar("visitor", default="")
-"""The address of whoever what is done at present is done for; "" for nobody in particular."""
+"""Address of the visitor whose request is being handled; "" for none."""
 
 _LONGEST = 1_000
 _LONGEST_TRACEBACK = 8_000
@@ -63,8 +63,8 @@ class _Bound(logging.Filter):
         return True
 
     def _room(self, address: str) -> int:
-        """Return the number of records that there is still room for; 0 for the last one, negative
-        after it.
+        """Return the number of records that there is room for; 0 once, when it is used up, then
+        negative.
         """
         now = time.monotonic()
         if now - self._since >= _MINUTE:

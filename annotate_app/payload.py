@@ -41,7 +41,7 @@ _LAST_START = 1_000_000
 _LONGEST_SECONDS = 24 * 3600.0
 _ANY_SECONDS = 1e12  # beyond it a number is no time, and may be none that a float can be
 _MOST_AT_ONCE = 100
-"""Of answers in a message. The panel sends again what it has no receipt for."""
+"""Answers in a message at most. The panel sends those without a receipt again."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Look:
     wish: str
     task_id: str = ""
     search: str = ""
-    """Of a list: what is looked for, and from which place on."""
+    """Text to search the list for, and (`start`) the first place to list."""
     start: int = 0
 
 

@@ -24,7 +24,7 @@ MOST_PARTS = 20_000
 
 _WORTH_A_PLACE = 12
 _AHEAD = 2_000
-"""So far beyond the last text the next is looked for; who writes otherwise sends it twice."""
+"""Characters after the last text in which the next is searched; one further on is sent twice."""
 _DROPS_BELOW = 4 * DEEPEST
 _PARSER = MarkdownIt("commonmark", {"html": False, "maxNesting": _DROPS_BELOW})
 _PARSER.enable(["table", "strikethrough"])

@@ -18,7 +18,7 @@ from evenhand.study.session.step import Step
 from evenhand.study.settings.session import BackgroundQuestion
 
 _PREFER_NOT = ""
-"""Stands for an answer that is not given: nothing is kept of it."""
+"""Choice not to answer: nothing is stored."""
 
 _HERE = Path(__file__).parent
 _code_at_end = component(
@@ -35,7 +35,7 @@ _CODES: dict[str, End] = {
     "returned": "returned",
     "timed_out": "returned",
 }
-"""Why a session ended -> the code that says so; a rejected submission has ended at Prolific."""
+"""End of a session -> its completion code; a rejected submission has ended at Prolific."""
 
 
 def show_step(sessions: Sessions, admission: Admission, step: Step, reader: Language) -> None:

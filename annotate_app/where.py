@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _HERE = ("localhost", "127.0.0.1", "::1")
 MOST_PAGES = 60
-"""So many pages of one address are open at once in a process: a classroom, and no flood."""
+"""Pages of one address open at once in a process: enough for a classroom, not for a flood."""
 
 open_pages: Counter[str] = Counter()
 """The connections of pages, by address."""

@@ -43,9 +43,9 @@ class LexicalCues(_Strict):
     spread: float = Field(gt=0)
     """Standard deviation of the reading: in categories, or of the difference of scores."""
     per_words: int = Field(default=0, ge=0)
-    """Count matches per so many words; 0 counts them as they are."""
+    """Count matches per this number of words; 0 counts them as they are."""
     length_weight: float = 0.0
-    """What a doubling of the response's length adds to its score (contrast)."""
+    """Amount that a doubling of the response's length adds to its score (contrast)."""
     tolerance: float = Field(default=0.0, ge=0)
     """The difference of scores within which two responses count as alike (contrast)."""
 

@@ -78,7 +78,7 @@ class Rubric(Texts):
     affirmative: tuple[str, ...] = ()
     threshold: float = Field(default=0.5, ge=0, le=1)
     unclear: tuple[str, ...] = ()
-    """Options that say that nothing can be told."""
+    """Options for units that cannot be decided."""
     collapse: tuple[Coarser, ...] = ()
     """Coarser categories of all options but the unclear ones."""
     variant_of: str = ""
@@ -88,11 +88,11 @@ class Rubric(Texts):
     lexical: LexicalCues | PolarityWords | None = Field(default=None, discriminator="kind")
     published: tuple[Published, ...] = ()
     language: str = "en"
-    """What the rubric's own words are in."""
+    """Language of the rubric's own words."""
     translations: dict[str, Translation] = Field(default_factory=dict)
     """The words for people who read another language, by its code. Graders never see them."""
     evidence: Literal["optional", "required", ""] = ""
-    """Whether people are asked to mark the words that decided, and must."""
+    """Request to mark the words that decided: none, optional or required."""
 
     @field_validator("name")
     @classmethod

@@ -24,7 +24,7 @@ class Option(Texts):
     description: str = ""
     examples: tuple[str, ...] = ()
     swapped: str = ""
-    """What this choice is called once the two sides are exchanged; the same key if empty."""
+    """Key of this choice once the two sides are exchanged; the same key if empty."""
     favours: Literal["a", "b", ""] = ""
     """The side of the pair that this choice finds better served; empty: neither."""
 

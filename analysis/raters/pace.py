@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 IDLE_SECONDS = 900.0
 """A label that took longer had a pause in it: its time is left out, and counted."""
 PARTS = 5
-"""A session is drawn in so many parts of equally many labels."""
+"""Number of parts in which a session is drawn, of equally many labels."""
 FEW_LABELS = 20
 
 

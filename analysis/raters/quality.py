@@ -41,7 +41,7 @@ QUALITY_COLUMNS = (
 )  # fmt: skip
 
 _NEW_SESSION_MINUTES = 60.0
-"""Who comes back after so long has begun anew; the time between was not idle."""
+"""A longer pause begins a new session; it does not count as idle time."""
 _IDLE_FROM_MINUTES = 2.0
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from evenhand.texts import written
 
 SYNTHETIC = " (synthetic)"
-"""How the caption of what is simulated ends."""
+"""End of the caption of simulated data."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 PAGE = "disagreements.html"
 NOT_SORTED = ""
 KINDS = ("grader_wrong", "people_wrong", "rubric_unclear")
-"""What the lead may sort a disagreement as."""
+"""Kinds that the lead may sort a disagreement as."""
 Texts = tuple[tuple[str, str], ...]
 """(what it is, text) each."""
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
 
 READINGS = {ALL: written("naming.categories"), ALL_BINARY: written("naming.binary")}
-"""What a subset is called in a caption."""
+"""Name of a subset in a caption."""
 GROUPS = {
     "humans": written("naming.annotators_together"),
     "models": written("naming.graders_together"),

@@ -13,7 +13,7 @@ from evenhand.analysis.report.figures import DASH, Figure
 from evenhand.texts import written
 
 _SHORT = 28
-"""A reason of more letters than this stands below the table, so that columns stay narrow."""
+"""Letters of a reason in a cell at most: longer ones go below the table, to keep columns narrow."""
 
 
 @dataclass
@@ -30,7 +30,7 @@ class TableDraft:
     drawn: str = ""
     """The column whose intervals are drawn, too."""
     asides: bool = False
-    """Whether remarks stand in the cell instead of below the table."""
+    """True where remarks are in the cell instead of below the table."""
     _rows: list[tuple[str, Sequence[Figure | None] | None]] = field(default_factory=list)
 
     def group(self, title: str) -> None:

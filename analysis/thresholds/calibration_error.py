@@ -19,7 +19,7 @@ from evenhand.analysis.types import Array, Codes
 
 BINS = 10
 MIN_IN_BIN = 10
-"""Where there are fewer than 100 units, there are fewer bins."""
+"""Units in a bin at least: with fewer than 100 units there are fewer bins."""
 
 
 def equal_mass_bins(positive: Array, bins: int | None = None) -> Codes:

@@ -37,7 +37,7 @@ FIRST = 0.25
 """No cut is tested that keeps less: the first test would be one of few units, however many there
 are, and a lower share saves little."""
 REALISTIC = 20
-"""Beyond so many times the present sample no number of units is named."""
+"""Largest multiple of the present sample for which a number of units is named."""
 STEPS = 20
 """Cuts are tested a twentieth of the units apart."""
 MOST = 0.99

@@ -14,7 +14,7 @@ import numpy as np
 from evenhand.analysis.types import Array, Codes
 
 MAX_POINTS = 60
-"""A curve of more points is drawn through so many of them."""
+"""Points through which a curve is drawn at most."""
 _DRAWS = 400
 _DRAWN_UNITS = 20_000_000
 _FEWEST_DRAWS = 100

@@ -21,9 +21,9 @@ CUT, SHARE, AGREEMENT, HOURS = (
     f"routing_{what}" for what in ("cut", "share", "agreement", "hours_saved")
 )
 ERROR = 0.05
-"""In what share of studies a promise may be wrong, over all looks at the labels."""
+"""Share of studies in which a promise may be wrong, over all looks at the labels."""
 HOURS_PER = 1000
-"""Hours saved are those on so many units."""
+"""Number of units for which the hours saved are given."""
 
 
 def add_routing_rows(

@@ -45,7 +45,7 @@ AT_THRESHOLD = {
     "youden": "youden_at_threshold",
     "prevalence": "prevalence_match_at_threshold",
 }
-"""What an objective's value is called in results."""
+"""Name of an objective's value in results."""
 EVERYWHERE = ("kappa", "agreement")
 """Objectives that are shown at every threshold, and along the curve."""
 CEILING_HELD_OUT, KAPPA_HELD_OUT = f"{CEILING}_held_out", "cohen_kappa_held_out"

@@ -25,8 +25,8 @@ from evenhand.analysis.types import Array, Codes, Labels, Mask, Numbers
 CURVE_POINTS = 41
 """Thresholds at which the whole course of an objective is kept, spread over those that occur."""
 CRITICAL = 1.96
-"""How many standard errors below the best a threshold may lie. The best is picked, so a threshold's
-distance from it is not normal: near the optimum the objective is a Brownian motion less a parabola
+"""Standard errors that a threshold may lie below the best. The best is picked, so a threshold's
+distance from it is not normal: near the optimum the objective is a Brownian motion minus a parabola
 (Kim & Pollard 1990). By simulation of that limit the interval, from the lowest to the highest
 threshold kept, holds the true optimum in 98.8% of samples at 1.96 and in 95% at 1.56; at moderate n
 it holds it less often than in the limit, hence not less (docs/calibration.md)."""
@@ -97,8 +97,8 @@ OBJECTIVES: dict[str, Callable[[Outcomes], Array]] = {
     "youden": _youden,
     "prevalence": _prevalence_match,
 }
-"""What a threshold is tuned to: Cohen's kappa; observed agreement; F1 of the affirmative verdict;
-sensitivity + specificity - 1 (Youden 1950); 1 less the distance between the two shares of
+"""Objectives of tuning: Cohen's kappa; observed agreement; F1 of the affirmative verdict;
+sensitivity + specificity - 1 (Youden 1950); 1 minus the distance between the two shares of
 affirmative verdicts. In closed form, as millions of outcomes go through them; NaN where undefined.
 """
 

@@ -156,10 +156,10 @@ class Case:
     recoded: tuple[ResultRow, ...]
     commonest: tuple[ResultRow, ResultRow] | None
     least_people_kappa: float = 0.0
-    """How far people must clearly agree. With many categories in use, none before another, luck
-    makes few agree, and a lower kappa says as much."""
+    """Least kappa that people must clearly reach. With many unordered categories in use, chance
+    agreement is rare, and a lower kappa is as informative."""
     is_binary: bool = False
-    """Whether it was compared on the binary verdict only, of a rubric with more categories."""
+    """True if it was compared on the binary verdict only, of a rubric with more categories."""
     injection: Audit | None = None
     """The audit of texts that try to talk it round, where there was one."""
 
@@ -284,7 +284,7 @@ def share_of_people(row: ResultRow) -> float:
 
 
 Key = tuple[str, ...]
-"""What a row is unique by, as `RESULTS_KEY`."""
+"""Unique key of a row, as `RESULTS_KEY`."""
 
 
 def deciding_keys(

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LEVEL = 0.02
-"""How often a one-sided bound may miss. The rest of 2.5% is kept for samples so unbalanced that
+"""Nominal error rate of a one-sided bound. The rest of 2.5% is kept for samples so unbalanced that
 bounds miss a little more often than they should."""
 DRIFT = "drift"
 KAPPA_BEFORE = "drift_kappa_before"

@@ -35,7 +35,7 @@ from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.texts import written
 
 MOST_PEOPLE = 5
-"""Beyond so many times the present people, "ask more" is no advice."""
+"""Largest multiple of the present number of people for which "ask more" is advised."""
 
 
 class Verdict(TypedDict):

@@ -30,7 +30,7 @@ from evenhand.analysis.verdicts.reasons import (
 from evenhand.texts import written
 
 ONE_CATEGORY = 0.95
-"""A grader that gives one category so often hardly tells units apart."""
+"""Share of one category from which on a grader hardly tells units apart."""
 
 Judgement = Literal[
     "may_stand_in",
@@ -44,7 +44,7 @@ Judgement = Literal[
 JUDGEMENTS: tuple[Judgement, ...] = get_args(Judgement)
 """All verdicts, the best first."""
 PASSES: tuple[Judgement, ...] = JUDGEMENTS[:3]
-"""Those that let a grader be used as it is."""
+"""Verdicts that let a grader be used as it is."""
 
 _ICONS: dict[Judgement, str] = {
     "may_stand_in": "✓",

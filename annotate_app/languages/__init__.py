@@ -94,7 +94,7 @@ def codes_english_first() -> list[str]:
 
 
 ENGLISH = language(ORIGINAL)
-"""For the study's lead, and whoever starts the app."""
+"""Language for the study's lead, and for messages at the start of the app."""
 
 
 def offered(settings: AnnotationSettings) -> dict[str, Language]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from starlette.types import Scope
 
 HEADER = b"x-evenhand-browser"
-"""By which Streamlit learns it: `trustedUserHeaders` in its settings. Nobody else's is let in."""
+"""Header that names it to Streamlit (`trustedUserHeaders`); a client's own is dropped."""
 _ASKS = b"sec-websocket-protocol"
 _NAME = "evenhand_session"
 _VALUE = re.compile(r"[\w-]{43}", re.ASCII)

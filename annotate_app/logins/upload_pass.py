@@ -21,7 +21,7 @@ class _Pass:
 
 
 _passes: dict[str, _Pass] = {}
-"""By session of this process, the latest last."""
+"""Passes by session of this process, the latest last."""
 
 
 def give_pass(is_good: Callable[[], bool]) -> None:

@@ -7,7 +7,7 @@ from evenhand.exchange.readers.source import Record, Source, inside, objects, te
 from evenhand.texts import written
 
 _ANSWERS = {"choices": "choices", "rating": "rating", "number": "number", "pairwise": "selected"}
-"""By the type of a result, where its value has the label."""
+"""Field of a result's value that has the label, by the type of the result."""
 _SMALL = {"id", "annotator", "annotation_id", "lead_time"}
 
 

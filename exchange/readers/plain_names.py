@@ -12,7 +12,7 @@ _MODEL = re.compile(
     re.I,
 )
 _ABOUT = re.compile(r"reason|explan|comment|note|rationale|confiden|time|cost|prompt|answer", re.I)
-"""What a column about a rater's label is called, such as gpt-4o_reason."""
+"""Names of columns about a rater's label, such as gpt-4o_reason."""
 
 
 def plain_kind(name: str) -> str:

@@ -56,7 +56,7 @@ READERS: dict[str, Reader] = {
     "pair-votes": pair_votes,
     "hugging-face": hugging_face,
 }
-"""By the name that `--format` has; asked in this order."""
+"""Readers by the name for `--format`, tried in this order."""
 FORMATS = (TABLE, *READERS)
 
 

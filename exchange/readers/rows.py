@@ -20,7 +20,7 @@ LONGEST_LABEL = 200
 """Characters; a longer answer is a text, not a label."""
 _STAMP = re.compile(r"\d{4}-\d\d-\d\d")
 _NO_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
-"""What no table holds, or what steers a terminal."""
+"""Characters that no table can hold, or that control a terminal."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def _line(value: object) -> str:
 
 
 _TAKEN = (*RATINGS_COLUMNS, "item_id", "subject", "side", "cluster_id", "")
-"""Names of columns that mean something here; what a file calls so may be something else."""
+"""Names of columns with a meaning here; in a file they may mean something else."""
 
 
 def label_of(value: object) -> str | None:

@@ -14,7 +14,7 @@ from evenhand.study.tables.foreign import DELIMITED
 from evenhand.study.tables.formats import delimiter_of, read_table
 
 MOST_BYTES = 256 * 1024**2
-"""What is read of one file at once; a table goes to a reader that takes it in pieces."""
+"""Bytes read of one file at once; a table goes to a reader that takes it in pieces."""
 _HEAD = 4096
 _LINE = 1024**2
 

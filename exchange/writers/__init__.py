@@ -44,7 +44,7 @@ FORMATS = {
     "mlflow": Format("MLflow", "assessments", ".jsonl", mlflow),
     "wide": Format("R and spreadsheets", "rows", ".csv", wide),
 }
-"""By the name that `evenhand export --format` takes."""
+"""Formats by the name for `evenhand export --format`."""
 
 
 def format_of(name: str) -> Format:

@@ -21,7 +21,7 @@ TEXTS = {
     "prompt_b": "Prompt B",
     "response_b": "Response B",
 }
-"""Columns of units that hold what was rated, and what stands above them where they are shown."""
+"""Columns of units with the rated texts, and their headings where they are shown."""
 _COMBINED = ("draw", "order")
 
 

@@ -25,7 +25,7 @@ from evenhand.analysis.results import from_to
 from evenhand.texts import written
 
 _COUNT_STEPS = [0.01, 0.03, 0.1, 0.25, 0.5]
-"""Of the largest count: one category often holds most, and the errors are what one looks for."""
+"""Shares of the largest count: one category often holds most, and the errors matter."""
 _KAPPA_STEPS = [0.2, 0.4, 0.6, 0.75, 0.9]
 
 

@@ -37,14 +37,14 @@ ROLES = {
     "heat-low-ink": "#1c2431",
     "heat-high-ink": "#fffffe",
 }
-"""Every colour that a chart may use, by role."""
+"""Colours that a chart may use, by role."""
 INK, SOFT, PAGE = ROLES["ink"], ROLES["soft"], ROLES["page"]
 SERIES = [ROLES[f"series-{n}"] for n in range(1, 7)]
 SHAPES = ["circle", "square", "diamond", "triangle-up", "cross", "triangle-down"]
 """A series has a shape as well as a colour: no chart speaks by colour alone."""
 HEAT = [ROLES[f"heat-{n}"] for n in range(1, 7)]
 MAX_LISTED = 12
-"""More raters, graders or subjects than this are not drawn: the caption says so."""
+"""Raters, graders or subjects drawn at most; the caption names the rest."""
 
 LETTERS = 12
 """Size of the letters, in pixels as Vega lays them out."""

@@ -32,7 +32,7 @@ from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.texts import written
 
 _KINDS: tuple[Code, ...] = ("tuned", "default", "not_identifiable")
-"""Of recommendations, each with its words over a panel."""
+"""Kinds of recommendations, each with its words over a panel."""
 _BEST, _DEFAULT = "best", "default"
 _BOUNDS = ("low", "estimate", "high")
 _STEPS = "step-before"

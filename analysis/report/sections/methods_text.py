@@ -28,7 +28,7 @@ _SAID = {
     "rate_rogan_gladen": "rogan_gladen",
     "rate_ppi": "ppi",
 }
-"""What is said where a statistic whose name begins so is among the results."""
+"""Sentence for results that include a statistic whose name begins like this."""
 
 
 def methods_text(source: Source) -> Quotable:

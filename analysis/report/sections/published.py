@@ -16,7 +16,7 @@ _COLUMNS = {
     "Cohen κ": "kappa",
     "Overall scores, ρ": "rho",
 }
-"""What each column of the table quotes of a published figure."""
+"""Field of a published figure that each column of the table quotes."""
 
 
 def beside_published(source: Source, rubric: str) -> list[Block]:

@@ -9,7 +9,7 @@ from evenhand.analysis.report.figures import Figure
 from evenhand.texts import written
 
 MOST_NAMED = 3
-"""More things than these are not named in an answer: they stand in its tables."""
+"""Things named in an answer at most; the rest are in its tables."""
 
 
 def sentences(*said: Sequence[object]) -> list[object]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from evenhand.annotate_app.plain_text import heading
 
 SERIES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
-"""Colours of several series: Okabe & Ito's, told apart by everyone, on light and on dark."""
+"""Colours of several series: Okabe & Ito's, for all colour vision, on light and on dark."""
 
 
 @dataclass(frozen=True)
