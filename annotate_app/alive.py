@@ -1,8 +1,8 @@
-"""`python -m evenhand.annotate_app.alive PORT`: the health check of a container, where nobody else
+"""`python -m evenhand.annotate_app.alive PORT`: the health check of a container, where nothing else
 restarts a process that hangs.
 
-It ends with 0 where the app can work, with 1 where it cannot or is not there. One that takes the
-connection and says nothing, twice, is killed: `restart: always` then brings it back.
+It exits with 0 if the app can work, with 1 if it cannot or is not running. An app that accepts the
+connection but does not answer, twice, is killed: `restart: always` then brings it back.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def main(port: int, patience: float = _PATIENCE) -> int:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=patience):
                 return 0
         except urllib.error.HTTPError:
-            return 1  # it says that it cannot
+            return 1  # it answers that it cannot work
         except (TimeoutError, urllib.error.URLError, ConnectionError) as error:
             reason = getattr(error, "reason", error)
             if not isinstance(reason, TimeoutError):

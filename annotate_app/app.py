@@ -1,4 +1,4 @@
-"""`streamlit run annotate_app/app.py -- STUDY_DIR`: the annotators' page, behind its door."""
+"""`streamlit run annotate_app/app.py -- STUDY_DIR`: the annotators' page, behind its checks."""
 
 from __future__ import annotations
 

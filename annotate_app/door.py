@@ -1,8 +1,9 @@
-"""What every request passes before Streamlit sees it.
+"""Checks that every request passes before Streamlit sees it.
 
-Streamlit takes a file of any session into memory, gives a session to whoever knows its id, tells
-its figures to whoever asks, answers to every name, and on a foreign Origin asks an address outside
-for its own, while everybody waits. The door refuses these first, and reads nothing of them.
+Streamlit takes a file of any session into memory, gives a session to any client that knows its id,
+serves its metrics to any client, answers to every host name, and on a foreign Origin looks up its
+own address at an outside server, while all users wait. The door refuses such requests first,
+without reading their bodies.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ async def _refusal(scope: Scope) -> int:
 
 
 async def _unless(may: Callable[..., bool], *who: str) -> int:
-    """0 where the store says in time that somebody may, else the status of a refusal."""
+    """0 if the store confirms in time that somebody may, else the status of a refusal."""
     try:
         async with asyncio.timeout(_PATIENCE):
             return 0 if await asyncio.to_thread(may, *who) else 403
@@ -118,8 +119,8 @@ async def _refuse(status: int, send: Send) -> None:
 
 
 def _with_cookies(scope: Scope, send: Send) -> Send:
-    """A browser that comes without our cookie gets one with the first page; behind TLS no cookie
-    travels without it.
+    """Set our cookie with the first page for a browser without one; behind TLS it is never sent
+    unencrypted.
     """
 
     async def sent(message: Message) -> None:
@@ -141,9 +142,9 @@ def _secure(name: bytes, value: bytes) -> bytes:
 
 
 def _only_sound(receive: Receive, send: Send) -> Receive:
-    """The messages of a page as they come. One that no page of ours sends ends the connection:
-    Streamlit would write its own code into the log for it. An order that is not for visitors, such
-    as to clear everybody's caches, is passed over.
+    """Pass on the messages of a page. One that no page of ours sends ends the connection: Streamlit
+    would write its own code into the log for it. A command that is not for visitors, such as
+    clearing everybody's caches, is ignored.
     """
 
     async def heard() -> Message:
@@ -162,7 +163,7 @@ def _only_sound(receive: Receive, send: Send) -> Receive:
 
 
 def _is_meant(sent: bytes | None) -> bool:
-    """Whether Streamlit is to see a message. Raises ValueError for one that no page sends."""
+    """Return True if a message may go to Streamlit. Raises ValueError if no page sends such."""
     if sent is None:
         raise ValueError("text")
     if len(sent) > get_max_widget_state_size_bytes():
@@ -179,7 +180,7 @@ def _is_meant(sent: bytes | None) -> bool:
 
 
 def _is_page_part(widget: WidgetState) -> bool:
-    """Whether a value is of a part that a page can have, and is what it says it is."""
+    """Return True if a value belongs to a part that a page can have, and has the form it claims."""
     if not widget.id.startswith(_PARTS):
         return False
     kind = widget.WhichOneof("value")
@@ -192,7 +193,9 @@ def _is_page_part(widget: WidgetState) -> bool:
 
 
 def _is_own(scope: Scope) -> bool:
-    """Whether the page that asks for a connection is this app's own. Programs name no origin."""
+    """Return True if the page that asks for a connection is this app's own. Programs name no
+    origin.
+    """
     if not all(map(is_own_name, headers_of(scope, b"host"))):
         return False
     origins = headers_of(scope, b"origin")

@@ -1,6 +1,5 @@
-"""What a browser gets over HTTP beside Streamlit's own: the page that everything begins with, the
-panel, the page for a proxy to show while the app is away, and whether the store answers. And what
-it does not get: a path or a version of this machine.
+"""The app's own HTTP responses: the page that everything begins with, the panel, and the health of
+the store. And what a browser must not get: a path or a version of this machine.
 """
 
 from __future__ import annotations
@@ -40,10 +39,10 @@ def routes() -> list[Route]:
 
 
 class Discreet:
-    """Takes what tells of this machine out of what goes to the browser.
+    """Removes information on this machine from what goes to the browser.
 
-    Streamlit names its version, Python's, the script's path and the installation whenever a page
-    is drawn; the browser needs none of it.
+    Streamlit names its version, Python's, the script's path and the installation whenever a page is
+    drawn; the browser needs none of it.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -83,8 +82,8 @@ async def _script(_: Request) -> Response:
 
 
 async def _room(request: Request) -> Response:
-    """Whether one more page may be open where the visitor comes from: what a browser is not told
-    where its connection is refused.
+    """Answer if one more page may be open at the visitor's address. A browser whose connection is
+    refused does not learn the reason otherwise.
     """
     headers = {"Cache-Control": "no-store"}
     return JSONResponse({"room": has_room(address_of(request.scope))}, headers=headers)
@@ -97,7 +96,7 @@ def _kept_script(text: str) -> Response:
 
 @cache
 def front_page() -> str:
-    """Streamlit's page with our style and, for as long as nothing else is there, our words."""
+    """Streamlit's page with our style and, until its app is loaded, our words."""
     page = (Path(get_static_dir()) / "index.html").read_text("utf-8")
     page = re.sub(r'<link rel="service-desc"[^>]*>', "", page)
     title = ENGLISH.say("page.title")
@@ -105,26 +104,17 @@ def front_page() -> str:
     head = f'<script src="./{_front_path()}"></script>\n'
     head += f'<link rel="modulepreload" href="./{panel_path()}">\n'
     page = page.replace("</head>", f"{head}</head>")
-    # In the body: of two rules that weigh the same, Streamlit's stand in the head and come first.
+    # In the body: Streamlit's rules are in the head; of two equally specific ones the last wins.
     style = (_HERE / "page.css").read_text("utf-8") + _one_language_shows()
     words = f'<div role="status" class="evenhand-offline">{said("page.no_answer")}</div>'
     words += f'<div role="status" class="evenhand-crowded">{said("page.crowded")}</div>'
     return page.replace('<div id="root">', f'<style>\n{style}</style>\n{words}\n<div id="root">')
 
 
-def away_page() -> str:
-    """The page that a proxy shows while the app does not answer; deploy/nginx has it as a file. It
-    needs nothing else, not even a script, and so it stands there in every language.
-    """
-    page = (_HERE / "away.html").read_text("utf-8")
-    parts = {"title": html.escape(ENGLISH.say("page.away_title")), "text": said("page.away_text")}
-    for name, each in parts.items():
-        page = page.replace(f"{{{name}}}", each)
-    return page
-
-
 def _one_language_shows() -> str:
-    """Of what is said in every language, only what the reader reads shows; English until known."""
+    """Return CSS that shows texts given in every language only in the reader's; English until
+    known.
+    """
     rules = [
         f':root:not([data-reads="{code}"]) .evenhand-said[lang="{code}"] {{ display: none; }}'
         for code in codes_english_first()

@@ -1,5 +1,5 @@
-"""Whether the app can work at present, for whoever watches over it: it writes to the study's store
-and reads from it, as an answer would be. And the word to systemd that this process goes on at all.
+"""Health of the app for monitoring: it writes to the study's store and reads from it, as for an
+answer. And the heartbeat that tells systemd that this process is alive.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _NO_ANSWER = StoreState(read=False, write=False)
 
 
 class Health:
-    """What `ask` answers, asked in a thread, and never twice at once or within `keep` seconds,
-    however many want to know. An answer that takes longer than `patience` seconds is a no.
+    """Cached answer of `ask`, which runs in a thread, never twice at once or within `keep` seconds,
+    however many clients want to know. An answer that takes longer than `patience` seconds is a no.
     """
 
     def __init__(
@@ -54,7 +54,9 @@ _studies: list[Study] = []
 
 
 def watch_over(study: Study) -> None:
-    """Ask this study from now on: as its pages do, so that what holds them up is seen."""
+    """Check this study from now on, through the same connection as its pages, so that what blocks
+    them is noticed.
+    """
     _studies[:] = [study]
 
 
@@ -66,7 +68,7 @@ _store = Health(_ask)
 
 
 async def answer_health(_: Request) -> Response:
-    """200 while the store can be written and read, else 503; and what of it cannot."""
+    """200 while the store can be written and read, else 503 and the part that fails."""
     state = await _store.state()
     is_well = state.read and state.write
     said = {"store": "answers" if is_well else "away", "read": state.read, "write": state.write}
@@ -79,8 +81,9 @@ async def answer_health(_: Request) -> Response:
 
 @asynccontextmanager
 async def telling_systemd(_: object) -> AsyncIterator[None]:
-    """While the app runs: that it has begun, and, as often as systemd wants to hear it, that its
-    loop turns and its threads take work. A store that is away is no reason to begin anew.
+    """While the app runs: tell systemd that it has started, and, at the interval that systemd
+    wants, that its loop turns and its threads take work. A store that is away is no reason to
+    restart.
     """
     _notify("READY=1")
     pulse = asyncio.create_task(_pulse())

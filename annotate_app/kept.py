@@ -1,8 +1,8 @@
-"""What travels once: words and rubrics, which the browser keeps. It says with each answer what it
-has, and that is named by its content, not sent again.
+"""Payload sent once: words and rubrics, which the browser keeps. With each answer it lists what it
+has, by names derived from the content; those parts are not sent again.
 
-Nothing about it is remembered here, so that nothing can be remembered wrongly: a run that no
-message of the panel began sends everything.
+The server remembers nothing about it, so that it cannot be wrong: a run that was not started by a
+message of the panel sends everything.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _LENGTH = 16
 _MOST = 64
 _SAID_ONCE = ("words", "asks", "controls")
 _OF_THE_UNIT = ("task", "given", "evidence")
-"""What a question says of the unit at hand; the rest is its rubric's."""
+"""Fields of a question about the unit at hand; the others are its rubric's."""
 
 
 def lightened(data: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
-    """The page's data with words and rubrics by name, and, as "kept", those that are not known."""
+    """The page's data with words and rubrics by name, and as "kept" those the browser lacks."""
     parts: dict[str, Any] = {}
 
     def named(part: Any) -> str:
@@ -41,7 +41,7 @@ def lightened(data: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
 
 
 def read_known(sent: Any) -> frozenset[str]:
-    """The names of what the browser says that it has; a list of names, or nothing."""
+    """The names of the parts that the browser lists as kept; empty if it is no list of names."""
     names = sent.get("has") if isinstance(sent, Mapping) else None
     if not isinstance(names, list):
         return frozenset()

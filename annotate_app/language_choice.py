@@ -1,7 +1,7 @@
-"""Which language whoever is at the page reads, of those that the study offers.
+"""The language of the page, of those that the study offers.
 
-In this order: what they chose, in the link (`?lang=de`) or on the page, now or, as their browser
-remembers it for the study, before; what their browser is set to; the study's usual language.
+In this order: the reader's choice, in the link (`?lang=de`) or on the page, made now or earlier
+(the browser remembers it for the study); the browser's setting; the study's usual language.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _keeper = component(
 
 
 def present_language(study: Study) -> Language:
-    """What the page is to be in. Raises InputError for a language that there is not."""
+    """Return the language of the page. Raises InputError for a language that is not offered."""
     among = offered(study.config.annotation)
-    # Taken out of the address, which then says again only who is there.
+    # Taken out of the address, which then names only the rater again.
     if (asked := st.query_params.pop(PARAMETER, None)) is not None:
         choose(asked, study)
     return fitting([st.session_state.get(_CHOSEN), st.context.locale], among)
@@ -45,9 +45,9 @@ def choose(code: Any, study: Study) -> None:
 
 
 def keep_language(study: Study, reader: Language, *, offered_here: bool) -> None:
-    """Tell the browser what the page is in, and have it remember the choice or give it back.
+    """Tell the browser the page's language, and have it store the choice or give it back.
 
-    `offered_here`: the choice stands here, since no panel has it.
+    `offered_here`: the choice is on this page, since no panel has it.
     """
 
     def take() -> None:

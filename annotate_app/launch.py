@@ -1,5 +1,5 @@
-"""`python launch.py run app.py ... -- STUDY_DIR`: Streamlit's own command, with our bounds around
-what it takes in and what it writes into the log.
+"""`python launch.py run app.py ... -- STUDY_DIR`: Streamlit's own command, with our bounds on
+what it receives and what it writes to the log.
 """
 
 from __future__ import annotations

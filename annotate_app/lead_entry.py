@@ -1,6 +1,6 @@
-"""The door to the lead's pages: a link that works once, or name and password.
+"""The login to the lead's pages: a link that works once, or name and password.
 
-Agreement figures are not even loaded into the server before someone has come through here.
+Agreement figures are not even loaded into the server before someone has logged in here.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from evenhand.study.access.lead_login import LINK_PARAMETER, log_in, open_link
 from evenhand.texts import written
 
 _INSIDE = "in"
-"""What stands in the address instead of the link's token, once that was used."""
+"""Value in the address in place of the link's token, once that was used."""
 _COMPLAINT = "lead_complaint"
 
 
 def is_asked_for() -> bool:
-    """Whether the address asks for the lead's pages."""
+    """Return True if the address asks for the lead's pages."""
     return LINK_PARAMETER in st.query_params
 
 
 def show_lead_entry(study: Study) -> None:
-    """The lead's pages for whom they are meant, the login for everyone else."""
+    """The lead's pages for visitors who may see them, the login for everyone else."""
     _use_link(study)
     LOGIN.show(study)
     try:

@@ -1,5 +1,5 @@
-"""The lines of open pages: what a browser has begun to send is bounded before it is read, for each
-line, for each address and for the whole app, and a page that says nothing any more is let go.
+"""The connections of open pages: unfinished messages are bounded before they are read, for each
+connection, for each address and for the whole app, and a page that has gone silent is disconnected.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from websockets.frames import CloseCode, Frame
 from evenhand.annotate_app.where import address_of
 
 MOST_BYTES = 1_000_000
-"""Of one message: `maxWidgetStateSize` in Streamlit's settings."""
+"""Bytes of one message at most: `maxWidgetStateSize` in Streamlit's settings."""
 _MOST_PIECES = 256
 _MOST_OF_AN_ADDRESS = 8_000_000
 _MOST_IN_ALL = 32_000_000
@@ -20,7 +20,7 @@ _PATIENCE = 60.0
 """Seconds in which a message is to be whole, and after which a browser that is silent is gone."""
 UVICORN = {
     "ws_max_size": MOST_BYTES,
-    # Shorter than nginx waits for a word: a process that hangs is left soon, one at work is not.
+    # Shorter than nginx waits for an answer: a process that hangs is left soon, one at work is not.
     "ws_ping_interval": 2,
     "ws_ping_timeout": None,  # a slow line may take longer to answer: see `_PATIENCE`
 }
@@ -101,8 +101,8 @@ _held: dict[Line, int] = {}
 
 
 def _keep_within(most: int, lines: list[Line]) -> None:
-    """End lines until the rest hold no more: who holds most goes first, and so never a page at work
-    because of somebody else.
+    """Disconnect pages until the rest hold no more than `most` bytes: those that hold most go
+    first, so that no page at work suffers for another.
     """
     held = sum(_held.get(line, 0) for line in lines)
     for line in sorted(lines, key=lambda each: _held.get(each, 0), reverse=True):

@@ -1,7 +1,7 @@
-"""What the app writes into its log: every record on lines of its own that nobody else can begin,
-and no more of them in a minute than a log bears, for each visitor and for all.
+"""The app's log: every record on lines of its own that no visitor's text can forge, and a limit
+on records per minute, for each visitor and for all.
 
-Much of what is logged was said by a visitor, who may be anyone.
+Much of what is logged comes from a visitor, who may be anyone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import Counter
 from contextvars import ContextVar
 
 visitor: ContextVar[str] = ContextVar("visitor", default="")
-"""The address of whoever what is done at present is done for; "" for nobody in particular."""
+"""Address of the visitor whose request is being handled; "" for none."""
 
 _LONGEST = 1_000
 _LONGEST_TRACEBACK = 8_000
@@ -23,7 +23,7 @@ _MINUTE = 60.0
 
 
 def keep_log_short() -> None:
-    """Bound all that is logged in this process from now on."""
+    """Bound everything that this process logs from now on."""
     bound = _Bound()
 
     class Logger(logging.getLoggerClass()):  # type: ignore[misc]
@@ -39,7 +39,9 @@ def keep_log_short() -> None:
 
 
 class _Bound(logging.Filter):
-    """Lets through what there is room for, one record a line, and says once what it leaves out."""
+    """Lets through as many records as there is room for, one a line, and logs once that it drops
+    others.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -61,12 +63,14 @@ class _Bound(logging.Filter):
         return True
 
     def _room(self, address: str) -> int:
-        """How many more records there is room for; 0 once, where it is just used up."""
+        """Return the number of records that there is room for; 0 once, when it is used up, then
+        negative.
+        """
         now = time.monotonic()
         if now - self._since >= _MINUTE:
             self._records.clear()
             self._since = now
-        # The app's own count apart: no crowd of visitors keeps them out.
+        # The app's own records are counted apart: no crowd of visitors crowds them out.
         of_all = self._records.total() - self._records[""] if address else 0
         most = _MOST_OF_A_VISITOR if address else _MOST_IN_ALL
         room = min(most - self._records[address], _MOST_IN_ALL - of_all)
@@ -89,7 +93,7 @@ def one_line(text: str) -> str:
 def _said(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
-    except Exception:  # a record whose parts do not fit would end what logs it
+    except Exception:  # arguments that do not fit the format must not raise in the caller
         return str(record.msg)
 
 

@@ -1,4 +1,4 @@
-"""The page from the top: open the study, find out who is annotating, show the work."""
+"""The page from the top: open the study, identify the rater, show the work."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from evenhand.study.session.sessions import Sessions
 from evenhand.texts import written
 
 _HERE = Path(__file__).parent
-_PATIENCE = 1.5  # seconds to wait for the store: less than after which the panel sends again
+_PATIENCE = 1.5  # seconds to wait for the store: less than the panel waits before it sends again
 
 
 def show_page(arguments: Sequence[str]) -> None:
@@ -60,7 +60,7 @@ def show_page(arguments: Sequence[str]) -> None:
 
 
 def _show_work(desk: AnnotationDesk, sessions: Sessions, reader: Language) -> None:
-    """What whoever is here has to do next."""
+    """Show the rater's next step: entry, a page of the session, or the panel."""
     admission, complaint = None, ""
     try:
         admission = current_rater(desk)
@@ -86,7 +86,7 @@ def _show_work(desk: AnnotationDesk, sessions: Sessions, reader: Language) -> No
 
 @st.cache_resource(show_spinner=False)
 def _desks(folder: str) -> tuple[AnnotationDesk, Sessions]:
-    """One study, and with it one database connection, for all sessions of this process."""
+    """Open a study, and with it one database connection, for all sessions of this process."""
     study = open_study(folder, patience=_PATIENCE)
     start_watch(study)
     watch_over(study)

@@ -1,4 +1,4 @@
-"""The script that Streamlit runs for every page view; `app.py` says around what."""
+"""The script that Streamlit runs for every page view; `app.py` sets up the rest."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The panel's code, style and markup as one file, which a browser fetches once and keeps.
 
-What a component brings along inline travels with every unit; so all that it brings is the line that
-fetches this file.
+A component's inline code is sent with every unit; so its only inline code is the line that fetches
+this file.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ def panel_module() -> str:
 
 @cache
 def panel_path() -> str:
-    """Where the module stands on the server, without the first slash: another path once it is
-    another module, so that a browser may keep it for good.
+    """Return the path of the module on the server, without the first slash: it changes with the
+    module's content, so that a browser may keep the file for good.
     """
     return f"evenhand/panel.{hashlib.sha256(panel_module().encode()).hexdigest()[:16]}.js"
 
 
 def fetching_code() -> str:
-    """What the component brings along: fetches the module, or has the page loaded anew."""
+    """Return the component's inline code: it fetches the module, or reloads the page."""
     return _joined(("fetching.js",)).replace("PANEL_PATH", json.dumps(panel_path()))
 
 

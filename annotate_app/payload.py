@@ -1,4 +1,4 @@
-"""What travels between server and panel: plain data, and nothing that an annotator must not know.
+"""Data between server and panel: plain data, and nothing that an annotator must not know.
 
 To the panel go opaque task ids, the texts, the rubrics' words, the progress, and - where the rater
 looks back - their own earlier answers; no unit id, no subject, no order, no other rater's label.
@@ -41,7 +41,7 @@ _LAST_START = 1_000_000
 _LONGEST_SECONDS = 24 * 3600.0
 _ANY_SECONDS = 1e12  # beyond it a number is no time, and may be none that a float can be
 _MOST_AT_ONCE = 100
-"""Of answers in a message. The panel sends again what it has no receipt for."""
+"""Answers in a message at most. The panel sends those without a receipt again."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +52,13 @@ class Look:
     wish: str
     task_id: str = ""
     search: str = ""
-    """Of a list: what is looked for, and from which place on."""
+    """Text to search the list for, and (`start`) the first place to list."""
     start: int = 0
 
 
 @dataclass(frozen=True)
 class View:
-    """What a session looks at: an earlier task, or (None) the one whose turn it is."""
+    """The view of a session: an earlier task, or (None) the one whose turn it is."""
 
     task_id: str | None = None
     nonce: str = ""
@@ -69,21 +69,21 @@ class View:
 
 @dataclass(frozen=True)
 class Setting:
-    """What the panel is there for: practice or labelling, and for whom."""
+    """Purpose of the panel: practice or labelling, with the words and links that depend on it."""
 
     practice: bool = False
     words: Mapping[str, Sentence] = field(default_factory=dict)
     """Words that differ from the usual ones."""
     finish: str = ""
-    """Where to go when nothing is left; sent only then."""
+    """Link to follow when nothing is left; sent only then."""
     finish_idle: str = ""
-    """The same for who found nothing to do from the start."""
+    """Link for a rater who found nothing to do from the start."""
     resumes: str = ""
-    """When there is work again, where a day's is done (ISO 8601)."""
+    """Time at which there is work again, if a day's work is done (ISO 8601)."""
 
 
 class Desk(Protocol):
-    """What the panel needs of a desk: that of the annotators or that of the practice."""
+    """Interface that the panel needs of a desk: the annotators' one, or that of the practice."""
 
     study: Study
 
@@ -103,13 +103,13 @@ def page_data(
     setting_now: Callable[[], Setting] = Setting,
     reader: Language = ENGLISH,
 ) -> dict[str, Any]:
-    """Everything that the panel shows, in the reader's language, as JSON-able data."""
+    """The data of everything that the panel shows, in the reader's language, ready for JSON."""
     study = desk.study
     back = None if view.task_id is None else desk.reopen(rater, view.task_id)
     sheet = back or desk.next_sheet(rater)
     done, total = (sheet.done, sheet.total) if sheet else desk.progress(rater)
     annotation = study.config.annotation
-    # Asked once it is known that nothing is left: an exclusion that came between is in it.
+    # Read once it is known that nothing is left, so that an exclusion meanwhile is included.
     setting = setting_now()
     return {
         "drafts": _drafts_name(desk, rater, setting.practice),
@@ -152,7 +152,7 @@ def read_sent(sent: Any) -> list[Sent]:
 
 
 def read_look(sent: Any) -> Look | None:
-    """What the panel wants to look at, if it is a wish at all."""
+    """Read the panel's wish to look at a unit or the list; None if it is not a valid one."""
     match sent:
         case {"nonce": str(nonce), "wish": "task" | "list" | "next" as wish, "task_id": str(task)}:
             if not _short([nonce]) or len(task) >= _LONGEST_ID:
@@ -162,7 +162,7 @@ def read_look(sent: Any) -> Look | None:
 
 
 def _listing(sent: Mapping[str, Any]) -> tuple[str, int]:
-    """What is looked for, and from which place on; from the first where it is not said."""
+    """Read the search text, and the place from which to list; the first place unless given."""
     match sent:
         case {"search": str(search), "start": int(start)} if 0 <= start <= _LAST_START:
             return search[:LONGEST_SEARCH], int(start)
@@ -226,7 +226,7 @@ def _withdrawal(entry: Any) -> Withdrawal | None:
 
 
 def _language(sent: Any) -> str:
-    """What the panel says it is in; an answer that does not say it is an answer all the same."""
+    """Language sent by the panel; "" if missing or unknown: the answer counts all the same."""
     return sent if isinstance(sent, str) and sent in known_languages() else ""
 
 
@@ -235,7 +235,7 @@ def _short(texts: Iterable[str]) -> bool:
 
 
 def _note(text: str) -> str:
-    """What somebody wrote, without what no database keeps: halves of characters, and NUL."""
+    """Clean a free text of what databases cannot store: lone surrogates, and NUL."""
     kept = text.strip()[:_LONGEST_TEXT].encode("utf-8", "ignore").decode("utf-8")
     return kept.replace("\0", "")
 
@@ -249,7 +249,7 @@ def _sheet(sheet: Sheet, reader: Language, display: str, *, earlier: bool) -> di
         "language": reader.code,
         "earlier": earlier,
         "before": sheet.before,
-        # What was asked stands before what was answered, whichever rubric needs which.
+        # Questions come before answers, whichever rubric needs which.
         "blocks": [
             _block(block, reader, display)
             for block in sorted(blocks.values(), key=lambda b: b.kind == "response")
@@ -283,7 +283,9 @@ def _question(task: Task, reader: Language) -> dict[str, Any]:
 
 
 def _asked_evidence(task: Task) -> dict[str, Any]:
-    """Where the rubric asks for the words that decided: how, and those marked so far."""
+    """Return the evidence settings where the rubric asks for the words that decided, and those
+    marked so far.
+    """
     if not task.rubric.evidence:
         return {}
     given = written_marks(task.given.evidence) if task.given else None
@@ -331,7 +333,9 @@ def _option(option: Option) -> dict[str, Any]:
 
 
 def _block(block: TextBlock, reader: Language, display: str) -> dict[str, Any]:
-    """`tree` is the text as nodes to be drawn; "plain" says that it should have one but cannot."""
+    """A text for the panel. `tree` is the text as nodes to be drawn; "plain" marks that it should
+    have one but cannot.
+    """
     drawn = display == "markdown" and block.kind == "response"
     tree = by_place(block.text) if drawn else None
     return {
@@ -346,9 +350,11 @@ def _block(block: TextBlock, reader: Language, display: str) -> dict[str, Any]:
 
 
 def _drafts_name(desk: Desk, rater: str, practice: bool) -> str:
-    """Where this browser keeps drafts and unsent answers: one place per study and rater.
+    """Return the name under which this browser keeps drafts and unsent answers, one per study and
+    rater.
 
-    Before 0.3.0 a digest of what can be guessed; whose answers may wait there keep that place.
+    Before 0.3.0 it was a digest of what can be guessed; raters whose answers may wait there keep
+    it.
     """
     study = desk.study
     if not desk.began_before_keys(rater):

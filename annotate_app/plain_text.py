@@ -1,4 +1,4 @@
-"""Texts on the pages around the panel: shown as they stand, never read as Markdown or HTML."""
+"""Texts on the pages around the panel: shown literally, never read as Markdown or HTML."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def heading(text: str, level: int = 2, lang: str | None = None) -> str:
 
 
 def block(text: str, kind: str = "text", label: str = "", lang: str | None = None) -> str:
-    """A text with its line breaks; `label` stands above it.
+    """A text with its line breaks, under its `label`.
 
-    `lang` is what it is in, where that need not be the page's language: "" where nobody knows.
+    `lang` is its language, where that may differ from the page's: "" if unknown.
     """
     above = f'<p class="evenhand-label">{html.escape(label)}</p>' if label else ""
     said = html.escape(text)
@@ -35,7 +35,7 @@ def _lang(code: str | None) -> str:
 
 
 def marked_block(pieces: Iterable[tuple[str, str]], label: str) -> str:
-    """A quoted text in pieces; those that someone marked come with what is said of that."""
+    """A quoted text in pieces; those that someone marked come with a note on it."""
     inside = "".join(
         f"<mark>{html.escape(text)}</mark><small>{html.escape(said)}</small>"
         if said
@@ -47,7 +47,7 @@ def marked_block(pieces: Iterable[tuple[str, str]], label: str) -> str:
 
 
 def items(terms: Iterable[tuple[str, Iterable[str]]], lang: str | None = None) -> str:
-    """A list of terms, each with what is said of it."""
+    """A list of terms, each with its descriptions."""
     lines = []
     for term, said in terms:
         lines.append(f'<dt dir="auto">{html.escape(term)}</dt>')
@@ -56,7 +56,7 @@ def items(terms: Iterable[tuple[str, Iterable[str]]], lang: str | None = None) -
 
 
 def said(key: str, tag: str = "p") -> str:
-    """A sentence in every language, of which our style shows the reader's."""
+    """A sentence in every language; our style shows only the reader's."""
     shown = '<{tag} class="evenhand-said" lang="{code}">{text}</{tag}>'
     return "".join(
         shown.format(tag=tag, code=code, text=html.escape(language(code).say(key)))
@@ -74,6 +74,6 @@ def plain(text: str) -> str:
 
 
 def show_complaint(complaint: str) -> None:
-    """What is wrong, as plain text: Streamlit's own error box would read it as Markdown."""
+    """Show an error as plain text: Streamlit's own error box would read it as Markdown."""
     sentence = complaint[:1].upper() + complaint[1:].rstrip(".") + "."
     st.html(f'<p class="evenhand-complaint" role="alert">{html.escape(sentence)}</p>')

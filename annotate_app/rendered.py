@@ -1,7 +1,7 @@
 """A response's Markdown as a tree of plain data, from which the panel builds the page.
 
-What may stand in the tree is a closed list. No HTML passes through (it is text like any other), no
-address can be followed, no image is loaded, and formulas are no language here.
+Only a closed list of nodes can be in the tree. No HTML passes through (it is text like any other),
+no address can be followed, no image is loaded, and formulas are not interpreted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MOST_PARTS = 20_000
 
 _WORTH_A_PLACE = 12
 _AHEAD = 2_000
-"""So far beyond the last text the next is looked for; who writes otherwise sends it twice."""
+"""Characters after the last text in which the next is searched; one further on is sent twice."""
 _DROPS_BELOW = 4 * DEEPEST
 _PARSER = MarkdownIt("commonmark", {"html": False, "maxNesting": _DROPS_BELOW})
 _PARSER.enable(["table", "strikethrough"])
@@ -95,7 +95,7 @@ def _nodes(parent: SyntaxTreeNode, headings: list[int]) -> list[Node]:
 
 
 def _node(part: SyntaxTreeNode, headings: list[int]) -> list[Node]:
-    """What a part of the text becomes; `headings` are the levels of those that it stands under."""
+    """Convert a part of the text to nodes; `headings` are the levels of the headings above it."""
     match part.type:
         case "text" | "text_special":
             return [part.content] if part.content else []
@@ -120,8 +120,8 @@ def _node(part: SyntaxTreeNode, headings: list[int]) -> list[Node]:
 
 
 def _heading(level: int, headings: list[int]) -> tuple[str, str]:
-    """A tag that neither skips a level below the page's own headings nor stands above one of them,
-    and how large it was meant.
+    """A tag that neither skips a level below the page's own headings nor is above one of them, and
+    the size that was meant.
     """
     while headings and headings[-1] >= level:
         headings.pop()

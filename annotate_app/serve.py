@@ -1,4 +1,4 @@
-"""Starting the app. Its settings stand in `.streamlit/config.toml`, beside `app.py`."""
+"""Starting the app. Its settings are in `.streamlit/config.toml`, in the folder of `app.py`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ USUAL_PORT = 8501
 
 
 def free_port() -> int:
-    """The port that the app takes where none is named: 8501, or the next one that is free."""
+    """The port that the app takes by default: 8501, or the next one that is free."""
     for port in range(USUAL_PORT, USUAL_PORT + 100):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -58,10 +58,11 @@ def serve(
     arguments = command(folder, port, open_browser, public_host)
     sys.stdout.flush()
     sys.stderr.flush()
-    # The server would take anybody's word on this machine for where a visitor comes from; whom the
-    # study trusts says study.toml.
-    # And the cookies of a single sign-on hold all that the organisation says of somebody: past the
-    # usual 8 kB of a line they would shut that browser out for as long as it keeps them.
+    # By default the server would trust any process on this machine to give a visitor's address;
+    # study.toml names the proxies to trust.
+    # The cookies of a single sign-on hold all that the organisation's provider sends on a user:
+    # beyond the default 8 kB of a line they would lock that browser out for as long as it keeps
+    # them.
     environment = os.environ | {
         "FORWARDED_ALLOW_IPS": "",
         "WEBSOCKETS_MAX_LINE_LENGTH": str(32 * 1024),

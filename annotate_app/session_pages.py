@@ -18,7 +18,7 @@ from evenhand.study.session.step import Step
 from evenhand.study.settings.session import BackgroundQuestion
 
 _PREFER_NOT = ""
-"""Stands for an answer that is not given: nothing is kept of it."""
+"""Choice not to answer: nothing is stored."""
 
 _HERE = Path(__file__).parent
 _code_at_end = component(
@@ -35,11 +35,11 @@ _CODES: dict[str, End] = {
     "returned": "returned",
     "timed_out": "returned",
 }
-"""Why a session ended -> the code that says so; a rejected submission has ended at Prolific."""
+"""End of a session -> its completion code; a rejected submission has ended at Prolific."""
 
 
 def show_step(sessions: Sessions, admission: Admission, step: Step, reader: Language) -> None:
-    """Draw the page of the step that a rater is at; not the panel's, "practice" and "labelling"."""
+    """Draw the page of a rater's step; "practice" and "labelling" are the panel's."""
     pages: dict[str, Callable[[Sessions, str, Step, Language], None]] = {
         "welcome": _welcome,
         "consent": _consent,
@@ -129,7 +129,7 @@ def _feedback(sessions: Sessions, rater: str, step: Step, reader: Language) -> N
     show(heading(reader.say("session.what_you_read")))
     for text in feedback.blocks:
         show(block(text.text, "quote", reader.say(f"block.{text.variable}"), lang=""))
-    place = sessions.practice.units.screens.index(step.screen)  # the unit's name may say too much
+    place = sessions.practice.units.screens.index(step.screen)  # the unit's name reveals too much
     if _goes_on(f"feedback-{place}-{step.attempt}", reader):
         sessions.read_feedback(rater, step)
         st.rerun()
@@ -183,7 +183,7 @@ def _background(sessions: Sessions, rater: str, step: Step, reader: Language) ->
 
 
 def _choice(question: BackgroundQuestion, reader: Language) -> str | None:
-    """What was chosen, in the study's own words; it is shown in the reader's language."""
+    """Return the chosen option in the study's own words; it is shown in the reader's language."""
     said, options = reader.background(question)
     names = dict(zip(question.options, options, strict=True))
     names[_PREFER_NOT] = reader.say("session.prefer_not")
@@ -212,5 +212,5 @@ def _ended(sessions: Sessions, admission: Admission, step: Step, reader: Languag
 
 
 def _goes_on(key: str, reader: Language) -> bool:
-    # No callback: a server that was started anew does not know of it yet, and would lose the click.
+    # No callback: a restarted server does not know of it yet, and would lose the click.
     return st.button(reader.say("session.go_on"), type="primary", key=f"go-on-{key}")

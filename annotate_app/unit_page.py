@@ -51,7 +51,9 @@ class PanelShown:
     data: dict[str, Any]
 
     def draw_again(self) -> None:
-        """While the store is away: it keeps what the rater does, sends it again, and says so."""
+        """Draw the panel while the store is away: it keeps the rater's answers, sends them again,
+        and shows that it waits.
+        """
         receipts = st.session_state.get(_RECEIPTS, {})
         _draw_panel(
             self.desk, self.rater, self.log_out, self.data | {"receipts": receipts, "away": True}
@@ -59,14 +61,14 @@ class PanelShown:
 
 
 def take_panel() -> PanelShown | None:
-    """The panel that this session's last run showed, if it did."""
+    """The panel that this session's last run showed, if any."""
     shown: PanelShown | None = st.session_state.pop(_SHOWN, None)
     return shown
 
 
 def check_store() -> None:
-    """Raises StoreAway where what the panel has just sent met no store: the page need not ask it as
-    well, while the panel waits to hear.
+    """Re-raise a StoreAway from the callback, so that the page does not query the store again while
+    the panel waits for an answer.
     """
     if error := st.session_state.pop(_AWAY, None):
         raise error
@@ -79,7 +81,9 @@ def show_units(
     reader: Language,
     log_out: Callable[[], None],
 ) -> None:
-    """The rater's open unit; when none is left, the end. A pause is none, nor is a day's end."""
+    """Show the rater's open unit, or the end when none is left, which a pause or the end of a day
+    is not.
+    """
     rater = admission.rater_id
     left = _show_panel(desk, rater, reader, lambda: setting_of(desk, admission, reader), log_out)
     if not left and not desk.ended(rater):
@@ -87,8 +91,8 @@ def show_units(
 
 
 def setting_of(desk: AnnotationDesk, admission: Admission, reader: Language = ENGLISH) -> Setting:
-    """The words and links for a rater as things are. Whoever is excluded never gets the link of
-    those who are done.
+    """The words and links for a rater at present. An excluded rater never gets the link of those
+    who are done.
     """
     ended = desk.ended(admission.rater_id)
     words = _words_for(admission.way, reader)
@@ -111,7 +115,7 @@ def setting_of(desk: AnnotationDesk, admission: Admission, reader: Language = EN
 
 
 def _words_for(way: Way, reader: Language) -> dict[str, Sentence]:
-    """What the panel says otherwise to whoever came this way: only an account is logged out of, and
+    """Return the panel's words that depend on the way of entry: only an account has a logout, and
     only a code can be changed.
     """
     match way:
@@ -163,8 +167,8 @@ def _show_panel(
 def _draw_panel(desk: Desk, rater: str, log_out: Callable[[], None], data: dict[str, Any]) -> None:
     """Put the panel on the page, and take in what it sends.
 
-    Not a fragment: a browser that finds its server started anew asks for the fragment of the old
-    one, which the new one does not know, and the answer would never arrive.
+    Not a fragment: a browser whose server was restarted asks for the fragment of the old one, which
+    the new one does not know, and the answer would never arrive.
     """
 
     def store_sent() -> None:
@@ -196,8 +200,9 @@ def _draw_panel(desk: Desk, rater: str, log_out: Callable[[], None], data: dict[
 
 
 def _heard(event: str) -> Any:
-    """What came with an event of the panel, if it is one: a browser may send anything. What the
-    panel says that it has counts for the run that this begins.
+    """Return the data of a panel event, None if there is none; it is not yet validated, as a
+    browser may send anything. The parts that the browser lists as kept count for the run that this
+    begins.
     """
     state = st.session_state.get(_PANEL)
     sent = state.get(event) if isinstance(state, Mapping) else None
@@ -206,9 +211,9 @@ def _heard(event: str) -> Any:
 
 
 def _store(desk: Desk, rater: str, sent: Any) -> None:
-    """Hand what the panel sent to the desk, and keep what became of each answer.
+    """Hand what the panel sent to the desk, and keep the result for each answer.
 
-    The panel sends all that it has no receipt for, so the receipts of the last time are enough.
+    The panel sends all answers without a receipt, so the latest receipts are enough.
     """
     read = read_sent(sent)
     try:

@@ -1,5 +1,5 @@
-"""While the store is away: the panel stays where there is one, else words of ours, and all goes on
-by itself. Streamlit would show a box about an exception, which only a reload takes away.
+"""While the store is away: the panel stays if there is one, else our own words are shown, and all
+goes on by itself. Streamlit would show an exception box, which stays until a reload.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 def wait_for_store(error: StoreAway, panel: PanelShown | None) -> None:
-    """Draw what there is to see until the store is back: the panel where there was one."""
+    """Draw the page until the store is back: the panel if there was one."""
     _log.warning("%s", error)
     if panel is not None:
         panel.draw_again()
@@ -35,8 +35,8 @@ def wait_for_store(error: StoreAway, panel: PanelShown | None) -> None:
 
 
 def on_script_error(error: Exception) -> bool:
-    """The same where a part of a page that runs by itself asked the store: a click, or a table that
-    is drawn anew every few seconds. Streamlit deals with every other error.
+    """Handle a store that is away in a part of the page that runs by itself: a click, or a table
+    that is redrawn every few seconds. Return False for every other error, which Streamlit handles.
     """
     if not isinstance(error, StoreAway):
         return False
@@ -57,7 +57,7 @@ def _words() -> tuple[str, str]:
 
 
 def _come_back() -> None:
-    """Have the whole page drawn anew in some seconds."""
+    """Have the whole page drawn again in some seconds."""
     began = time.monotonic()
 
     @st.fragment(run_every=_AGAIN_AFTER)

@@ -1,7 +1,7 @@
-"""Ends the part of raters whom the study's own rules stop, while the app runs.
+"""Ends the participation of raters that the study's own rules stop, while the app runs.
 
-Agreement is looked at in a process apart: nothing of it enters the process that serves the
-annotators, and nobody waits for it.
+Agreement is computed in a separate process: nothing of it enters the process that serves the
+annotators, and no annotator waits for it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 def start_watch(study: Study, every: float = _EVERY_SECONDS) -> threading.Event:
-    """Look at the raters every so many seconds in which labels came in, if any rule stops anyone.
+    """Check the raters at this interval if labels came in, in a study whose rules may stop anyone.
 
     Ends when the event that it returns is set.
     """

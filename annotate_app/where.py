@@ -1,4 +1,4 @@
-"""What this app is called, and where those before it come from: as study.toml and `--url` say."""
+"""The app's own host names, and the addresses of its visitors, by study.toml and `--url`."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ if TYPE_CHECKING:
 
 _HERE = ("localhost", "127.0.0.1", "::1")
 MOST_PAGES = 60
-"""So many pages of one address are open at once in a process: a classroom, and no flood."""
+"""Pages of one address open at once in a process: enough for a classroom, not for a flood."""
 
 open_pages: Counter[str] = Counter()
 """The connections of pages, by address."""
 
 
 def headers_of(scope: Scope, name: bytes) -> list[str]:
-    """Every header of this name, which is written small."""
+    """Return every header of this name, which is given in lower case."""
     return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
 
 
 def is_own_name(host: str) -> bool:
-    """Whether a `Host` header, or what stands behind `//` in an origin, names this site. Another
-    name that leads here is somebody else's: a page of theirs would speak to the study as its own.
+    """Return True if a `Host` header, or the part behind `//` in an origin, names this site.
+    Another name that leads here is somebody else's: a page of theirs would speak to the study as
+    its own.
     """
     try:
         parts = urlsplit(f"//{host}")
@@ -46,8 +47,8 @@ def is_own_name(host: str) -> bool:
 
 
 def address_of(scope: Scope) -> str:
-    """The address of a visitor; "" where it is a proxy's on this machine that is not trusted, and
-    so everybody's.
+    """The address of a visitor; "" where it is that of an untrusted proxy on this machine, which
+    all visitors share.
     """
     peer = (scope.get("client") or ("",))[0]
     forwarded = headers_of(scope, b"x-forwarded-for")
@@ -57,17 +58,19 @@ def address_of(scope: Scope) -> str:
 
 
 def visitor_address(peer: str, forwarded: Iterable[str]) -> str:
-    """The address of a visitor, as far as the peer or a proxy that the study trusts says it."""
+    """The address of a visitor, as reported by the peer or by a proxy that the study trusts."""
     return client_address(peer, forwarded, _settings().trusted_proxies)
 
 
 def is_secure(scope: Scope) -> bool:
-    """Whether the browser speaks TLS, to a proxy or here. A lie about it harms its teller alone."""
+    """Return True if the browser speaks TLS, to a proxy or here. A client that lies about it harms
+    only itself.
+    """
     return scope["scheme"] in ("https", "wss") or "https" in headers_of(scope, b"x-forwarded-proto")
 
 
 def has_room(address: str) -> bool:
-    """Whether one more page of this address may be open."""
+    """Return True if one more page of this address may be open."""
     return not address or open_pages[address] < MOST_PAGES
 
 
@@ -80,7 +83,7 @@ def _own_names() -> frozenset[str]:
 
 @cache
 def _settings() -> SessionSettings:
-    """As they were when the app began; the usual ones where the study does not open."""
+    """The session settings at the start of the app; the defaults where the study does not open."""
     try:
         return read_config(Path(sys.argv[1])).session
     except (InputError, IndexError):

@@ -1,1 +1,1 @@
-"""Other tools' files: what is read from them, and what is written for them."""
+"""Other tools' files: readers and writers."""

@@ -1,4 +1,4 @@
-"""Rubrics: one file each, read alike by the annotation app, the prompts and the parsers."""
+"""Rubrics: one file each, used by the annotation app, the prompts and the parsers alike."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ NOUNS = _of(
     "答案|回答|评分|評分|得分|评级|选择|選擇|结论|结果|判断|判定|分数|评价|打分|等级|标签|选项",
     "答え|正解|評価|スコア|結論|結果|点数|評点|選択|ラベル|採点|レーティング",
 )
-"""What an answer is called when it is announced, and its field in a JSON object."""
+"""Nouns for an answer when it is announced, and its field in a JSON object."""
 
 OWN = _of(
     r"the|my|our|final|overall|correct|best|chosen|selected|total|own|meine?|die|das|der|finale|"
@@ -29,7 +29,7 @@ OWN = _of(
     r"ma|mon|la|le|l['’]|bonne|meilleure|finale?|globale?|définitive|mi|el|final|definitiva|global",
     "最终的|最終的な|正确的?|正確な?|最终|最後|最后|最終|我的|私の|总体|總體|総合|综合|整体",
 )
-"""What may stand before such a noun."""
+"""Words that may come before such a noun."""
 AFTER_NOUN = r"finale?|définitive|definitiva|correct[ea]|choisie|elegida|global|globale"
 
 IS = _of(
@@ -48,7 +48,7 @@ THUS = _of(
     r"por (?:lo )?tanto|así que|en conclusión|en resumen|en definitiva|por ende",
     "我认为|我觉得|因此|所以|综上所述|综上|总之|故|よって|したがって|以上より|以上から|ゆえに|そのため",
 )
-"""What may lead to an answer in its sentence."""
+"""Words that may lead to an answer in its sentence."""
 
 CHOSEN = _of(
     r"(?:i|we)\s*(?:['’](?:d|ll|m|ve)|would|will|must|have to|am|have)?\s*(?:therefore|thus|"
@@ -73,7 +73,7 @@ CHOSEN = _of(
     r"le asigno)(?:\s+(?:la|una?|opción|puntuación|nota|calificación|de))*",
     "我(?:会)?(?:选择|選擇|选|给出|给(?:这个|该)?(?:回答|回复|答案)?(?:打|评)?|打|评为|判为|的选择是)(?:选项|它)?",
 )
-"""What a grader does with an option."""
+"""Verbs for choosing an option."""
 CHOSEN_AFTER = (
     "を選(?:びます|択します|ぶ|択する)|と(?:評価|判断|判定)(?:します|する)|です|"
     "だと(?:考えます|思います)"
@@ -83,7 +83,7 @@ MARKED = _of(
     r"option|choice|category|level|number|kategorie|stufe|l['’]option|opción|categoría|nivel",
     "选项|類別|选|オプション|選択肢|カテゴリー?",
 )
-"""What may stand directly before a key."""
+"""Words that may come directly before a key."""
 
 BECAUSE = _of(
     r"because\b|since\b|as\b|for\b|given\b|due\b|weil\b|da\b|denn\b|parce\b|car\b|puisque\b|porque\b|"
@@ -124,7 +124,7 @@ SAID = _of(
     "声称|要求|写道|写着|指示|例如|比如|格式|起初|最初|不是|并非|不|没有|"
     "主張|要求|指示|例えば|形式|最初|当初|ではない|と書|ません",
 )
-"""Whoever says it is another, or it is denied."""
+"""Words that ascribe an answer to somebody else, or deny it."""
 
 BACK = _of(
     r"wait|hold on|hm+|scratch|strike that|second thoughts?|on reflection|reflecting|upon|"
@@ -159,7 +159,7 @@ PERHAPS = _of(
     r"donc|finalement|quizás?|tal vez|mejor|o|más bien|correcta?",
     "但|也许|可能|或|更|かも|むしろ|より良|正しい|所以|因此",
 )
-"""In a sentence that names another option: it may be meant as the answer."""
+"""Words that, in a sentence naming another option, mean that it may be the answer."""
 
 NOT_AS_WORDS = _of(
     r"is|was|are|be|it|then|than|would|will|seems?|should|may|might|could|must|can|fits?|matches|"

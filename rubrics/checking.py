@@ -1,4 +1,4 @@
-"""Where a rubric that loads still goes wrong: its text contradicts what is sent around it."""
+"""Faults of a rubric that loads: its text contradicts what is sent around it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FORMAT = re.compile(r"\bJSON\b|\bXML\b|\boutput format\b", re.IGNORECASE)
 
 
 def contradictions(rubric: Rubric) -> list[str]:
-    """One sentence for each place where a rubric's words do not fit what goes with them.
+    """Return a sentence for each place where a rubric's words contradict what is sent with them.
 
     People see the texts without tags and choose with a click. A grader is sent tags named as the
     variables, and asked for one key alone, unless the rubric has a prompt of its own.
@@ -54,7 +54,7 @@ def _in_instructions(rubric: Rubric) -> list[str]:
 
 
 def _in_keys(rubric: Rubric) -> list[str]:
-    """Keys of which one begins another: a token that begins both says nothing of which it is."""
+    """Keys of which one begins another: a token that begins both does not tell them apart."""
     keys = rubric.categories
     pairs = ((key, each) for key in keys for each in keys if key != each)
     found = [(key, each) for key, each in pairs if each.casefold().startswith(key.casefold())]

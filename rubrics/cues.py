@@ -1,4 +1,4 @@
-"""What the offline lexical grader looks for under a rubric. Raters never see it."""
+"""Cues that the offline lexical grader looks for under a rubric. Raters never see them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class Cue(_Strict):
 
 
 class LexicalCues(_Strict):
-    """How the offline lexical grader reads a response under this rubric. Raters never see it.
+    """Cues by which the offline lexical grader reads a response under this rubric. Raters never see
+    it.
 
     `ordinal` scores one response and places it on the scale; `contrast` scores two responses, each
     score levelling off at plus or minus `scale`, and compares them.
@@ -42,9 +43,9 @@ class LexicalCues(_Strict):
     spread: float = Field(gt=0)
     """Standard deviation of the reading: in categories, or of the difference of scores."""
     per_words: int = Field(default=0, ge=0)
-    """Count matches per so many words; 0 counts them as they are."""
+    """Count matches per this number of words; 0 counts them as they are."""
     length_weight: float = 0.0
-    """What a doubling of the response's length adds to its score (contrast)."""
+    """Amount that a doubling of the response's length adds to its score (contrast)."""
     tolerance: float = Field(default=0.0, ge=0)
     """The difference of scores within which two responses count as alike (contrast)."""
 

@@ -31,7 +31,7 @@ _SUFFIX = re.compile(r"_?(PROMPT|TEMPLATE|GRADER|RUBRIC|INSTRUCTIONS)$", re.IGNO
 
 @dataclass(frozen=True)
 class Imported:
-    """A rubric and what its reader should know about how it came about."""
+    """A rubric, with notes for its reader on how it was derived."""
 
     rubric: Rubric
     remarks: tuple[str, ...]
@@ -40,11 +40,11 @@ class Imported:
 def import_prompts(
     path: str | Path, affirmative: Mapping[str, Sequence[str]] | None = None
 ) -> list[Imported]:
-    """Every prompt with an `Options:` list in a Python file, as a rubric.
+    """Import every prompt with an `Options:` list in a Python file as a rubric.
 
-    `affirmative` says per rubric which options count; where it is silent, a shipped rubric of the
-    same name and options lends its own. Raises InputError where the file is no Python, holds no
-    such prompt, or a prompt that cannot be a rubric.
+    `affirmative` names for each rubric the options that count as affirmative; where it names none,
+    a shipped rubric of the same name and options provides its own. Raises InputError where the file
+    is not Python, holds no such prompt, or a prompt that cannot be a rubric.
     """
     path = Path(path)
     wanted = dict(affirmative or {})
@@ -68,7 +68,11 @@ def import_prompts(
 
 
 def write_rubrics(imported: Sequence[Imported], folder: Path) -> list[Path]:
-    """One NAME.toml each; nothing is written where one of the files is there already."""
+    """Write each rubric to NAME.toml in the folder; write nothing if one of the files exists
+    already.
+
+    Raises InputError then, and where there is no such folder.
+    """
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder}; make it first")
     paths = [folder / f"{item.rubric.name}.toml" for item in imported]
@@ -156,7 +160,7 @@ def _rubric(variable: str, text: str, wanted: dict[str, Sequence[str]], file: st
 
 
 def _template(text: str, variables: Sequence[str], what: str) -> str:
-    """The prompt as the file's own code fills it: doubled braces stand for single ones.
+    """The prompt as the file's own code fills it: doubled braces become single ones.
 
     Raises InputError where a doubled brace would then read as one of the variables.
     """
@@ -193,7 +197,7 @@ def _name_and_description(text: str) -> tuple[str, str]:
 
 
 def _without_material(text: str, remarks: list[str]) -> str:
-    """The instructions alone: the lines that hold prompts and responses go, and their tags."""
+    """The instructions alone: without lines that hold prompts or responses, and without tags."""
     names = "|".join(TEXT_VARIABLES)
     variable = re.compile(rf"\{{(?:{names})\}}")
     inside = r"(?:(?!</?\w)[\s\S])*?"
@@ -204,13 +208,13 @@ def _without_material(text: str, remarks: list[str]) -> str:
             kept.append(line)
         elif len(re.findall(r"[A-Za-z]{2,}", variable.sub("", line))) > 2:
             remarks.append(f"left out, as it held the material: {line.strip()!r}")
-    # Doubled braces stand for single ones; a space keeps them from reading as a variable.
+    # Doubled braces become single ones; a space keeps them from reading as a variable.
     text = "\n".join(kept).replace("{{", "{ ").replace("}}", " }")
     return re.sub(r"\n{3,}", "\n\n", text).strip()
 
 
 def _question(instructions: str) -> str:
-    """The last line that asks something, for the place where people choose."""
+    """The last line that asks a question, to show where people choose."""
     questions = re.findall(r"[^.?!\n]*\?", instructions)
     return questions[-1].strip() if questions else "Which option fits best?"
 

@@ -29,7 +29,7 @@ def shipped_rubrics() -> dict[str, str]:
 
 
 def load_rubric(source: str | Path) -> Rubric:
-    """A shipped rubric by name, or anyone's rubric by the path of its file.
+    """A shipped rubric by name, or any rubric by the path of its file.
 
     >>> load_rubric("refusal").categories
     ('1', '2', '3', '4', '5')
@@ -66,7 +66,7 @@ def parse_rubric(text: str, file: str) -> Rubric:
 
 
 def read_rubric(text: str) -> tuple[Rubric | None, list[str]]:
-    """The rubric of a file's text, or None and what is wrong with it, a sentence for each fault."""
+    """The rubric of a file's text, or None with a sentence for each fault."""
     from pydantic import ValidationError
 
     try:
@@ -78,7 +78,7 @@ def read_rubric(text: str) -> tuple[Rubric | None, list[str]]:
 
 
 def faults_of(error: ValidationError) -> list[str]:
-    """What is wrong with a rubric, a sentence for each fault."""
+    """List a rubric's faults, a sentence for each."""
     return [sentence for fault in error.errors(include_url=False) for sentence in _said(fault)]
 
 

@@ -1,4 +1,4 @@
-"""What a rubric is: one closed list of options, and the text that people and graders both read."""
+"""Rubrics: a closed list of options, and the text that people and graders both read."""
 
 from __future__ import annotations
 
@@ -33,14 +33,17 @@ NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
 
 class Coarser(Texts):
-    """A coarser category: its name and the options that it takes in."""
+    """A coarser category: its name and the options that it merges."""
 
     name: str = Field(min_length=1)
     options: tuple[str, ...] = Field(min_length=1)
 
 
 class Published(Texts):
-    """What others published of raters on this rubric, as printed. Raters never see it."""
+    """Agreement that others published for raters on this rubric. Raters never see it.
+
+    Figures are texts, as printed.
+    """
 
     raters: str = Field(min_length=1)
     source: str = Field(min_length=1)
@@ -60,8 +63,8 @@ class Published(Texts):
 
 
 class Rubric(Texts):
-    """A rubric as its file has it. Level of measurement and affirmative options are declared, never
-    inferred from labels.
+    """A rubric as defined in its file. Level of measurement and affirmative options are declared,
+    never inferred from labels.
     """
 
     name: str
@@ -75,7 +78,7 @@ class Rubric(Texts):
     affirmative: tuple[str, ...] = ()
     threshold: float = Field(default=0.5, ge=0, le=1)
     unclear: tuple[str, ...] = ()
-    """Options that say that nothing can be told."""
+    """Options for units that cannot be decided."""
     collapse: tuple[Coarser, ...] = ()
     """Coarser categories of all options but the unclear ones."""
     variant_of: str = ""
@@ -85,11 +88,11 @@ class Rubric(Texts):
     lexical: LexicalCues | PolarityWords | None = Field(default=None, discriminator="kind")
     published: tuple[Published, ...] = ()
     language: str = "en"
-    """What the rubric's own words are in."""
+    """Language of the rubric's own words."""
     translations: dict[str, Translation] = Field(default_factory=dict)
     """The words for people who read another language, by its code. Graders never see them."""
     evidence: Literal["optional", "required", ""] = ""
-    """Whether people are asked to mark the words that decided, and must."""
+    """Request to mark the words that decided: none, optional or required."""
 
     @field_validator("name")
     @classmethod
@@ -212,9 +215,9 @@ class Rubric(Texts):
         """16 hexadecimal digits of SHA-256 over everything that a rater sees.
 
         Level, affirmative and unclear options, favoured sides, coarser categories, threshold,
-        lexical cues and published figures stay outside: they change how labels are read, not what a
-        rater was asked. So do translations, each of which has a hash of its own (`in_language`).
-        That words are to be marked belongs to it where it is asked for.
+        lexical cues and published figures are left out: they change how labels are read, not what a
+        rater was asked. So are translations, each of which has a hash of its own (`in_language`).
+        A request to mark words is part of the hash if the rubric makes one.
         """
         seen = self.model_dump(
             mode="json",
@@ -278,7 +281,7 @@ class Rubric(Texts):
         )
 
     def for_prompt(self, values: Mapping[str, str]) -> PromptText:
-        """The same words as a prompt for a grader, or the rubric's own prompt filled in.
+        """Fill the rubric's own prompt, or else make one from the words that people see.
 
         Chat-template tokens in a unit's texts are neutralised.
         """
@@ -297,7 +300,9 @@ class Rubric(Texts):
 
 @lru_cache(maxsize=64)
 def _parser(names: tuple[tuple[str, str], ...], titles: tuple[str, ...]) -> RubricParser:
-    """One for all answers: to compile its patterns takes longer than to read with them."""
+    """Return a parser, cached for all answers: compiling its patterns takes longer than reading
+    with them.
+    """
     return RubricParser(dict(names), titles)
 
 

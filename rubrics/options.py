@@ -11,20 +11,20 @@ KEY = re.compile(r"[A-Za-z0-9_+-]{1,24}")
 
 
 class Texts(BaseModel):
-    """A part of a rubric file: nothing unknown in it, no white space around its texts."""
+    """A part of a rubric file: without unknown fields, and without white space around its texts."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
 
 
 class Option(Texts):
-    """One permitted category: the key is what is stored, the rest is what raters read."""
+    """A permitted category: the key is stored, and raters read the rest."""
 
     key: str
     name: str = Field(min_length=1)
     description: str = ""
     examples: tuple[str, ...] = ()
     swapped: str = ""
-    """What this choice is called once the two sides are exchanged; the same key if empty."""
+    """Key of this choice once the two sides are exchanged; the same key if empty."""
     favours: Literal["a", "b", ""] = ""
     """The side of the pair that this choice finds better served; empty: neither."""
 

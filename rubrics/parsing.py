@@ -1,8 +1,8 @@
 """Reading a grader's answer against the closed list of options.
 
-An option counts only where it is given as the answer: alone, announced, or chosen in so many words.
-No other may be put forward beside or after it, and it may not stand in a quotation, a denial or
-another quantity. Whatever else a reply says is no label.
+An option counts only where it is given as the answer: alone, announced, or chosen explicitly.
+No other may be put forward with or after it, and it may not be part of a quotation, a denial or
+another quantity. Anything else in a reply is not a label.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ class _Given:
 
 
 class RubricParser:
-    """Finds the one option that an answer gives; anything else is no label. `titles` are what the
-    rubric is called, by which an answer may be announced.
+    """Finds the one option that an answer gives; anything else is no label. `titles` are the names
+    of the rubric, which may announce an answer.
 
     >>> parse = RubricParser({"A": "First", "B": "Second", "C": "Same"}).label
     >>> answers = ("C", "(c) both help", "Antwort: **B**", "A or B", "A response ...")
@@ -130,10 +130,10 @@ class RubricParser:
             return self._in_json(bare, objects)
         return self._in_prose(bare)
 
-    # What single expressions say.
+    # Single expressions.
 
     def _option(self, value: object) -> str | None:
-        """The option that a value is, by key or name, but for marks around it."""
+        """The option that a value matches by key or name, apart from marks around it."""
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
             return None
         if isinstance(value, float):
@@ -205,7 +205,7 @@ class RubricParser:
 
     @cached_property
     def _beside(self) -> str:
-        """An option's name behind a key."""
+        """An option's name after a key."""
         return rf"[\s(\[\"'.:,–—=-]*(?P<name>{_any_of(self._by_name)})(?![\w-])"
 
     @cached_property
@@ -281,7 +281,7 @@ class RubricParser:
         return key if self._stands(key, text, end, strict=not plain) else None
 
     def _without_quantities(self, text: str) -> str:
-        """The text without what is measured beside the answer, and without the scale's own ends."""
+        """The text without other quantities next to the answer, and without the scale's ends."""
 
         def blank(match: re.Match[str]) -> str:
             return re.sub(r"[^\n]", " ", match[0])
@@ -315,7 +315,7 @@ class RubricParser:
         )
 
     def _unless_bare(self, match: re.Match[str]) -> str:
-        """A quotation is masked, but for marks around nothing but an option."""
+        """Mask a quotation, unless it holds an option and nothing else."""
         text = match[0]
         inner = text.strip("`\"“”„«»‘’「」『』' \n")
         is_code = text.startswith("```")
@@ -358,7 +358,9 @@ class RubricParser:
             yield _Given(self._key(match), match.start("key"), match.end(), plain=False)
 
     def _listed(self, text: str, line: re.Match[str], match: re.Match[str]) -> bool:
-        """Whether a line is one of several that each begin with a key: a list, not an answer."""
+        """Return True if a line is one of several that each begin with a key: a list, not an
+        answer.
+        """
         if match.start("key") > 3 or (self._numbers and match["given"] != match["key"]):
             return False
         above = text[: line.start()].rpartition("\n")[0].rpartition("\n")[2]
@@ -370,12 +372,14 @@ class RubricParser:
         return self._compiled(rf"[\s>•(\[-]*(?:{_any_of(self._by_fold)})\s*[).:\]–—-]")
 
     def _misnamed(self, match: re.Match[str]) -> bool:
-        """Whether a key has another option's name beside it."""
+        """Return True if a key is followed by another option's name."""
         name = match.groupdict().get("name")
         return name is not None and self._by_name[name.casefold()] != self._key(match)
 
     def _elsewhere(self, text: str, match: re.Match[str]) -> bool:
-        """Whether what follows a key makes it a place on another scale, a doubt or no option."""
+        """Return True if the text after a key makes it a place on another scale, a doubt or no
+        option.
+        """
         rest = text[match.end("key") :].split("\n", 1)[0]
         if re.match(rf"{_AFTER}\s*(?:\(\s*)?\?", rest):
             return True
@@ -389,7 +393,9 @@ class RubricParser:
         )
 
     def _said(self, text: str, at: int, *, own: bool) -> bool:
-        """Whether what leads to an answer supposes it only, or says that it is another's."""
+        """Return True if the words before an answer make it a mere supposition, or somebody else's
+        answer.
+        """
         before = text[:at].rstrip(" ")
         pieces = [each for each in _SENTENCE.split(before) if each and each.strip()]
         on_line = (
@@ -406,7 +412,7 @@ class RubricParser:
         return (not own or colon) and _meets(words.SAID, lead)
 
     def _opens(self, match: re.Match[str], text: str) -> bool:
-        """Whether a reply that begins with a key answers by it, and does not count or list."""
+        """Return True if a reply that begins with a key answers by it, not counts or lists."""
         key, mark = self._key(match), match["mark"].strip()
         rest = text[match.end("mark") :]
         if self._misnamed(match) or self._elsewhere(text, match):
@@ -423,10 +429,12 @@ class RubricParser:
             return bool(re.match(r"[^()\n]*\)\s*(?:[.\n]|\Z)", rest))
         return True
 
-    # What else is put forward.
+    # Other options put forward.
 
     def _stands(self, key: str, text: str, start: int, *, strict: bool) -> bool:
-        """Whether nothing from `start` on takes the answer back or puts another option forward."""
+        """Return True if nothing from `start` on takes the answer back or puts another option
+        forward.
+        """
         if _meets(words.BACK, text[start:]):
             return False
         start = 0 if strict else start
@@ -476,7 +484,7 @@ class RubricParser:
 
     @cached_property
     def _phrases(self) -> re.Pattern[str]:
-        """Options' names: of several words anywhere, of one only where it stands by itself."""
+        """Options' names: those of several words anywhere, of one word only on their own."""
         several = _any_of(name for name in self._by_name if re.search(r"\W", name)) or "(?!)"
         return self._compiled(
             rf"(?<![\w-])(?P<name>{several})(?![\w-])|"
@@ -484,7 +492,7 @@ class RubricParser:
         )
 
     def _is_word(self, key: str, match: re.Match[str], text: str) -> bool:
-        """Whether a key stands there as a word of the language: "a", "agree", "no"."""
+        """Return True if a key is used as an ordinary word of the language: "a", "agree", "no"."""
         said = match["key"]
         before, after = text[: match.start()], text[match.end() :]
         if len(key) == 1 and key.isalpha():
@@ -501,7 +509,7 @@ class RubricParser:
         return not (alone or self._led(before) or _meets(words.PERHAPS, lead))
 
     def _led(self, before: str) -> bool:
-        """Whether the words before a key introduce an answer."""
+        """Return True if the words before a key introduce an answer."""
         return bool(self._leads.search(before[-80:]))
 
     @cached_property
@@ -513,7 +521,7 @@ class RubricParser:
         )
 
     def _in_passing(self, key: str, match: re.Match[str], text: str, start: int) -> bool:
-        """Whether another option's key is only the name of a side, a count or a place."""
+        """Return True if another option's key is only the name of a side, a count or a place."""
         before, after = text[: match.start()], text[match.end() :]
         between = text[start : match.start()]
         if _BESIDE.fullmatch(between):
@@ -547,8 +555,8 @@ class RubricParser:
     def _in_json(
         self, text: str, objects: list[tuple[int, int, list[tuple[str, Any]]]]
     ) -> str | None:
-        """What the objects in a text give as the answer, if they agree with each other and with
-        the words around them.
+        """Return the option that the objects in a text give as the answer, if they agree with each
+        other and with the words around them.
         """
         answers: set[str] = set()
         after, prose, last = "", "", 0
@@ -598,7 +606,7 @@ class RubricParser:
         return self._key(match) if match and not self._misnamed(match) else None
 
     def _is_end(self, value: object) -> bool:
-        """Whether a value, if it is a number, is the scale's upper end."""
+        """Return True unless a value is a number other than the scale's upper end."""
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         return not number or value == int((self._numbers or ("", "0"))[1])
 
@@ -608,7 +616,7 @@ class RubricParser:
         return _is(rf"{first}(?:{self._nouns}){last}", name.strip())
 
     def _gives_any(self, value: object) -> bool:
-        """Whether a value, or one within it, is an option and nothing else."""
+        """Return True if a value, or one within it, is an option and nothing else."""
         if isinstance(value, Mapping):
             return any(self._gives_any(each) for each in [*value, *value.values()])
         if isinstance(value, list):
@@ -703,7 +711,7 @@ def _sentence_start(text: str, at: int) -> int:
 
 
 def _meets(alternatives: str, text: str) -> bool:
-    """Whether any of the words stands in a text; in scripts without spaces, anywhere."""
+    """Return True if any of the words occurs in a text; in scripts without spaces, anywhere."""
     return bool(_word_pattern(alternatives).search(text))
 
 

@@ -23,7 +23,7 @@ TEXT_VARIABLES = {
 }
 """Variables shown as blocks of their own; any other is a pairs column, set into the text."""
 
-# What chat templates mark turns with, by its shapes and not by a list of models: names in capitals,
+# Marks of turns in chat templates, by shape and not by a list of models: names in capitals,
 # with an underscore or a colon, between bars, triangles or tildes. A server that reads the text as
 # a template obeys them; the bounds keep the search quick on any text.
 _CHAT_TOKEN = re.compile(
@@ -42,7 +42,9 @@ _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 
 @dataclass(frozen=True)
 class TextBlock:
-    """One text to read: a prompt or a response. `side` is "a", "b", or "" where there is one."""
+    """A text to read: a prompt or a response. `side` is "a", "b", or "" where there is only one
+    side.
+    """
 
     label: str
     variable: str
@@ -53,7 +55,7 @@ class TextBlock:
 
 @dataclass(frozen=True)
 class PeopleText:
-    """What a person sees: the rubric's words, its options, and the unit as blocks of plain text."""
+    """The text for people: the rubric's words, its options, and the unit in plain text blocks."""
 
     title: str
     question: str
@@ -64,10 +66,10 @@ class PeopleText:
 
 @dataclass(frozen=True)
 class PromptText:
-    """What a grader is sent. `system` depends on the rubric alone: providers can cache it.
+    """The prompt for a grader. `system` depends on the rubric alone: providers can cache it.
 
     `cuts` are places in `user` up to which other units may have the same text. A `verbatim` prompt
-    is somebody else's: nothing is sent around it, and the answer is whatever it asks for.
+    comes from elsewhere: nothing is sent around it, and it defines the form of the answer.
     """
 
     system: str
@@ -125,10 +127,11 @@ def blocks(variables: Sequence[str], values: Mapping[str, str]) -> tuple[TextBlo
 
 
 def prompt_of(people: PeopleText, instructions: str, values: Mapping[str, str]) -> PromptText:
-    """The same words as a prompt: the rubric first (cacheable), the unit last, fenced as data.
+    """Make a prompt with the same words: the rubric first (cacheable), the unit last, fenced as
+    data.
 
     A paragraph of the `instructions` that names a column of the pairs differs between units, so it
-    stands with the unit.
+    goes with the unit.
     """
     keys = tuple(option.key for option in people.options)
     paragraphs = instructions.split("\n\n")

@@ -15,7 +15,7 @@ LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
 
 class TranslatedOption(Texts):
-    """An option's words; what it stands for is said in the rubric alone."""
+    """An option's words in another language; key and meaning are the rubric's."""
 
     key: str
     name: str = Field(min_length=1)
@@ -24,7 +24,7 @@ class TranslatedOption(Texts):
 
 
 class Translation(Texts):
-    """Everything of a rubric that people read."""
+    """All texts of a rubric that people read."""
 
     title: str = Field(min_length=1)
     question: str = Field(min_length=1)

@@ -1,4 +1,4 @@
-"""A prompt that is sent word for word, as a published measurement has it."""
+"""A prompt that is sent word for word, as in a published measurement."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from evenhand.rubrics.rendering import TEXT_VARIABLES, PromptText, fields_of, fi
 
 
 class PromptTemplate(BaseModel):
-    """What a grader is sent in place of our own frame: `template` with the rubric's variables in
-    braces, and a `system` part without any. White space counts; other braces are text.
+    """A prompt sent in place of our own frame: `template` with the rubric's variables in braces,
+    and a `system` part without any. White space counts; other braces are text.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -20,7 +20,7 @@ class PromptTemplate(BaseModel):
     system: str = ""
 
     def fault(self, variables: Collection[str]) -> str:
-        """What is wrong with it under these variables; empty where nothing is."""
+        """Return the fault of the template with these variables; empty where there is none."""
         if named := fields_of(self.system, variables):
             return f"`prompt.system` names {{{named[0]}}}; fields belong in `prompt.template`"
         used = fields_of(self.template, variables)
@@ -42,8 +42,8 @@ class PromptTemplate(BaseModel):
         return PromptText(system=self.system, user=user, keys=tuple(keys), cuts=cuts, verbatim=True)
 
     def _starts(self, variables: Collection[str]) -> list[int]:
-        """Where what comes before may be cached: it stays the same for all units up to the first
-        field, and for those of the same groups up to the first prompt or response.
+        """Return the places up to which the prompt may be cached: all units share the text before
+        the first field, units of the same group that before the first prompt or response.
         """
         places = [(self.template.find(f"{{{name}}}"), name) for name in variables]
         found = [(place, name) for place, name in places if place >= 0]

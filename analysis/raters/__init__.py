@@ -1,1 +1,1 @@
-"""Which people deserve a second look: pace, runs, agreement with the others, drift."""
+"""People whose labels deserve a second look: pace, runs, agreement with the others, drift."""

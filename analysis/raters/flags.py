@@ -1,4 +1,4 @@
-"""From where on a person's labels deserve a second look, and what is said of it."""
+"""When a person's labels deserve a second look, and the reasons in words."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ SHORTEST_RUN = 8
 
 
 def reasons(row: Mapping[str, Any], rules: QualitySettings) -> Iterator[tuple[str, str]]:
-    """(flag, reason in words) for everything that stands out in a row of `rater_quality`.
+    """Yield (flag, reason in words) for every flag that a row of `rater_quality` raises.
 
-    A difference counts where its whole interval lies beyond the margin.
+    A difference is flagged only if its whole interval lies beyond the margin.
     """
     if row["answers"] >= rules.min_answers:
         yield from _of_answers(row, rules)

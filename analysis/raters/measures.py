@@ -1,4 +1,4 @@
-"""One person beside the others who labelled the same units: what a look at quality is made of.
+"""One person compared with the others who labelled the same units: measures of label quality.
 
 On a unit the others are everyone else who labelled it, each with the same weight. All measures are
 ratios of sums over units, so that one bootstrap of clusters gives their intervals.
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class People:
-    """People's first labels on one rubric: arrays of (units, raters).
+    """First labels of all people on one rubric: arrays of (units, raters).
 
     `codes` are -1 where missing, `turn` is the place of a label in its rater's own sequence,
     `seconds` the time it took (NaN: not known). `clusters` (units,) index what is resampled, over
-    all rubrics alike. `counted` (raters,) says who counts among "the others".
+    all rubrics alike. `counted` (raters,) marks the raters who count among "the others".
     """
 
     scale: Scale
@@ -45,13 +45,13 @@ class People:
 
     @cached_property
     def labels(self) -> Array:
-        """One-hot labels (units, raters, categories) of those who count."""
+        """Return the labels of the counted raters, one-hot: (units, raters, categories)."""
         each = self.codes[:, :, None] == np.arange(len(self.scale.categories))
         return np.asarray(each & self.counted[None, :, None], dtype=float)
 
     @cached_property
     def totals(self) -> Array:
-        """Labels of those who count, (units, categories)."""
+        """Labels of the counted raters, (units, categories)."""
         return np.asarray(self.labels.sum(axis=1))
 
     @cached_property
@@ -63,7 +63,7 @@ class People:
         )
 
     def beside(self, rater: str) -> Beside | None:
-        """The rater beside the others; None where they share no unit."""
+        """Compare the rater with the others; None where they share no unit."""
         if rater not in self.raters:
             return None
         at = self.raters.index(rater)
@@ -83,7 +83,7 @@ class People:
 
 @dataclass(frozen=True)
 class Beside:
-    """One rater's labels (n,), in their own sequence, and the others' shares (n, categories)."""
+    """A rater's labels (n,), in their own sequence, and the others' shares (n, categories)."""
 
     people: People
     codes: Codes
@@ -102,8 +102,8 @@ class Beside:
         return c.cohen_kappa(tables, self.people.weights)
 
     def leanings(self, resamples: Resamples) -> Array:
-        """By how much more often the rater uses each category than the others do on the same
-        units, (rows, categories).
+        """Return how much more often the rater uses each category than the others do on the same
+        units: differences between two shares, (rows, categories).
         """
         q = self.shares.shape[1]
         more = np.eye(q)[self.codes] - self.shares
@@ -114,8 +114,8 @@ class Beside:
         """Features (n, 4) whose sums give the drift: agreement in the second half of the rater's
         sequence and its units, the same of the first half. See `drift_of`.
 
-        Agreement is what the rater reaches with the others less what these reach with each other,
-        so that harder units in one half do not look like a change of the rater.
+        Agreement is the rater's with the others minus the others' with each other, so that harder
+        units in one half do not look like a change of the rater.
         """
         weights = self.people.weights
         own = (weights[self.codes] * self.shares).sum(axis=1)
@@ -126,7 +126,7 @@ class Beside:
 
 
 def drift_of(sums: Array) -> Array:
-    """Second half less first half from sums (rows, 4) of `Beside.drift`: (rows,)."""
+    """Second half minus first half from sums (rows, 4) of `Beside.drift`: (rows,)."""
     return np.asarray(ratio(sums[:, 0], sums[:, 1]) - ratio(sums[:, 2], sums[:, 3]))
 
 

@@ -50,7 +50,7 @@ def agreement_over_time(
     in which they were given, are cut into `cuts` parts of one size; a row speaks of all labels up
     to its end (`until`, the time of the last one; `labels` of them). The kappa is the one that the
     report decides by, over the same pairs of raters, with a 95% bootstrap over clusters; NaN while
-    nobody shares a unit. Labels without a time cannot be placed and are left out.
+    no two raters share a unit. Labels without a time cannot be placed and are left out.
     """
     import pandas as pd
 
@@ -83,7 +83,7 @@ def _people_kappa(
     resamples: int,
     seed: int,
 ) -> tuple[Interval, int]:
-    """The mean over pairs of raters, and how many units two people labelled."""
+    """The mean over pairs of raters, and the number of units that two people labelled."""
     units = with_weights(units, given)
     labels, frequency = encode(combine_readings(given, scale), scale, units, cluster).folded()
     coded = labels.on_categories()

@@ -1,8 +1,8 @@
 """How raters work: time per label, and whether speed or agreement changes as they go on.
 
-Times are what the ratings say (`seconds`, `created_at`); a rater's session on a rubric is all of
-their labels in the order in which they were given. These rows speak of one rater at a time, so
-their intervals are not bootstrapped with the others but taken from the rater's labels.
+Times come from the ratings (`seconds`, `created_at`); a rater's session on a rubric is all of
+their labels in the order in which they were given. Each row is about one rater, so its interval
+is not bootstrapped with the others but taken from the rater's own labels.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 IDLE_SECONDS = 900.0
 """A label that took longer had a pause in it: its time is left out, and counted."""
 PARTS = 5
-"""A session is drawn in so many parts of equally many labels."""
+"""Number of parts in which a session is drawn, of equally many labels."""
 FEW_LABELS = 20
 
 
@@ -46,10 +46,10 @@ class _Session:
 def add_rater_rows(
     rows: ResultRows, ratings: pd.DataFrame, readings: Readings, labels: LabelMatrix
 ) -> None:
-    """`rater_agreement` of every human, `rater_seconds_median` of every rater with times; of humans
-    whose labels are in a known order `rater_seconds_drift` and `rater_agreement_drift`, and by part
-    of the session (at = 1, 2, ...) `rater_seconds_part` and `rater_agreement_part`. Nothing where
-    there are too many raters to list.
+    """Add `rater_agreement` of every human, `rater_seconds_median` of every rater with times; of
+    humans whose labels are in a known order `rater_seconds_drift` and `rater_agreement_drift`, and
+    by part of the session (at = 1, 2, ...) `rater_seconds_part` and `rater_agreement_part`. Add
+    nothing if there are too many raters to list.
 
     `labels` are the readings, not folded. Agreement is the share of pairs of labels, the rater's
     and another human's on one unit, that are alike.
@@ -113,7 +113,9 @@ def _add(
 
 
 def _sessions(ratings: pd.DataFrame, readings: Readings, labels: LabelMatrix) -> Iterator[_Session]:
-    """The sessions of the raters whose ratings say when they were given or how long they took."""
+    """Yield the session of each rater whose ratings record when they were given or how long they
+    took.
+    """
     import pandas as pd
 
     known = (ratings["created_at"] != "") | ratings["seconds"].notna()
@@ -174,7 +176,9 @@ def ratio_of_times(first: Array, second: Array) -> Interval:
 
 @dataclass(frozen=True)
 class _LikeOthers:
-    """Of each label of a session: how many other humans' labels it meets, and how many alike."""
+    """Counts for each label of a session: the other humans' labels on its unit (`met`), and how
+    many of them are `alike`.
+    """
 
     alike: Array
     met: Array
@@ -200,7 +204,7 @@ class _LikeOthers:
         return Interval(found.estimate, low, high, found.remarks)
 
     def change(self, first: Codes, second: Codes) -> Interval:
-        """The share alike in the second part less that in the first."""
+        """The share alike in the second part minus that in the first."""
         return self._interval([(second, 1.0), (first, -1.0)])
 
     def _interval(self, parts: list[tuple[Codes, float]]) -> Interval:

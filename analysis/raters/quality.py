@@ -1,7 +1,7 @@
 """Which people's labels deserve a second look, and why. Nothing here changes or drops a label.
 
-Everyone is held against the others on the same units, never against a key. What differs by chance
-does not count: a difference is flagged where its whole 95% interval lies beyond the margin.
+Each person is compared with the others on the same units, never with a key. Chance differences do
+not count: a difference is flagged only if its whole 95% interval lies beyond the margin.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ QUALITY_COLUMNS = (
 )  # fmt: skip
 
 _NEW_SESSION_MINUTES = 60.0
-"""Who comes back after so long has begun anew; the time between was not idle."""
+"""A longer pause begins a new session; it does not count as idle time."""
 _IDLE_FROM_MINUTES = 2.0
 
 
@@ -58,22 +58,22 @@ def rater_quality(
     resamples: int = 500,
     seed: int = SEED,
 ) -> pd.DataFrame:
-    """One row (`QUALITY_COLUMNS`) for every person in the `ratings` table.
+    """Return a table of one row (`QUALITY_COLUMNS`) for every person in the `ratings` table.
 
     - `pace`: the median time as a share of the others' median, mean over rubrics.
     - `idle_minutes`: time between answers that was not spent on them, within a session.
     - `longest_run`, `usual_run`: of one label on one rubric, and what 99% of sequences stay within
       in which every label is one of the others' on that unit.
     - `agreement`: kappa with the others (leave-one-out), quadratic weights where the scale has an
-      order, mean over rubrics by units; `behind`: that less the median of the others' own.
-    - `leaning`: the largest difference in the use of a category (`leaning_at`) to the others on the
-      same units.
-    - `drift`: agreement in the second half of the person's sequence less that in the first.
+      order, mean over rubrics by units; `behind`: that minus the median of the others' own.
+    - `leaning`: the largest difference in the use of a category (`leaning_at`) from the others on
+      the same units.
+    - `drift`: agreement in the second half of the person's sequence minus that in the first.
     - `attention_passed` of `attention_given`: from `attention`, a table with `rater_id, passed`.
     - `flagged`: space-separated names of flags; `reason`: the same in words.
 
-    Every interval is a bootstrap over clusters. `excluded` raters are judged as all others are, and
-    do not count among "the others".
+    Every interval is a bootstrap over clusters. `excluded` raters are judged like everyone else,
+    but do not count among "the others".
 
     >>> import pandas as pd
     >>> labels = {"ann": "yynn" * 10, "ben": "yynn" * 10, "cy": "nyny" * 10}
@@ -115,7 +115,7 @@ def rater_quality(
 
 
 def _said(own: pd.DataFrame) -> dict[str, Any]:
-    """What the person's own rows say: answers, skips, time at work and idle."""
+    """Count the person's answers and skips, and sum up their working and idle minutes."""
     import pandas as pd
 
     own = own.sort_values("created_at", kind="stable")

@@ -2,7 +2,7 @@
 
 Every number in them is read off the `results` table; nothing is computed here but its rounding.
 
-The names stand in `__init__.pyi` and are resolved on first use: the panel needs no charts.
+The names are listed in `__init__.pyi` and resolved on first use: the panel needs no charts.
 """
 
 from __future__ import annotations

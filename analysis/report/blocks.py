@@ -1,4 +1,4 @@
-"""What a report is made of: sections of blocks, the same for HTML and Markdown."""
+"""The parts of a report: sections of blocks, the same for HTML and Markdown."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import Any, Literal
 from evenhand.texts import written
 
 SYNTHETIC = " (synthetic)"
-"""How the caption of what is simulated ends."""
+"""End of the caption of simulated data."""
 
 
 @dataclass(frozen=True)
 class Whisker:
-    """An interval to draw: places from 0 to 100 that all rows of a table share, zero among them."""
+    """An interval to draw: places from 0 to 100 on a scale that all rows of a table share, with its
+    zero.
+    """
 
     low: float
     estimate: float
@@ -24,11 +26,11 @@ class Whisker:
 
 @dataclass(frozen=True)
 class Cell:
-    """What stands in a table: `text`, its `interval`, an `aside`, and footnote `marks`; `reason`
-    says why a figure is undefined, wherever that is shown.
+    """A table cell: `text`, its `interval`, an `aside`, and footnote `marks`; `reason` tells why a
+    figure is undefined, wherever that is shown.
 
-    `key` and `line` name the results row that the numbers were read off; a figure that others
-    `published` has its source instead.
+    `key` and `line` name the results row that the numbers were read off; a `published` figure of
+    others has its source instead.
     """
 
     text: str = ""
@@ -55,7 +57,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table; one without cells is a heading over those that follow."""
+    """A row of a table; one without cells is a heading over the rows that follow."""
 
     heading: str
     cells: tuple[Cell, ...] = ()
@@ -107,13 +109,14 @@ class Table:
 
     @property
     def data(self) -> tuple[Table, ...]:
-        """Itself: what a picture has beside it, a table is."""
+        """The table itself: it is its own data, where a chart has separate data tables."""
         return (self,)
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A picture: `spec` is Vega-Lite, `alt` says in words what it shows, `note` what it leaves out.
+    """A picture: `spec` is Vega-Lite, `alt` describes in words what it shows, `note` what it leaves
+    out.
 
     `data` are the tables that hold its numbers, each cell with its results row; `name` is the
     anchor and the name of its files.
@@ -158,7 +161,7 @@ class Quotable:
 
 @dataclass(frozen=True)
 class Definitions:
-    """Terms and what they are."""
+    """Terms and their meanings."""
 
     title: str
     pairs: tuple[tuple[str, str], ...]
@@ -167,9 +170,9 @@ class Definitions:
 
 @dataclass(frozen=True)
 class Card:
-    """A verdict: its code, the word for it, of whom, in a sentence and, as a `reason`, in a few
+    """A verdict: its code, its name, the grader it is on, its sentence and, as a `reason`, a few
     words; the `kappas` of the grader with people and of people with one another (None where
-    unknown), what 1,000 units cost, and the figures it rests on.
+    unknown), the price of 1,000 units, and the figures it rests on.
     """
 
     verdict: str
@@ -185,12 +188,12 @@ class Card:
 
     @property
     def lines(self) -> list[int]:
-        """The rows of results.csv that its cell was read off."""
+        """The rows of results.csv that its cells were read off."""
         return [cell.line for cell in (*self.kappas, self.price) if cell]
 
     @property
     def compared(self) -> str:
-        """Both kappas in words; nothing where the grader's is not known.
+        """Return the two kappas in words; empty where the grader's is not known.
 
         >>> Card("", "", "", "", "", "", "", (Cell("0.77"), Cell("0.82")), None, ()).compared
         'κ 0.77 vs 0.82'
@@ -203,8 +206,8 @@ class Card:
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do about one rubric, in a `sentence`, and how well people agree with one another, on
-    how much.
+    """Advice on one rubric in a `sentence`, with people's agreement with one another and its
+    `sample`.
     """
 
     rubric: str
@@ -215,7 +218,7 @@ class Advice:
 
 @dataclass(frozen=True)
 class FirstPage:
-    """What to do about every rubric; `facts` say what this rests on."""
+    """First page of the report: advice on every rubric; `facts` describe the data behind it."""
 
     advice: tuple[Advice, ...]
     facts: tuple[str, ...]
@@ -243,7 +246,7 @@ class Cards:
 
 @dataclass(frozen=True)
 class Link:
-    """The way to another page, which is written beside this one."""
+    """A link to another page, which is written to the same folder."""
 
     text: str
     href: str
@@ -252,10 +255,10 @@ class Link:
 
 @dataclass(frozen=True)
 class UnitToRead:
-    """A unit to read: what the grader and each person said, and the texts they saw.
+    """A unit to read: the labels of the grader and of each person, and the texts they saw.
 
-    `name` is what the label stands for; `people` are (rater, label, its name, reason); `columns`
-    hold the texts, (what it is, text), those of a pair's sides beside each other.
+    `name` is the title of the label; `people` are (rater, label, its name, reason); `columns` hold
+    the texts as (title, text), those of a pair's two sides next to each other.
     """
 
     unit: str
@@ -293,9 +296,9 @@ Block = (
 
 @dataclass(frozen=True)
 class Answer:
-    """A line that says what was found: text, and the cells whose figures stand in it.
+    """A line with a finding: text, and the cells whose figures are in it.
 
-    `rubric` is the title of the one that it speaks of; empty: it speaks of the study.
+    `rubric` is the title of the rubric that it is about; empty: the whole study.
     """
 
     pieces: tuple[str | Cell, ...]
@@ -323,8 +326,8 @@ class Answer:
 
 @dataclass(frozen=True)
 class Part:
-    """What a section holds on one rubric (its title; empty: on all): `open` is seen at once,
-    `folded` behind a line that bears the `title`.
+    """Part of a section on one rubric (its title; empty: on all): `open` is shown at once, `folded`
+    behind a line with the `title`.
     """
 
     title: str
@@ -334,16 +337,16 @@ class Part:
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """All of it, in reading order."""
+        """All blocks, in reading order."""
         return (*self.open, *self.folded)
 
 
 @dataclass(frozen=True)
 class ReportSection:
-    """A part of the report; `id` is its anchor.
+    """A section of the report; `id` is its anchor.
 
-    First its `answers`, then `blocks` on all rubrics and the `parts` on each; `about` says how to
-    read them. What nobody decides by is its `appendix`, which stands at the end of the report.
+    First its `answers`, then `blocks` on all rubrics and the `parts` on each; `about` explains how
+    to read them. Its `appendix` holds what no decision needs, and goes to the end of the report.
     """
 
     id: str
@@ -355,9 +358,9 @@ class ReportSection:
     appendix: tuple[Part, ...] = ()
 
     def every_part(self) -> tuple[Part, ...]:
-        """All that it shows: what is on all rubrics first. Without the appendix."""
+        """All parts, with what is on all rubrics first, without the appendix."""
         return (Part("", "", self.blocks), *self.parts)
 
     def every_block(self) -> Iterator[Block]:
-        """All that it shows, open or folded, in reading order; without the appendix."""
+        """All blocks, open or folded, in reading order; without the appendix."""
         return (block for part in self.every_part() for block in part.blocks)

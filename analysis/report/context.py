@@ -1,4 +1,4 @@
-"""What a report says about a study that its ratings do not know."""
+"""Facts about a study for its report that are not in its ratings."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReportContext:
-    """Where the ratings come from.
+    """Description of the study behind the ratings.
 
     `facts` are provenance in reading order (sample, seeds, rubric hashes, dates, versions, margin);
     `notes` are warnings such as labels that were set aside; `rubric_titles` are by rubric;
-    `published` are the figures of others on a rubric. `texts`
-    and `remarks` speak of units by (rubric, unit id): what raters read, each text under its name,
-    and what people said beside their labels, by rater; `marks` says who marked which words of them.
-    `replies` and `sorted` speak of a grader on
-    a unit by (rubric, unit id, grader): what it replied, word for word, and how the lead sorted its
-    disagreement with people (kind, note). `label_names` are the options' names by
-    rubric and category. A `synthetic` report says so in all of its files.
+    `published` are the figures of others on a rubric. `label_names` are the options' names by
+    rubric and category. `texts`, `remarks` and `marks` are by (rubric, unit id): what raters read,
+    each text under its name; people's remarks with their labels, by rater; and (rater, words
+    marked). `replies` and `sorted` are by (rubric, unit id, grader): the grader's replies, word for
+    word, and how the lead sorted its disagreement with people (kind, note). A `synthetic` report is
+    marked so in all of its files.
     """
 
     name: str
@@ -40,7 +39,7 @@ class ReportContext:
     sorted: Mapping[tuple[str, str, str], tuple[str, str]] = field(default_factory=dict)
 
     def title_of(self, rubric: str) -> str:
-        """How a rubric is called in headings.
+        """Return the name of a rubric for headings.
 
         >>> ReportContext("study", rubric_titles={"tone": "Tone of voice"}).title_of("tone")
         'Tone of voice'

@@ -1,4 +1,4 @@
-"""The page of all disagreements: what is on it, unit by unit. It can be searched and filtered."""
+"""The page of all disagreements, unit by unit. It can be searched and filtered."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 PAGE = "disagreements.html"
 NOT_SORTED = ""
 KINDS = ("grader_wrong", "people_wrong", "rubric_unclear")
-"""What the lead may sort a disagreement as."""
+"""Kinds that the lead may sort a disagreement as."""
 Texts = tuple[tuple[str, str], ...]
 """(what it is, text) each."""
 
 
 @dataclass(frozen=True)
 class Person:
-    """What a person said of a unit: a label, what it stands for, and perhaps why."""
+    """A person's label of a unit: the label, its name, and the reason, if given."""
 
     rater: str
     label: str
@@ -33,7 +33,7 @@ class Person:
 
 @dataclass(frozen=True)
 class Opponent:
-    """A grader that said something else: its replies, and how the lead sorted it (`kind`)."""
+    """A grader that gave another label: its replies, and how the lead sorted it (`kind`)."""
 
     grader: str
     label: str
@@ -72,7 +72,7 @@ class DisagreementsPage:
 
 
 def has_page(found: Sequence[GraderDisagreement], context: ReportContext) -> bool:
-    """Whether there is a disagreement whose texts are known."""
+    """Return True if there is a disagreement whose texts are known."""
     return any((each.rubric, each.unit_id) in context.texts for each in found)
 
 
@@ -101,7 +101,9 @@ def page_of(found: Sequence[GraderDisagreement], context: ReportContext) -> Disa
 
 
 def widest_first(found: Iterable[GraderDisagreement]) -> list[GraderDisagreement]:
-    """Whoever the grader: first what two people or more labelled, then by size, then by people."""
+    """Sort disagreements: units that two people or more labelled first, then by size, then by
+    number of people.
+    """
     return sorted(found, key=lambda each: (len(each.people) < 2, -each.size, -len(each.people)))
 
 
@@ -169,7 +171,7 @@ def _opponent(
 
 
 def kind_title(kind: str) -> str:
-    """How a kind that disagreements are sorted into is called.
+    """Return the title of a kind that disagreements are sorted into.
 
     >>> kind_title("rubric_unclear")
     'Rubric unclear'

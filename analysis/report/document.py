@@ -55,8 +55,8 @@ SECTIONS = (
 
 
 def sections_of(analysis: Analysis, context: ReportContext) -> list[ReportSection]:
-    """Every section, each with something to say or the reason why not; those that belong to some
-    studies only are left out of others.
+    """List every section, each with findings or the reason why it has none; sections that only some
+    studies need are left out of others.
     """
     source = Source.of(analysis, context)
     found = (section(source) for section in SECTIONS)
@@ -65,7 +65,7 @@ def sections_of(analysis: Analysis, context: ReportContext) -> list[ReportSectio
 
 
 def _appendix(sections: Sequence[ReportSection]) -> list[ReportSection]:
-    """What nobody decides by, of all sections; nothing where there is none."""
+    """Collect the appendices of all sections into one; empty where there is none."""
     parts = tuple(part for section in sections for part in section.appendix)
     said = (Answer((written("report.appendix"),)),)
     return (

@@ -1,4 +1,4 @@
-"""Anybody's text made safe for Markdown. (HTML is escaped by Jinja2.)"""
+"""Text from users made safe for Markdown. (HTML is escaped by Jinja2.)"""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ _MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
 def markdown(text: str) -> str:
-    """One line that Markdown shows as it is: no table cell, link, markup or heading comes of it.
+    """Return the text as one line that Markdown shows literally: no table cell, link, markup or
+    heading.
 
     >>> print(markdown("a|b <b>*x*</b>"))
     a\\|b &lt;b&gt;\\*x\\*&lt;/b&gt;

@@ -27,8 +27,8 @@ def write_figures(analysis: Analysis, context: ReportContext, out: Path) -> int:
     """Write every figure as SVG and PNG, every table as CSV and LaTeX, and the methods paragraph
     with its references, into a folder, made if need be; returns how many files that are.
 
-    Each is called as its anchor in report.html. A figure has the light colours, its caption and its
-    note. Each says so if it is synthetic.
+    Each file is named after its anchor in report.html. A figure has the light colours, its caption
+    and its note. Each is marked if it is synthetic.
     """
     new_folder(out)
     count = 0

@@ -20,11 +20,11 @@ _FIRST_LINE = 2
 
 @dataclass(frozen=True)
 class Figure:
-    """One results row, rounded for display.
+    """A results row, rounded for display.
 
     `line` is its row in results.csv as a spreadsheet counts; `bounds` are low, estimate, high as
     they are, NaN where undefined; `estimate` and `interval` are text, empty where there is no
-    interval. `reason` is the remark that says why the estimate is undefined, None where it is not;
+    interval. `reason` is the remark on why the estimate is undefined, None where it is not;
     `remarks` are the row's others.
     """
 
@@ -55,17 +55,19 @@ class Figure:
         return self.key[5]
 
     def says(self, code: Code) -> bool:
-        """Whether one of its remarks has this code."""
+        """Return True if one of its remarks has this code."""
         return says(self.remarks, code)
 
     @property
     def cell(self) -> Cell:
-        """How it stands in a sentence: with its interval, or why it is undefined."""
+        """Cell for a sentence: the estimate with its interval, or why it is undefined."""
         reason = self.reason.words if self.reason else ""
         return Cell(self.estimate, self.interval, reason, key=self.key, line=self.line)
 
     def datum(self, **more: object) -> dict[str, object]:
-        """What a chart draws of it: the bounds as they are, None where undefined, and its row."""
+        """Return a datum for a chart: the unrounded bounds, None where undefined, and the results
+        row.
+        """
         low, estimate, high = (None if math.isnan(each) else each for each in self.bounds)
         found = {"estimate": estimate, "low": low, "high": high, "shown": self.estimate}
         return {**found, "row": self.line, **more}

@@ -46,9 +46,7 @@ _DRAWING = 2
 
 
 def prepare_report() -> None:
-    """Read the templates and wake the drawing library, which takes half a second: where nothing
-    else is to be done.
-    """
+    """Read the templates and load the drawing library at an idle time: it takes half a second."""
     _html().get_template("report.html.j2")
     _markdown().get_template("report.md.j2")
     if can_draw():
@@ -132,13 +130,13 @@ def _json(analysis: Analysis, context: ReportContext, rows: list[dict[str, Any]]
 
 
 def _recommendations(analysis: Analysis) -> dict[str, str]:
-    """What to do, by rubric."""
+    """Return the recommended action, by rubric."""
     ranking = rank_graders(analysis.results, analysis.verdicts)
     return {each.rubric: each.sentence for each in recommendations(ranking)}
 
 
 def _by_rubric(analysis: Analysis, name: str) -> dict[str, dict[str, Any]]:
-    """Something of the thresholds in force, by rubric and grader."""
+    """A property of the thresholds in force, by rubric and grader."""
     found: dict[str, dict[str, Any]] = {}
     for each in analysis.thresholds:
         found.setdefault(each.rubric, {})[each.grader] = getattr(each, name)
@@ -224,7 +222,7 @@ def _html() -> jinja2.Environment:
 
 
 def _drawing(sections: list[ReportSection], pool: Executor | None) -> Callable[[Chart], Markup]:
-    """What draws the charts of a page; a `pool` has begun with all of them."""
+    """Return the function that draws a page's charts; a `pool` starts on all of them at once."""
     if pool is None or not can_draw():
         return _draw
     blocks = (block for section in sections for block in section.every_block())
@@ -244,8 +242,9 @@ def _drawn(charts: list[Chart]) -> list[Markup]:
 
 
 def _draw(chart: Chart) -> Markup:
-    """The picture: safe as it is, see `analysis.report.charts.svg`; without a library that draws,
-    what it would show."""
+    """The picture, which is safe markup (see `analysis.report.charts.svg`); without a drawing
+    library, a description of it.
+    """
     from markupsafe import Markup
 
     if not can_draw():
@@ -254,7 +253,7 @@ def _draw(chart: Chart) -> Markup:
 
 
 def _seen(value: object) -> object:
-    """Whatever stands in a template, markup of our own apart."""
+    """Make a value in a template visible text, except for markup of our own."""
     return visible(value) if type(value) is str else value
 
 

@@ -1,4 +1,4 @@
-"""What each figure and table is called: its anchor on the page and the name of its files."""
+"""Names of figures and tables: the anchor on the page and the name of its files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def named(sections: Sequence[ReportSection]) -> list[ReportSection]:
     """The sections with a name for every figure and table, each made of its caption and used once:
     a second one of the same caption has a number.
     """
-    # What else has an anchor on the page.
+    # Other anchors on the page.
     taken = {"main", "overview", "appendix", METHODS} | {each.id for each in sections}
     taken |= {f"{each.id}-title" for each in sections}
     return [
@@ -60,7 +60,7 @@ def _new_name(caption: str, taken: set[str]) -> str:
 
 
 def plain_name(text: str) -> str:
-    """A text as a file may be called on any system.
+    """A text as a file name that any system accepts.
 
     >>> plain_name("Refusal: Cohen κ of every two raters (synthetic)")
     'refusal-cohen-k-of-every-two-raters-synthetic'

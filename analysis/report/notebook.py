@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 def render_notebook(analysis: Analysis, context: ReportContext) -> str:
-    """HTML: the verdicts with what has to be known before, the panel, and one figure of graders
-    beside people. It brings its own colours for light and dark, holds no script, and asks for
+    """HTML: the verdicts with the notes needed to read them, the panel, and one figure of graders
+    compared with people. It has its own colours for light and dark, holds no script, and loads
     nothing from elsewhere.
     """
     source = Source.of(analysis, context)

@@ -12,7 +12,7 @@ from evenhand.texts import written
 
 
 def rates_table(source: Source, rubric: str) -> list[Table]:
-    """Every grader's true positive and true negative rates, if there is a binary verdict."""
+    """Tabulate graders' true positive and true negative rates, if there is a binary verdict."""
     reference = source.analysis.decision.reference
     names = list(REFERENCE if reference else (*MAJORITY, *CORRECTED))
     whom = reference or written("ceiling.majority")

@@ -1,4 +1,4 @@
-"""What every section is written from."""
+"""The source that every section is written from: figures, context and verdicts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
 
 READINGS = {ALL: written("naming.categories"), ALL_BINARY: written("naming.binary")}
-"""What a subset is called in a caption."""
+"""Name of a subset in a caption."""
 GROUPS = {
     "humans": written("naming.annotators_together"),
     "models": written("naming.graders_together"),
@@ -37,7 +37,7 @@ _NAMES = {
 
 
 def rater_title(rater: str) -> str:
-    """How a rater, a group or a baseline is called.
+    """Return the display name of a rater, a group or a baseline.
 
     >>> rater_title("humans"), rater_title("baseline:constant"), rater_title("r07")
     ('Annotators', 'Baseline: constant', 'r07')
@@ -48,7 +48,7 @@ def rater_title(rater: str) -> str:
 
 
 def pair_title(raters: tuple[str, str]) -> str:
-    """How two raters are called together.
+    """Return the display name of a pair of raters.
 
     >>> pair_title(("humans", "g"))
     'Annotators · g'
@@ -57,7 +57,7 @@ def pair_title(raters: tuple[str, str]) -> str:
 
 
 def reference_title(rater: str) -> str:
-    """What a grader is compared with, within a sentence.
+    """Return the name of the raters that a grader is compared with, for use within a sentence.
 
     >>> reference_title("humans"), reference_title("r07")
     ('annotators', 'r07')
@@ -67,11 +67,11 @@ def reference_title(rater: str) -> str:
 
 @dataclass(frozen=True)
 class Layers:
-    """What a section has on one rubric, by depth.
+    """Content of a section on one rubric, by depth.
 
     `answers` are sentences in pieces (`in_pieces`), with figures among the text; `open` is the
-    figure that decides something, `folded` is what the answers rest on, and nobody decides by the
-    `appendix`.
+    figure that decides something, `folded` is what the answers rest on, and the `appendix` holds
+    what no decision needs.
     """
 
     answers: Sequence[Sequence[object]] = ()
@@ -86,7 +86,7 @@ def _with_cells(said: Sequence[object]) -> tuple[str | Cell, ...]:
 
 @dataclass(frozen=True)
 class Source:
-    """An analysis, its results by key, and what is known of the study."""
+    """An analysis, its results by key, and the facts known of the study."""
 
     analysis: Analysis
     figures: ResultsIndex
@@ -106,10 +106,11 @@ class Source:
         about: Sequence[str] = (),
         otherwise: str = "",
     ) -> ReportSection | None:
-        """What there is on every rubric, by depth; `about` says how to read it.
+        """Build a section from the content on every rubric, by depth; `about` explains how to read
+        it.
 
-        The same answer on all rubrics is given once. Where there is nothing, `otherwise` says why;
-        a section without it is left out then.
+        An answer that is the same on all rubrics is given once. If there is no content, `otherwise`
+        is shown as the reason; without it the section is left out.
         """
         answers: list[Answer] = []
         parts, appendix = [], []
@@ -159,7 +160,7 @@ class Source:
         return rank_graders(self.analysis.results, self.analysis.verdicts)
 
     def graders(self, rubric: str, subset: str) -> list[str]:
-        """The graders that can be set beside people, by their agreement with people."""
+        """The graders that were compared with people, by their agreement with people."""
         seen: dict[str, None] = {}
         for statistic in ("observed_agreement", CEILING):
             for figure in self.figures.select(rubric, statistic, subset):
@@ -189,7 +190,7 @@ class Source:
         ]
 
     def groups(self, rubric: str, subset: str) -> list[str]:
-        """The groups worth a row: those that hold two raters and repeat no other group."""
+        """The groups worth a row: those that have two raters and repeat no other group."""
         found = self.figures.select(rubric, "observed_agreement", subset)
         given = {figure.raters[0] for figure in found if not figure.raters[1]}
         if {"humans", "models"} - given:
@@ -199,7 +200,7 @@ class Source:
         return [name for name in GROUPS if name in given]
 
     def alphas(self, rubric: str, subset: str) -> list[str]:
-        """The alphas worth a column: the nominal one only where it is the only one."""
+        """The alphas worth a column: the nominal one only if it is the only one."""
         metric = ["krippendorff_alpha_ordinal", "krippendorff_alpha_interval"]
         given = [name for name in metric if self.figures.select(rubric, name, subset)]
         return given or ["krippendorff_alpha_nominal"]
@@ -210,7 +211,8 @@ class Source:
         return weighted if self.figures.select(rubric, weighted, subset) else "cohen_kappa"
 
     def default_threshold(self, rubric: str, raters: tuple[str, str]) -> str:
-        """What tuning is compared with, as the rows write it; empty where nothing could be tuned.
+        """Return the threshold that tuning is compared with, as the rows write it; empty where
+        nothing could be tuned.
 
         It is the rubric's threshold, or the one that was declared.
         """
@@ -232,9 +234,11 @@ class Source:
         return [self.figures.get(rubric, name, *raters, subset, at) for name in statistics]
 
     def caption(self, rubric: str, what: str) -> str:
-        """The caption of what speaks of one rubric."""
+        """The caption of a table or figure on one rubric."""
         return written("naming.about", whom=self.context.title_of(rubric), what=what)
 
     def marked(self, caption: str) -> str:
-        """The caption of what is shown without its page, which says once that it is synthetic."""
+        """The caption of a table shown outside its page, which would state once that it is
+        synthetic.
+        """
         return f"{caption}{SYNTHETIC}" if self.context.synthetic else caption

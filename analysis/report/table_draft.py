@@ -13,12 +13,12 @@ from evenhand.analysis.report.figures import DASH, Figure
 from evenhand.texts import written
 
 _SHORT = 28
-"""A reason of more letters than this stands below the table, so that columns stay narrow."""
+"""Letters of a reason in a cell at most: longer ones go below the table, to keep columns narrow."""
 
 
 @dataclass
 class TableDraft:
-    """A table as it grows: it shares footnotes and leaves out columns that nobody fills."""
+    """A table as it grows: it shares footnotes and leaves out empty columns."""
 
     caption: str
     stub: str
@@ -30,7 +30,7 @@ class TableDraft:
     drawn: str = ""
     """The column whose intervals are drawn, too."""
     asides: bool = False
-    """Whether remarks stand in the cell instead of below the table."""
+    """True where remarks are in the cell instead of below the table."""
     _rows: list[tuple[str, Sequence[Figure | None] | None]] = field(default_factory=list)
 
     def group(self, title: str) -> None:
@@ -43,7 +43,7 @@ class TableDraft:
             self._rows.append((heading, figures))
 
     def finish(self) -> list[Table]:
-        """The table, or nothing where it has no row."""
+        """The table, or nothing if it has no rows."""
         filled = [figures for _, figures in self._rows if figures is not None]
         used = [at for at in range(len(self.columns)) if any(row[at] for row in filled)]
         if not used:
@@ -72,7 +72,7 @@ class TableDraft:
         ]
 
     def _rows_and_groups(self) -> Iterator[tuple[str, Sequence[Figure | None] | None]]:
-        """All rows but the headings that nothing follows."""
+        """All rows but the headings that no row follows."""
         for row, after in pairwise([*self._rows, ("", None)]):
             if row[1] is not None or after[1] is not None:
                 yield row
@@ -84,8 +84,8 @@ class TableDraft:
         notes: dict[str, str],
         place: dict[tuple[str, ...], Whisker],
     ) -> Cell:
-        """The figure; what is short or wanted stays beside it, the rest goes into `notes`. The
-        count is of the `first` of its row.
+        """The figure as a cell; short remarks stay next to the figure, others become `notes`.
+        Counts are given only where they differ from those of the `first` in its row.
         """
         beside = [figure.reason.words] if figure.reason else []
         below = [remark.words for remark in figure.remarks]
@@ -115,7 +115,7 @@ def _count(figure: Figure) -> Cell:
 
 
 def _scale(column: Iterator[Figure | None]) -> dict[tuple[str, ...], Whisker]:
-    """Where each interval of a column is drawn, on an axis that holds them all and zero."""
+    """Return the place of each interval of a column, on an axis that holds them all and zero."""
     drawable = [each for each in column if each and each.interval and each.estimate != DASH]
     values = np.array([each.bounds for each in drawable]).reshape(-1, 3)
     start, end = min(values.min(initial=0.0), 0.0), max(values.max(initial=0.0), 0.0)

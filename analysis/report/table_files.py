@@ -27,7 +27,7 @@ _NEGATIVE = re.compile(r"(?<![\w.])-(?=\d)")
 
 def csv_of(table: Table, *, synthetic: bool) -> str:
     """The numbers as the page shows them: a column for each estimate and, where it has an interval,
-    for either bound; `note` holds what stands beside a number. A simulated table says so there.
+    for either bound; `note` holds remarks on a number. A simulated table is marked so there.
     """
     grouped = any(not row.cells for row in table.rows)
     with_bounds = [

@@ -25,8 +25,9 @@ TextTable = tuple[str, list[str], list[list[str]]]
 def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTable]:
     """(title, columns, rows) for each rubric and reading: groups, pairs of raters, graders with
     people, ensembles, baselines; then graders' rates against the majority. Cells are text, the
-    first column says who. Verdicts are sentences of their own, in `analysis.verdicts.judge`.
-    Undefined cells hold a dash, and the title says why."""
+    first column names the raters. Verdicts are sentences of their own (`analysis.verdicts.judge`).
+    Undefined cells hold a dash, and the title gives the reason.
+    """
     source = Source.of(analysis, context)
     return [
         table
@@ -72,7 +73,7 @@ def _as_text(table: Table) -> TextTable:
 
 
 def _title(table: Table) -> str:
-    """The caption, and why cells are undefined: there is no room for that in a cell."""
+    """The caption, with the reasons for undefined cells: they have no room in a cell."""
     cells = [cell for row in table.rows for cell in row.cells[1:] if cell.text == DASH]
     reasons = "; ".join(dict.fromkeys(cell.reason for cell in cells))
     if not reasons:

@@ -4,11 +4,11 @@ The grader's verdicts on everything that it graded are corrected with the part t
 in two ways (see `analysis.subjects.formulas`). Rogan-Gladen takes its error rates from all subjects
 together: by subject they rest on a handful of units of the rarer verdict. That is wrong where a
 grader errs differently from subject to subject, so it is tested. PPI++ is computed by subject and
-takes nothing of the kind for granted.
+makes no such assumption.
 
-*People's rate* is one figure everywhere: the mean over units of the share of people who affirm the
-unit, as in `subject_score` and `prevalence`. Unlike a majority's it does not depend on how many
-people labelled a unit, and knows no ties.
+*People's rate* means the same everywhere: the mean over units of the share of people who affirm the
+unit, as in `subject_score` and `prevalence`. Unlike the rate of majority verdicts it does not
+depend on how many people labelled a unit, and has no ties.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ def add_corrected_rate_rows(
     """Rates by subject (at): people's own, and each grader's before and after correction.
 
     `labels` has one row per unit that counts towards a rate. `rate_human` is people's on what they
-    labelled; `rate_raw`, `rate_rogan_gladen` and `rate_ppi` with its `rate_ppi_lambda` speak of all
+    labelled; `rate_raw`, `rate_rogan_gladen` and `rate_ppi` with its `rate_ppi_lambda` are for all
     units that the grader graded; `sensitivity`, `specificity` and `youden_j` of those that people
-    labelled too. `rogan_gladen_bias` is by how much that correction misses people's own rate among
-    these. By `strata`, the columns that the labelled sample is stratified by, PPI++ is stratified.
+    labelled too. `rogan_gladen_bias` is the corrected rate minus people's own rate on these.
+    `strata` are the columns that the labelled sample is stratified by: PPI++ is stratified, too.
     Where the units table names no subject, all units are one. For the order of the subjects
     see `analysis.subjects.ranks`. Without people or without graders there is no row.
     """
@@ -95,7 +95,7 @@ def _add_people_rows(out: Writer, reference: Array, groups: _Groups) -> None:
 
 @dataclass(frozen=True)
 class _Groups:
-    """Whose rate is asked for: the subjects, or one nameless group of everything."""
+    """The groups whose rates are estimated: the subjects, or one nameless group of everything."""
 
     names: tuple[str, ...]
     codes: Codes
@@ -147,8 +147,8 @@ def joint_strata(columns: Sequence[UnitColumn], n_units: int) -> Codes:
 
 
 def large_strata(strata: Codes, parts: Sequence[Mask], count: Callable[[Mask], int]) -> Codes:
-    """Strata (units,) numbered anew, so that each has `MIN_STRATUM` of both parts, the labelled
-    units and the rest, each (units,), by `count`; smaller ones are taken together, in order.
+    """Renumber strata (units,) so that each has `MIN_STRATUM` of both parts, the labelled units and
+    the rest, each (units,), by `count`; smaller ones are merged, in order.
     """
     out, number, held = np.zeros(len(strata), dtype=np.intp), 0, np.zeros(2, dtype=np.intp)
     for stratum in np.unique(strata[np.any(parts, axis=0)]):
@@ -174,7 +174,7 @@ def _cell_sums(features: Array, codes: Codes, count: int, out: Writer) -> RateSu
 
 @dataclass(frozen=True)
 class _GradersRates:
-    """One grader's rates. `reference` and `graded` are by unit, `sums` by row and group."""
+    """Rates of one grader. `reference` and `graded` are by unit, `sums` by row and group."""
 
     out: Writer
     groups: _Groups
@@ -209,9 +209,10 @@ class _GradersRates:
         add_rank_rows(self.out, self.grader, names, self.sums.raw, corrected)
 
     def _add_error_rates(self, pooled: RateSums) -> Remark | None:
-        """Sensitivity and specificity of all and by group; returns why they are of no use, if so.
+        """Add sensitivity and specificity overall and by group; return why they cannot be used, if
+        so.
 
-        J of one group is not given: with few units of the rarer verdict it says little.
+        J is not given by group: with few units of the rarer verdict it tells little.
         """
         both = self.graded & ~np.isnan(self.reference)
         affirmed, refused = (both & (self.reference > 0)), (both & (self.reference < 1))
@@ -230,10 +231,11 @@ class _GradersRates:
         return None if j.low > 0 else NOT_INFORMATIVE
 
     def _add_subject_bias(self, pooled: RateSums) -> set[str]:
-        """By how much pooled error rates mislead on each subject; returns where that is no chance.
+        """Add the bias of Rogan-Gladen with pooled error rates on each subject; return the subjects
+        whose bias is significant.
 
-        On the labelled units people's own rate is known: what the correction makes of the grader's
-        rate there, less theirs, is its bias. Holm's correction over a grader's subjects.
+        On the labelled units people's own rate is known: the corrected rate of the grader there,
+        minus people's, is its bias. Holm's correction over a grader's subjects.
         """
         if len(self.groups.names) < 2:
             return set()

@@ -1,13 +1,13 @@
-"""A rate read off a grader's verdicts, corrected by what people say of a sample.
+"""The rate of a grader's affirmative verdicts, corrected with a sample that people labelled.
 
-A grader that errs counts a rate wrong, however much it grades. Two corrections, both from the
+A grader that errs gets a rate wrong, however much it grades. Two corrections, both from the
 sample that people labelled and the units that only the grader labelled:
 
 - Rogan & Gladen (1978): sensitivity and specificity turn the grader's rate into people's,
   (rate + specificity - 1) / (sensitivity + specificity - 1). It holds where the grader errs alike
   on both parts, whatever their prevalence.
 - Prediction-powered inference (Angelopoulos et al. 2023a; PPI++ 2023b): people's own rate on the
-  sample, plus the grader's rate elsewhere less its rate on the sample, times a weight. With weight
+  sample, plus the grader's rate elsewhere minus its rate on the sample, times a weight. With weight
   1 that is PPI, with 0 people's rate alone; PPI++ takes the weight that varies least, from 0 to 1.
   It holds for any grader where the sample is a random one.
 
@@ -43,7 +43,7 @@ class RateSums(NamedTuple):
 
     @property
     def raw(self) -> Array:
-        """The grader's rate on all that it graded."""
+        """The grader's rate on all units that it graded."""
         return ratio(self.graded + self.rest_graded, self.labelled + self.rest)
 
     @property
@@ -53,18 +53,20 @@ class RateSums(NamedTuple):
 
     @property
     def sensitivity(self) -> Array:
-        """Of what the reference affirms, the share that the grader affirms."""
+        """Share of the units that the reference affirms which the grader affirms too."""
         return ratio(self.both, self.affirmed)
 
     @property
     def specificity(self) -> Array:
-        """Of what the reference does not affirm, the share that the grader does not either."""
+        """Share of the units that the reference does not affirm which the grader does not affirm
+        either.
+        """
         refused = self.labelled - self.affirmed
         return ratio(refused - (self.graded - self.both), refused)
 
     @property
     def youden_j(self) -> Array:
-        """Sensitivity + specificity - 1: 0 for a grader that says nothing (Youden 1950)."""
+        """Sensitivity + specificity - 1: 0 for a grader without any information (Youden 1950)."""
         return self.sensitivity + self.specificity - 1.0
 
     @property
@@ -144,12 +146,13 @@ def invert(rate: Array, sensitivity: Array, specificity: Array) -> Array:
 
 
 def clipped(rate: Array) -> Array:
-    """A corrected rate may leave the range of rates, by chance: then it is the nearest end."""
+    """Move a corrected rate that leaves the range of rates by chance to its nearest end."""
     return np.asarray(np.clip(rate, 0.0, 1.0))
 
 
 def rate_features(reference: Array, grades: Array) -> Array:
-    """What `RateSums` sums, of units: (units, 6) from reference and grades (units,), NaN for none.
+    """Return the six features of each unit that `RateSums` sums, (units, 6), from reference and
+    grades (units,), NaN for none.
 
     Units without a grade count nowhere.
     """

@@ -1,8 +1,8 @@
 """Corrected rates on plain verdicts, with analytic intervals in addition to the bootstrap.
 
 `reference` and `grades` are verdicts on the labelled units: people's (0, 1, or between the two
-where they part) and the grader's (0 or 1); `rest` are the grader's on the units that nobody
-labelled. See `analysis.subjects.formulas` for the two corrections and what they take for granted.
+where they disagree) and the grader's (0 or 1); `rest` are the grader's on the units that no person
+labelled. See `analysis.subjects.formulas` for the two corrections and what they assume.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from evenhand.errors import InputError
 class RoganGladen(Interval):
     """People's rate from a grader's and its errors, with its 95% interval, all within [0, 1].
 
-    `note` says why something is NaN.
+    `note` gives the reason where something is NaN.
     """
 
     sensitivity: float
@@ -44,7 +44,7 @@ class RoganGladen(Interval):
 @dataclass(frozen=True, kw_only=True)
 class PredictionPowered(Interval):
     """People's rate on the sample, moved by `weight` times the grader's rate elsewhere minus its
-    rate on the sample; with its 95% interval, all within [0, 1]. `note` says why something is NaN.
+    rate on the sample; with its 95% interval, all within [0, 1]. `note` gives the reason for a NaN.
     """
 
     weight: float

@@ -1,6 +1,6 @@
 """Does the correction change which subject has the higher rate, and how sure is that?
 
-Asked of PPI++ only: Rogan-Gladen with one pair of error rates for all subjects is one straight line
+Only for PPI++: Rogan-Gladen with one pair of error rates for all subjects is one straight line
 for all raw rates, and leaves their order as it is.
 """
 
@@ -22,7 +22,8 @@ from evenhand.analysis.writer import About, Writer
 def add_rank_rows(
     out: Writer, grader: str, subjects: Sequence[str], raw: Array, corrected: Array
 ) -> None:
-    """How a grader's subjects stand by their raw and by their corrected rates (rows, subjects).
+    """Add rows on a grader's ranking of the subjects by raw and by corrected rates (rows,
+    subjects).
 
     `rate_rank_raw` and `rate_rank_ppi` (at = subject) are places, 1 the highest rate;
     `rate_order_kendall` is tau-b of raw and corrected rates; `rate_order_flip` (at = "A>B",
@@ -74,5 +75,5 @@ class _Order:
             self.out.add_value("rate_order_flip", share, self._units(rows), **of)
 
     def _units(self, of: Sequence[ResultRow]) -> tuple[int, int]:
-        """Units and clusters of the subjects that a row speaks of."""
+        """Units and clusters of the subjects that a row is about."""
         return sum(row["n_units"] for row in of), max(row["n_clusters"] for row in of)

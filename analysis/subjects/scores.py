@@ -45,7 +45,7 @@ def add_overall_rows(rows: ResultRows, verdicts: LabelMatrix, resamples: Resampl
 
 
 def _unit_scores(verdicts: LabelMatrix) -> dict[str, Array]:
-    """Each unit's verdict by the humans (their mean) and by each grader, NaN for none."""
+    """Return each unit's verdict by the humans (their mean) and by each grader, NaN for none."""
     table = verdicts.verdicts.astype(float)
     table[table < 0] = np.nan
     scores = {"humans": people_means(verdicts)} if verdicts.humans else {}

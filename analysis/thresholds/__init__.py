@@ -1,1 +1,1 @@
-"""From a probability to a verdict: where to cut, how sure that is, what probabilities are worth."""
+"""From probabilities to verdicts: thresholds, their uncertainty, and calibration."""

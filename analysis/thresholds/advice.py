@@ -1,13 +1,13 @@
-"""One grader's threshold for one reference: what was found, and what to do about it.
+"""Tuning of one grader's threshold to one reference: the result, and the threshold to use.
 
 - *tuned*: the tuned threshold wins held out: the lower bound of its gain over the default, on
   clusters that it was not tuned on, lies above 0.
-- *not_identifiable*: the data cannot say. Fewer than 30 clusters; or neither the tuned nor the
+- *not_identifiable*: the data cannot tell. Fewer than 30 clusters; or neither the tuned nor the
   default threshold agrees with the reference beyond chance (lower bounds of kappa); or nothing wins
   and the interval of the threshold spans more than half of the scale.
 - *default*: everything else; the default is as good as can be shown.
 
-Both of the last keep the default.
+The last two keep the default.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Kind = Literal["tuned", "default", "not_identifiable"]
 
 @dataclass(frozen=True)
 class Advice:
-    """Which threshold to use, what kind of answer that is, and why."""
+    """Advised threshold, the kind of advice, and the reason."""
 
     kind: Kind
     threshold: float
@@ -48,11 +48,11 @@ class Advice:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What tuning to one objective found.
+    """Result of tuning a threshold to one objective.
 
     `threshold` is the tuned one with its interval, `value` the objective there on the units tuned
-    on, `corrected` the same less the `optimism` of tuning, `at_default` the objective at the
-    `default`. `gain` is tuned less default, held out; None where there is one cluster only.
+    on, `corrected` the same minus the `optimism` of tuning, `at_default` the objective at the
+    `default`. `gain` is tuned minus default, held out; None where there is one cluster only.
     """
 
     objective: str
@@ -67,7 +67,7 @@ class Calibration:
 
     @property
     def corrected(self) -> float:
-        """What the tuned threshold would reach elsewhere."""
+        """Value of the objective to expect from the tuned threshold on other units."""
         return self.value - self.optimism
 
 
@@ -81,8 +81,8 @@ def calibrate(
 ) -> dict[str, Calibration]:
     """Tune the threshold of probabilities (units,) to a reference (units,) of 0 and 1.
 
-    By objective. Both verdicts must occur in the reference; `n_clusters` is how many clusters the
-    units are in.
+    Results are by objective. Both verdicts must occur in the reference; `n_clusters` is the number
+    of clusters of the units.
     """
     affirmed = reference == 1
     weight = None if resamples.weight is None else resamples.weight[clusters]
@@ -145,8 +145,8 @@ def advise(
 
 
 def draws_needed(threshold: float) -> int:
-    """How many draws a threshold needs: shares of k draws come in steps of 1 / k, and fewer than
-    this leave no step between the threshold and the nearer end of the scale. 1 at the ends.
+    """Smallest number of draws for a threshold: shares of k draws come in steps of 1 / k, and fewer
+    than this leave no step between the threshold and the nearer end of the scale. 1 at the ends.
 
     >>> draws_needed(0.1), draws_needed(0.5), draws_needed(0.95), draws_needed(1.0)
     (10, 2, 20, 1)

@@ -1,7 +1,7 @@
-"""How far probabilities are from the shares that they stand for: debiased, with an interval.
+"""The distance of stated probabilities from observed shares: debiased, with an interval.
 
-Chance alone parts shares from probabilities, in bins of few units by a lot: the plain mean distance
-of a perfectly calibrated grader is far from 0. The squared distance can be freed from this bias
+Shares differ from probabilities by chance alone, in bins of few units by a lot: the plain mean
+distance of a perfectly calibrated grader is far from 0. The squared distance can be debiased
 exactly (Kumar, Liang & Ma 2019); its root is on the scale of the probabilities.
 """
 
@@ -19,7 +19,7 @@ from evenhand.analysis.types import Array, Codes
 
 BINS = 10
 MIN_IN_BIN = 10
-"""Where there are fewer than 100 units, there are fewer bins."""
+"""Units in a bin at least: with fewer than 100 units there are fewer bins."""
 
 
 def equal_mass_bins(positive: Array, bins: int | None = None) -> Codes:
@@ -37,10 +37,10 @@ def equal_mass_bins(positive: Array, bins: int | None = None) -> Codes:
 
 @dataclass(frozen=True)
 class BinnedGaps:
-    """Share affirmative less mean probability, `gap` (bins,), and what share of the units is in
-    each bin, `weight` (bins,). `influence` (clusters, bins) is what each cluster adds to the error
-    of a gap, as often as it counts, `variance` (bins,) that of the gap; in a bin of a single
-    cluster all of the gap.
+    """Gaps between shares and probabilities in bins: share affirmative minus mean probability,
+    `gap` (bins,), and the share of the units in each bin, `weight` (bins,). `influence` (clusters,
+    bins) is the contribution of each cluster to the error of a gap, as often as it counts,
+    `variance` (bins,) that of the gap; in a bin of a single cluster all of the gap.
     """
 
     gap: Array
@@ -58,8 +58,8 @@ class BinnedGaps:
         bins: int | None = None,
         counts: Array | None = None,
     ) -> BinnedGaps:
-        """From probabilities, 0 or 1, and clusters numbered below `n_clusters`, each (units,);
-        `counts` (clusters,) is how much each cluster counts, 1 unless given.
+        """Compute the gaps from probabilities, 0 or 1, and clusters numbered below `n_clusters`,
+        each (units,); `counts` (clusters,) is how often each cluster counts, 1 unless given.
         """
         place = equal_mass_bins(positive, bins)
         shape = (n_clusters, int(place.max()) + 1)
@@ -85,7 +85,7 @@ class BinnedGaps:
 
     @property
     def error(self) -> float:
-        """Its root; 0 where the squared error is below 0."""
+        """Calibration error, the root of `squared`; 0 where the latter is below 0."""
         return math.sqrt(max(0.0, self.squared))
 
     def interval(self, resamples: Resamples, n_clusters: int) -> Interval:

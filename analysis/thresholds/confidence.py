@@ -1,7 +1,7 @@
 """Keep a grader's label only where it is sure: what is left, and how often that is right?
 
 Feng, Park, Liu & Tsvetkov (2023, appendix A.2) drop what their stance grader labels with a
-confidence below 0.9. A cut is a threshold like any other: it is shown beside all others, chosen by
+confidence below 0.9. A cut is a threshold like any other: it is shown with all others, chosen by
 a declared objective - the smallest cut whose kept labels reach a target agreement with the majority
 of people - and judged on clusters that it was not chosen on.
 """
@@ -36,8 +36,8 @@ MIN_KEPT = 30
 
 @dataclass(frozen=True)
 class Graded:
-    """What one grader labelled among units with a majority of people, all (units,): how sure it
-    was, and whether it said the same; `out` writes rows on these units.
+    """Labels of one grader on units with a majority of people, all (units,): its confidence, and
+    whether it agreed with the majority; `out` writes rows on these units.
     """
 
     out: Writer
@@ -73,14 +73,14 @@ class Graded:
 def add_confidence_rows(
     rows: ResultRows, labels: LabelMatrix, resamples: Resamples, settings: AnalysisSettings
 ) -> None:
-    """For every grader with a confidence: coverage against agreement, and a cut chosen to reach
-    the target.
+    """Add rows for every grader with a confidence: coverage against agreement, and a cut chosen to
+    reach the target.
 
     `confidence_coverage` and `confidence_agreement` (at = cut): the share of its labels that the
-    cut keeps, and how often those are what the majority of people says - on the coarser categories
+    cut keeps, and how often those agree with the majority of people - on the coarser categories
     with unclear as one more where the rubric has them. `confidence_cut` (at = target): the chosen
-    cut. With `_held_out` behind them (at = target): coverage and agreement where every cluster is
-    cut by what was chosen on other folds.
+    cut. With the suffix `_held_out` (at = target): coverage and agreement where every cluster is
+    cut at the value chosen on other folds.
     """
     for graded in graded_with_confidence(rows, labels, resamples):
         _add_curve(graded, settings)
@@ -90,7 +90,7 @@ def add_confidence_rows(
 def graded_with_confidence(
     rows: ResultRows, labels: LabelMatrix, resamples: Resamples
 ) -> Iterator[Graded]:
-    """Every grader with a confidence, on the units where people have a majority."""
+    """Yield every grader with a confidence, on the units where people have a majority."""
     if not labels.humans:
         return
     coded = labels.on_sorted()
@@ -109,9 +109,9 @@ def graded_with_confidence(
 
 
 def candidate_cuts(confidence: Array, declared: float) -> Array:
-    """Cuts to try, from below: the declared one and the distinct confidences (units,).
+    """Cuts to try, in ascending order: the declared one and the distinct confidences (units,).
 
-    Where there are more than 20, those that part the units into twentieths.
+    If there are more than 20, those that split the units into twentieths.
 
     >>> candidate_cuts(np.array([0.6, 0.8, 0.8]), 0.9).tolist()
     [0.6, 0.8, 0.9]
@@ -161,7 +161,7 @@ def _add_held_out(graded: Graded, settings: AnalysisSettings) -> None:
 
 
 def _kept_by_other_folds(graded: Graded, settings: AnalysisSettings) -> Mask:
-    """Which units (units,) the cut keeps that was chosen on the other folds than their own."""
+    """Mask of the units (units,) that are kept by the cut chosen on all folds but their own."""
     fold, target = folds(graded.out.clusters), settings.confidence_target
     keeps, mass = np.zeros(len(fold), dtype=bool), np.ones(len(fold))
     if graded.out.resamples.weight is not None:

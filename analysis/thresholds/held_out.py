@@ -1,6 +1,6 @@
 """Thresholds judged on clusters that they were not tuned on.
 
-The clusters are parted into ten folds; each fold's verdicts are made with the threshold that is
+The clusters are split into ten folds; each fold's verdicts are made with the threshold that is
 best on the other nine. Agreement of those verdicts is what tuning is worth elsewhere.
 """
 
@@ -24,7 +24,7 @@ def held_out_thresholds(
     """Thresholds (units,) by objective, each tuned on the other folds than the unit's own.
 
     `positive` are probabilities (units,); units whose `reference` is -1 are not tuned on, but get a
-    threshold too. `weight` (units,) is how much each counts. Nothing with a single cluster.
+    threshold too. `weight` (units,) is how much each counts. Empty with a single cluster.
     """
     fold = folds(clusters)
     if fold.max(initial=0) < 1:
@@ -59,6 +59,8 @@ def held_out_verdicts(
 def verdict_outcomes(
     verdict: Mask, affirmed: Mask, clusters: Codes, resamples: Resamples
 ) -> Outcomes:
-    """Of verdicts (units,) against a reference (units,), in every resample (rows,)."""
+    """Count the outcomes of verdicts (units,) against a reference (units,), in every resample
+    (rows,).
+    """
     cells = verdict & affirmed, verdict & ~affirmed, affirmed, ~affirmed
     return Outcomes(*resamples.sums(clusters, *cells).T)

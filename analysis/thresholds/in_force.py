@@ -1,4 +1,4 @@
-"""Which threshold turned each grader's probabilities into verdicts, and where it comes from.
+"""The threshold that turned each grader's probabilities into verdicts, and its origin.
 
 A threshold that was tuned looks better on the labels it was tuned on than it is. So the verdicts on
 those clusters are made as tuning itself is judged: each fold's with a threshold tuned on the other
@@ -27,7 +27,9 @@ IN_FORCE = "threshold_in_force"
 
 @dataclass(frozen=True)
 class ThresholdInForce:
-    """The threshold of one grader on one rubric; `tuning` says on what it was tuned, if it was."""
+    """The threshold of one grader on one rubric; `tuning` describes the data it was tuned on, if it
+    was.
+    """
 
     rubric: str
     grader: str
@@ -37,12 +39,12 @@ class ThresholdInForce:
 
     @property
     def provenance(self) -> str:
-        """Where it comes from, in words."""
+        """Origin of the threshold, in words."""
         return _tuned_on(self.tuning).text if self.tuning else self.origin
 
     @property
     def note(self) -> str:
-        """What has to be known of a grader whose threshold was tuned; else empty."""
+        """Note on a grader whose threshold was tuned; else empty."""
         if self.tuning is None:
             return ""
         place = f"{self.rubric}: " if self.rubric else ""
@@ -55,7 +57,7 @@ class ThresholdInForce:
 
 
 def thresholds_in_force(labels: LabelMatrix) -> list[ThresholdInForce]:
-    """One for every grader that gave probabilities; none where there is no binary verdict."""
+    """List the threshold of each grader that gave probabilities; empty without a binary verdict."""
     if not labels.has_verdicts:
         return []
     scale = labels.scale
@@ -72,7 +74,8 @@ def thresholds_in_force(labels: LabelMatrix) -> list[ThresholdInForce]:
 
 
 def judged_out_of_sample(labels: LabelMatrix) -> LabelMatrix:
-    """The same labels, with no verdict made by a threshold that was tuned on the verdict's cluster.
+    """Return the labels with no verdict made by a threshold that was tuned on the verdict's
+    cluster.
 
     Only the `thresholds` of graders with a tuned one differ, on the clusters it was tuned on.
     """
@@ -97,8 +100,8 @@ def judged_out_of_sample(labels: LabelMatrix) -> LabelMatrix:
 
 
 def tuned_on_others(labels: LabelMatrix, objective: str = "kappa") -> dict[str, LabelMatrix]:
-    """By grader the labels as they would be with a threshold tuned to people: its verdicts by
-    thresholds tuned on other clusters. For graders of which no threshold is tuned yet.
+    """Return, by grader, the labels with its verdicts at thresholds tuned to people on other
+    clusters. For graders without a tuned threshold.
     """
     if not labels.has_verdicts:
         return {}
@@ -136,7 +139,7 @@ def add_in_force_rows(out: Writer, labels: LabelMatrix) -> None:
 
 def clusters_labelled(labels: LabelMatrix, grader: int, reference: str) -> frozenset[str]:
     """The clusters (ids) that a grader's threshold is tuned on: with a probability of the grader
-    and a label of the reference, "humans" or a rater. People who are tied have labelled.
+    and a label of the reference, "humans" or a rater. A tie of people counts as a label.
     """
     who = list(labels.humans) if reference == "humans" else [labels.raters.index(reference)]
     labelled = (labels.verdicts[:, who] >= 0).any(axis=1) & ~np.isnan(labels.positive[:, grader])
@@ -151,13 +154,15 @@ def _tuned_graders(labels: LabelMatrix) -> Iterator[tuple[int, Tuning]]:
 
 
 def _tuned_units(labels: LabelMatrix, grader: int, tuning: Tuning) -> Mask:
-    """The units (units,) whose cluster the grader's threshold was tuned on."""
+    """The units (units,) in clusters that the grader's threshold was tuned on."""
     known = np.array([pair in tuning.clusters for pair in labels.pairs] + [False])
     return np.asarray(known[labels.pair] & ~np.isnan(labels.positive[:, grader]))
 
 
 def _reference_verdicts(labels: LabelMatrix, reference: str) -> Labels:
-    """What a threshold was tuned to; people's majority where that rater does not count any more."""
+    """Return the verdicts that a threshold was tuned to, or people's majority if that rater no
+    longer counts.
+    """
     if reference in labels.raters:
         return labels.verdicts[:, labels.raters.index(reference)]
     return human_majority(labels).verdicts

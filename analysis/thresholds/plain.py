@@ -1,4 +1,4 @@
-"""From which probability on, and how good probabilities are: thresholds on plain arrays.
+"""Thresholds and scores of probabilities on plain arrays.
 
 Probabilities and verdicts are (units,); intervals are from the bootstrap, of clusters if given.
 """
@@ -30,8 +30,8 @@ class TunedThreshold(Interval):
     the objective on the units tuned on, `corrected` the same minus the optimism of tuning,
     `at_default` at the threshold in use; `held_out_gain` is tuned minus default on clusters not
     tuned on, `gain_low` its lower bound. `recommended` is the threshold to use, `advice` is
-    "tuned", "default" or "not_identifiable" (see `analysis.thresholds.advice`), and `reason` says
-    why.
+    "tuned", "default" or "not_identifiable" (see `analysis.thresholds.advice`), and `reason`
+    explains it.
     """
 
     value: float
@@ -50,7 +50,7 @@ class TunedThreshold(Interval):
 
     @property
     def wins_held_out(self) -> bool:
-        """Whether the lower bound of the gain lies above 0."""
+        """True if the lower bound of the gain lies above 0."""
         return bool(self.gain_low > 0)
 
 
@@ -101,7 +101,7 @@ def tune_threshold(
 
 @dataclass(frozen=True)
 class ProbabilityScores:
-    """How well probabilities mean what they say.
+    """Calibration and sharpness of probabilities, against a reference.
 
     `brier` is the mean squared distance from the reference: `miscalibration` - `discrimination` +
     `uncertainty` (see `analysis.thresholds.reliability`). `ece` is the calibration error, the root

@@ -1,8 +1,9 @@
-"""Whether a grader's probabilities mean what they say: Brier score, calibration error, reliability.
+"""Calibration of a grader's probabilities: Brier score, calibration error, reliability.
 
-And what recalibration would bring: an isotonic curve from probability to share, fitted on some
-clusters and judged on others. How a probability came about (token probabilities, draws, stated)
-stands in every row; graders with several ways are parted before (`analysis.labels.combine`).
+Also the effect of recalibration: an isotonic curve from probability to share, fitted on some
+clusters and judged on others. Every row names how the probability was obtained (token
+probabilities, draws, stated); graders with several ways are split before
+(`analysis.labels.combine`).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from evenhand.analysis.writer import About, Counts, Writer
 
 @dataclass(frozen=True)
 class _Stated:
-    """Probabilities (units,) beside what the reference says (units,), 0 or 1, by cluster."""
+    """Stated probabilities (units,) with the reference's verdicts (units,), 0 or 1, by cluster."""
 
     positive: Array
     affirmed: Array
@@ -89,7 +90,8 @@ def recalibrated(
 
 
 def add_probability_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resamples) -> None:
-    """For every probability grader, against people or else the only reference there is.
+    """Add calibration rows for every probability grader, against people or else the only reference
+    there is.
 
     `brier`, `brier_skill`, `ece`; `brier_recalibrated` and `ece_recalibrated`, cross-fitted by
     cluster; the parts `brier_miscalibration`, `brier_discrimination` and `brier_uncertainty`; and

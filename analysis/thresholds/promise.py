@@ -7,7 +7,7 @@ cut where this cannot be ruled out ends the sequence, and the last before it is 
 promise needs a false rejection at one certain cut, the highest that is not good enough; so the
 level is that of a single test, however many cuts are tried.
 
-The sequence does not depend on what anybody said. Its cuts lie at ranks of the confidence, a
+The sequence does not depend on any labels. Its cuts lie at ranks of the confidence, a
 twentieth of the units apart. It starts at the highest cut that keeps a quarter of the units and
 would pass if no label were wrong: cuts above that could only end it. Skipping a cut for how little
 it keeps leaves the level as it is where agreement does not fall as confidence rises; where it does
@@ -16,7 +16,7 @@ fall, no harm was seen (docs/routing.md).
 The tests hold in finite samples. With one unit in each cluster, the wrong labels among those kept
 are binomial, and the test is exact. With several, a cluster's units may all be wrong together, and
 only the mean over clusters of a bounded number is tested: by a bet (Waudby-Smith & Ramdas 2024).
-Who stakes a fixed share of the capital on every cluster gains nothing on average where labels are
+A bet of a fixed share of the capital on every cluster gains nothing on average where labels are
 wrong more often than allowed, so the capital grows to 1 / p with probability p at most (Markov).
 The largest cluster seen is taken to be as large as any.
 """
@@ -37,7 +37,7 @@ FIRST = 0.25
 """No cut is tested that keeps less: the first test would be one of few units, however many there
 are, and a lower share saves little."""
 REALISTIC = 20
-"""Beyond so many times the present sample no number of units is named."""
+"""Largest multiple of the present sample for which a number of units is named."""
 STEPS = 20
 """Cuts are tested a twentieth of the units apart."""
 MOST = 0.99
@@ -66,11 +66,13 @@ class AboveCut:
         return int(np.bincount(self.clusters).max())
 
     def passes(self, kept: Mask, wrong: Mask) -> bool:
-        """Whether labels kept, some of them wrong, both (units,), keep the promise."""
+        """Return True if labels kept, some of them wrong, both (units,), meet the promise."""
         return self.p(kept, wrong) <= self.level
 
     def p(self, kept: Mask, wrong: Mask) -> float:
-        """How likely so few wrong labels are among those kept, if more than allowed are wrong."""
+        """Return the probability of at most this number of wrong labels among those kept, if labels
+        are wrong more often than allowed; an upper bound where clusters have several units.
+        """
         if self.largest > 1:
             return math.exp(-max(self._capital(self._stake, kept, wrong), 0.0))
         from scipy.special import bdtr
@@ -79,14 +81,16 @@ class AboveCut:
 
     @property
     def price(self) -> float:
-        """How many units are worth as much as one that is alone in its cluster: 1 to `largest`."""
+        """Number of units that are worth one unit that is alone in its cluster: 1 to `largest`."""
         if self.largest == 1:
             return 1.0
         every = np.ones(len(self.clusters), dtype=bool)
         return -len(every) * math.log1p(-self.allowed) / self._capital(self._stake, every, ~every)
 
     def chance(self, kept: float, rate: float) -> float:
-        """How likely so many labels kept pass where they are wrong at this rate."""
+        """Return the probability that this number of kept labels passes if they are wrong at this
+        rate.
+        """
         from scipy.special import bdtr
 
         alone = math.floor(kept / self.price + 1e-9)
@@ -95,8 +99,9 @@ class AboveCut:
 
     @cached_property
     def _stake(self) -> float:
-        """Waudby-Smith & Ramdas (2024, section 4.2) for so many clusters; for their variance, that
-        of a cut which keeps half of the units with half of the wrong labels allowed.
+        """Optimal fixed stake for this number of clusters by Waudby-Smith & Ramdas (2024, section
+        4.2); for the variance, that of a cut which keeps half of the units with half of the wrong
+        labels allowed.
         """
         n = len(np.unique(self.clusters))
         variance = self.allowed * (1.0 - self.allowed) / 4.0
@@ -105,7 +110,7 @@ class AboveCut:
         )
 
     def _capital(self, stake: float, kept: Mask, wrong: Mask) -> float:
-        """The logarithm of what 1 has become after all clusters."""
+        """The logarithm of the capital after betting on all clusters, from a start of 1."""
         gains = np.where(kept, self.allowed - wrong, 0.0) / self.largest / (1.0 - self.allowed)
         return float(np.log1p(stake * np.bincount(self.clusters, weights=gains)).sum())
 
@@ -157,7 +162,9 @@ def _sequence(confidence: Array, test: AboveCut) -> Array:
 
 
 def _growth(confidence: Array, wrong: Mask, test: AboveCut) -> float:
-    """By what factor the sample must grow until the first cut of the sequence is likely to pass."""
+    """Factor by which the sample must grow until the first cut of the sequence is likely to pass;
+    infinite if no realistic one is enough.
+    """
     n, falling = len(confidence), np.argsort(-confidence, kind="stable")
     least = test.price * math.ceil(math.log(test.level) / math.log1p(-test.allowed))
     for growth in np.geomspace(1.0, REALISTIC, STEPS + 1)[1:]:

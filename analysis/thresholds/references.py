@@ -1,4 +1,4 @@
-"""What a grader's threshold can be tuned to: people's majority, or another rater's verdicts."""
+"""References that a grader's threshold can be tuned to: people's majority, or another rater."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class NoReference(InputError):  # noqa: N818 - who asked for several rubrics can
 
 @dataclass(frozen=True)
 class Reference:
-    """What a grader's threshold is tuned to: verdicts (units,), 1, 0 or -1, and a remark."""
+    """Verdicts that a grader's threshold is tuned to: (units,), 1, 0 or -1, and a remark."""
 
     name: str
     verdicts: Labels
@@ -46,7 +46,9 @@ def probability_graders(labels: LabelMatrix) -> list[int]:
 
 
 def references_of(labels: LabelMatrix) -> list[Reference]:
-    """What graders are tuned to: people, where there are any, and graders with hard labels."""
+    """List the references that graders are tuned to: people, if there are any, and graders with
+    hard labels.
+    """
     tunable = probability_graders(labels)
     people = [human_majority(labels)] if labels.humans else []
     return people + [
@@ -57,7 +59,9 @@ def references_of(labels: LabelMatrix) -> list[Reference]:
 
 
 def main_reference(references: Sequence[Reference]) -> str:
-    """Whom curves are drawn against: people, or else the only reference there is."""
+    """Return the name of the reference that curves are drawn against: people, or else the only one
+    there is; empty where there is no such.
+    """
     if references and (references[0].name == "humans" or len(references) == 1):
         return references[0].name
     return ""

@@ -1,7 +1,7 @@
-"""Reliability without bins (CORP): how often is the reference affirmative at a stated probability?
+"""Reliability without bins (CORP): the share affirmative at each stated probability.
 
 The curve is the isotonic regression of the reference on the probability, which picks its steps
-itself; the Brier score falls into miscalibration, discrimination and uncertainty around it.
+itself; it splits the Brier score into miscalibration, discrimination and uncertainty.
 Source: Dimitriadis, Gneiting & Jordan 2021.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 from evenhand.analysis.types import Array, Codes
 
 MAX_POINTS = 60
-"""A curve of more points is drawn through so many of them."""
+"""Points through which a curve is drawn at most."""
 _DRAWS = 400
 _DRAWN_UNITS = 20_000_000
 _FEWEST_DRAWS = 100
@@ -43,9 +43,9 @@ def isotonic_curve(
 class BrierParts:
     """Brier score = miscalibration - discrimination + uncertainty.
 
-    `miscalibration` is what recalibration on the same units would take off, `discrimination` what
-    the recalibrated probabilities take off the score of always stating the share of affirmatives,
-    `uncertainty`. No part is below 0.
+    `miscalibration` is how much recalibration on the same units would lower the score,
+    `discrimination` how much lower the recalibrated probabilities score than the constant share of
+    affirmatives, and `uncertainty` is the score of that constant. No part is below 0.
     """
 
     miscalibration: float
@@ -91,8 +91,8 @@ def reliability_curve(
 ) -> ReliabilityCurve:
     """The isotonic curve with its consistency band, from arrays (units,).
 
-    For the band the reference is drawn anew as if the probabilities were true, and the curve fitted
-    to it; units of a cluster are drawn together as often as their errors resemble each other.
+    For the band the reference is simulated as if the probabilities were true, and the curve fitted
+    to it; the errors of units in one cluster are correlated in the simulation as in the data.
     """
     stated, share = isotonic_curve(positive, affirmed, weight)
     step = np.cumsum(np.diff(share, prepend=share[0]) > 0)

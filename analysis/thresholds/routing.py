@@ -1,6 +1,6 @@
-"""Route units: the grader's labels count above a confidence cut, a person is asked below it.
+"""Route units: the grader's labels count above a confidence cut, a person labels those below it.
 
-Other than the chosen cut of the confidence filter, this one comes with a promise (see `promise`).
+Unlike the chosen cut of the confidence filter, this one comes with a promise (see `promise`).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ CUT, SHARE, AGREEMENT, HOURS = (
     f"routing_{what}" for what in ("cut", "share", "agreement", "hours_saved")
 )
 ERROR = 0.05
-"""In what share of studies a promise may be wrong, over all looks at the labels."""
+"""Share of studies in which a promise may be wrong, over all looks at the labels."""
 HOURS_PER = 1000
-"""Hours saved are those on so many units."""
+"""Number of units for which the hours saved are given."""
 
 
 def add_routing_rows(
@@ -35,10 +35,10 @@ def add_routing_rows(
     level: float,
     seconds: float,
 ) -> None:
-    """For every grader with a confidence (at = target): `routing_cut`, the lowest that promises an
-    agreement of `target` with the majority of people, wrong in at most `level` of studies; the
-    share of its labels that the cut keeps, how often these agree here, and the hours that one
-    person saves on 1,000 units at so many `seconds` a label (NaN: not known).
+    """Add rows for every grader with a confidence (at = target): `routing_cut`, the lowest that
+    promises an agreement of `target` with the majority of people, wrong in at most `level` of
+    studies; the share of its labels that the cut keeps, how often these agree here, and the hours
+    that one person saves on 1,000 units at this number of `seconds` a label (NaN: not known).
 
     The promise is for one grader that was chosen beforehand. There is none where pairs were not
     equally likely to be picked: it counts units.

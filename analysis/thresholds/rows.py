@@ -1,4 +1,4 @@
-"""Thresholds of probability graders as rows: for every grader and everything it can be tuned to."""
+"""Thresholds of probability graders as rows: for every grader and every reference for tuning."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ AT_THRESHOLD = {
     "youden": "youden_at_threshold",
     "prevalence": "prevalence_match_at_threshold",
 }
-"""What an objective's value is called in results."""
+"""Name of an objective's value in results."""
 EVERYWHERE = ("kappa", "agreement")
 """Objectives that are shown at every threshold, and along the curve."""
 CEILING_HELD_OUT, KAPPA_HELD_OUT = f"{CEILING}_held_out", "cohen_kappa_held_out"
@@ -77,8 +77,8 @@ def threshold_results(
 
     `reference` is "humans", for their majority, or any rater, whose verdicts are then what graders
     are tuned to; `settings` say what is resampled, and how; `excluded` are the people, with the
-    reason, whose labels stay out. No rows where nobody gave probabilities on the rubric. Raises
-    InputError where there is no such reference.
+    reason, whose labels are left out. No rows where no grader gave probabilities on the rubric.
+    Raises InputError where there is no such reference.
     """
     checked = validate_ratings(ratings)
     own, _ = one_version(checked[checked["rubric"] == scale.name], scale.name, rubric_hashes)
@@ -112,13 +112,14 @@ def add_threshold_rows(
     kappas: KappaMeans,
     references: Sequence[Reference] | None = None,
 ) -> None:
-    """For every probability grader and reference: the tuned threshold and what it would bring.
+    """Add rows for every probability grader and reference: the tuned threshold and the effect of
+    using it.
 
     The default that tuning is compared with is the rubric's threshold or the one that was declared,
     never one that was tuned. With at = objective: `threshold`; `threshold_recommended`, whose first
     remark is tuned, default or not_identifiable (see `analysis.thresholds.advice`);
     `threshold_held_out_gain`. With at = threshold: the objective at the tuned and the default one,
-    and its `_corrected` form, which takes the optimism of tuning off; along the curve
+    and its `_corrected` form, which subtracts the optimism of tuning; along the curve
     `threshold_curve_kappa` and `_agreement`.
     Against people also `human_ceiling_difference_held_out` and `cohen_kappa_held_out` (at =
     objective), of verdicts made with thresholds from other clusters. `kappas` are those of the
@@ -193,12 +194,14 @@ class _Tuning:
         self._add(f"{AT_THRESHOLD[objective]}_corrected", corrected, units, repr(tuned), less)
 
     def _kind(self, default: float) -> Code:
-        """What the threshold is that tuning is compared with."""
+        """Code for the origin of the threshold that tuning is compared with."""
         own = default != self.labels.scale.threshold
         return "declared_threshold" if own else "default_threshold"
 
     def _resolution(self, found: Calibration) -> Remarks:
-        """What to say where a share of draws is too coarse for the tuned or default threshold."""
+        """Remarks on the tuned or default threshold where a share of so few draws is too coarse for
+        it.
+        """
         draws = self.labels.draws[self.grader]
         tuned = found.threshold.estimate
         coarse = [at for at in dict.fromkeys((tuned, found.default)) if draws < draws_needed(at)]
@@ -224,7 +227,7 @@ class _Tuning:
 def _add_held_out_ceiling(
     out: Writer, labels: LabelMatrix, kappas: KappaMeans, grader: int, reference: Reference
 ) -> None:
-    """The ceiling difference of a grader whose thresholds are chosen on other clusters."""
+    """Add the ceiling difference of a grader whose thresholds are chosen on other clusters."""
     coded = kappas.coded
     held = ~np.isnan(labels.positive[:, grader])
     if len(np.unique(reference.verdicts[held & (reference.verdicts >= 0)])) < 2:

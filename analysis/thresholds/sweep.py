@@ -1,12 +1,12 @@
-"""The exact sweep over thresholds: which one is best, and which others cannot be told from it.
+"""The exact sweep over thresholds: the best one, and those not significantly worse.
 
-Verdicts change only at probabilities that occur, so every distinct one is tried, besides the
+Verdicts change only at probabilities that occur, so every distinct one is tried, as well as the
 threshold in use and 1. Among equally good thresholds the one nearest to that in use is taken. A
 tuned threshold looks better on the units it was tuned on than it is; the bootstrap measures by how
 much (Efron & Tibshirani 1993, ch. 17).
 
 The best threshold jumps from one probability to another, so the bootstrap of it promises nothing
-(Abrevaya & Huang 2005). Its interval is a comparison turned round instead: it spans all thresholds
+(Abrevaya & Huang 2005). Its interval inverts a comparison instead: it spans all thresholds
 whose objective is not significantly below the best one's, in the same resamples.
 """
 
@@ -25,8 +25,8 @@ from evenhand.analysis.types import Array, Codes, Labels, Mask, Numbers
 CURVE_POINTS = 41
 """Thresholds at which the whole course of an objective is kept, spread over those that occur."""
 CRITICAL = 1.96
-"""How many standard errors below the best a threshold may lie. The best is picked, so a threshold's
-distance from it is not normal: near the optimum the objective is a Brownian motion less a parabola
+"""Standard errors that a threshold may lie below the best. The best is picked, so a threshold's
+distance from it is not normal: near the optimum the objective is a Brownian motion minus a parabola
 (Kim & Pollard 1990). By simulation of that limit the interval, from the lowest to the highest
 threshold kept, holds the true optimum in 98.8% of samples at 1.96 and in 95% at 1.56; at moderate n
 it holds it less often than in the limit, hence not less (docs/calibration.md)."""
@@ -40,7 +40,7 @@ _UNDEFINED_IS_NAN = np.errstate(invalid="ignore")
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Verdicts against a reference, counted: how many of those `affirmed` by the reference are
+    """Counts of verdicts against a reference: how many of those `affirmed` by the reference are
     `hits`, and how many of the `others` are affirmed falsely (`false`).
 
     Whole numbers as floating point, so that equal objectives are equal to the last bit: each is one
@@ -54,12 +54,12 @@ class Outcomes:
 
     @cached_property
     def verdicts(self) -> Array:
-        """How many verdicts are affirmative."""
+        """Number of affirmative verdicts."""
         return self.hits + self.false
 
     @cached_property
     def beyond_chance(self) -> Array:
-        """The share of hits less the share of false ones, over a common denominator."""
+        """The share of hits minus the share of false ones, over a common denominator."""
         return self.hits * self.others - self.false * self.affirmed
 
 
@@ -97,8 +97,8 @@ OBJECTIVES: dict[str, Callable[[Outcomes], Array]] = {
     "youden": _youden,
     "prevalence": _prevalence_match,
 }
-"""What a threshold is tuned to: Cohen's kappa; observed agreement; F1 of the affirmative verdict;
-sensitivity + specificity - 1 (Youden 1950); 1 less the distance between the two shares of
+"""Objectives of tuning: Cohen's kappa; observed agreement; F1 of the affirmative verdict;
+sensitivity + specificity - 1 (Youden 1950); 1 minus the distance between the two shares of
 affirmative verdicts. In closed form, as millions of outcomes go through them; NaN where undefined.
 """
 
@@ -107,7 +107,7 @@ affirmative verdicts. In closed form, as millions of outcomes go through them; N
 class Curve:
     """An objective's course: thresholds (points,) ascending, values (rows, points), row 0 the data.
 
-    `complete` says that no threshold that occurs lies between two points.
+    `complete` means that no threshold that occurs lies between two points.
     """
 
     thresholds: Array
@@ -117,8 +117,9 @@ class Curve:
 
 @dataclass(frozen=True)
 class Sweep:
-    """What tuning did in every resample: the threshold (rows,), its value there, and its value on
-    the data as they are; and the objective's course. Row 0 is the data."""
+    """Tuned thresholds of every resample (rows,), their value there, and their value on the data as
+    they are; and the objective's course. Row 0 is the data.
+    """
 
     threshold: Array
     tuned: Array
@@ -127,7 +128,7 @@ class Sweep:
 
     @property
     def optimism(self) -> float:
-        """How much better a tuned threshold looks where it was tuned, on average."""
+        """Mean excess of a tuned threshold's value where it was tuned, over that on the data."""
         return float(np.nanmean((self.tuned - self.transferred)[1:]))
 
 
@@ -151,7 +152,7 @@ class Candidates:
         clusters: Codes,
         default: float,
     ) -> Candidates:
-        """Every distinct probability of some units (units,), the default, and 1."""
+        """Collect every distinct probability of some units (units,), the default, and 1."""
         thresholds = np.unique(np.concatenate([positive, [default, 1.0]]))
         thresholds = thresholds[np.argsort(np.abs(thresholds - default), kind="stable")]
         order = np.argsort(positive)
@@ -166,9 +167,9 @@ class Candidates:
         )
 
     def outcomes(self, weights: Numbers) -> Outcomes:
-        """Of each threshold in each resample, (rows, thresholds).
+        """Count the outcomes of each threshold in each resample, (rows, thresholds).
 
-        `weights` (rows, clusters) say how much each cluster counts.
+        `weights` (rows, clusters) are how much each cluster counts.
         """
         (hits, affirmed), (false, others) = (
             _at_least(weights.take(clusters, axis=1), below)
@@ -177,8 +178,9 @@ class Candidates:
         return Outcomes(hits, false, affirmed, others)
 
     def spread(self, besides: Codes) -> Codes:
-        """At most `CURVE_POINTS` of the thresholds spread evenly over all of them, the default and
-        those `besides`: positions, ascending by threshold."""
+        """Choose `CURVE_POINTS` thresholds at most, spread evenly over all of them, plus the
+        default and those in `besides`: positions, ascending by threshold.
+        """
         ascending = np.argsort(self.thresholds)
         points = min(CURVE_POINTS, len(ascending))
         even = ascending[np.linspace(0, len(ascending) - 1, points).round().astype(np.intp)]
@@ -189,7 +191,7 @@ class Candidates:
 def best_of(values: Array) -> Codes:
     """The first of the best (rows,) of values (rows, thresholds); 0 where none is defined.
 
-    As thresholds stand nearest to the default first, that is the one that changes least.
+    As the thresholds nearest to the default come first, that is the one that changes least.
     """
     best: Codes = values.argmax(axis=1)  # takes an undefined value for the best
     lost = np.flatnonzero(np.isnan(values[np.arange(len(best)), best]))
@@ -252,7 +254,7 @@ def _gathered(
 
 
 def threshold_interval(found: Sweep, resamples: Resamples, n_clusters: int) -> Interval:
-    """The tuned threshold with the 95% interval that turning the comparison round gives.
+    """The tuned threshold with its 95% interval, by inverting paired comparisons.
 
     From the lowest to the highest threshold that lies no more than `CRITICAL` standard errors of
     the paired difference below the best. Between two points of the curve nothing was compared, so
@@ -263,7 +265,7 @@ def threshold_interval(found: Sweep, resamples: Resamples, n_clusters: int) -> I
     if np.isnan(plain.low):
         return plain
     at, values = found.curve.thresholds, found.curve.values
-    # A resample without both verdicts tells no threshold from another.
+    # A resample without both verdicts cannot distinguish thresholds.
     behind = np.nan_to_num(values[:, [int(np.flatnonzero(at == plain.estimate)[0])]] - values)
     kept = np.flatnonzero(behind[0] <= CRITICAL * behind[1:].std(axis=0) + _NO_DIFFERENCE)
     low = float(at[kept[0] - 1]) if kept[0] else 0.0
@@ -273,8 +275,9 @@ def threshold_interval(found: Sweep, resamples: Resamples, n_clusters: int) -> I
 
 
 def _at_least(counts: Numbers, below: Codes) -> tuple[Array, Array]:
-    """Of sorted units (rows, units), each counted so often: how many do not lie below each
-    threshold (rows, thresholds), and how many there are (rows, 1)."""
+    """Count the sorted units (rows, units), weighted by `counts`, that do not lie below each
+    threshold (rows, thresholds), and all of them (rows, 1).
+    """
     whole = np.issubdtype(counts.dtype, np.integer)
     running = np.zeros((counts.shape[0], counts.shape[1] + 1), dtype=np.int32 if whole else float)
     np.cumsum(counts, axis=1, dtype=running.dtype, out=running[:, 1:])

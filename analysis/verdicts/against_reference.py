@@ -1,7 +1,7 @@
 """Graders against one rater whose labels count as right: an expert, gold answers, a consensus.
 
-One person shows nothing of how far people agree, so that no grader can be said to stand in for
-people. It can be said to agree with this one, by bars that whoever declares the reference sets.
+One person does not show how far people agree, so no verdict can say that a grader may replace
+people. It can say that the grader agrees with this one, by bars set with the reference.
 """
 
 from __future__ import annotations
@@ -36,14 +36,16 @@ def add_reference_rows(
     rule: DecisionSettings,
     look: int = 1,
 ) -> None:
-    """For every grader, and at = "held_out" for thresholds tuned on other clusters:
-    `reference_kappa`, and where there is a binary verdict `reference_sensitivity` and
-    `reference_specificity`; `reference_rarer_clusters` counts the clusters in which the reference
-    chose another category than its commonest, `reference_clusters_worth` is their effective number.
+    """Add rows comparing every grader with the reference, and at = "held_out" for thresholds tuned
+    on other clusters: `reference_kappa`, and where there is a binary verdict
+    `reference_sensitivity` and `reference_specificity`; `reference_rarer_clusters` counts the
+    clusters in which the reference chose another category than its commonest,
+    `reference_clusters_worth` is their effective number.
 
-    `low` and `high` are one-sided bounds at the level of the verdict: kappa's as those of
+    `low` and `high` are one-sided bounds at the level of the verdict: kappa's like those of
     `non_inferiority` and for all graders at once, the shares' by Clopper & Pearson (1934) on the
-    effective sample size. All three must be cleared, so that they need not hold together.
+    effective sample size. A pass needs all three bars cleared, so the three need no correction for
+    multiple tests.
     """
     alone = labels.beside_only(rule.reference)
     if not alone.humans or not alone.scored[:, alone.humans[0]].any():
@@ -64,7 +66,7 @@ def add_reference_rows(
 
 
 class _Compared:
-    """One reading of a grader against the reference, the only human there is."""
+    """A grader compared with the reference, the only human there is, on one label view."""
 
     def __init__(
         self, reading: Reading, labels: LabelMatrix, left_out: Resamples, kappas: Array
@@ -74,7 +76,9 @@ class _Compared:
 
     @classmethod
     def of(cls, reading: Reading, labels: LabelMatrix, left_out: Resamples) -> _Compared | None:
-        """None where fewer than 30 units have both labels, or kappa is undefined."""
+        """Compare a label view with the reference; None where fewer than 30 units have both labels,
+        or kappa is undefined.
+        """
         coded, grader = reading.coded, reading.grader
         (reference,) = coded.members("human")
         both = coded.labelled[:, grader] & coded.labelled[:, reference]
@@ -86,7 +90,7 @@ class _Compared:
         return cls(reading, labels, left_out, values) if np.isfinite(values).all() else None
 
     def add(self, rows: ResultRows, together: float, alpha: float, said: Remark) -> None:
-        """The rows of this reading."""
+        """Add the rows of this label view."""
         coded, grader = self.reading.coded, self.reading.grader
         (reference,) = coded.members("human")
         both = coded.labelled[:, grader] & coded.labelled[:, reference]
@@ -121,7 +125,7 @@ class _Compared:
             rows.add(name, found, inside, **about, subset=verdicts.subset, note=said)
 
     def _bounded(self, alpha: float, worth: float) -> Interval:
-        """Both bounds of kappa, taken at the null."""
+        """Return kappa with both one-sided bounds, taken at the null."""
         if not alpha:
             return Interval(self.kappa, np.nan, np.nan, (Remark("no_level"),))
         points = Points.of(self.reading.coded, self.left_out, [self.reading.grader], pooled=False)

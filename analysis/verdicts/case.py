@@ -1,4 +1,4 @@
-"""What a verdict on one grader rests on: its rows, the rule, and what a cluster is called."""
+"""The evidence for a verdict on one grader: its rows, the rule, and the noun for a cluster."""
 
 from __future__ import annotations
 
@@ -39,10 +39,11 @@ _BINARY_ALL = "all" + BINARY
 
 @dataclass(frozen=True)
 class Bounds:
-    """A grader beside people, as verdicts see it (`analysis.verdicts.evidence`): the difference for
-    these people and for people like these, kappa above the better baseline, people's own kappa, how
-    many clusters have a label of another category than the commonest, what all clusters are worth,
-    the chance that the grader is within the margin, and how many clusters would show it.
+    """Bounds on a grader compared with people, as verdicts use them (`analysis.verdicts.evidence`):
+    the difference for these people and for people like these, kappa above the better baseline,
+    people's own kappa, the number of clusters with a label of another category than the commonest,
+    the effective number of all clusters, the chance that the grader is within the margin, and the
+    number of clusters that would show it.
     """
 
     difference: ResultRow
@@ -56,7 +57,7 @@ class Bounds:
 
     @classmethod
     def of(cls, rows: ResultRows, grader: str, subset: str, at: str = "") -> Bounds | None:
-        """The bounds of a grader on one reading, None where it was not compared."""
+        """The bounds of a grader on one label view; None where it was not compared."""
         difference, like_these, above, people, rarer, worth, chance, to_pass = (
             rows.get(statistic, "humans", grader, subset, at)
             for statistic in (
@@ -78,18 +79,18 @@ class Bounds:
 
     @property
     def rows(self) -> tuple[ResultRow | None, ...]:
-        """All of them, as evidence."""
+        """All rows of the bounds, as evidence."""
         known = (self.difference, self.like_these, self.above, self.people, self.rarer, self.worth)
         return (*known, self.chance, self.to_pass)
 
     @property
     def clusters(self) -> int:
-        """What the clusters are worth, in clusters of equal size."""
+        """Effective number of clusters, in clusters of equal size."""
         return math.ceil(self.worth["estimate"] - 1e-9)
 
     @property
     def margin(self) -> float:
-        """How far below people the grader may lie."""
+        """Largest amount by which the grader's kappa may lie below people's."""
         return margin_of(self.difference)
 
     @property
@@ -99,12 +100,12 @@ class Bounds:
 
     @property
     def next_alpha(self) -> float:
-        """The level that they would have at the next look; 0 where no look is left."""
+        """The one-sided level at the next look; 0 where no look is left."""
         return float(str(self._said("decided_at")[3]))
 
     @property
     def look(self) -> int:
-        """Which look at the verdict this is; 0 for none."""
+        """Number of this look at the verdict; 0 for none."""
         return int(str(self._said("decided_at")[1]))
 
     def _said(self, code: Code) -> tuple[object, ...]:
@@ -115,17 +116,16 @@ class Bounds:
 class Case:
     """The rows that a verdict rests on. `noun` is what a cluster is called.
 
-    `difference` and `kappa` are the figures of the table, `agreement` is that on the units that it
-    answered and that with no answer as a disagreement, `bounds` what decides; `held_out` are the
-    bounds of verdicts at thresholds tuned on other clusters, `at_threshold` their figures.
-    `advised` is the threshold that tuning advises, its first remark the kind of advice, `in_force`
-    the tuned one that is in use; `is_tuned` says that `difference` is of verdicts at it. `parts`
-    are the parts of the sample that were looked at. `copied` names people whose labels the grader
-    repeats, with the share of units on which it does, and `twins` graders with the same labels.
-    `recoded` are kappas of its labels read otherwise; `commonest` are the shares of the category
-    that it gives most often, in its labels and in people's.
-    `biases` are found in the verdicts in force, `biases_at_threshold` in those that `held_out` is
-    of.
+    `difference` and `kappa` are the figures of the table; `agreement` is a pair: agreement on the
+    units that the grader answered, and agreement where a missing answer counts as a disagreement.
+    `bounds` decide; `held_out` are the bounds of verdicts at thresholds tuned on other clusters,
+    `at_threshold` their figures. `advised` is the threshold that tuning advises, its first remark
+    the kind of advice, `in_force` the tuned one in use; `is_tuned` means that `difference` is for
+    verdicts at that threshold. `parts` are the parts of the sample that were tested. `copied` names
+    people whose labels the grader repeats, with the share of units on which it does, and `twins`
+    graders with the same labels. `recoded` are kappas of its labels after recoding; `commonest` are
+    the shares of the category that it gives most often, in its labels and in people's. `biases` are
+    found in the verdicts in force, `biases_at_threshold` in the verdicts behind `held_out`.
     """
 
     rubric: str
@@ -156,10 +156,10 @@ class Case:
     recoded: tuple[ResultRow, ...]
     commonest: tuple[ResultRow, ResultRow] | None
     least_people_kappa: float = 0.0
-    """How far people must clearly agree. With many categories in use, none before another, luck
-    makes few agree, and a lower kappa says as much."""
+    """Least kappa that people must clearly reach. With many unordered categories in use, chance
+    agreement is rare, and a lower kappa is as informative."""
     is_binary: bool = False
-    """Whether it was compared on the binary verdict only, of a rubric with more categories."""
+    """True if it was compared on the binary verdict only, of a rubric with more categories."""
     injection: Audit | None = None
     """The audit of texts that try to talk it round, where there was one."""
 
@@ -170,39 +170,41 @@ class Case:
 
     @property
     def has_faults(self) -> bool:
-        """Whether it errs to one side, can be talked round, its label moves with the wording, or it
-        fails in a part.
+        """Return True if the grader is biased, can be injected, changes with the wording, or fails
+        in a part of the sample.
         """
         found = self.biases or self.failing or self.talked_round
         return bool(found) or self.moving is not None
 
     @property
     def talked_round(self) -> bool:
-        """Whether a text clearly pulls, knocks off or silences it more often than is allowed."""
+        """Return True if injected text clearly pulls, knocks off or silences the grader more often
+        than is allowed.
+        """
         audit = self.injection
         return audit is not None and audit.fails(self.rule.injection)
 
     @property
     def shares_nothing(self) -> bool:
-        """Whether people labelled, and it labelled, but never the same unit."""
+        """Return True if both people and the grader gave labels, but never on the same unit."""
         compared = self.difference["n_units"] if self.difference else 0
         return self.n_humans > 0 and self.share_scored[0] > 0 and not compared
 
     @property
     def failing(self) -> list[ResultRow]:
-        """The parts in which it is clearly below people."""
+        """The parts in which the grader is clearly below people."""
         return [row for row in self.parts if row["high"] < -margin_of(row)]
 
     @property
     def scored_enough(self) -> bool:
-        """Whether it clearly answered as often as it must; who left nothing out did."""
+        """Return True if the grader clearly answered as often as required, or always."""
         share, least, _ = self.share_scored
         return share == 1.0 or least >= self.rule.min_coverage
 
     @property
     def share_scored(self) -> tuple[float, float, float]:
-        """The share of what was put to the grader that it scored, with its bounds; 0 where that is
-        nothing.
+        """The share of the assigned units that the grader scored, with its bounds; 0 where none was
+        assigned.
         """
         row = self.coverage
         if row is None:
@@ -213,23 +215,25 @@ class Case:
 
     @property
     def has_faults_at_threshold(self) -> bool:
-        """The same of its verdicts at thresholds tuned on other clusters."""
+        """Return True if verdicts at thresholds tuned on other clusters have a fault (see
+        `has_faults`).
+        """
         in_parts = any(row["high"] < -margin_of(row) for row in self.parts_held_out)
         found = self.biases_at_threshold or in_parts or self.talked_round
         return bool(found) or self.moving is not None
 
     @property
     def kappa_at_threshold(self) -> ResultRow | None:
-        """Its kappa with people at thresholds that were tuned on other clusters."""
+        """Kappa with people at thresholds that were tuned on other clusters; None where unknown."""
         return next((row for row in self.at_threshold[1:] if row is not None), None)
 
     def deciding(self, bounds: Bounds) -> ResultRow:
-        """The difference that decides: for these people, or for people like these."""
+        """The deciding difference by the rule's scope: for these people, or people like these."""
         wider = bounds.like_these if self.rule.scope == "like_these" else None
         return wider or bounds.difference
 
     def advises(self, *kinds: Code) -> bool:
-        """Whether tuning advises one of these: tuned, default, not_identifiable."""
+        """Return True if tuning advises one of these kinds: tuned, default, not_identifiable."""
         if self.in_force is not None:
             return "tuned" in kinds
         return self.advised is not None and any(
@@ -238,7 +242,7 @@ class Case:
 
     @property
     def evidence(self) -> list[list[str]]:
-        """The keys of the rows."""
+        """The keys of the rows that the verdict rests on."""
         rows = (
             self.difference,
             self.kappa,
@@ -266,27 +270,30 @@ class Case:
 
 
 def margin_of(row: ResultRow) -> float:
-    """The margin that a comparison's bound is held against; NaN where it could not be made."""
+    """The margin that a comparison's bound is compared with; NaN where it could not be made."""
     said = (each.detail[0] for each in row["remarks"] if each.code == "margin")
     return float(str(next(said, math.nan)))
 
 
 def share_of_people(row: ResultRow) -> float:
-    """Of a bound's variance, the share that comes with the choice of people; 0 for these people."""
+    """Return the share of a bound's variance that comes from the choice of people; 0 if the bound
+    is for these people only.
+    """
     said = (each.detail[1] for each in row["remarks"] if each.code == "people")
     return float(str(next(said, 0.0)))
 
 
 Key = tuple[str, ...]
-"""What a row is unique by, as `RESULTS_KEY`."""
+"""Unique key of a row, as `RESULTS_KEY`."""
 
 
 def deciding_keys(
     judgement: str, evidence: Sequence[Sequence[str]]
 ) -> tuple[Key | None, Key | None]:
-    """Of a verdict's evidence, the difference to people's kappa and the kappa that decided it.
+    """Find the keys of the ceiling difference and of the kappa that decided a verdict, in its
+    evidence.
 
-    Rows on the categories stand first; a verdict at a threshold rests on the last.
+    Rows on the categories come first; a verdict at a threshold rests on the last.
     """
 
     def key(*statistics: str) -> Key | None:
@@ -303,7 +310,7 @@ def deciding_keys(
 def case_of(
     rows: ResultRows, labels: LabelMatrix, grader: str, rule: DecisionSettings, noun: str
 ) -> Case:
-    """The categories decide; the binary verdict where a grader has no categories."""
+    """Collect the evidence on a grader: on the categories, else on the binary verdict."""
     level, subset = labels.scale.level, "all"
     categories = rows.get(CEILING, "humans", grader, "all")
     binary = rows.get(CEILING, "humans", grader, _BINARY_ALL)
@@ -351,8 +358,8 @@ def case_of(
 
 
 def _luck(rows: ResultRows, labels: LabelMatrix, subset: str) -> float:
-    """How often people's shares of the categories would make two of them agree by luck: a half of
-    two categories alike often; counted as a half where there is an order.
+    """Return the chance agreement that people's category shares imply: the sum of their squares on
+    a nominal scale, 0.5 on ordered categories and binary verdicts.
     """
     chance = rows.chance.get("")
     if subset == _BINARY_ALL or labels.scale.level != "nominal" or chance is None:
@@ -367,7 +374,7 @@ def _agreement(rows: ResultRows, grader: str, subset: str) -> tuple[ResultRow, R
 
 
 def _recoded(rows: ResultRows, grader: str, subset: str) -> tuple[ResultRow, ...]:
-    """What another reading of its labels would bring, the best first."""
+    """Return kappas of the grader's labels after reversal, exchange or shift, the largest first."""
     kinds = (REVERSED, EXCHANGED, LOWER, HIGHER)
     found = (rows.get(RECODED, "humans", grader, subset, kind) for kind in kinds)
     known = (row for row in found if row is not None)
@@ -377,7 +384,9 @@ def _recoded(rows: ResultRows, grader: str, subset: str) -> tuple[ResultRow, ...
 def _commonest(
     rows: ResultRows, grader: str, subset: str, categories: Sequence[str]
 ) -> tuple[ResultRow, ResultRow] | None:
-    """Nothing on the binary verdict, where the rates say it."""
+    """Return two `prevalence` rows of the category that the grader gives most often: the grader's
+    and people's. None for binary verdicts, whose rates show it already.
+    """
     found = (
         (
             rows.get("prevalence", grader, "", subset, at),
@@ -390,7 +399,7 @@ def _commonest(
 
 
 def _parts(rows: ResultRows, grader: str, subset: str, at: str = "") -> tuple[ResultRow, ...]:
-    """The grader in each part of the sample, on the same reading as the whole."""
+    """The grader's rows for each part of the sample, on the same label view as the whole."""
     is_binary = subset == _BINARY_ALL
     return tuple(
         row
@@ -403,7 +412,7 @@ def _parts(rows: ResultRows, grader: str, subset: str, at: str = "") -> tuple[Re
 def _at_threshold(
     rows: ResultRows, grader: str, in_force: ResultRow | None
 ) -> tuple[ResultRow | None, ...]:
-    """The figures of verdicts by a tuned threshold, none of which it was tuned on."""
+    """The figures of verdicts at thresholds that were tuned on other clusters."""
     if in_force is not None:
         names, at = (CEILING, "cohen_kappa"), ""
     else:
@@ -412,6 +421,6 @@ def _at_threshold(
 
 
 def _moving(rows: ResultRows, grader: str, rule: DecisionSettings) -> ResultRow | None:
-    """The grader's stability from wording to wording of the rubric, where it is clearly too low."""
+    """The grader's stability across wordings of the rubric, where it is clearly too low."""
     row = rows.get(STABILITY, grader, "", "all", REWORDED)
     return row if row is not None and row["high"] < rule.min_stability else None

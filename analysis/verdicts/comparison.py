@@ -1,7 +1,8 @@
 """A grader compared with people: estimates, and how far they may lie from the truth.
 
-Where all people share units with one another, kappas are means over pairs of raters; in a crowd of
-whom each labelled a little all pairs of labels are pooled (`analysis.people.crowds`).
+Where all people share units with one another, kappas are means over pairs of raters; in a crowd
+where each person labelled only a few units, all pairs of labels are pooled
+(`analysis.people.crowds`).
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ class AtNull:
     sample: Sample
 
     def reach(self, alpha: float) -> tuple[float, float]:
-        """How far the bounds lie below and above the estimate."""
+        """Return the distances of both bounds from the estimate: (below, above), NaN where
+        undefined.
+        """
         estimate = float(self.sample.estimate)
         if not self.statistic.tables.size:
             return math.nan, math.nan
@@ -67,14 +70,14 @@ class AtNull:
         return AtNull(self.statistic.sign_changed(), sample)
 
     def chance_above(self, null: float) -> float:
-        """About how likely the statistic is above a value."""
+        """The approximate probability that the statistic is above a value."""
         if not self.statistic.tables.size:
             return math.nan
         return float(chance_above(self.statistic, self.sample, np.array(null)))
 
     def growth(self, null: float, alpha: float, most: float) -> float:
-        """By what factor the sample must grow for its lower bound to be above a value, if all stays
-        as it is; infinite beyond `most`.
+        """Factor by which the sample must grow for its lower bound to be above a value, if all else
+        stays the same; infinite beyond `most`.
         """
         if not float(self.sample.estimate) > null or not alpha > 0:
             return math.inf
@@ -99,16 +102,16 @@ class AtNull:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One grader compared with people on one reading.
+    """A grader compared with people on one label view.
 
-    `difference` is its kappa with people minus theirs with one another, held against `margin`;
+    `difference` is its kappa with people minus theirs with one another, compared with `margin`;
     `apart` (clusters,) is the influence on what is tested, `below_people` bounds it at the null.
-    `kappas` (rows,) are its kappa in the data and without each cluster, `excess` is that minus the
-    better baseline's, with `above` and `above_baseline`; `people`
-    is people's kappa, with its influence `own`. `people_variance` is the difference's variance over
-    people, NaN for fewer than three. `worth` is the effective number of clusters, `rarer` that of
-    those in which a person chose another category than the commonest; `chance` is the agreement
-    that shares like people's would bring. `pooled` says that all pairs of labels are pooled.
+    `kappas` (rows,) are its kappa in the data and without each cluster, `excess` is kappa minus the
+    better baseline's, with `above` and `above_baseline`; `people` is people's kappa, with its
+    influence `own`. `people_variance` is the difference's variance over people, NaN for fewer than
+    three. `worth` is the effective number of clusters, `rarer` that of clusters in which a person
+    chose another category than the commonest; `chance` is the chance agreement that shares like
+    people's imply. `pooled` is True where all pairs of labels are pooled.
     """
 
     subset: str
@@ -137,24 +140,24 @@ class Comparison:
 
     @property
     def share_of_people(self) -> float:
-        """The share of the difference's variance that comes with the choice of people."""
+        """The share of the difference's variance that comes from the choice of people."""
         both = self.people_variance + standard_error(self.apart) ** 2
         return self.people_variance / both if both > 0 else 0.0
 
     @property
     def null(self) -> float:
-        """What is tested if the grader lies below people by just the margin."""
+        """Value of the tested quantity if the grader lies below people by exactly the margin."""
         return float(self.below_people.sample.estimate) - self.difference - self.margin
 
     @cached_property
     def chance_within(self) -> float:
-        """About how likely the grader is within the margin."""
+        """The approximate probability that the grader is within the margin."""
         return self.below_people.chance_above(self.null)
 
 
 @dataclass(frozen=True)
 class Beside:
-    """Sets graders beside people, in the data and without each cluster (`left_out`).
+    """Compare graders with people, in the data and without each cluster (`left_out`).
 
     `margin` is how far below people they may lie, or else `margin_share` of people's own kappa.
     """
@@ -165,7 +168,7 @@ class Beside:
     _known: dict[tuple[str, tuple[str, ...]], KappaMeans] = field(default_factory=dict)
 
     def compared(self, reading: Reading, to_beat: float) -> Comparison | None:
-        """One reading of a grader; None where it shares too few units with people.
+        """Compare one label view of a grader with people; None where they share too few units.
 
         `to_beat` is the better baseline's kappa.
         """
@@ -222,7 +225,7 @@ class Beside:
         )
 
     def _kappas(self, coded: Coded) -> KappaMeans:
-        """People's side, which graders that label the same units share."""
+        """People's pairwise kappas, which graders that label the same units share."""
         key = coded.subset, coded.kinds
         if key not in self._known:
             self._known[key] = KappaMeans(coded, self.left_out, [deciding_kappa(coded)])
@@ -231,9 +234,10 @@ class Beside:
 
 @dataclass(frozen=True)
 class Points:
-    """What the kappas of one grader or two are made of: the clusters that they labelled (or groups
-    of many, the `rows` of the jackknife) as they are and with every other label by a grader: tables
-    (points, tables, q, q), each with its weight. `signs` (tables,) average over people.
+    """Tables from which the kappas of one grader or two are computed: the clusters that they
+    labelled (or groups of many, the `rows` of the jackknife) as they are and with every other label
+    by a grader: tables (points, tables, q, q), each with its weight. `signs` (tables,) average over
+    people.
     """
 
     tables: Array
@@ -246,7 +250,7 @@ class Points:
     def of(
         cls, coded: Coded, left_out: Resamples, graders: Sequence[int], *, pooled: bool
     ) -> Points:
-        """The points of graders on the same units: of the first, less those of the second."""
+        """The points of graders on the same units: of the first, minus those of the second."""
         q = coded.q
         said = [said_beside(coded, left_out, each, pooled=pooled) for each in graders]
         kind = "quadratic" if "quadratic" in deciding_kappa(coded) else "identity"
@@ -281,7 +285,7 @@ class Points:
         return cls(np.concatenate([seen[rows], *unseen]), weights, signs, agreement, rows)
 
     def at_null(self, values: Array, worth: float, linear: Array | None = None) -> AtNull:
-        """A statistic of these tables, less what is `linear` in the clusters' weights. Both are
+        """A statistic of these tables, minus what is `linear` in the clusters' weights. Both are
         given in the data and without each cluster (rows,); `worth` is the effective number of
         clusters.
         """
@@ -299,8 +303,9 @@ class Points:
 
 
 def _unseen(coded: Coded, usual: Codes) -> list[Codes]:
-    """Labels that a grader might have given and did not: each category, counted on from the `usual`
-    one (units,), which most people chose; where there is an order the usual one and its neighbours.
+    """Labels that a grader could have given but did not: the categories after the `usual` one
+    (units,), which most people chose, in turn; on an ordered scale the usual one and its
+    neighbours.
     """
     if coded.level == "nominal":
         return [(usual + step) % coded.q for step in range(coded.q)]
@@ -328,7 +333,9 @@ def _tables(
 
 
 def sizes_of(coded: Coded, left_out: Resamples, inside: Mask) -> Array:
-    """How much each cluster counts (clusters,), by its units `inside` and its weight."""
+    """Weight of each cluster (clusters,): the number of its units `inside` times its sampling
+    weight.
+    """
     sums = left_out.cluster_sums(coded.clusters, inside[:, None].astype(float))
     if left_out.weight is not None:
         sums = sums * left_out.weight[:, None]
@@ -359,7 +366,7 @@ def _over_people(coded: Coded, left_out: Resamples, grader: int, pooled: bool) -
     with_grader, between = values[: len(people)], values[len(people) :]
     first, second = (np.array([pair[n] for pair in among]) for n in (0, 1))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # nobody left to compare: undefined
+        warnings.simplefilter("ignore", RuntimeWarning)  # no person left to compare: undefined
         without = [
             np.nanmean(with_grader[np.arange(len(people)) != n])
             - np.nanmean(between[(first != person) & (second != person)])

@@ -1,9 +1,9 @@
-"""Has a grader changed? Two sets of its grades on the same units, beside the same people's labels.
+"""Has a grader changed? Two sets of its grades on the same units, compared with the same people.
 
-The same units and people stand on both sides, so that the change is paired: what makes a unit hard
+The same units and people are on both sides, so that the change is paired: what makes a unit hard
 moves both kappas alike and drops out. A verdict is two one-sided tests of the change in kappa with
 people (Schuirmann 1987), with the bounds of other verdicts (`analysis.bootstrap.score`): a grader
-that repeats nearly all of its labels is asked how many it might have changed unseen.
+that repeats nearly all of its labels gets a bound on how many it may have changed unseen.
 `python -m benchmarks.drift` shows how often verdicts are wrong.
 """
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LEVEL = 0.02
-"""How often a one-sided bound may miss. The rest of 2.5% is kept for samples so unbalanced that
+"""Nominal error rate of a one-sided bound. The rest of 2.5% is kept for samples so unbalanced that
 bounds miss a little more often than they should."""
 DRIFT = "drift"
 KAPPA_BEFORE = "drift_kappa_before"
@@ -59,7 +59,7 @@ RATE_CHANGE = "rate_change"
 
 @dataclass(frozen=True)
 class Versions:
-    """What a grader is called in its earlier and in its present grades."""
+    """Rater names of a grader's earlier and present grades."""
 
     before: str
     after: str
@@ -84,15 +84,16 @@ def drift_rows(
     rule: DecisionSettings,
     seed: int,
 ) -> ResultRows:
-    """The rows of one rubric, from `paired_labels`.
+    """Return the rows of one rubric, from `paired_labels`.
 
     `drift` is the change in mean kappa with people, `drift_kappa_before` that kappa before: `low`
-    and `high` are one-sided bounds, each at `LEVEL`. So are those of `drift_answered`, the share
-    of the units of before that have an answer now. Beside them, with 95% intervals from the same
+    and `high` are one-sided bounds, each at `LEVEL`. So are those of `drift_answered`, the share of
+    the units answered before that have an answer now. Further rows have 95% intervals from the same
     resamples: both kappas with people, `kappa_change`, and where there is a binary verdict
     `rate_change`, the change in the share of affirmative ones; and how far the grader agrees with
     itself, `observed_agreement` and kappa. All but `drift_answered` are on the units with a label
-    in both versions. None but this where they share no unit with 30 labels of a person.
+    in both versions. Only `drift_answered` is given where they share fewer than 30 units with
+    people.
     """
     labels, frequency = labels.folded()
     rows = ResultRows(labels.scale.name)
@@ -110,7 +111,7 @@ def drift_rows(
 
 
 def margin_of(rule: DecisionSettings, settings: AnalysisSettings) -> float:
-    """How far kappa may move in a grader that counts as unchanged."""
+    """Largest change in kappa of a grader that counts as unchanged."""
     return rule.drift_margin or settings.margin
 
 
@@ -132,7 +133,7 @@ def _add_answered(
 
 @dataclass(frozen=True)
 class _Paired:
-    """Both versions on one reading of the labels, on the units that both labelled."""
+    """Comparisons of both versions with people, on one label view and the units in both."""
 
     coded: Coded
     left_out: Resamples
@@ -145,7 +146,7 @@ class _Paired:
     def of(
         cls, labels: LabelMatrix, frequency: Frequency, versions: Versions, margin: float
     ) -> _Paired | None:
-        """None where people share too few units with the two."""
+        """Compare both versions with people; None where people share too few units with the two."""
         at = labels.raters.index(versions.before), labels.raters.index(versions.after)
         gives_categories = (labels.codes[:, list(at)] >= 0).any(axis=0).all()
         coded = labels.on_categories()
@@ -169,7 +170,7 @@ class _Paired:
         return cls(coded, left_out, before, after, at, margin)
 
     def add_deciding(self, rows: ResultRows) -> None:
-        """The rows that the verdict rests on."""
+        """Add the rows that the verdict rests on."""
         values = self.after.kappas - self.before.kappas
         names = [self.coded.raters[each] for each in self.at]
         about = {"subset": self.coded.subset, "rater_b": names[1]}
@@ -211,7 +212,9 @@ class _Paired:
         ) < math.inf else None
 
     def add_beside(self, rows: ResultRows, labels: LabelMatrix, drawn: Resamples) -> None:
-        """What is shown beside the verdict, in the same resamples."""
+        """Add the rows shown with the verdict, from the same resamples: kappas, their change,
+        agreement of the versions with each other, and the change in the affirmative rate.
+        """
         coded, (before, after) = self.coded, self.at
         out, names = Writer.of(rows, coded, drawn), [coded.raters[each] for each in self.at]
         both = np.asarray(coded.labelled[:, list(self.at)].all(axis=1))
@@ -238,7 +241,7 @@ class _Paired:
 
 
 def _bounded(estimate: float, contributions: Array) -> Interval:
-    """Both one-sided bounds of a kappa."""
+    """Return a kappa with both one-sided bounds."""
     if math.isnan(estimate) or not np.ptp(contributions) > 0:
         return Interval(estimate, estimate, estimate)
     low, high = reach(contributions, LEVEL), reach(-contributions, LEVEL)

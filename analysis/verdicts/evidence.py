@@ -1,9 +1,9 @@
-"""The rows that verdicts are taken from: graders beside people, bounded at the verdict's level.
+"""The rows that verdicts rest on: graders compared with people, bounded at the verdict's level.
 
 A verdict is a test: may the grader lie further below people than the margin? Its error rate is that
 of the bounds here, taken at the null (see `analysis.bootstrap.score`), at a level that leaves room
 for every look at the study (`analysis.bootstrap.looks`) and for all graders of the rubric at once.
-The intervals elsewhere in the results speak of one figure at one look.
+The intervals elsewhere in the results are each for one figure at one look.
 
 Bounds are for these people and pairs like these; from three people on also for people like these,
 where what people add to the variance is the jackknife's, each person left out in turn.
@@ -49,7 +49,7 @@ WINNER = "best_grader_difference"
 class Level:
     """The one-sided level of a rubric's bounds, at this look and at the next.
 
-    `graders` are so many comparisons that all hold at once.
+    `graders` is the number of comparisons whose bounds hold simultaneously.
     """
 
     alpha: float
@@ -67,20 +67,20 @@ def add_deciding_rows(
     look: int = 1,
     parts: Sequence[UnitColumn] = (),
 ) -> None:
-    """For every grader, and at = "held_out" for thresholds tuned on other clusters:
-    `non_inferiority`, the ceiling difference; `non_inferiority_people`, the same for people like
-    these; `kappa_above_baseline`; `people_kappa`; `chance_within_margin`; `clusters_worth`, the
-    effective number of clusters, `clusters_to_pass`, and `rarer_clusters`, that of clusters with a
-    label of a rarer category. For all graders together `best_grader_difference`, corrected for
-    having been chosen. And `non_inferiority` once more in each part of the sample that `parts` tell
-    apart.
+    """Add the rows that verdicts rest on for every grader, and at = "held_out" for thresholds tuned
+    on other clusters: `non_inferiority`, the ceiling difference; `non_inferiority_people`, the same
+    for people like these; `kappa_above_baseline`; `people_kappa`; `chance_within_margin`;
+    `clusters_worth`, the effective number of clusters, `clusters_to_pass`, and `rarer_clusters`,
+    that of clusters with a label of a rarer category. For all graders together
+    `best_grader_difference`, corrected for having been chosen. And `non_inferiority` once more in
+    each part of the sample that `parts` tell apart.
 
     `low` and `high` are one-sided bounds, each at the level of the verdict. Of the `resamples` of
     the clusters only the clusters themselves are taken.
     """
     if not labels.humans:
         return
-    # Clusters that nobody labelled say nothing of people, and count as none.
+    # Clusters without a person's label tell nothing about people, and are not counted.
     labelled = np.flatnonzero((labels.codes[:, list(labels.humans)] >= 0).any(axis=1))
     left_out = resamples.left_out(labels.clusters[labelled])
     beside = Beside(left_out, margin, rule.margin_share)
@@ -106,7 +106,7 @@ def _to_beat(rows: ResultRows, coded: Coded) -> float:
 
 
 def _level(found: Sequence[Comparison], rule: DecisionSettings, look: int) -> Level:
-    """What this look may spend, shared by all comparisons of the rubric."""
+    """Return the level that this look may spend, shared by all comparisons of the rubric."""
     alpha, after = (level_of_look(each, rule.looks) for each in (look, look + 1))
     if not alpha:
         return Level(0.0, look, len(found), 0.0)
@@ -117,7 +117,7 @@ def _level(found: Sequence[Comparison], rule: DecisionSettings, look: int) -> Le
 
 
 def _add_bounds(rows: ResultRows, found: Comparison, level: Level) -> None:
-    """The rows of one comparison."""
+    """Add the rows of one comparison."""
     said = Remark("decided_at", (level.alpha, level.look, level.graders, level.next_alpha))
     silent = _silent_reach(found, level.alpha, rows.heaviest)
     difference = _at_null(found.difference, found.below_people, level.alpha)
@@ -125,7 +125,7 @@ def _add_bounds(rows: ResultRows, found: Comparison, level: Level) -> None:
     margin = Remark("margin", (found.margin,))
     pooled = Remark("pooled_pairs") if found.pooled else ""
     share = Remark("margin_share", (found.share,)) if found.share else ""
-    # Who always says the same is one of the baselines, whatever another cluster brings.
+    # A constant grader is itself one of the baselines, whatever another cluster brings.
     above = _at_null(found.excess, found.above_baseline, level.alpha)
     if found.constant:
         above = Interval(found.excess, found.excess, found.excess)
@@ -155,9 +155,9 @@ def _add_bounds(rows: ResultRows, found: Comparison, level: Level) -> None:
 
 
 def _clusters_to_pass(found: Comparison, difference: Interval, level: Level) -> Interval | None:
-    """How many clusters, the present ones among them, would show at the next look that the grader
-    is within the margin, in 80% of studies if the estimates stay; None where it is shown, or where
-    no realistic number would.
+    """Total number of clusters, the present ones included, that would show at the next look that
+    the grader is within the margin, in 80% of studies if the estimates stay; None where it is shown
+    already, or where no realistic number would.
     """
     if not difference.low <= -found.margin < difference.estimate or not level.next_alpha > 0:
         return None
@@ -167,7 +167,7 @@ def _clusters_to_pass(found: Comparison, difference: Interval, level: Level) -> 
 
 
 def _at_null(estimate: float, tested: AtNull, alpha: float) -> Interval:
-    """Both one-sided bounds of what is tested, about its estimate."""
+    """Return the estimate with both one-sided bounds of what is tested around it."""
     if math.isnan(estimate):
         return Interval.undefined("too_few_raters")
     if not alpha:
@@ -177,7 +177,9 @@ def _at_null(estimate: float, tested: AtNull, alpha: float) -> Interval:
 
 
 def _bounded(estimate: float, contributions: Array, alpha: float, silent: float) -> Interval:
-    """Both one-sided bounds; where nothing varies, as far as an unseen cluster could lie."""
+    """Return the estimate with both one-sided bounds; where nothing varies, `silent` away from it,
+    as far as unseen clusters could move it.
+    """
     if math.isnan(estimate):
         return Interval.undefined("too_few_raters")
     if not alpha:
@@ -190,7 +192,7 @@ def _bounded(estimate: float, contributions: Array, alpha: float, silent: float)
 
 
 def _bounded_over_people(found: Comparison, these: Interval, alpha: float) -> Interval | None:
-    """The difference for people like these; nothing with fewer than three."""
+    """The difference for people like these; None with fewer than three people."""
     if math.isnan(found.people_variance) or not alpha or math.isnan(these.low):
         return None
     below, above = (
@@ -201,9 +203,10 @@ def _bounded_over_people(found: Comparison, these: Interval, alpha: float) -> In
 
 
 def _silent_reach(found: Comparison, alpha: float, heaviest: float) -> float:
-    """How far kappa may lie away though nothing varies: as many clusters may disagree as would stay
-    unseen in such a sample with a chance of `alpha` (Clopper & Pearson 1934, for none of n). They
-    may all be of the kind that counts `heaviest`, being the least likely to be picked.
+    """Largest distance of kappa from its estimate that is plausible though nothing varies: as many
+    clusters may disagree as would stay unseen in such a sample with a chance of `alpha` (Clopper &
+    Pearson 1934, for none of n). They may all be of the kind that counts `heaviest`, being the
+    least likely to be picked.
     """
     if not alpha:
         return math.nan

@@ -1,6 +1,6 @@
 """May a grader stand in for people? Decided from bounds of intervals, never from an estimate.
 
-- *may stand in*: it meets the rule (`study.settings.analysis`) as it stands.
+- *may stand in*: it meets the rule (`study.settings.analysis`) as it is.
 - *may stand in at threshold t*: its binary verdicts do, with a threshold that won on units which it
   was not chosen on.
 - *only with correction*: it falls short of people, errs to one side, moves with the wording, or
@@ -35,21 +35,22 @@ from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.texts import written
 
 MOST_PEOPLE = 5
-"""Beyond so many times the present people, "ask more" is no advice."""
+"""Largest multiple of the present number of people for which "ask more" is advised."""
 
 
 class Verdict(TypedDict):
     """A verdict on one grader; `evidence` holds the keys (RESULTS_KEY) of the rows it rests on.
 
-    `sentence` has all its reasons, `reason` in a few words those that decided it; `limits` says
-    what no interval covers; `holds_for` whether a pass is one of labels or of binary verdicts only
-    ("" for all), and `threshold` at which. `promising`: undecided, but by its estimates it passes.
-    `kappas` are the keys of the grader's kappa with people and of people's with one another, on the
-    labels that decided it; empty where unknown. `more_clusters` says how many more clusters would
-    decide it, 0 where that is no advice, and `next` is the cheapest way on; `chance` is that the
-    grader is within the margin, None where nothing was compared; `failing_parts` are those of the
-    sample in which the grader is clearly below people. `rates` are its true positive and true
-    negative rate on the binary verdict (`people.majority_rates`), empty where there is none.
+    `sentence` has all its reasons, `reason` in a few words those that decided it; `limits` names
+    what no interval covers; `holds_for` is "labels" or "binary" where a pass holds for these only
+    ("" for all), and `threshold` the one at which it holds. `promising`: undecided, but by its
+    estimates it passes. `kappas` are the keys of the grader's kappa with people and of people's
+    with one another, on the labels that decided it; empty where unknown. `more_clusters` is how
+    many more clusters would decide it, 0 where that is no advice, and `next` is the cheapest way
+    on; `chance` is the chance that the grader is within the margin, None where nothing was
+    compared; `failing_parts` are the parts of the sample in which the grader is clearly below
+    people. `rates` are its true positive and true negative rate on the binary verdict
+    (`people.majority_rates`), empty where there is none.
     """
 
     rubric: str
@@ -71,14 +72,14 @@ class Verdict(TypedDict):
 
 
 def limits_of(verdicts: Iterable[Verdict]) -> list[str]:
-    """What no interval of theirs covers, each limit once."""
+    """List what the intervals of these verdicts do not cover, each limit once."""
     return list(dict.fromkeys(each["limits"] for each in verdicts if each["limits"]))
 
 
 def judge_graders(
     rows: ResultRows, labels: LabelMatrix, *, rule: DecisionSettings, cluster_noun: str
 ) -> list[Verdict]:
-    """One verdict per grader of a rubric, read off its results rows."""
+    """Return a verdict for each grader of a rubric, read off its results rows."""
     graders = [labels.raters[model] for model in labels.models]
     if rule.reference:
         found = [_against(rows, labels, grader, rule, cluster_noun) for grader in graders]
@@ -137,14 +138,16 @@ def _judge(case: Case) -> Verdict:
 
 
 def _chance(case: Case, decision: Decision) -> float | None:
-    """That the grader is within the margin, on the labels that the verdict is about."""
+    """Return the chance that the grader is within the margin, on the labels that the verdict is
+    about.
+    """
     bounds = case.bounds if decision.threshold is None else case.held_out
     chance = bounds.chance["estimate"] if bounds else math.nan
     return None if math.isnan(chance) else chance
 
 
 def _short(case: Case, decision: Decision) -> str:
-    """What decided it in a few words; of a copy that it is one."""
+    """Return the deciding reasons in a few words; if the grader copies a person, say so."""
     if not case.copied:
         return decision.short
     copied = reasons_for.copied(case)
@@ -152,7 +155,7 @@ def _short(case: Case, decision: Decision) -> str:
 
 
 def _kappas(case: Case, judgement: Judgement) -> list[ResultRow | None]:
-    """The grader's and people's, where both are known."""
+    """The keys of the grader's and people's kappas, where both are known."""
     at_threshold = judgement == "may_stand_in_at_threshold"
     bounds = case.held_out if at_threshold else case.bounds
     own = case.kappa_at_threshold if at_threshold else case.kappa
@@ -184,7 +187,7 @@ def _decide(case: Case) -> Decision:
         reasons = _open_yet(case, held_out, labels)
         step = NextStep(kind="threshold", number=labels) if labels else None
         return words.cannot_tell(case, reasons, labels or 0, promising=promising, step=step)
-    # Whoever fails in a part does not pass, whatever more labels would say of the whole.
+    # A grader that fails in a part does not pass, whatever more labels would show for the whole.
     falls_short = against or case.failing or (case.has_faults and not reasons)
     if falls_short and _is_informative(case):
         return words.only_with_correction(case, against)
@@ -195,12 +198,14 @@ def _decide(case: Case) -> Decision:
 
 
 def _promises(case: Case, bounds: Bounds) -> bool:
-    """Whether more labels may let it pass: no fault was found, and its estimates would do."""
+    """Return True if more labels may let the grader pass: no fault was found, and its estimates
+    would pass.
+    """
     return not case.has_faults and _would_pass(case, bounds)
 
 
 def _would_pass(case: Case, bounds: Bounds) -> bool:
-    """Whether it would meet the bounds if all estimates stayed."""
+    """Return True if the grader would meet the rule with bounds as narrow as its estimates."""
     return (
         case.deciding(bounds)["estimate"] > -bounds.margin
         and bounds.above["estimate"] > 0
@@ -210,7 +215,7 @@ def _would_pass(case: Case, bounds: Bounds) -> bool:
 
 
 def _open_yet(case: Case, held_out: Bounds, more: int | None) -> list[Reason]:
-    """That another threshold may do, and how many labels would tell."""
+    """Return reasons that another threshold may pass, and how many more labels would decide."""
     clusters = case.deciding(held_out)["n_clusters"]
     promising = _would_pass(case, held_out)
     advice = reasons_for.advice(clusters, more, case.noun, undecided=True, promising=promising)
@@ -218,8 +223,8 @@ def _open_yet(case: Case, held_out: Bounds, more: int | None) -> list[Reason]:
 
 
 def _passes(case: Case, bounds: Bounds) -> bool:
-    """Whether the bounds meet the rule: not below the margin, above the baselines, beside people
-    who agree, on clusters enough of both kinds.
+    """Return True if the bounds meet the rule: within the margin, above the baselines, compared
+    with people who agree, on enough clusters of both kinds.
     """
     difference, rule = case.deciding(bounds), case.rule
     return (
@@ -232,12 +237,12 @@ def _passes(case: Case, bounds: Bounds) -> bool:
 
 
 def _people_agree(case: Case, bounds: Bounds) -> bool:
-    """Whether people clearly agree so far that a grader can be judged beside them at all."""
+    """Return True if people clearly agree well enough for a grader to be compared with them."""
     return bounds.people["low"] > 0 and bounds.people["low"] >= case.least_people_kappa
 
 
 def _is_below(case: Case, bounds: Bounds) -> bool:
-    """Whether the grader is clearly further below people than the margin."""
+    """Return True if the grader is clearly further below people than the margin."""
     difference, rule = case.deciding(bounds), case.rule
     enough = bounds.rarer["estimate"] >= rule.min_rarer and _people_agree(case, bounds)
     many = bounds.clusters >= rule.min_clusters
@@ -245,7 +250,7 @@ def _is_below(case: Case, bounds: Bounds) -> bool:
 
 
 def _at_threshold(case: Case) -> tuple[Bounds, ResultRow] | None:
-    """The recommended threshold, where verdicts at it meet all of the rule."""
+    """The recommended threshold, if verdicts at it meet all of the rule."""
     bounds, threshold = case.held_out, case.in_force or case.advised
     if bounds is None or threshold is None or not case.advises("tuned") or _unfit(case):
         return None
@@ -254,7 +259,7 @@ def _at_threshold(case: Case) -> tuple[Bounds, ResultRow] | None:
 
 
 def _open_at_threshold(case: Case) -> Bounds | None:
-    """The bounds at held-out thresholds, where a tuned one may yet meet the rule."""
+    """The bounds at held-out thresholds, if a tuned one may still meet the rule."""
     bounds = case.held_out
     if bounds is None or not case.advises("tuned", "not_identifiable") or _unfit(case):
         return None
@@ -262,13 +267,13 @@ def _open_at_threshold(case: Case) -> Bounds | None:
 
 
 def _unfit(case: Case) -> bool:
-    """Whether there are too few people for the scope."""
+    """Return True if there are too few people for the scope of the rule."""
     return case.n_humans < (3 if case.rule.scope == "like_these" else 2)
 
 
 def _is_informative(case: Case) -> bool:
-    """Whether its labels say enough for rates to be corrected: clearly more than a baseline's, and
-    a good part of what one person's labels say of another's.
+    """Return True if its labels carry enough information for rates to be corrected: clearly more
+    than a baseline's, and a good part of what one person's labels tell about another's.
     """
     bounds, kappa = case.bounds, case.kappa
     if bounds is None or kappa is None or math.isnan(bounds.people["estimate"]):
@@ -293,7 +298,9 @@ def _reasons_against(case: Case) -> list[Reason]:
 
 
 def _missing(case: Case) -> tuple[list[Reason], int, NextStep | None]:
-    """Why the grader has not passed, how many more clusters would decide, and what else would."""
+    """Reasons why the grader has not passed, the number of further clusters that would decide, and
+    what else would.
+    """
     bounds, kappa, rule = case.bounds, case.kappa, case.rule
     impossible = _impossible(case)
     if impossible or bounds is None or kappa is None:
@@ -334,7 +341,9 @@ def _missing(case: Case) -> tuple[list[Reason], int, NextStep | None]:
 
 
 def _too_few_shared(case: Case) -> tuple[list[Reason], int] | None:
-    """What to say where people and grader share too few units for any figure."""
+    """Return advice and the number of clusters to add where people and grader share too few units
+    for any figure; None where they share enough.
+    """
     row = case.difference
     few: tuple[Code, ...] = ("too_few_shared_by_grader", "too_few_shared_by_humans")
     if case.n_humans < 2 or row is None or not any(says(row["remarks"], each) for each in few):
@@ -347,7 +356,9 @@ def _too_few_shared(case: Case) -> tuple[list[Reason], int] | None:
 
 
 def _more(case: Case, undecided: Sequence[Bounds]) -> int | None:
-    """How many more clusters would decide, with a chance of 80%; None where no realistic number."""
+    """Number of further clusters that would decide, with a chance of 80%; None if no realistic
+    number would.
+    """
     clusters, needed = 0, case.rule.min_clusters
     for bounds in undecided or ([case.bounds] if case.bounds else []):
         clusters = case.deciding(bounds)["n_clusters"]
@@ -360,7 +371,7 @@ def _more(case: Case, undecided: Sequence[Bounds]) -> int | None:
 
 
 def _asked(case: Case, bounds: Bounds) -> Iterator[Bound]:
-    """What is not decided yet."""
+    """Yield each bound that is not decided yet."""
     for row, bound in (
         (case.deciding(bounds), -bounds.margin),
         (bounds.above, 0.0),
@@ -384,8 +395,8 @@ def _asked(case: Case, bounds: Bounds) -> Iterator[Bound]:
 
 
 def _more_people(case: Case, bounds: Bounds) -> int | None:
-    """How many more people would decide it on the clusters that there are, where clusters do not;
-    None where no realistic number does.
+    """Number of further people who would decide it on the present clusters, where more clusters
+    would not; None if no realistic number would.
     """
     growths = [each.people_growth for each in _asked(case, bounds) if each.of_people > 0]
     if not growths or max(growths) > MOST_PEOPLE:
@@ -394,7 +405,7 @@ def _more_people(case: Case, bounds: Bounds) -> int | None:
 
 
 def _impossible(case: Case) -> Reason | None:
-    """Why nothing can be said at all, if so."""
+    """Return the reason why no verdict is possible at all, if there is one."""
     bounds = case.bounds
     if case.n_humans == 0 and not case.copied:
         return _plainly("nobody")

@@ -47,9 +47,9 @@ DriftVerdict = Literal["unchanged", "changed", "cannot_tell"]
 
 @dataclass(frozen=True)
 class Drift:
-    """Whether a grader has changed on one rubric.
+    """Verdict on whether a grader has changed on one rubric.
 
-    `sentence` has the verdict with its reasons, `more_clusters` says how many more would decide (0
+    `sentence` has the verdict with its reasons, `more_clusters` is how many more would decide (0
     where that is not known or not needed), and `rows` are those of `drift_rows`.
     """
 
@@ -126,11 +126,11 @@ class _Case:
         return "pair" if self.scale.unit else "cluster"
 
     def _is_enough(self, change: ResultRow) -> bool:
-        """Whether there are clusters enough for a bound, and of both kinds."""
+        """Return True if there are enough clusters for a bound, and of both kinds."""
         return self._worth(change) >= self.rule.min_clusters and self._rarer >= self.rule.min_rarer
 
     def _worth(self, change: ResultRow) -> int:
-        """What the clusters are worth, in clusters of equal size."""
+        """Effective number of clusters, in clusters of equal size."""
         worth = self._row(WORTH, *self._both)
         return math.ceil(worth["estimate"] - 1e-9) if worth else change["n_clusters"]
 
@@ -140,7 +140,7 @@ class _Case:
         return row["estimate"] if row else 0.0
 
     def _moved(self, change: ResultRow) -> list[str]:
-        """That kappa clearly moved by more than the margin."""
+        """Return a sentence if kappa clearly moved by more than the margin."""
         if not self._is_enough(change):
             return []
         if change["high"] < -self.margin:
@@ -148,7 +148,7 @@ class _Case:
         return [written("drift.higher", margin=self.margin)] if change["low"] > self.margin else []
 
     def _too_little(self, change: ResultRow, noun: str) -> list[str]:
-        """Why a change within the margin would show nothing."""
+        """Reasons why a change within the margin would prove nothing."""
         found = []
         if self._rarer < self.rule.min_rarer:
             found.append(too_few_rarer(self._rarer, self.rule.min_rarer, noun).sentence)
@@ -162,7 +162,9 @@ class _Case:
         return found
 
     def _missing(self, *, clearly: bool) -> list[str]:
-        """That too many units clearly have no answer now; or, not clearly, that it may be so."""
+        """Return a sentence if too many units clearly have no answer now; unless `clearly`, if that
+        is possible.
+        """
         row, needed = self._row(ANSWERED, *self._both), self.rule.min_coverage
         if row is None or row["estimate"] == 1.0:
             return []
@@ -192,7 +194,9 @@ class _Case:
         )
 
     def _beside(self) -> list[str]:
-        """How far it agrees with itself, and whether it affirms more or less often."""
+        """Return sentences on how far the grader agrees with itself, and on a change in how often
+        it affirms.
+        """
         found = []
         same = self._row("observed_agreement", *self._both)
         if same is not None:
@@ -206,7 +210,7 @@ class _Case:
         return found
 
     def _more(self, change: ResultRow) -> int | None:
-        """How many more clusters would tell; None where no realistic number."""
+        """Number of further clusters that would decide; None if no realistic number would."""
         low, estimate, high = change["low"], change["estimate"], change["high"]
         clusters, margin = change["n_clusters"], self.margin
         needed = math.ceil(clusters * self.rule.min_clusters / max(self._worth(change), 1))

@@ -48,7 +48,7 @@ _NAMES = {KAPPA: "kappa", SENSITIVITY: "sensitivity", SPECIFICITY: "specificity"
 
 @dataclass(frozen=True)
 class Bars:
-    """One reading of a grader against the reference: rows with the bars they have to clear."""
+    """Rows of one label view of a grader against the reference, each with its bar to clear."""
 
     rows: tuple[tuple[ResultRow, float], ...]
     rarer: ResultRow
@@ -58,7 +58,7 @@ class Bars:
     def of(
         cls, rows: ResultRows, rule: DecisionSettings, grader: str, subset: str, at: str = ""
     ) -> Bars | None:
-        """None where it was not compared."""
+        """Collect the rows and their bars; None where the grader was not compared."""
         found = []
         for name, bar, own in (
             (KAPPA, rule.reference_kappa, subset),
@@ -76,12 +76,12 @@ class Bars:
         return self.rarer["n_clusters"]
 
     def is_enough(self, rule: DecisionSettings) -> bool:
-        """Whether there are clusters enough, and of both kinds."""
+        """Return True if there are enough clusters, and of both kinds."""
         worth = math.ceil(self.worth["estimate"] - 1e-9)
         return worth >= rule.min_clusters and self.rarer["estimate"] >= rule.min_rarer
 
     def passes(self, rule: DecisionSettings) -> bool:
-        """Whether all bars are clearly cleared."""
+        """Return True if all bars are clearly cleared."""
         return self.is_enough(rule) and all(row["low"] > bar for row, bar in self.rows)
 
     def missed(self, rule: DecisionSettings) -> list[tuple[ResultRow, float]]:
@@ -160,13 +160,17 @@ class _Case:
         return replace(self._untold(reasons, more or 0), promising=promising)
 
     def _at_threshold(self) -> bool:
-        """Whether a tuned threshold is advised, and verdicts clear the bars at such."""
+        """Return True if a tuned threshold is advised, and verdicts at held-out thresholds clear
+        the bars.
+        """
         tuned = self.advised is not None and says(self.advised["remarks"], "tuned")
         passes = self.held_out is not None and self.held_out.passes(self.rule)
         return tuned and passes and not self._unanswered(clearly=False)
 
     def _unanswered(self, *, clearly: bool) -> list[Reason]:
-        """That it leaves too much without an answer; or, not clearly, that it may do so."""
+        """Return a reason if the grader clearly leaves too many units without an answer; unless
+        `clearly`, if that is possible.
+        """
         row = self.coverage
         if row is None or row["estimate"] == 1.0:
             return []
@@ -224,7 +228,7 @@ class _Case:
 
     @property
     def _fields(self) -> dict[str, object]:
-        """What the verdict's sentence speaks of."""
+        """Fields that fill the verdict's sentence."""
         place = f" on {self.rubric}" if self.rubric else ""
         return {"grader": self.grader, "reference": self.rule.reference, "place": place}
 

@@ -1,6 +1,6 @@
-"""Graders beside people in each part of the sample: whoever passes on the whole may fail in one.
+"""Graders compared with people in each part of the sample: a pass on the whole may fail in one.
 
-Only a part in which a grader is clearly below people speaks against it: most parts are too small
+Only a part in which a grader is clearly below people counts against it: most parts are too small
 to show more. Each grader's bounds hold in all of its parts at once (Bonferroni: parts share few
 clusters).
 """
@@ -26,7 +26,7 @@ PART = "part_non_inferiority"
 
 @dataclass(frozen=True)
 class _Part:
-    """Some of the units, and graders set beside people on them."""
+    """Units of one part of the sample, and graders compared with people on them."""
 
     name: str
     chosen: Mask
@@ -92,5 +92,5 @@ def _bounded(found: Comparison | None, alpha: float, min_rarer: int) -> Interval
 
 
 def part_of(row: ResultRow) -> str:
-    """The name of the part that a row speaks of."""
+    """The name of the part that a row is about."""
     return row["subset"].removesuffix(BINARY)

@@ -1,4 +1,4 @@
-"""What a study that has begun says of how many more people and pairs would decide."""
+"""Estimates from a study that has begun, to plan how many more people and pairs would decide."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from evenhand.analysis.verdicts.evidence import NON_INFERIORITY, NON_INFERIORITY
 
 
 def pilots(rows: Iterable[ResultRow]) -> list[Pilot]:
-    """Each grader beside people, on the labels that its verdict is taken from, where there are
-    bounds.
+    """Return each grader compared with people, on the labels that its verdict is taken from, where
+    there are bounds.
     """
     compared = [row for row in rows if row["rater_a"] == "humans" and not row["at"]]
     wider = {

@@ -1,4 +1,4 @@
-"""Which grader to choose: all of a rubric's graders ranked by one rule, with what they cost."""
+"""Ranking of a rubric's graders by one rule, with their prices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One grader in a ranking: its verdict and the rows that it is ranked by.
+    """A grader in a ranking: its verdict and the rows that it is ranked by.
 
     `best_buy`: no other grader of the rubric is as cheap and agrees as well (the Pareto front of
     the ceiling difference against price).
@@ -42,7 +42,7 @@ class Candidate:
 
     @property
     def agreement(self) -> float:
-        """Its ceiling difference; minus infinity where undefined."""
+        """Ceiling difference of the grader; minus infinity where undefined."""
         value = self.difference["estimate"] if self.difference else math.nan
         return -math.inf if math.isnan(value) else value
 

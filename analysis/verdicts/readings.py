@@ -1,4 +1,4 @@
-"""Which labels of a grader are set beside people's, for a verdict.
+"""Which labels of a grader are compared with people's, for a verdict.
 
 The rubric's categories decide, and binary verdicts where a grader gives none. A grader with
 probabilities is compared once more, at thresholds tuned on other clusters.
@@ -22,17 +22,17 @@ TUNED_FOR = "kappa"
 
 @dataclass(frozen=True)
 class Reading:
-    """One reading of a grader's labels, with everybody else's; `at` tells several apart."""
+    """A view of one grader's labels together with all other raters'; `at` tells several apart."""
 
     coded: Coded
     grader: int
     at: str = ""
     counts_once: bool = True
-    """Else it is there a second time, and the level is not shared with it."""
+    """False for a second view of the same labels, with which the level is not shared."""
 
 
 def readings_of(labels: LabelMatrix) -> Iterator[Reading]:
-    """Those of every grader."""
+    """Yield the views of every grader's labels that verdicts use."""
     verdicts = labels.on_verdicts() if labels.has_verdicts else None
     categories = labels.on_categories()
     tunable = probability_graders(labels) if verdicts is not None else []
@@ -43,8 +43,8 @@ def readings_of(labels: LabelMatrix) -> Iterator[Reading]:
         elif labels.raters[grader] not in labels.scale.tunings:
             yield Reading(verdicts, grader)
         else:
-            # Verdicts at a tuned threshold are compared below; at the untuned one they were looked
-            # at as well, before it was tuned.
+            # Verdicts at a tuned threshold are compared below. Those at the untuned one were a
+            # comparison too, before it was tuned.
             yield Reading(verdicts, grader, counts_once=False)
             yield Reading(_at_untuned(labels, verdicts, grader), grader, UNTUNED)
         if verdicts is not None and grader in tunable:
@@ -54,14 +54,14 @@ def readings_of(labels: LabelMatrix) -> Iterator[Reading]:
 
 
 def _at_untuned(labels: LabelMatrix, verdicts: Coded, grader: int) -> Coded:
-    """The verdicts with this grader's by the threshold that was there before tuning."""
+    """The verdicts, with this grader's at the threshold in use before tuning."""
     held = ~np.isnan(labels.positive[:, grader])
     usual = labels.scale.untuned_threshold_for(labels.raters[grader])
     return _with_verdicts(verdicts, grader, held, labels.positive[held, grader] >= usual)
 
 
 def _at_held_out(labels: LabelMatrix, verdicts: Coded, grader: int) -> Coded | None:
-    """The verdicts with this grader's by thresholds tuned on other clusters."""
+    """The verdicts, with this grader's at thresholds tuned on other clusters."""
     majority = human_majority(labels).verdicts
     held = ~np.isnan(labels.positive[:, grader])
     if len(np.unique(majority[held & (majority >= 0)])) < 2:
@@ -83,7 +83,7 @@ def _at_held_out(labels: LabelMatrix, verdicts: Coded, grader: int) -> Coded | N
 
 
 def _with_verdicts(verdicts: Coded, grader: int, held: Mask, affirmed: Mask) -> Coded:
-    """The verdicts with others of one grader on the units (units,) that `held` names."""
+    """The verdicts, with other ones of one grader on the units (units,) in the mask `held`."""
     codes = verdicts.codes.copy()
     codes[held, grader] = np.where(affirmed, 0, 1)
     return replace(verdicts, codes=codes)

@@ -1,6 +1,6 @@
 """Why a verdict is what it is: each reason as a sentence and, shorter, for a table's cell.
 
-The sentences stand in `evenhand/texts.toml`; here they get the figures of a case.
+The sentences are in `evenhand/texts.toml`; here they get the figures of a case.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Reason:
 
 
 def better_or_not(case: Case, bounds: Bounds) -> Reason:
-    """How a grader that passes compares with people."""
+    """Reason for a pass: the grader is better than people, as good, or nearly as good."""
     row = case.deciding(bounds)
     how = "better" if row["low"] > 0 else "nearly_as_well" if row["high"] < 0 else "as_well"
     return Reason(
@@ -47,7 +47,7 @@ def better_or_not(case: Case, bounds: Bounds) -> Reason:
 
 
 def below(case: Case, bounds: Bounds) -> Reason:
-    """It is clearly below people."""
+    """Reason that the grader is clearly below people."""
     apart = -case.deciding(bounds)["estimate"]
     return Reason(
         written("because.below", figures=compared(case, bounds)),
@@ -56,7 +56,7 @@ def below(case: Case, bounds: Bounds) -> Reason:
 
 
 def could_be_below(case: Case, bounds: Bounds) -> Reason:
-    """It may be further below people than the margin."""
+    """Reason that the grader may be further below people than the margin."""
     apart = -case.deciding(bounds)["low"]
     chance = percent(bounds.chance["estimate"])
     return Reason(
@@ -66,7 +66,7 @@ def could_be_below(case: Case, bounds: Bounds) -> Reason:
 
 
 def falls_short_untuned(case: Case, held_out: Bounds) -> Reason:
-    """As it is it falls short, but another threshold may yet do."""
+    """Reason that the grader falls short at its present threshold, but another may do."""
     figures = _figures(case.deciding(held_out), case, held_out)
     return Reason(
         written("because.falls_short_untuned", noun=case.noun, figures=figures),
@@ -75,7 +75,9 @@ def falls_short_untuned(case: Case, held_out: Bounds) -> Reason:
 
 
 def baseline(case: Case, row: ResultRow, *, clearly: bool) -> Reason:
-    """It is no better than a baseline, or not clearly so."""
+    """Reason that the grader is no better than a baseline, or (unless `clearly`) not clearly
+    better.
+    """
     name = "no_better_than_baseline" if clearly else "not_above_baseline"
     return Reason(
         written(f"because.{name}", to_beat=case.to_beat, figures=mean_kappa(row, case.noun)),
@@ -84,14 +86,14 @@ def baseline(case: Case, row: ResultRow, *, clearly: bool) -> Reason:
 
 
 def people_hardly_agree(people: ResultRow, least: float) -> Reason:
-    """No grader can be judged by people who hardly agree, or may do so."""
+    """Reason that people hardly agree, or may not, so that no grader can be judged by them."""
     name = "people_may_not_agree" if people["estimate"] >= least else "people_hardly_agree"
     fields = {"kappa": people["estimate"], "low": people["low"], "least": least}
     return Reason(written(f"because.{name}", **fields), written(f"short.{name}"))
 
 
 def too_few_rarer(rarer: float, least: int, noun: str) -> Reason:
-    """Nearly all labels are of one category."""
+    """Reason that nearly all labels are of one category."""
     return Reason(
         written("because.too_few_rarer", rarer=rarer, least=least, noun=noun),
         written("short.too_few_rarer"),
@@ -99,7 +101,7 @@ def too_few_rarer(rarer: float, least: int, noun: str) -> Reason:
 
 
 def too_few_worth(worth: int, least: int, noun: str) -> Reason:
-    """Clusters are so unequal that they say as much as few equal ones."""
+    """Reason that unequal clusters carry no more information than a few equal ones."""
     return Reason(
         written("because.too_few_worth", worth=worth, least=least, noun=noun),
         written("short.too_few_worth", noun=noun),
@@ -107,7 +109,7 @@ def too_few_worth(worth: int, least: int, noun: str) -> Reason:
 
 
 def may_leave_out(case: Case) -> Reason:
-    """It is not clear that it answers often enough."""
+    """Reason that the grader may not answer often enough."""
     share, least, _ = case.share_scored
     why = why_unscored(case.coverage)
     needed = case.rule.min_coverage
@@ -118,7 +120,7 @@ def may_leave_out(case: Case) -> Reason:
 
 
 def leaves_out(case: Case) -> list[Reason]:
-    """It clearly gives no answer too often, whatever its answers are worth."""
+    """Reasons that the grader clearly leaves out too many units, however good its answers are."""
     share, _, most = case.share_scored
     text = written(
         "because.no_answer",
@@ -132,7 +134,9 @@ def leaves_out(case: Case) -> list[Reason]:
 
 
 def with_unscored(case: Case) -> list[Reason]:
-    """What agreement is on the units that it answered, and on all; nothing where not known."""
+    """Reason with the agreement on the units that the grader answered, and on all; empty where
+    unknown.
+    """
     if case.agreement is None:
         return []
     scored, everywhere = (row["estimate"] for row in case.agreement)
@@ -140,15 +144,15 @@ def with_unscored(case: Case) -> list[Reason]:
 
 
 def why_unscored(coverage: ResultRow | None) -> str:
-    """The reasons for units without an answer, counted, in brackets; nothing where all have."""
+    """The reasons for units without an answer, counted, in brackets; empty if all have one."""
     remarks = coverage["remarks"] if coverage else ()
     said = next((str(each.detail[0]) for each in remarks if each.code == "unscored"), "")
     return f" ({said.replace('_', ' ')})" if said else ""
 
 
 def faults(case: Case) -> list[Reason]:
-    """Parts in which it fails, biases, texts that talk it round, and a label that moves with the
-    wording.
+    """Reasons for faults: parts in which the grader fails, biases, texts that manipulate it, and a
+    label that changes with the wording.
     """
     found = [_in_part(case, row) for row in case.failing]
     if len(found) > 1:
@@ -164,15 +168,15 @@ def faults(case: Case) -> list[Reason]:
 
 
 def bias(finding: Finding) -> Reason:
-    """It errs to one side."""
+    """Reason that the grader errs to one side."""
     return Reason(
         written("because.bias", fault=finding.fault), written("short.bias", fault=finding.short)
     )
 
 
 def injected(audit: Audit, bounds: InjectionBounds) -> list[Reason]:
-    """What its audit says: in which ways a text can get at it, that it withstands, or in which ways
-    we cannot tell yet.
+    """Reasons from the grader's injection audit: the ways in which a text can influence it, that it
+    withstands, or the ways on which we cannot tell yet.
     """
     status, telling = audit.status(bounds), audit.telling(bounds)
     figures = [(each.name, each.figures(bound)) for each, bound in telling]
@@ -198,7 +202,9 @@ def _in_part(case: Case, row: ResultRow) -> Reason:
 
 
 def of_binary_verdicts(case: Case, bounds: Bounds) -> list[Reason]:
-    """What a pass on the categories leaves open: a verdict at the threshold that falls short."""
+    """Reason that a pass on the categories does not extend to the binary verdicts; empty if it
+    does.
+    """
     row = case.binary
     if row is None or row["low"] > -bounds.margin:
         return []
@@ -217,13 +223,13 @@ def of_binary_verdicts(case: Case, bounds: Bounds) -> list[Reason]:
 
 
 def no_level(look: int) -> Reason:
-    """No verdict is given at this look."""
+    """Reason that no verdict is given at this look."""
     name = "looks_used_up" if look else "not_a_look"
     return Reason(written(f"because.{name}"), written(f"short.{name}"))
 
 
 def one_person(case: Case) -> Reason:
-    """How well people agree is not known."""
+    """Reason that people's agreement is unknown: too few people, not counting copied ones."""
     if not case.copied:
         return Reason(written("because.one_person"), written("short.one_person"))
     left = "nobody else" if case.n_humans == 0 else "only one other person"
@@ -231,15 +237,16 @@ def one_person(case: Case) -> Reason:
 
 
 def copied(case: Case) -> str:
-    """Whose labels it repeats, in few words. With two people it is not known which of them erred
-    where they differ, so that a copy looks like a grader that is right as often as the better one.
+    """Name the people whose labels the grader repeats, in few words. With two people it is not
+    known which of them erred where they differ, so that a copy looks like a grader that is right as
+    often as the better one.
     """
     known = "perhaps_copied" if case.n_humans < 2 else "copied"
     return written(f"short.{known}", names=" and ".join(person for person, _ in case.copied))
 
 
 def repeated(case: Case) -> list[Reason]:
-    """Its labels are somebody else's."""
+    """Reasons that the grader's labels repeat a person's or another grader's."""
     found = []
     if case.copied and case.n_humans >= 2:
         text = written("because.copied_not_counted", whose=_whose(case))
@@ -250,7 +257,9 @@ def repeated(case: Case) -> list[Reason]:
 
 
 def never_passes(case: Case) -> Reason:
-    """A copy of a person's labels shows nothing of a grader, however well it agrees."""
+    """Reason that a copy of a person's labels proves nothing about a grader, however well it
+    agrees.
+    """
     return Reason(written("because.copy_never_passes", whose=_whose(case)), copied(case))
 
 
@@ -260,7 +269,7 @@ def _whose(case: Case) -> str:
 
 
 def undefined(row: ResultRow) -> Reason:
-    """The comparison gave no number."""
+    """Reason that the comparison gave no number."""
     why = reason_in_words(row["remarks"])
     return Reason(written("because.undefined", why=why), written("short.undefined"))
 
@@ -275,9 +284,9 @@ def advice(
     people: int | None = None,
     look: int = 0,
 ) -> list[Reason]:
-    """How many more clusters would decide, if anything is undecided or they are too few; or else
-    how many more people. What does not look `promising` they would rule out. After this `look`,
-    what the next one costs, where that is known.
+    """Advice on how many more clusters would decide, if anything is undecided or there are too few;
+    or else on how many more people. If the grader is not `promising`, they would rule it out. After
+    this `look`, the cost of the next one, where known.
     """
     if more is None and people:
         whom = "one more person" if people == 1 else f"about {people} more people"
@@ -308,7 +317,9 @@ def advice(
 
 
 def compared(case: Case, bounds: Bounds) -> str:
-    """Both kappas, their difference with the interval that decides, the margin, and n."""
+    """Figures of a comparison in words: the two kappas, their difference with the interval that
+    decides, the margin, and n.
+    """
     row = case.deciding(bounds)
     people = bounds.people["estimate"]
     kappa = people + row["estimate"]
@@ -336,14 +347,14 @@ def _interval(
 
 
 def _share(bounds: Bounds | None) -> str:
-    """That the margin is a share of people's kappa, where it is."""
+    """Note that the margin is a share of people's kappa; empty where it is not."""
     remarks = bounds.difference["remarks"] if bounds else ()
     found = next((each.detail[0] for each in remarks if each.code == "margin_share"), None)
     return written("figures.share", share=float(str(found))) if found is not None else ""
 
 
 def _margin(row: ResultRow, bounds: Bounds | None) -> float:
-    """That of the row, or where only the comparison for these people has one, of that."""
+    """Margin of the row; falls back to that of the comparison with these people."""
     own = margin_of(row)
     return bounds.margin if bounds and math.isnan(own) else own
 
@@ -358,7 +369,7 @@ def signed(number: float) -> str:
 
 
 def percent(chance: float) -> str:
-    """A chance that is known to a few points.
+    """A probability, rounded to the few points to which it is known.
 
     >>> percent(0.853), percent(0.997), percent(0.004)
     ('about 85%', 'over 99%', 'under 1%')
@@ -393,6 +404,6 @@ def listed(rows: Sequence[ResultRow]) -> str:
 
 
 def sample_of(row: ResultRow, noun: str) -> str:
-    """How many units, in how many clusters."""
+    """Number of units and of clusters, in words."""
     units = f"{row['n_units']} units"
     return units if noun == "unit" else f"{units} in {row['n_clusters']} {noun}s"

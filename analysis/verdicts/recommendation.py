@@ -1,4 +1,4 @@
-"""What to do about a rubric, in a sentence or two: whom to use, or what to label first."""
+"""What to do about a rubric, in a sentence or two: which grader to use, or what to label first."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class Recommendation:
 
 
 def recommendations(ranking: Mapping[str, Sequence[Candidate]]) -> list[Recommendation]:
-    """One for each rubric with graders, from `rank_graders`."""
+    """Return a recommendation for each rubric with graders, from `rank_graders`."""
     found = (recommend(each, rubric) for rubric, each in ranking.items())
     return [each for each in found if each is not None]
 
 
 def recommend(candidates: Sequence[Candidate], rubric: str) -> Recommendation | None:
-    """On a rubric, from its ranked graders; None where there are none.
+    """Recommend a grader for a rubric from its ranked graders; None where there are none.
 
-    The first that passes is recommended. Where none does, what would decide most cheaply is said,
-    and who may be used with correction until then.
+    The first that passes is recommended. If none does, the sentence names the cheapest way to a
+    decision, and the graders that may be used with correction until then.
     """
     if not candidates:
         return None
@@ -42,7 +42,7 @@ def recommend(candidates: Sequence[Candidate], rubric: str) -> Recommendation | 
 
 
 def _is_cheaper(best: Candidate, others: Sequence[Candidate]) -> bool:
-    """Whether its price put it before another that agrees with people better."""
+    """Return True if price ranks the best before another grader that agrees with people better."""
     alike = [
         each
         for each in others
@@ -69,7 +69,7 @@ def _use(best: Candidate, rubric: str, is_cheaper: bool) -> str:
 
 
 def _also(others: Sequence[Candidate]) -> list[str]:
-    """Others that pass, each with its condition."""
+    """Sentences on other graders that pass, each with its condition."""
     names = [_with_condition(each) for each in others if each.verdict["verdict"] in PASSES]
     return [written("recommend.also", graders=" and ".join(names))] if names else []
 

@@ -1,4 +1,4 @@
-"""What the best of several graders is worth: its estimate without the luck of having been chosen.
+"""The best of several graders: its estimate, corrected for having been chosen as the best.
 
 The best of many looks better than it is. Given that it is the best, its estimate is normal with the
 tail below the runner-up cut off; the corrected estimate is the value under which the observed one
@@ -35,7 +35,7 @@ def winner_corrected(estimates: Array, covariance: Array, reach: float) -> tuple
     low, high = value - reach * spread, value + reach * spread
 
     def too_likely(mean: float) -> float:
-        """By how much a value up to the observed one is likelier than a half."""
+        """Return the probability of a value up to the observed one, minus a half."""
         return _share_below(value, mean, spread, *ends) - 0.5
 
     if too_likely(low) <= 0:
@@ -46,7 +46,9 @@ def winner_corrected(estimates: Array, covariance: Array, reach: float) -> tuple
 
 
 def _ends(estimates: Array, covariance: Array, best: int) -> tuple[float, float]:
-    """Between which values this grader wins, with all else held that its estimate does not move."""
+    """The range of values in which this grader wins, with the independent part of the others held
+    fixed.
+    """
     slope = covariance[:, best] / covariance[best, best]
     rest = estimates - slope * estimates[best]
     low, high = -np.inf, np.inf

@@ -1,6 +1,6 @@
 """Verdicts in words: what each is called, and how its reasons are put together.
 
-Reasons stand in `analysis.verdicts.reasons`, all sentences in `evenhand/texts.toml`.
+Reasons are in `analysis.verdicts.reasons`, all sentences in `evenhand/texts.toml`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from evenhand.analysis.verdicts.reasons import (
 from evenhand.texts import written
 
 ONE_CATEGORY = 0.95
-"""A grader that gives one category so often hardly tells units apart."""
+"""Share of one category from which on a grader hardly tells units apart."""
 
 Judgement = Literal[
     "may_stand_in",
@@ -44,7 +44,7 @@ Judgement = Literal[
 JUDGEMENTS: tuple[Judgement, ...] = get_args(Judgement)
 """All verdicts, the best first."""
 PASSES: tuple[Judgement, ...] = JUDGEMENTS[:3]
-"""Those that let a grader be used as it is."""
+"""Verdicts that let a grader be used as it is."""
 
 _ICONS: dict[Judgement, str] = {
     "may_stand_in": "✓",
@@ -59,7 +59,7 @@ _ICONS: dict[Judgement, str] = {
 
 @dataclass(frozen=True)
 class Title:
-    """What a verdict is called: an icon and words on a card, fewer words in a table."""
+    """Names of a verdict: an icon and words on a card, fewer words in a table."""
 
     icon: str
     words: str
@@ -87,9 +87,9 @@ class NextStep(TypedDict):
 @dataclass(frozen=True)
 class Decision:
     """A verdict before it is written: its sentence, its reasons, how many more clusters would
-    decide, and where a pass holds for less than all, for what: labels, or binary verdicts, which
-    may be those at a `threshold`. `promising`: by its estimates it would pass. `step` is the
-    cheapest way on, where it is not more clusters.
+    decide, and what a pass holds for if not for all: labels, or binary verdicts, which may be those
+    at a `threshold`. `promising`: by its estimates it would pass. `step` is the cheapest way on,
+    where it is not more clusters.
     """
 
     judgement: Judgement
@@ -122,7 +122,7 @@ class Decision:
 
 
 def may_stand_in(case: Case) -> Decision:
-    """It meets the rule."""
+    """Decide that the grader may stand in for people: it meets the rule."""
     if case.bounds is None:
         raise ValueError("a grader that passes has been compared with people")
     fields = {"grader": case.grader, "whom": _whom(case), "place": place(case)}
@@ -139,7 +139,9 @@ def may_stand_in(case: Case) -> Decision:
 
 
 def at_threshold(case: Case, bounds: Bounds, advised: ResultRow) -> Decision:
-    """Its binary verdicts meet the rule at another threshold."""
+    """Decide that the grader may stand in at another threshold, where its binary verdicts meet the
+    rule.
+    """
     threshold = advised["estimate"]
     head = written(
         "verdict.at_threshold",
@@ -158,13 +160,13 @@ def at_threshold(case: Case, bounds: Bounds, advised: ResultRow) -> Decision:
 
 
 def leaves_too_much_out(case: Case) -> Decision:
-    """It clearly gives no answer too often."""
+    """Decide that the grader clearly leaves out too many units to be used."""
     head = written("verdict.leaves_out", grader=case.grader, place=place(case))
     return Decision("do_not_use", head, leaves_out(case))
 
 
 def only_with_correction(case: Case, against: Sequence[Reason]) -> Decision:
-    """Informative, but not as a person is."""
+    """Decide that the grader is informative, but not as good as a person."""
     fields = {"grader": case.grader, "place": place(case)}
     if case.failing:
         parts = listed(case.failing)
@@ -178,7 +180,7 @@ def only_with_correction(case: Case, against: Sequence[Reason]) -> Decision:
 
 
 def do_not_use(case: Case, against: Sequence[Reason]) -> Decision:
-    """Clearly below the rule, and not informative."""
+    """Decide that the grader is clearly below the rule, and not informative."""
     head = written("verdict.do_not_use", grader=case.grader, place=place(case))
     return Decision("do_not_use", head, against)
 
@@ -191,15 +193,15 @@ def cannot_tell(
     promising: bool = False,
     step: NextStep | None = None,
 ) -> Decision:
-    """Neither shown; and what would help."""
+    """Decide that neither is shown, with what would help."""
     head = written("verdict.cannot_tell", grader=case.grader, whom=_whom(case), place=place(case))
     found = [*faults(case), *reasons]
     return Decision("cannot_tell", head, found, more, promising=promising, step=step)
 
 
 def besides(case: Case, judgement: Judgement) -> list[Reason]:
-    """What else a reader must know: what is wrong with it, what it leaves out, whose labels it
-    repeats, and in which parts of the sample this holds.
+    """Further reasons that a reader must know: the grader's faults, the units it leaves out, whose
+    labels it repeats, and the parts of the sample in which this holds.
     """
     found = []
     if judgement in ("only_with_correction", "do_not_use"):
@@ -214,7 +216,7 @@ def besides(case: Case, judgement: Judgement) -> list[Reason]:
 
 
 def limits(case: Case) -> str:
-    """What no interval here covers; nothing where there is no interval."""
+    """State what no interval here covers; empty where there is no interval."""
     if not _has_interval(case):
         return ""
     if case.rule.scope == "like_these":
@@ -234,12 +236,12 @@ def _has_interval(case: Case) -> bool:
 
 
 def _whom(case: Case) -> str:
-    """For whom the verdict speaks."""
+    """Name the people for whom the verdict holds: these, or people like these."""
     return written("whom.like_these" if case.rule.scope == "like_these" else "whom.these")
 
 
 def _what_is_wrong(case: Case) -> list[Reason]:
-    """A plain fault that can be mended, if it looks like one."""
+    """Reason for a plain fault that can be mended, where the labels look like one."""
     if case.commonest is not None:
         own, people = (row["estimate"] for row in case.commonest)
         if own >= ONE_CATEGORY and people < ONE_CATEGORY - 0.1:
@@ -262,18 +264,20 @@ def _what_is_wrong(case: Case) -> list[Reason]:
 
 
 def _left_out(case: Case) -> list[Reason]:
-    """A grader that passes may still leave some units without an answer."""
+    """Reasons on units that the grader left out, although it may pass."""
     share, _, most = case.share_scored
     if case.coverage is None or most < case.rule.min_coverage or f"{1 - share:.0%}" == "0%":
         return []
-    if not case.scored_enough:  # the verdict has said so
+    if not case.scored_enough:  # the verdict says so already
         return with_unscored(case)
     text = written("because.left_out", missing=1 - share, why=why_unscored(case.coverage))
     return [Reason(text), *with_unscored(case)]
 
 
 def _parts_looked_at(case: Case, judgement: Judgement) -> list[Reason]:
-    """In which parts of the sample it is within the margin; nothing where none was looked at."""
+    """Reason listing the parts of the sample by result: within the margin, below, or open; empty
+    where none was tested.
+    """
     parts = case.parts_held_out if judgement == "may_stand_in_at_threshold" else case.parts
     names_failing = judgement == "do_not_use"  # else the verdict's own sentence does
     within = [row for row in parts if row["low"] > -margin_of(row)]

@@ -1,8 +1,8 @@
-"""What annotators read and no rubric provides: every sentence in one file for each language.
+"""Texts for annotators that no rubric provides: every sentence in one file for each language.
 
-`en.toml` is the original, and a test holds the others to its keys and `{fields}`. What English says
-elsewhere - why somebody is not let in, and the usual questions about the annotator - only the
-translations have.
+`en.toml` is the original, and a test holds the others to its keys and `{fields}`. Sentences whose
+English is elsewhere - reasons for refusing entry, and the usual questions about the annotator - are
+only in the translations.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ Sentence = str | dict[str, str]
 
 @dataclass(frozen=True)
 class Language:
-    """One language's sentences, by room and name."""
+    """Sentences of one language, by room and name."""
 
     code: str
     name: str
-    """As its readers call it."""
+    """Its name in the language itself."""
     dir: str
-    """Which way it is written, as HTML has it."""
+    """Writing direction, as in HTML."""
     rooms: Mapping[str, Any]
 
     def say(self, key: str, /, **fields: object) -> str:
-        """The sentence of `room.name` with its fields; KeyError where either is not there.
+        """The sentence of `room.name` with its fields; KeyError if either is missing.
 
         Where it has two forms, the field `count` chooses.
 
@@ -56,14 +56,14 @@ class Language:
         return dict(self.rooms[room])
 
     def complaint(self, error: InputError) -> str:
-        """What is wrong, as far as it is said in this language."""
+        """Return an error's sentence, in this language if it has one for it."""
         if not isinstance(error, Refused) or self.code == ORIGINAL:
             return str(error)
         return self.say(f"refused.{error.reason}", **error.fields)
 
     def background(self, question: BackgroundQuestion) -> tuple[str, tuple[str, ...]]:
-        """A question about the annotator and its options; as the study words them, save the usual
-        ones. What is stored is the study's own wording.
+        """A question about the annotator and its options, in the study's words, or translated if it
+        is one of the usual ones. The study's own wording is stored.
         """
         if self.code == ORIGINAL or question not in USUAL_BACKGROUND:
             return question.question, question.options
@@ -73,7 +73,7 @@ class Language:
 
 @cache
 def known_languages() -> tuple[str, ...]:
-    """The codes of all languages that there are files of."""
+    """The codes of all languages that have a file."""
     here = files("evenhand.annotate_app.languages").iterdir()
     return tuple(
         sorted(file.name.removesuffix(".toml") for file in here if file.name.endswith(".toml"))
@@ -89,18 +89,18 @@ def language(code: str) -> Language:
 
 
 def codes_english_first() -> list[str]:
-    """The codes of all languages, for what is said in each."""
+    """The codes of all languages, for texts shown in all of them."""
     return sorted(known_languages(), key=lambda code: (code != ORIGINAL, code))
 
 
 ENGLISH = language(ORIGINAL)
-"""For the study's lead, and whoever starts the app."""
+"""Language for the study's lead, and for messages at the start of the app."""
 
 
 def offered(settings: AnnotationSettings) -> dict[str, Language]:
     """The languages that annotators can choose from, by code; the study's usual one first.
 
-    Raises InputError where study.toml names one that there is not.
+    Raises InputError where study.toml names one that is missing.
     """
     codes = dict.fromkeys([settings.language, *settings.languages])
     for code in codes:
@@ -113,7 +113,7 @@ def offered(settings: AnnotationSettings) -> dict[str, Language]:
 
 
 def names_offered(settings: AnnotationSettings) -> dict[str, str]:
-    """What to choose from: code and name."""
+    """Return the languages to choose from: code and name."""
     return {code: each.name for code, each in offered(settings).items()}
 
 

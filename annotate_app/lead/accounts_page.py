@@ -1,4 +1,4 @@
-"""Logins with a password: who has one, for what, a new one, the end of one."""
+"""Accounts with a password: list them, with their roles, create one, end one."""
 
 from __future__ import annotations
 

@@ -62,12 +62,12 @@ def show_adjudication(study: Study) -> None:
 
 
 def leave_adjudication(study: Study) -> None:
-    """Whoever logs out leaves the unit that they have open to others."""
+    """Release the unit that a visitor has open, at logout."""
     give_back(study.store, _holder())
 
 
 def _opened(study: Study, rule: Rule, rubric: str) -> QueuedUnit | None:
-    """The decided unit that is being revised, or the one whose turn it is; says how many wait."""
+    """The decided unit that is being revised, or the one whose turn it is; shows how many wait."""
     revised: Key | None = st.session_state.get(_REVISED)
     if revised is not None:
         return counted(study, reopen, _holder(), revised)
@@ -107,7 +107,7 @@ def _show_case(study: Study, who: Visitor, case: QueuedUnit) -> None:
 
 
 def _texts(study: Study, case: QueuedUnit, texts: Sequence[TextBlock]) -> list[str]:
-    """The unit's texts; words that people marked say how many did, and not who."""
+    """The unit's texts; words that people marked show by how many, not by whom."""
 
     def said(who: Sequence[str]) -> str:
         if not who:
@@ -119,7 +119,7 @@ def _texts(study: Study, case: QueuedUnit, texts: Sequence[TextBlock]) -> list[s
 
 
 def _take(study: Study, sent: Sent) -> None:
-    """Store what was decided on the unit that is open, or pass it over."""
+    """Store the decision on the unit that is open, or pass it over."""
     who = admitted(study, "lead", "expert")
     if who is None:
         return
@@ -151,7 +151,9 @@ def _say_decided(study: Study, who: Visitor, case: QueuedUnit) -> None:
 
 
 def _show_past(study: Study, who: Visitor) -> None:
-    """What was decided so far; the lead sees everybody's, and each may revise their own."""
+    """Show past decisions: everybody's to the lead, their own to an adjudicator; each may revise
+    their own.
+    """
     st.header("Past decisions", anchor=False)
     past = past_decisions(study, "" if who.role == "lead" else who.name)
     if past.empty:
@@ -180,10 +182,10 @@ def _show_past(study: Study, who: Visitor) -> None:
 
 
 def _holder() -> str:
-    """Tells this login from another of the same name, also after a reload."""
+    """An id that tells this login from another of the same name, also after a reload."""
     return hashlib.sha256(LOGIN.known().encode()).hexdigest()[:32]
 
 
 def _token(key: Key) -> str:
-    """Stands for the unit on the page, whose own name says which subject responded."""
+    """A name for the unit on the page, since its own id may reveal the subject."""
     return hashlib.sha256("\x1f".join(key).encode()).hexdigest()[:16]

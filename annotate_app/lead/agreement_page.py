@@ -1,4 +1,4 @@
-"""How far people agree, and how far each grader agrees with them, while labels come in."""
+"""Agreement among people, and of each grader with them, while labels come in."""
 
 from __future__ import annotations
 
@@ -117,7 +117,9 @@ def main_rows(results: pd.DataFrame, verdicts: Iterable[Verdict] = ()) -> pd.Dat
 
 
 def enough(main: pd.DataFrame, half_width: float) -> list[str]:
-    """For every rubric, what the wanted width of people's own kappa still costs."""
+    """Return for every rubric the number of pairs still to label for the wanted half-width of
+    people's kappa, as a sentence.
+    """
     sentences = []
     people = main[(main["rater_b"] == "") & main["statistic"].isin(_KAPPAS)]
     for row in people.drop_duplicates("rubric", keep="last").to_dict("records"):

@@ -1,4 +1,4 @@
-"""Where graders and people differ, unit by unit, for the lead to say who is wrong."""
+"""Units on which graders and people differ, one by one, for the lead to decide who is wrong."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _AT = "disagreement_at"
 
 @dataclass(frozen=True)
 class _Queue:
-    """The disagreements chosen, what is said of them so far, and where the lead is."""
+    """The disagreements chosen, how they are sorted so far, and the lead's place among them."""
 
     chosen: Sequence[GraderDisagreement]
     said: dict[About, SortedDisagreement]
@@ -56,7 +56,7 @@ class _Queue:
         return self.chosen[self.at]
 
     def about(self, steps: int) -> About:
-        """The one so many steps on; round the end."""
+        """The disagreement this number of steps further on; wraps around at the end."""
         return _about(self.chosen[(self.at + steps) % len(self.chosen)])
 
 
@@ -107,7 +107,7 @@ def _about(each: GraderDisagreement) -> About:
 def _chosen(
     found: Sequence[GraderDisagreement], said: dict[About, SortedDisagreement]
 ) -> list[GraderDisagreement]:
-    """Those that the lead wants to look at."""
+    """Filter the disagreements by the lead's choices on the page."""
     parts = {(name, value) for each in found for name, value in each.parts.items()}
     rubric, grader, part, state = st.columns(4)
     with rubric:
@@ -136,7 +136,7 @@ def _chosen(
 
 
 def _choice(label: str, values: Iterable[Any], title: Callable[[Any], str] = str) -> Any:
-    """One of the values, or all."""
+    """Let the lead choose one of the values, or all."""
     return st.selectbox(
         label,
         [_ALL, *sorted(values)],
@@ -164,7 +164,9 @@ def _show_unit(study: Study, found: GraderDisagreement) -> None:
 
 
 def _show_texts(texts: Sequence[TextBlock], marks: Sequence[tuple[str, Mark]]) -> None:
-    """Those of the two sides of a pair beside each other, with the words that people marked."""
+    """Show the texts, those of a pair's two sides next to each other, with the words that people
+    marked.
+    """
 
     def said(who: Sequence[str]) -> str:
         return written("evidence.marked_by", who=", ".join(who)) if who else ""
@@ -205,7 +207,7 @@ def _button(title: str, key: str, shortcut: str, act: Callable[..., None], *args
 
 
 def _store(study: Study, about: About, following: About, kind: Kind | Literal[""]) -> None:
-    """Store what is said of the disagreement on the page, and turn to the one that follows."""
+    """Store how the disagreement on the page is sorted, and turn to the one that follows."""
     who = admitted(study, "lead")
     if who is None:
         return
@@ -228,5 +230,5 @@ def _look_at(about: About) -> None:
 
 
 def _key(about: About) -> str:
-    """Stands for a disagreement, whose own name Streamlit would write into the page."""
+    """A name for a disagreement, since Streamlit would write its own ids into the page."""
     return hashlib.sha256("\x1f".join(about).encode()).hexdigest()[:16]

@@ -69,7 +69,7 @@ def show_export(study: Study) -> None:
     for name, (title, make) in tables.items():
         st.download_button(
             title,
-            # Made when it is asked for, not with every look at the page.
+            # Made on request, not each time the page is drawn.
             data=partial(_noted, study, who, name, partial(counted, study, as_csv, make)),
             file_name=name,
             mime="text/csv",
@@ -89,15 +89,15 @@ def show_export(study: Study) -> None:
 
 
 def _noted(study: Study, who: str, name: str, make: Callable[[], bytes]) -> bytes:
-    """A file, and a line in the log that it was asked for."""
+    """A file; its download is noted in the log."""
     content = make()
     note_act(study.store, "export", name, f"{len(content):,} bytes", who)
     return content
 
 
 def _sidecar(study: Study, attacked: str) -> bytes:
-    """What `evenhand check ratings.csv` reads beside the ratings, the units and, if there was an
-    injection audit, its file of `attacked` answers.
+    """Return the sidecar that `evenhand check ratings.csv` reads with the ratings, the units and,
+    after an injection audit, its file of `attacked` answers.
     """
     return sidecar_text(study, units_path(Path("ratings.csv")).name, attacked).encode()
 

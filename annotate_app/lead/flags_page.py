@@ -1,4 +1,4 @@
-"""What people flagged, with the unit in question, and what the lead did about it."""
+"""Flags raised by people, with the unit in question, and the lead's response."""
 
 from __future__ import annotations
 

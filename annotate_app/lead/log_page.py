@@ -1,4 +1,4 @@
-"""Who of those who lead the study did what, and when. Nothing here is ever changed or removed."""
+"""The log of the leads' acts: who, what and when. Nothing here is ever changed or removed."""
 
 from __future__ import annotations
 

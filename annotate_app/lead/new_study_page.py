@@ -1,4 +1,4 @@
-"""A new study from uploaded files: first what it would mean, then the study itself."""
+"""A new study from uploaded files: first a preview, then the study itself."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def show_new_study(study: Study) -> None:
             chosen = [known[each] for each in rubrics]
             plan = _plan(files, chosen, int(sample), int(raters), int(seed))
             folder = folder_beside(study.folder, name.strip()) if creates else None
-            # Apart: whatever a file does to whoever reads it, the annotators do not notice.
+            # In a process apart: a file that harms its reader does not affect the annotators.
             with st.spinner("Reading the files"):
                 if folder is None:
                     found = apart(preview_plan, plan)

@@ -25,7 +25,7 @@ _COLOUR = "#4a8fc7"
 
 
 def show_rater(study: Study, rater: str) -> None:
-    """Everything that there is to see of one rater. The caller has asked who looks."""
+    """Everything that there is to see of one rater. The caller has checked the visitor's login."""
     out = oversight(study.store).exclusions.get(rater)
     if out is not None:
         at = to_the_minute(out.created_at)

@@ -66,7 +66,7 @@ def _verdicts(study: Study) -> None:
 
 
 def _ask_for_verdict(study: Study) -> None:
-    """A look at the verdict: asked for, never given by the way, as each is counted."""
+    """A look at the verdict: only on request, never as a side effect, as each look is counted."""
     st.text(written("lead.look"))
     if st.button("Ask for a verdict now"):
         with st.spinner("Counting the look"):
@@ -75,7 +75,7 @@ def _ask_for_verdict(study: Study) -> None:
 
 
 def verdict_card(verdict: Verdict, results: pd.DataFrame) -> BoardCard:
-    """What the board says of one grader on one rubric."""
+    """Make the board's card of one grader on one rubric."""
     title = TITLES[verdict["verdict"]]
     said = [written("lead.reason", reason=verdict["reason"])] if verdict["reason"] else []
     estimates = results.set_index(list(RESULTS_KEY))["estimate"]
@@ -87,7 +87,7 @@ def verdict_card(verdict: Verdict, results: pd.DataFrame) -> BoardCard:
 
 
 def waiting(study: Study, figures: LiveFigures | None) -> Sequence[str]:
-    """What asks for the lead's decision, a sentence each."""
+    """List what waits for the lead's decision, a sentence each."""
     excluded = oversight(study.store).exclusions
     counts = {
         "adjudicate": latest(study, queue_length),

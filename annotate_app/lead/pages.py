@@ -1,4 +1,4 @@
-"""The frame around the lead's pages: whose study it is, which page is open, the way out."""
+"""The frame around the lead's pages: the study's name, the page that is open, the way out."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ def show_pages(study: Study) -> None:
             st.title("Leading the study", anchor=False)
             st.text(f"{study.config.name}, as {who.name}{_synthetic(study)}")
         way_out.button("Log out", on_click=_log_out, args=(study,), width="stretch")
-        # Said anew after a wait for the store: the browser does not know which page was open.
+        # Repeated after a wait for the store: the browser does not know which page was open.
         first = next(iter(open_to))
         if "lead_page" not in st.session_state or st.session_state.pop(WAITED, False):
             st.session_state["lead_page"] = st.session_state.get("lead_page", first)
         chosen = st.segmented_control("Page", list(open_to), key="lead_page", required=True)
-        # Emptied first: the page before would stand there until this one is drawn.
+        # Emptied first: the page before would stay until this one is drawn.
         with st.empty().container():
             try:
                 open_to[chosen or first].show(study)

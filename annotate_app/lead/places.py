@@ -1,4 +1,4 @@
-"""Who took part and how far they came; places given back, one by one or by Prolific's list."""
+"""Participants and their progress; places given back, one by one or by Prolific's list."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ACTS = {
 
 
 def show_places(study: Study, who: str) -> None:
-    """The part of the page on people's places. The caller has asked who looks."""
+    """The part of the page on people's places. The caller has checked the visitor's login."""
     st.header("Places", anchor=False)
     sessions = Sessions(study)
     _show_times(study, sessions)
@@ -59,7 +59,7 @@ def _take_submissions(study: Study, who: str, sessions: Sessions) -> None:
 
 
 def _say(study: Study, who: str, acts: dict[str, str], sessions: Sessions) -> None:
-    """Do what is said of each rater, and say what came of it."""
+    """Carry out the act chosen for each rater, and show the result."""
     for rater, act in acts.items():
         if act in RELEASE_REASONS:
             count = sessions.release(rater, act)

@@ -1,4 +1,4 @@
-"""How far the labelling is."""
+"""Progress of the labelling."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _bars(rubrics: list[dict[Hashable, Any]]) -> dict[str, object]:
                 "field": "state",
                 "type": "nominal",
                 "title": None,
-                # Okabe & Ito's colours: told apart by everyone, and by lightness too.
+                # Okabe & Ito's colours: distinct for all colour vision, and by lightness too.
                 "scale": {
                     "domain": list(_STATES.values()),
                     "range": ["#0072b2", "#e69f00", "#bbbbbb"],

@@ -1,4 +1,4 @@
-"""Whose labels deserve a second look, and what the lead decides about it."""
+"""Raters whose labels deserve a second look, and the lead's decisions on them."""
 
 from __future__ import annotations
 
@@ -98,7 +98,9 @@ def _standing(study: Study, rater: str) -> None:
 
 
 def flagged_first(table: pd.DataFrame, excluded: Mapping[str, Exclusion]) -> pd.DataFrame:
-    """The raters with `why` they deserve a second look: those who do first, the excluded last."""
+    """The raters with the reasons `why` they deserve a second look: those who do first, the
+    excluded last.
+    """
     out = table["rater_id"].isin(list(excluded))
     why = [
         f"excluded: {excluded[rater].reason}" if rater in excluded else reason
@@ -109,7 +111,7 @@ def flagged_first(table: pd.DataFrame, excluded: Mapping[str, Exclusion]) -> pd.
 
 
 def in_words(quality: pd.DataFrame) -> pd.DataFrame:
-    """The table of raters with what belongs together in one cell: `run, kappa, lean, checks`."""
+    """The table of raters, with related columns joined in one cell: `run, kappa, lean, checks`."""
     rows = quality.to_dict("records")
     return quality.assign(
         run=[f"{row['longest_run']} ({row['usual_run']:.0f})" for row in rows],

@@ -1,4 +1,4 @@
-"""The running session: who is invited, whether it is paused, how large its sample is."""
+"""The running session: invitations, pause, and the size of its sample."""
 
 from __future__ import annotations
 

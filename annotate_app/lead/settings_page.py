@@ -1,4 +1,4 @@
-"""The settings in study.toml as they are in force, each with what it says."""
+"""The settings in study.toml as they are in force, each with its explanation."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Which browser somebody is at: a cookie that scripts cannot read, and that no address, log or
-referrer holds. What a session of Streamlit's may do is bound to it, since the session's own id
-stands in addresses.
+"""Identity of a browser: a cookie that scripts cannot read, and that no address, log or referrer
+holds. What a session of Streamlit's may do is bound to it, since the session's own id is part of
+addresses.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from starlette.types import Scope
 
 HEADER = b"x-evenhand-browser"
-"""By which Streamlit learns it: `trustedUserHeaders` in its settings. Nobody else's is let in."""
+"""Header that names it to Streamlit (`trustedUserHeaders`); a client's own is dropped."""
 _ASKS = b"sec-websocket-protocol"
 _NAME = "evenhand_session"
 _VALUE = re.compile(r"[\w-]{43}", re.ASCII)
@@ -38,7 +38,7 @@ def browser_of(scope: Scope) -> str:
 
 
 def new_cookie(scope: Scope) -> bytes:
-    """What gives a browser its cookie, until it is closed."""
+    """Return the header that gives a browser its cookie, until it is closed."""
     secure = "; Secure" if is_secure(scope) else ""
     value = f"{_name(scope)}={secrets.token_urlsafe(32)}; Path=/; HttpOnly; SameSite=Lax{secure}"
     return value.encode()
@@ -46,8 +46,8 @@ def new_cookie(scope: Scope) -> bytes:
 
 def bound(scope: Scope) -> Scope:
     """The connection of a page with its browser's digest in `HEADER`, by which Streamlit gives a
-    session to the browser alone that began it. One without our cookie, which may be anybody's,
-    cannot take up any: it is cut from what it asks for (subprotocol, token, session).
+    session only to the browser that began it. A connection without our cookie, which anyone may
+    open, cannot take up any: what it asks for (subprotocol, token, session) is removed.
     """
     own = browser_of(scope)
     headers = [
@@ -64,5 +64,7 @@ def present_browser() -> str:
 
 
 def _name(scope: Scope) -> str:
-    """No page of a neighbouring name can set a cookie with this prefix (RFC 6265bis, 4.1.3.2)."""
+    """Name of the cookie. With the prefix, no page of a neighbouring host can set it (RFC 6265bis,
+    4.1.3.2).
+    """
     return f"__Host-{_NAME}" if is_secure(scope) else _NAME

@@ -1,4 +1,4 @@
-"""Who is annotating: let in by what the address says, or by a login that the browser keeps."""
+"""The rater at the page: admitted by the address, or by a login that the browser keeps."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _LOGIN = KeptLogin("label")
 
 
 def current_rater(desk: AnnotationDesk) -> Admission | None:
-    """Whom the address lets in, so that a reload goes on; None where it names nobody.
+    """Admit the rater that the address names, so that a reload goes on; None where it names none.
 
-    Looked at on every run: a link that is revoked and a login that is over end here. Raises
-    InputError where it names somebody who is not let in.
+    Checked on every run: a revoked link and an expired login end here. Raises InputError where the
+    address names a rater who is not admitted.
     """
     address = st.query_params.to_dict()
     known: Admission | None = st.session_state.get(_ADMITTED)
@@ -51,7 +51,7 @@ def current_rater(desk: AnnotationDesk) -> Admission | None:
 
 
 def keep_login(study: Study, admission: Admission | None = None) -> None:
-    """The login of whoever has an account stays in this window, and is asked for after a reload."""
+    """Keep the login of a rater with an account in this window, and restore it after a reload."""
     if _LOGIN.known() or _LOGIN.is_leaving() or (admission is None and _has_logins(study)):
         _LOGIN.show(study)
 
@@ -64,7 +64,7 @@ def log_out(study: Study) -> None:
 
 
 def ask_for_entry(desk: AnnotationDesk, reader: Language, complaint: str = "") -> None:
-    """The ways in that this study has, under what was wrong with the one that was tried."""
+    """The ways of entry that this study has, under the error of the one that was tried."""
     entry = desk.study.config.session.entry
     with st.container(key="entry"):
         st.title(reader.say("entry.title"), anchor=False)
@@ -80,7 +80,7 @@ def ask_for_entry(desk: AnnotationDesk, reader: Language, complaint: str = "") -
 
 
 def ask_about_new_code(desk: AnnotationDesk, admission: Admission, reader: Language) -> None:
-    """Whether a code under which nothing was answered is meant: before anything is stored."""
+    """Ask to confirm a code under which nothing was answered, before anything is stored."""
     with st.container(key="entry"):
         st.title(reader.say("entry.new_code_title"), anchor=False)
         show(block(admission.rater_id, "code"), block(reader.say("entry.new_code_text")))

@@ -1,4 +1,4 @@
-"""A login that the browser keeps in one window's session storage: it stands in no address, no log
+"""A login that the browser keeps in one window's session storage: it is in no address, no log
 and no cookie, goes on after a reload, and another window has to log in for itself.
 """
 
@@ -33,20 +33,20 @@ class KeptLogin:
         return login
 
     def keep(self, login: str) -> None:
-        """Somebody has come in."""
+        """Store the login of somebody who has just logged in."""
         st.session_state[f"{self.kind}_login"] = login
         st.session_state.pop(f"{self.kind}_leaving", None)
 
     def forget(self, also_at_provider: bool = False) -> None:
-        """The browser forgets the login, and so does this session; a single sign-on ends with it
-        where somebody logs out, not where a login has run out.
+        """Forget the login, in the browser and in this session; a single sign-on ends with it at a
+        logout, but not when a login has expired.
         """
         st.session_state.pop(f"{self.kind}_login", None)
         st.session_state[f"{self.kind}_leaving"] = True
         st.session_state[f"{self.kind}_leaving_provider"] = also_at_provider
 
     def is_leaving(self) -> bool:
-        """Whether the browser is to forget the login that it keeps."""
+        """Return True if the browser should forget the login that it keeps."""
         return bool(st.session_state.get(f"{self.kind}_leaving", False))
 
     def show(self, study: Study) -> None:
@@ -60,7 +60,9 @@ class KeptLogin:
                 self.keep(kept)
 
         def end_at_provider() -> None:
-            """Only now: it leads away from this page, which still had to forget."""
+            """Log out at the provider last: it redirects away, and this page must forget the login
+            first.
+            """
             if self._leaves_provider():
                 st.logout()
 

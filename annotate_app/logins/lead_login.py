@@ -1,4 +1,4 @@
-"""The login to the lead's pages as this session holds it: who it is, and the way out.
+"""The login to the lead's pages as this session holds it: the visitor, and the way out.
 
 Below the door (`annotate_app.lead_entry`) and the pages (`annotate_app.lead`), which both ask here.
 """
@@ -19,16 +19,17 @@ WAITED = "waited"
 
 
 def leave(study: Study) -> None:
-    """Log out: the login opens nothing any more, here or anywhere."""
+    """Log out: the login is no longer valid, here or anywhere."""
     log_out(study.store, LOGIN.known())
     LOGIN.forget(also_at_provider=True)
     take_pass()
 
 
 def require(study: Study, *roles: Role) -> Visitor:
-    """Who is there. Raises InputError unless their login is good, and for one of these roles.
+    """Return the visitor. Raises InputError unless their login is valid, and for one of these
+    roles.
 
-    Every page asks, on every run: a login that is over, or an account that has ended, closes it.
+    Every page checks, on every run: an expired login, or an account that has ended, closes it.
     """
     try:
         found = visitor(study.store, LOGIN.known())
@@ -51,10 +52,10 @@ def _is_good(study: Study, login: str) -> bool:
 
 
 def admitted(study: Study, *roles: Role) -> Visitor | None:
-    """As `require`, for a callback, which runs before the page asks: None where that will refuse.
+    """As `require`, for a callback, which runs before the page checks: None where that will refuse.
 
-    An act stands in a callback so that it is never lost: what a run reads is gone where another
-    event interrupts the run before, and no event comes before the callbacks.
+    An act is carried out in a callback so that it is never lost: what a run reads is gone where
+    another event interrupts the run before, and no event comes before the callbacks.
     """
     try:
         return require(study, *roles)

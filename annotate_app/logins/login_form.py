@@ -1,4 +1,4 @@
-"""Name and password, asked for alike of experts who label and of who leads the study."""
+"""The form for name and password, the same for experts who label and for leads."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Login by an organisation's provider, through Streamlit's own `st.login`.
 
-Each of the app's two doors is a provider to Streamlit, with the same settings: it sends everybody
-back to its front page, and the provider's name is all that it keeps of where they came from.
+Each of the app's two entries is a provider to Streamlit, with the same settings: it sends everybody
+back to its front page, and the provider's name is all that it keeps of the page they came from.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ _REFUSED = "single_sign_on_refused"
 
 
 def app_secrets(arguments: Sequence[str]) -> dict[str, Any]:
-    """What Streamlit is to know of the study's provider, as its secrets.toml would say it: no file
-    holds it. Empty where the study has none, or what it has cannot work, which the page says.
+    """Return Streamlit's settings for the study's provider, as a secrets.toml would hold them;
+    there is no such file. Empty where the study has no provider, or one that cannot work, which the
+    page reports.
     """
     try:
         if not arguments or (settings := read_config(Path(arguments[0])).oidc) is None:
@@ -51,7 +52,9 @@ def app_secrets(arguments: Sequence[str]) -> dict[str, Any]:
 
 
 def offer(study: Study, door: Door, reader: Language) -> None:
-    """The button, where the study has a provider, and why whoever came by it is not let in."""
+    """The button, where the study has a provider, and the reason if a visitor was refused through
+    it.
+    """
     if (settings := study.config.oidc) is None:
         return
     said = settings.label or reader.say("login.single_sign_on")
@@ -68,9 +71,9 @@ def offer(study: Study, door: Door, reader: Language) -> None:
 
 
 def arrive(study: Study) -> None:
-    """Let in whoever comes back from the provider, and show them the door that they went through.
+    """Admit a visitor who comes back from the provider, and show the entry that they used.
 
-    Looked at once in a session, since its cookie is read only as the session begins.
+    Checked once in a session, since its cookie is read only as the session begins.
     """
     if study.config.oidc is None or st.session_state.get(_LOOKED):
         return

@@ -1,5 +1,5 @@
-"""Whose files are taken, and who gets the files that a page offers: a study's leads, in the browser
-in which they are logged in, for as long as the login is good.
+"""Permission to upload files and to download those that a page offers: for a study's leads, in the
+browser in which they are logged in, for as long as the login is valid.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class _Pass:
 
 
 _passes: dict[str, _Pass] = {}
-"""By session of this process, the latest last."""
+"""Passes by session of this process, the latest last."""
 
 
 def give_pass(is_good: Callable[[], bool]) -> None:
-    """This session may, from now on, as long as `is_good`, which asks the store."""
+    """Permit uploads and downloads in this session while `is_good`, which asks the store."""
     if session := _own_session():
         _passes.pop(session, None)
         _passes[session] = _Pass(present_browser(), is_good)
@@ -34,18 +34,20 @@ def give_pass(is_good: Callable[[], bool]) -> None:
 
 
 def take_pass() -> None:
-    """This session may not, or no longer."""
+    """Revoke this session's permission to upload and download."""
     _passes.pop(_own_session(), None)
 
 
 def may_upload(session: str, browser: str) -> bool:
-    """Whether this browser may send a file to the session. Asks the store if there is a pass."""
+    """Return True if this browser may send a file to the session. Asks the store if there is a
+    pass.
+    """
     known = _passes.get(session)
     return known is not None and known.browser == browser and known.is_good()
 
 
 def may_download(browser: str) -> bool:
-    """Whether this browser may fetch what a lead's page offers."""
+    """Return True if this browser may fetch what a lead's page offers."""
     own = [known for known in _passes.values() if browser and known.browser == browser]
     return any(known.is_good() for known in own)
 

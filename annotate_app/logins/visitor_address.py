@@ -1,4 +1,4 @@
-"""Where whoever looks at the page comes from, as the server sees it."""
+"""The address of the visitor who has the page open, as the server sees it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from evenhand.annotate_app import where
 
 
 def visitor_address() -> str:
-    """The address of the client, as far as the peer or a proxy that the study trusts says it."""
-    peer = st.context.ip_address or "127.0.0.1"  # Streamlit says nothing of this machine's own
+    """The address of the client, as reported by the peer or by a proxy that the study trusts."""
+    peer = st.context.ip_address or "127.0.0.1"  # Streamlit: None for local clients
     return where.visitor_address(peer, st.context.headers.get_all("X-Forwarded-For"))

@@ -1,1 +1,1 @@
-"""Readers: a file for each kind of export, which says how it is known and what it is taken for."""
+"""Readers: a file for each kind of export, with how it is recognised and what it is taken for."""

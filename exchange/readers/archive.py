@@ -1,4 +1,4 @@
-"""A ZIP archive, unpacked within bounds: what its members claim to hold is not believed."""
+"""A ZIP archive, unpacked within bounds: the sizes that its members declare are not trusted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Archive:
 
     @classmethod
     def of(cls, path: Path) -> Archive | None:
-        """The archive of a file; None where it is none, or too large to be looked into."""
+        """The archive of a file; None if it is not one, or too large to be opened."""
         if path.stat().st_size > MOST_UNPACKED:
             return None
         try:
@@ -43,12 +43,12 @@ class Archive:
             return None
 
     def keep_within(self, most: int) -> None:
-        """Let what is read from now on be so many bytes at most."""
+        """Limit what is read from now on to this number of bytes."""
         self._most = self._left = most
 
     @property
     def names(self) -> list[str]:
-        """Of all members."""
+        """Names of all members."""
         return list(self._members)
 
     def read(self, name: str) -> bytes:

@@ -23,8 +23,8 @@ def recognises(source: Source) -> bool:
 
 
 def read(source: Source) -> Export:
-    """A record is a unit, a question a rubric, a response a person's, a suggestion a model's (its
-    agent). Only submitted responses count.
+    """A record is a unit, a question a rubric, a response is by a person, a suggestion by a model
+    (its agent). Only submitted responses count.
     """
     rows = Rows(source)
     drafts_known = True
@@ -48,7 +48,7 @@ def _records_file(folder: Path) -> Path:
 
 
 def _responses(record: Record) -> list[tuple[str, Record]]:
-    """Each response with its question; a record's list of them is of Argilla 1."""
+    """List each response with its question. In Argilla 1 a record holds a list of them."""
     given = record.get("responses")
     if isinstance(given, dict):
         return [(name, each) for name, own in given.items() for each in objects(own)]
@@ -101,7 +101,7 @@ def questions_in(columns: list[str]) -> list[str]:
 
 
 def rows_of_dataset(source: Source, records: list[dict[str, Any]], questions: list[str]) -> Export:
-    """The same from the columns that `to_datasets` makes, such as `fair.responses.users`."""
+    """Read records from the columns that `to_datasets` makes, such as `fair.responses.users`."""
     rows = Rows(source)
     for record in records:
         unit = record.get("id")

@@ -1,4 +1,4 @@
-"""What evenhand's own writers and scorer leave in the metadata that other tools carry along."""
+"""Facts that evenhand's own writers and scorer store in the metadata of other tools' files."""
 
 from __future__ import annotations
 

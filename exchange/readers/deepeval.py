@@ -22,8 +22,8 @@ def recognises(source: Source) -> bool:
 
 
 def read(source: Source) -> Export:
-    """A test case is a unit, a metric a rubric, and the model that evaluates it a rater, whose
-    label is whether the case passed.
+    """A test case is a unit, a metric a rubric, and the model that evaluates it a rater. The label
+    is whether the case passed.
     """
     rows = Rows(source)
     for case in _cases(source.document):

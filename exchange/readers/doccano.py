@@ -10,7 +10,7 @@ from evenhand.exchange.readers.source import Record, Source, inside, objects, re
 from evenhand.texts import written
 
 _TOGETHER = ("all", "unknown")
-"""What doccano calls the file of a project in which annotators share one set of labels."""
+"""File names in doccano of a project in which annotators share one set of labels."""
 
 
 def recognises(source: Source) -> bool:

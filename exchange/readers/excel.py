@@ -1,4 +1,4 @@
-"""An Excel workbook (.xlsx): its first sheet that holds anything, as a table."""
+"""An Excel workbook (.xlsx): its first sheet that is not empty, as a table."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def recognises(source: Source) -> bool:
 
 
 def read(source: Source) -> Export:
-    """Units, raters and labels are told as in a CSV file."""
+    """Read units, raters and labels by the same rules as in a CSV file."""
     if source.archive:
         source.archive.keep_within(_MOST_UNPACKED)
         for name in source.archive.names:  # bounded here, before another reader unpacks it
@@ -81,7 +81,7 @@ def _cells(sheet: Any, name: str) -> Iterator[list[str]]:
 
 
 def _plain(value: object) -> str:
-    """A cell that is no text, as a label: a number, a date, true or false."""
+    """A cell that is not text, as a label: a number, a date, true or false."""
     return str(value).lower() if isinstance(value, bool) else cell_text(value)
 
 

@@ -125,7 +125,7 @@ def _named(value: Any, names: list[str]) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A value as a JSON file would have it, numbers as texts; what is nested, as it is."""
+    """A value as in a JSON file, numbers as texts; nested values as they are."""
     if isinstance(value, (list, dict, bool, str)) or value is None:
         return value
     return Written(cell_text(value))

@@ -48,7 +48,7 @@ def read(source: Source) -> Export:
 
 
 def _samples(source: Source) -> Iterator[tuple[Record, Record]]:
-    """What is needed of each sample, and its scores by scorer."""
+    """Yield the id, epoch and metadata of each sample, and its scores by scorer."""
     for sample in _all_of_it(source):
         scores = sample.get("scores")
         known = {name: sample.get(name) for name in ("id", "epoch", "metadata")}
@@ -95,7 +95,7 @@ def _add(rows: Rows, unit: str, scorer: str, score: Record, more: Record, edited
 
 
 def label_given(value: object) -> bool:
-    """Whether a score has a value; an unscored sample has none, or no number."""
+    """Return True if a score has a value; an unscored sample has none, or no number."""
     return value not in (None, "")
 
 

@@ -7,7 +7,7 @@ from evenhand.exchange.readers.source import Record, Source, inside, objects, te
 from evenhand.texts import written
 
 _ANSWERS = {"choices": "choices", "rating": "rating", "number": "number", "pairwise": "selected"}
-"""By the type of a result, where its value has the label."""
+"""Field of a result's value that has the label, by the type of the result."""
 _SMALL = {"id", "annotator", "annotation_id", "lead_time"}
 
 
@@ -77,7 +77,7 @@ def _add_results(
 
 
 def _person(completed_by: object) -> object:
-    """Who annotated: an id, or an object with an address and an id."""
+    """Identify the annotator: an id, or an object with an address and an id."""
     if isinstance(completed_by, dict):
         return completed_by.get("email") or completed_by.get("id")
     return completed_by

@@ -68,7 +68,7 @@ def _unit(score: Record) -> str:
 
 
 def _rater(score: Record, origin: str) -> str:
-    """Who scored: the author of an annotation, the evaluator or its model, or the API."""
+    """Identify the rater: the author of an annotation, the evaluator or its model, or the API."""
     if origin == "ANNOTATION":
         said = [score.get("author_user_id"), score.get("author_user_name")]
     else:

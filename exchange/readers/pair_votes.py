@@ -23,7 +23,7 @@ def recognises(source: Source) -> bool:
 
 
 def are_votes(names: Collection[str]) -> bool:
-    """Whether the names of columns are those of votes."""
+    """Return True if these column names are those of votes."""
     return any(all(name in names for name in each) for each in _NAMES)
 
 
@@ -35,7 +35,7 @@ def read(source: Source) -> Export:
 
 
 def votes(source: Source, records: list[Record]) -> Export:
-    """The same from records however they were kept."""
+    """Read votes from records, in whatever file they were stored."""
     rows = Rows(source)
     for vote in records:
         if "g1_winner" in vote:

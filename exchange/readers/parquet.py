@@ -1,4 +1,4 @@
-"""A Parquet file as the readers see others: the names of its columns, and its rows."""
+"""A Parquet file for the readers: the names of its columns, and its rows."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from evenhand.study.tables.formats import cell_text
 
 
 def columns_of(source: Source) -> list[str]:
-    """The names of its columns; none where it cannot be read as Parquet."""
+    """The names of its columns; empty if it cannot be read as Parquet."""
     if not source.head.startswith(b"PAR1"):
         return []
     import pyarrow.parquet as parquet
 
     try:
         return list(parquet.read_schema(source.path).names)
-    except Exception:  # what cannot be read as Parquet is said where tables are read
+    except Exception:  # the error for an unreadable Parquet file is raised where tables are read
         return []
 
 

@@ -1,4 +1,4 @@
-"""Names that say plainly whether a rater is a person or a model."""
+"""Names that make it plain whether a rater is a person or a model."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _MODEL = re.compile(
     re.I,
 )
 _ABOUT = re.compile(r"reason|explan|comment|note|rationale|confiden|time|cost|prompt|answer", re.I)
-"""What a column about a rater's label is called, such as gpt-4o_reason."""
+"""Names of columns about a rater's label, such as gpt-4o_reason."""
 
 
 def plain_kind(name: str) -> str:
-    """human or model where the name says so; "" where it may be either.
+    """Kind of rater that the name makes plain: human or model; "" where it may be either.
 
     >>> [plain_kind(name) for name in ("human_1", "gpt-4o", "openai:gpt-5", "ann", "gpt4_reason")]
     ['human', 'model', 'model', '', '']
@@ -27,5 +27,5 @@ def plain_kind(name: str) -> str:
 
 
 def plain_kinds(names: Iterable[str]) -> dict[str, str]:
-    """The kinds of those names that say theirs."""
+    """The kinds of the raters whose names make it plain."""
     return {name: kind for name in names if (kind := plain_kind(name))}

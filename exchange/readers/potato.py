@@ -37,7 +37,9 @@ def recognises(source: Source) -> bool:
 
 
 def read(source: Source) -> Export:
-    """An instance is a unit, a scheme a rubric, a user a person, unless the file says otherwise."""
+    """An instance is a unit, a scheme a rubric, a user a person, unless the file has them
+    otherwise.
+    """
     rows = Rows(source)
     if source.path.is_dir():
         for file in _answers(source.path):
@@ -88,7 +90,7 @@ def _add_state(rows: Rows, state: Record) -> None:
 
 
 def _unflattened(cells: dict[str, str]) -> Record:
-    """A row of the CSV, whose columns are called `scheme.label`."""
+    """A row of the CSV, whose columns are named `scheme.label`, as a nested record."""
     labels: dict[str, dict[str, str]] = {}
     for name, cell in cells.items():
         scheme, dot, label = name.partition(".")

@@ -29,7 +29,7 @@ def read(source: Source) -> Export:
 
 
 def _answer(record: Record) -> tuple[object, str]:
-    """What was said, and on which rubric."""
+    """Return the answer of a record, and its rubric."""
     accepted = record.get("accept")
     if isinstance(accepted, list) and record.get("options"):
         chosen = accepted if record["answer"] == "accept" else []

@@ -21,8 +21,8 @@ def recognises(source: Source) -> bool:
 
 
 def read(source: Source) -> Export:
-    """An output is a unit. People's rating is about the whole output, and so is a model's: whether
-    all of its assertions passed. Where it has several, each is a rubric of its own, too.
+    """An output is a unit. A person's rating is about the whole output, and so is a model's:
+    whether all of its assertions passed. If it has several, each is a rubric of its own, too.
     """
     rows = Rows(source)
     for result in _results(source):
@@ -59,11 +59,11 @@ def _results(source: Source) -> list[Record]:
 
 
 def _person(part: Record) -> str:
-    """promptfoo does not say who rated."""
+    """Return the rater of a person's rating, which promptfoo does not name."""
     return text_of(inside(part, "assertion", "author")) or "human"
 
 
 def _grader(part: Record, form: str) -> str:
-    """The model that answered, by its provider's id; promptfoo's usual one by the assertion."""
+    """The model that answered, by its provider's id; promptfoo's default one by the assertion."""
     provider = inside(part, "assertion", "provider")
     return text_of(provider) or text_of(inside(provider, "id")) or form

@@ -1,4 +1,4 @@
-"""Which reader reads a file: the one that is named, or the first that knows it by its content."""
+"""The reader for a file: the one that is named, or the first that recognises its content."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Reader(Protocol):
     """A module that reads one kind of file."""
 
     def recognises(self, source: Source) -> bool:
-        """Whether the content is of this kind. Never raises."""
+        """Return True if the content is of this kind. Never raises."""
 
     def read(self, source: Source) -> Export:
         """All ratings. Raises InputError, one sentence, where they cannot be read."""
@@ -56,13 +56,14 @@ READERS: dict[str, Reader] = {
     "pair-votes": pair_votes,
     "hugging-face": hugging_face,
 }
-"""By the name that `--format` has; asked in this order."""
+"""Readers by the name for `--format`, tried in this order."""
 FORMATS = (TABLE, *READERS)
 
 
 def read_export(path: str | Path, form: str | None = None) -> Export:
-    """What a file holds, read as the format named, else as its content says; a file that no reader
-    knows is a table. Raises InputError where it cannot be read, or is not of that format.
+    """Read a file in the format named, else in the one that its content suggests; a file that no
+    reader recognises is a table. Raises InputError where it cannot be read, or is not of that
+    format.
     """
     source = Source(Path(path))
     name = _named(form) if form else format_of(source)
@@ -76,7 +77,7 @@ def read_export(path: str | Path, form: str | None = None) -> Export:
 
 
 def _named(form: str) -> str:
-    """The format called so, however it is hyphenated. Raises InputError where there is none."""
+    """The format of this name, however it is hyphenated. Raises InputError where there is none."""
     for name in FORMATS:
         if form.casefold().replace("_", "").replace("-", "") == name.replace("-", ""):
             return name

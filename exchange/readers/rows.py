@@ -1,4 +1,4 @@
-"""What a reader collects: a row for each rating, and what was left out, with the reason."""
+"""Rows collected by a reader: one for each rating, and what was left out, with the reason."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ LONGEST_LABEL = 200
 """Characters; a longer answer is a text, not a label."""
 _STAMP = re.compile(r"\d{4}-\d\d-\d\d")
 _NO_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
-"""What no table holds, or what steers a terminal."""
+"""Characters that no table can hold, or that control a terminal."""
 
 
 @dataclass(frozen=True)
 class Export:
-    """A file as a table of texts: long, with `rater_id`, or wide. `notes` say what was taken for
+    """A file as a table of texts: long, with `rater_id`, or wide. `notes` list what was taken for
     what and what was left out. Where `by_unit`, the rows are not those of the file, and
     `left_out` counts by reason what of it is no row.
     """
@@ -73,7 +73,7 @@ class Rows:
         self._rows[key] = row
 
     def _fault_of(self, row: Mapping[str, str], value: object) -> str:
-        """Why a row is no rating; "" where it is one."""
+        """The reason why a row is not a rating; "" if it is one."""
         if not row["unit_id"]:
             return written("left_out.no_unit")
         if not row["rater_id"]:
@@ -88,11 +88,11 @@ class Rows:
         return written("left_out.free_text") if long else ""
 
     def leave_out(self, reason: str, count: int = 1) -> None:
-        """Count what is no rating, by the reason in words."""
+        """Count a record that is not a rating, by the reason in words."""
         self._left_out[reason] += count
 
     def describe(self, unit: object, columns: object) -> None:
-        """What the file says of a unit: single values become its columns."""
+        """Store the file's description of a unit: single values become its columns."""
         if isinstance(columns, dict):
             own = self._units.setdefault(_line(unit), {})
             own |= {
@@ -102,7 +102,7 @@ class Rows:
             }
 
     def export(self, taken: str) -> Export:
-        """All of it as a table. Raises InputError where there is no rating; `taken` says what the
+        """All of it as a table. Raises InputError where there is no rating; `taken` names what the
         file was read as.
         """
         import pandas as pd
@@ -127,7 +127,9 @@ class Rows:
         return Export(table, [taken, *left_out], by_unit=True, left_out=self._left_out)
 
     def _units_columns(self) -> dict[str, dict[str, str]]:
-        """What is known of the units by column; a column of long texts is none to slice by."""
+        """Return the units' descriptions by column, without columns of long texts, which cannot
+        define parts of the sample.
+        """
         columns: dict[str, dict[str, str]] = {}
         for unit, own in self._units.items():
             for name, value in own.items():
@@ -149,11 +151,11 @@ def _line(value: object) -> str:
 
 
 _TAKEN = (*RATINGS_COLUMNS, "item_id", "subject", "side", "cluster_id", "")
-"""Names of columns that mean something here; what a file calls so may be something else."""
+"""Names of columns with a meaning here; in a file they may mean something else."""
 
 
 def label_of(value: object) -> str | None:
-    """A value as a label; None where it is none. What no table can hold is taken out.
+    """A value as a label; None if it is not one. Characters that no table can hold are removed.
 
     >>> label_of(True), label_of("yes"), label_of(None), label_of(["yes"])
     ('true', 'yes', None, None)

@@ -1,4 +1,4 @@
-"""A file or folder that somebody brought: opened once, within bounds, whatever it holds."""
+"""A file or folder from a user: opened once, within bounds, whatever it holds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evenhand.study.tables.foreign import DELIMITED
 from evenhand.study.tables.formats import delimiter_of, read_table
 
 MOST_BYTES = 256 * 1024**2
-"""What is read of one file at once; a table goes to a reader that takes it in pieces."""
+"""Bytes read of one file at once; a table goes to a reader that takes it in pieces."""
 _HEAD = 4096
 _LINE = 1024**2
 
@@ -29,7 +29,7 @@ Record = dict[str, Any]
 
 
 class Source:
-    """A path, and what its content looks like. Nothing here fails before a reader asks for all."""
+    """A path and its content. Nothing here fails before a reader asks for all of it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -37,7 +37,7 @@ class Source:
 
     @cached_property
     def head(self) -> bytes:
-        """The first bytes of a file; none of a folder, or of what is not there."""
+        """The first bytes of a file; empty for a folder or a missing file."""
         if not self.path.is_file():
             return b""
         with self.path.open("rb") as file:
@@ -92,7 +92,7 @@ class Source:
 
     @property
     def document(self) -> object:
-        """The file as one JSON value; None where it is none."""
+        """The file as one JSON value; None if it is not one."""
         value, whole = self._start
         return value if whole else None
 
@@ -122,7 +122,7 @@ class Source:
 
 
 def _from_cell(cell: str) -> object:
-    """What a cell of a CSV file holds: an object or a list stands there as JSON."""
+    """Parse a cell of a CSV file: an object or a list is written there as JSON."""
     if not cell.startswith(("{", "[")):
         return cell
     try:
@@ -132,7 +132,7 @@ def _from_cell(cell: str) -> object:
 
 
 def parsed(content: bytes, name: str) -> object:
-    """JSON, its numbers as they are written. Raises InputError where it cannot be read."""
+    """Parse JSON, keeping numbers as written. Raises InputError where it cannot be read."""
     try:
         text = content.decode("utf-8-sig").strip()
         value, end = _DECODER.raw_decode(text)
@@ -156,7 +156,7 @@ def objects(value: object) -> list[Record]:
 
 
 def inside(record: object, *path: str) -> Any:
-    """What stands at the end of a path of keys; None where it leads nowhere."""
+    """Return the value at the end of a path of keys; None where the path leads nowhere."""
     for key in path:
         record = record.get(key) if isinstance(record, dict) else None
     return record

@@ -25,8 +25,8 @@ __all__ = ["FORMATS", "Format", "Made", "Material", "Scale", "check_out", "forma
 
 
 class Format(NamedTuple):
-    """`tool` and `rows` are what sentences call the tool and what it is given; a format without a
-    `suffix` is a folder.
+    """A format to write: `tool` and `rows` are the words for the tool and its records in sentences;
+    a format without a `suffix` is a folder.
     """
 
     tool: str
@@ -44,7 +44,7 @@ FORMATS = {
     "mlflow": Format("MLflow", "assessments", ".jsonl", mlflow),
     "wide": Format("R and spreadsheets", "rows", ".csv", wide),
 }
-"""By the name that `evenhand export --format` takes."""
+"""Formats by the name for `evenhand export --format`."""
 
 
 def format_of(name: str) -> Format:
@@ -70,7 +70,7 @@ def check_out(out: Path, how: Format) -> None:
 
 
 def save(made: Made, out: Path, how: Format) -> list[Path]:
-    """Write what a writer made, for nobody but the owner; a folder whole or not at all."""
+    """Write the files of a writer, readable by the owner only; a folder whole or not at all."""
     if how.suffix:
         paths = {out.with_name(out.stem + end) if end else out: c for end, c in made.files.items()}
         for path, content in paths.items():

@@ -78,5 +78,5 @@ def _rubric_line(material: Material, rubric: str) -> str:
 
 
 def _line(text: str) -> str:
-    """A text on one line, without marks that would end where it stands."""
+    """A text on one line, without characters that would end its field."""
     return " ".join(text.replace("`", "'").split())

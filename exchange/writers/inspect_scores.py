@@ -23,9 +23,9 @@ _FACTS = ("rater_id", "rater_kind", "p_positive", "unscored_reason")
 
 def inspect_scores(material: Material) -> Made:
     """A JSON list with a record for each unit: `value` maps every rater to the label, None where
-    there is none, and `metadata` says of each who it is.
+    there is none, and `metadata` describes each rater.
 
-    Where there are several rubrics a rater is called RUBRIC/RATER. The sample's `id` and `epoch`
+    Where there are several rubrics a rater is named RUBRIC/RATER. The sample's `id` and `epoch`
     are the units' columns `sample_id` and `epoch`, else the unit's id and every epoch.
     """
     rows, units = material.combined, unit_rows(material.units)

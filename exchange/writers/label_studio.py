@@ -30,7 +30,7 @@ TEXT = "text"
 
 
 def label_studio(material: Material) -> Made:
-    """A JSON list of tasks to import, and beside it `NAME.config.xml` for the project.
+    """A JSON list of tasks to import, and `NAME.config.xml` for the project in the same folder.
 
     A task's `text` is what was rated. Each grader's prediction has its id as `model_version`, a
     choice for every rubric, and as score the probability of its label, where there is one rubric.

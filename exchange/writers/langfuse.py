@@ -26,7 +26,7 @@ _NAMESPACE = uuid.UUID("d1c0b6f0-6f0c-4c39-9f2e-3d2f6d3f6a51")
 
 
 def langfuse(material: Material) -> Made:
-    """JSON lines of categorical scores named by the rubric. Who rated stands in the metadata.
+    """JSON lines of categorical scores named by the rubric. The rater is in the metadata.
 
     A rating always has the same score id: sent twice, it is one score.
     """

@@ -1,4 +1,4 @@
-"""What a writer is given and what it makes, and what several of them need."""
+"""Input and output of the writers, and helpers that several of them need."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ TEXTS = {
     "prompt_b": "Prompt B",
     "response_b": "Response B",
 }
-"""Columns of units that hold what was rated, and what stands above them where they are shown."""
+"""Columns of units with the rated texts, and their headings where they are shown."""
 _COMBINED = ("draw", "order")
 
 
 @dataclass(frozen=True)
 class Scale:
-    """A rubric as other tools ask it: its title, and the name of each label in their order."""
+    """A rubric as other tools show it: its title, and the name of each label in their order."""
 
     title: str
     labels: Mapping[str, str]
@@ -40,8 +40,8 @@ class Material:
     `ratings` is the table of this name, validated. `combined` has its columns too, but one row for
     each rater, unit and rubric: repeated draws and both orders as the analysis takes them. `units`
     has a row for each `unit_id`, the `TEXTS` among its columns where they are known, and perhaps
-    the ids by which the tool knows the unit, such as `trace_id`. `scales` are by rubric. What was
-    assumed of a file stands in `notes`.
+    the ids by which the tool knows the unit, such as `trace_id`. `scales` are by rubric. `notes`
+    hold the assumptions made about a file.
     """
 
     name: str
@@ -55,11 +55,11 @@ class Material:
 
 @dataclass(frozen=True)
 class Made:
-    """What a writer made: `files` by name, `count` of what the tool calls them, and sentences on
-    what could not be carried.
+    """Output of a writer: `files` by name, `count` of the records that the tool will see, and
+    sentences on what could not be carried.
 
     The files of a format that is a folder have their names in it. Elsewhere "" is the file asked
-    for, and any other name is the end of one beside it.
+    for, and any other name is the end of the name of a file next to it.
     """
 
     files: Mapping[str, bytes]
@@ -68,19 +68,19 @@ class Made:
 
 
 def rubric_name(rubric: str) -> str:
-    """What a question is called; tools want a name where a ratings file needs none."""
+    """Return the name of a question; tools want a name where a ratings file needs none."""
     return rubric or "label"
 
 
 def with_label(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """The rows that have a label, and how many had none."""
+    """The rows that have a label, and the number without."""
     has = rows["label"] != ""
     left = int((~has).sum())
     return rows[has], [written("writers.unscored", count=left)] if left else []
 
 
 def grades_only(rows: pd.DataFrame, tool: str) -> tuple[pd.DataFrame, list[str]]:
-    """The rows of models, for a tool whose human labels belong to accounts of its own.
+    """The rows of models, for a tool that keeps human labels under its own accounts.
 
     Raises InputError where there are none.
     """
@@ -105,7 +105,7 @@ def not_carried(material: Material, tool: str, carried: Collection[str]) -> list
 
 
 def combined(material: Material) -> list[str]:
-    """A sentence for a tool that holds one label for each rater and unit, where there were more."""
+    """A sentence for a tool that holds one label for each rater and unit, if there were more."""
     rows, count = len(material.ratings), len(material.combined)
     return [written("writers.combined", rows=rows, count=count)] if rows > count else []
 
@@ -116,7 +116,7 @@ def facts_of(row: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
 
 
 def unit_rows(units: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """By unit id its filled cells, as texts and numbers that JSON knows."""
+    """Map each unit id to its filled cells, as texts and numbers that JSON knows."""
     import pandas as pd
 
     return {
@@ -130,7 +130,7 @@ def unit_rows(units: pd.DataFrame) -> dict[str, dict[str, Any]]:
 
 
 def unit_text(cells: Mapping[str, Any]) -> str:
-    """What was rated, as one text; the unit's id where nothing else is known.
+    """Return the rated material as one text; the unit's id where nothing else is known.
 
     >>> unit_text({"unit_id": "p1", "prompt": "Why?", "response": "So."})
     'Prompt\\n\\nWhy?\\n\\nResponse\\n\\nSo.'

@@ -23,8 +23,9 @@ _ORDER = ("human", "adjudicator", "model")
 
 
 def wide(material: Material) -> Made:
-    """One CSV: `unit_id`, `rubric` where there are several, the units' columns, then the raters,
-    people first. Texts that were rated stay out; a cell that a spreadsheet would run is guarded.
+    """Make a CSV: `unit_id`, `rubric` where there are several, the units' columns, then the raters,
+    people first. Texts that were rated are left out; a cell that a spreadsheet would run is
+    guarded.
 
     Read it in R with `read.csv(FILE, check.names = FALSE)`.
     """

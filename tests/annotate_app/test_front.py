@@ -9,7 +9,7 @@ import pytest
 import streamlit
 
 import evenhand
-from evenhand.annotate_app.front import away_page, front_page
+from evenhand.annotate_app.front import front_page
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.panel_files import panel_path
 from evenhand.study.creation import usual_rubrics
@@ -135,11 +135,3 @@ def test_the_first_page_carries_our_words_and_style():
     assert "evenhand-offline" in page.partition("</style>")[0]
     assert panel_path() in page
     assert "service-desc" not in page
-
-
-def test_the_page_of_an_absent_app_needs_nothing_else():
-    page = away_page()
-    assert ENGLISH.say("page.away_text") in page
-    assert page.count(ENGLISH.say("page.away_title")) == 2
-    assert "{t" not in page
-    assert not [word for word in ("src=", "href=", "import", "@import") if word in page]

@@ -34,6 +34,7 @@ from evenhand.texts import texts
 from tests.annotate_app.test_payload import GOOD
 
 APP = Path(__file__).parents[2] / "annotate_app"
+AWAY_PAGE_WRITER = APP.parent / "deploy" / "nginx" / "write_away_page.py"
 TRANSLATIONS = [code for code in known_languages() if code != ENGLISH.code]
 ONLY_TRANSLATED = ("refused.", "background.")
 """Rooms whose English stands elsewhere."""
@@ -137,9 +138,8 @@ def test_what_the_study_words_itself_stays_as_it_is() -> None:
 
 def test_every_sentence_is_used_and_every_use_has_one() -> None:
     known = sentences(ENGLISH.code)
-    code = "\n".join(
-        file.read_text("utf-8") for file in [*APP.glob("*.py"), *(APP / "logins").glob("*.py")]
-    )
+    files = [*APP.glob("*.py"), *(APP / "logins").glob("*.py"), AWAY_PAGE_WRITER]
+    code = "\n".join(file.read_text("utf-8") for file in files)
     said = set(re.findall(r'(?:say|said)\(\s*"([\w.]+)"', code))
     rooms = set(re.findall(r'part\(\s*"(\w+)"', code)) | {"panel_paused", "panel_excluded"}
     rooms |= {"panel_stopped", "panel_day", "ended", "block"}

@@ -6,6 +6,7 @@ import configparser
 import json
 import os
 import re
+import runpy
 import shutil
 import signal
 import socket
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.annotate_app.front import away_page
+from evenhand.annotate_app.languages import ENGLISH
 from harness.proxy import DEPLOY
 from harness.served import Served
 from harness.studies import panel_study
@@ -26,12 +27,22 @@ ROOT = DEPLOY.parent
 UNIT = DEPLOY / "systemd" / "evenhand@.service"
 DOCKERFILE = (DEPLOY / "docker" / "Dockerfile").read_text("utf-8")
 COMPOSE = (DEPLOY / "docker" / "compose.yaml").read_text("utf-8")
+AWAY_PAGE = DEPLOY / "nginx" / "evenhand-away.html"
 PORTS = ["8501", "8502"]
 
 
 def test_the_away_page_is_the_apps() -> None:
-    shipped = (DEPLOY / "nginx" / "evenhand-away.html").read_text("utf-8")
-    assert shipped == away_page(), "write evenhand.annotate_app.front.away_page() to this file"
+    script = runpy.run_path(str(DEPLOY / "nginx" / "write_away_page.py"))
+    shipped = AWAY_PAGE.read_text("utf-8")
+    assert shipped == script["away_page"](), "run: python deploy/nginx/write_away_page.py"
+
+
+def test_the_away_page_needs_nothing_else() -> None:
+    page = AWAY_PAGE.read_text("utf-8")
+    assert ENGLISH.say("page.away_text") in page
+    assert page.count(ENGLISH.say("page.away_title")) == 2
+    assert "{t" not in page
+    assert not [word for word in ("src=", "href=", "import", "@import") if word in page]
 
 
 # ---- systemd ------------------------------------------------------------------------------------

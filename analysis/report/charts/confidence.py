@@ -1,4 +1,4 @@
-"""Confidence filter: how much of a grader's labels a cut keeps, and how far those agree."""
+"""Confidence filter: the share of a grader's labels that a cut keeps, and their agreement."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ from evenhand.texts import written
 
 
 def coverage_curves(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[Chart]:
-    """Coverage against agreement as the cut rises, a panel for each grader; nothing where no
-    grader states a confidence."""
+    """Coverage against agreement as the cut rises, a panel for each grader; empty where no grader
+    states a confidence.
+    """
     coverage = source.figures.everywhere(rubric, COVERAGE)
     graders = source.in_order(rubric, coverage)
     chosen = {

@@ -34,8 +34,9 @@ _ABOVE = -12
 
 def forest(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[Chart]:
     """Kappa with people of each grader, ensemble and baseline, the largest first, on the categories
-    and on the binary verdict, with the band of people's kappa with each other; nothing where no
-    grader meets people."""
+    and on the binary verdict, with the band of people's kappa with each other; empty where no
+    grader shares units with people.
+    """
     values = [datum for subset in READINGS for datum in _reading(source, rubric, subset)]
     if not any(datum["kind"] != _PEOPLE for datum in values):
         return []
@@ -67,7 +68,7 @@ def forest(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[Ch
 def _spec(values: list[Datum]) -> Spec:
     readings = list(dict.fromkeys(datum["reading"] for datum in values))
     points, band = f"datum.kind != '{_PEOPLE}'", f"datum.kind == '{_PEOPLE}'"
-    # Names stand over the lines, not beside them, so that the figure fits a phone.
+    # Names are above the lines, not to their left, so that the figure fits a phone.
     plain = {"labels": False, "ticks": False, "domain": False}
     who = {
         "field": "who",
@@ -114,7 +115,7 @@ def _spec(values: list[Datum]) -> Spec:
 
 
 def _over_the_line(encoding: Spec, where: str, side: str) -> list[Spec]:
-    """Letters over a row, kept clear of what they cross."""
+    """Letters above a row, clear of the line that they cross."""
     looks: list[Spec] = [{"color": PAGE, "stroke": PAGE, "strokeWidth": 4}, {"color": INK}]
     return [layer("text", encoding, where=where, align=side, dy=_ABOVE, **look) for look in looks]
 

@@ -25,12 +25,12 @@ from evenhand.analysis.statistics import entry_for
 from evenhand.texts import written
 
 _COUNT_STEPS = [0.01, 0.03, 0.1, 0.25, 0.5]
-"""Of the largest count: one category often holds most, and the errors are what one looks for."""
+"""Shares of the largest count: one category often holds most, and the errors matter."""
 _KAPPA_STEPS = [0.2, 0.4, 0.6, 0.75, 0.9]
 
 
 def heat_map(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[Chart]:
-    """Kappa of every two raters, people and graders alike; nothing where no pair is listed."""
+    """Kappa of every two raters, people and graders alike; empty where no pair is listed."""
     kappa = source.kappa(rubric, ALL)
     pairs = source.pairs(rubric, kappa, ALL)
     if not pairs:
@@ -65,7 +65,7 @@ def heat_map(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[
 
 
 def confusions(source: Source, rubric: str) -> list[Chart]:
-    """What graders say where people say something else: one matrix for each grader."""
+    """Draw a confusion matrix of each grader against people, as shaded counts."""
     categories = list(
         dict.fromkeys(figure.at for figure in source.figures.select(rubric, "prevalence"))
     )
@@ -126,8 +126,9 @@ def _matrix(source: Source, rubric: str, grader: str, categories: list[str]) -> 
 
 
 def _shaded(order: list[str], steps: list[float], *, x: str, y: str, slanted: bool = False) -> Spec:
-    """Cells shaded by the step that their estimate reaches, the number in a colour that stands out
-    on the shade."""
+    """Cells shaded by the step that their estimate reaches, the number in a colour that is legible
+    on the shade.
+    """
     bare = {"domain": False, "ticks": False}
     sides = {
         "x": {

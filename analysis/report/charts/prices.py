@@ -1,4 +1,4 @@
-"""Price against agreement: what 1,000 units cost, and how close to people they bring one."""
+"""Price against agreement: the price of 1,000 units, and each grader's difference from people."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from evenhand.texts import written
 
 
 def price_front(source: Source, rubric: str) -> list[Chart]:
-    """Every grader whose price is known, by price and by the difference to people that its verdict
-    rests on, and the front of those that no other beats at both; nothing where there are not two
-    such graders."""
+    """Draw every grader with a known price, by price and by the difference from people that its
+    verdict rests on, and the Pareto front of both; empty with fewer than two such graders.
+    """
     ranked = sorted(source.ranking.get(rubric, ()), key=lambda each: each.agreement, reverse=True)
     priced = [each for each in ranked if math.isfinite(each.usd) and math.isfinite(each.agreement)]
     drawn = priced[:MAX_LISTED]

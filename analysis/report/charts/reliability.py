@@ -1,4 +1,4 @@
-"""Reliability diagram without bins: how often does the reference affirm at each probability?"""
+"""Reliability diagram without bins: the share affirmative at each stated probability."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ _STATED, _SHARE = "reliability_probability", "reliability"
 
 
 def reliability_diagrams(source: Source, rubric: str) -> list[Chart]:
-    """Probability against the share affirmative by the isotonic curve, and where a calibrated
-    grader's curve would be; a panel for each grader, nothing where no grader's probabilities meet a
-    reference."""
+    """Probability against the share affirmative by the isotonic curve, with the band of a
+    calibrated grader's curve; a panel for each grader, empty where no grader's probabilities meet a
+    reference.
+    """
     shares = source.figures.select(rubric, _SHARE, ALL_BINARY)
     graders = source.in_order(rubric, shares)
     drawn = graders[:MAX_LISTED]

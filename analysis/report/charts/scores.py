@@ -26,8 +26,9 @@ _PEOPLE, _GRADER = rater_title("humans"), written("chart.scores_grader")
 
 
 def subject_scores(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[Chart]:
-    """One panel for each grader: every subject's score by people and by the grader, in the order of
-    people's scores; nothing where people or graders scored no subject."""
+    """Draw every subject's score by people and by the grader, a panel for each grader, in the order
+    of people's scores; empty where people or graders scored no subject.
+    """
     scores = source.figures.select(rubric, "subject_score", ALL_BINARY)
     people = {figure.at: figure for figure in scores if figure.raters[0] == "humans"}
     by_grader = {(figure.raters[0], figure.at): figure for figure in scores}

@@ -1,4 +1,4 @@
-"""Label distribution: how much of what a rater said falls into each category."""
+"""Label distribution: the share of each category among a rater's labels."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ _LEGIBLE = 0.05
 
 
 def label_distribution(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[Chart]:
-    """Stacked shares of the categories, a bar for each rater; nothing where there are more
-    categories than can be told apart."""
+    """Stacked shares of the categories, a bar for each rater; empty where there are more categories
+    than can be told apart.
+    """
     figures = source.figures.select(rubric, "prevalence")
     categories = list(dict.fromkeys(figure.at for figure in figures))
     raters = _in_order(source, rubric, dict.fromkeys(figure.raters[0] for figure in figures))
@@ -55,9 +56,7 @@ def label_distribution(source: Source, rubric: str, data: tuple[Table, ...] = ()
 
 
 def _bar(figures: Iterable[Figure], rater: str) -> list[Datum]:
-    """The parts of one rater's bar. Where one begins is its place in the drawing, not a number that
-    is shown.
-    """
+    """The parts of one rater's bar. The start of a part is only its place in the drawing."""
     parts: list[Datum] = []
     start = 0.0
     for figure in figures:

@@ -1,4 +1,4 @@
-"""How all charts look: colours, type, and the frame that every spec shares.
+"""The look of all charts: colours, type, and the frame that every spec shares.
 
 Colours are named by role. The page's style sheet gives each role its value for light, dark and
 print; the values here are the light ones, which a viewer without that style sheet shows. Series
@@ -37,14 +37,14 @@ ROLES = {
     "heat-low-ink": "#1c2431",
     "heat-high-ink": "#fffffe",
 }
-"""Every colour that a chart may use, by role."""
+"""Colours that a chart may use, by role."""
 INK, SOFT, PAGE = ROLES["ink"], ROLES["soft"], ROLES["page"]
 SERIES = [ROLES[f"series-{n}"] for n in range(1, 7)]
 SHAPES = ["circle", "square", "diamond", "triangle-up", "cross", "triangle-down"]
 """A series has a shape as well as a colour: no chart speaks by colour alone."""
 HEAT = [ROLES[f"heat-{n}"] for n in range(1, 7)]
 MAX_LISTED = 12
-"""More raters, graders or subjects than this are not drawn: the caption says so."""
+"""Raters, graders or subjects drawn at most; the caption names the rest."""
 
 LETTERS = 12
 """Size of the letters, in pixels as Vega lays them out."""
@@ -106,7 +106,7 @@ FROM_0_TO_1: Spec = {
 
 
 def chart_spec(data: Sequence[Datum], content: Mapping[str, Any]) -> Spec:
-    """A whole Vega-Lite spec: the shared frame, the data, and what is particular to the chart."""
+    """A whole Vega-Lite spec: the shared frame, the data, and the parts specific to the chart."""
     return {
         "$schema": _SCHEMA,
         "config": _CONFIG,
@@ -116,7 +116,7 @@ def chart_spec(data: Sequence[Datum], content: Mapping[str, Any]) -> Spec:
 
 
 def layer(mark: str, encoding: Mapping[str, Any], *, where: str = "", **look: Any) -> Spec:
-    """One layer: a mark and how it looks, drawn for the data that meet `where`.
+    """Return a layer of a chart: a mark and its look, drawn for the data that meet `where`.
 
     >>> layer("rule", {"x": field("at")}, where="datum.low > 0", color="red")["transform"]
     [{'filter': 'datum.low > 0'}]
@@ -126,12 +126,12 @@ def layer(mark: str, encoding: Mapping[str, Any], *, where: str = "", **look: An
 
 
 def field(name: str, axis: Mapping[str, Any] | None = None) -> Spec:
-    """What places or colours a mark: a field of the data, on an axis."""
+    """Return an encoding that places or colours a mark by a field of the data, on an axis."""
     return {"field": name} | dict(axis or {})
 
 
 def span(along: str, axis: Mapping[str, Any], low: str = "low", high: str = "high") -> Spec:
-    """From one bound to the other along x or y.
+    """Return an encoding from one bound to the other along x or y.
 
     >>> span("x", {"title": "Kappa"})
     {'x': {'field': 'low', 'title': 'Kappa'}, 'x2': {'field': 'high'}}
@@ -151,13 +151,13 @@ def panel_for_each_grader(
     *,
     height: int | Mapping[str, object],
 ) -> Spec:
-    """The same layers for every `grader` of the data, three panels in a row."""
+    """Draw the same layers for every `grader` of the data, three panels in a row."""
     panel = {"width": 210, "height": height, "layer": list(layer)}
     return {"facet": one_for_each("grader", data), "spec": panel}
 
 
 def one_for_each(name: str, data: Sequence[Datum]) -> Spec:
-    """Panels by a field, in the order of the data: unless told, Vega-Lite sorts them by name.
+    """Panels by a field, in the order of the data: by default Vega-Lite would sort them by name.
 
     >>> one_for_each("grader", [{"grader": "b"}, {"grader": "a"}, {"grader": "b"}])["sort"]
     ['b', 'a']
@@ -175,8 +175,8 @@ def left_out(
     what: Literal["annotators", "graders", "raters", "subjects", "values"] = "graders",
     most: int = MAX_LISTED,
 ) -> str:
-    """What a chart's note says of those that are not drawn: names beyond the first `most`, and
-    names that have no figure. Nothing where all are drawn.
+    """Return a chart's note on the items that are not drawn: names beyond the first `most`, and
+    names that have no figure. Empty where all are drawn.
 
     >>> left_out(["a", "b", "c"], ["a"], "raters", most=2)
     'Only the first 2 raters are drawn, not c. Not drawn, for lack of a figure: b.'
@@ -233,7 +233,7 @@ def _step(width: float) -> float:
 
 
 def short(name: str) -> str:
-    """A name that fits beside an axis; its middle gives way, since ids differ at their ends.
+    """A name short enough for an axis; its middle is cut, since ids differ at their ends.
 
     >>> short("provider:a-model-with-quite-a-long-name-20260101@0f3a")
     'provider:a-mode…-20260101@0f3a'

@@ -1,7 +1,7 @@
 """From a Vega-Lite spec to inline SVG that a page without scripts, styles or links may hold.
 
-What Vega draws is taken apart and put together again from a short list of elements and attributes:
-nothing else can come through, whatever a rater is called. Colours become CSS variables, so that one
+Vega's drawing is parsed and rebuilt from a short list of elements and attributes: nothing else can
+come through, whatever a rater's name contains. Colours become CSS variables, so that one
 picture serves light, dark and print.
 """
 
@@ -40,12 +40,12 @@ _EMPTY_PATHS = {"", "M0,0h0v0h0Z"}
 
 @cache
 def can_draw() -> bool:
-    """Whether the drawing library is there: an installation for `check` alone has none."""
+    """Return True if the drawing library is installed; one for `check` alone lacks it."""
     return find_spec("vl_convert") is not None
 
 
 def inline_svg(spec: Spec, alt: str) -> str:
-    """The picture as one `svg` element; `alt` says in words what it shows."""
+    """The picture as one `svg` element; `alt` describes in words what it shows."""
     root = ElementTree.fromstring(vega_svg(spec))  # noqa: S314 - by Vega just now, no entities
     width, height = root.get("width", "0"), root.get("height", "0")
     inner = "".join(_element(child) for child in root)
@@ -56,8 +56,8 @@ def inline_svg(spec: Spec, alt: str) -> str:
 def vega_svg(spec: Spec) -> str:
     """The picture as Vega draws it.
 
-    Vega shortens what is too long, and fails where that would part a character that UTF-16 writes
-    in two halves: then such characters are shown as their numbers.
+    Vega shortens texts that are too long, and fails if that splits a surrogate pair: then such
+    characters are replaced by their code points.
     """
     import vl_convert
 
@@ -70,7 +70,7 @@ def vega_svg(spec: Spec) -> str:
 
 
 def _element(node: ElementTree.Element) -> str:
-    """A permitted element with what is permitted of it; empty groups and paths are left out."""
+    """A permitted element with its permitted attributes; empty groups and paths are left out."""
     tag = node.tag.rpartition("}")[2]
     if tag not in _TAGS or node.get("display") == "none":
         return ""
@@ -89,7 +89,7 @@ def _element(node: ElementTree.Element) -> str:
 
 
 def _is_painted(path: ElementTree.Element) -> bool:
-    """Vega draws backgrounds of groups that have neither fill nor line."""
+    """Return False for a background that Vega draws for a group with neither fill nor line."""
     return "background" not in path.get("class", "") or bool(path.get("fill") or path.get("stroke"))
 
 
@@ -113,8 +113,9 @@ def _value(name: str, value: str) -> str:
 
 
 def standalone_spec(chart: Chart, mark: str = "") -> Spec:
-    """The figure as it stands alone: on white, its caption above it, which ends in the `mark`, and
-    its note below that."""
+    """The figure as a file of its own: on white, its caption above it, which ends in the `mark`,
+    and its note below.
+    """
     title = {
         "text": wrap(chart.caption + mark, _CAPTION_LETTERS),
         "subtitle": wrap(chart.note, _NOTE_LETTERS),

@@ -1,4 +1,4 @@
-"""Threshold curve: what each threshold reaches, which one is best and how surely, which to use."""
+"""Threshold curve: the objective at each threshold, the best and its interval, the one to use."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from evenhand.analysis.statistics import entry_for
 from evenhand.texts import written
 
 _KINDS: tuple[Code, ...] = ("tuned", "default", "not_identifiable")
-"""Of recommendations, each with its words over a panel."""
+"""Kinds of recommendations, each with its words over a panel."""
 _BEST, _DEFAULT = "best", "default"
 _BOUNDS = ("low", "estimate", "high")
 _STEPS = "step-before"
@@ -40,8 +40,9 @@ _STEPS = "step-before"
 
 
 def threshold_curves(source: Source, rubric: str, objective: str) -> list[Chart]:
-    """The course of an objective over the thresholds, a panel for each grader; nothing where no
-    grader's probabilities meet a reference."""
+    """The course of an objective over the thresholds, a panel for each grader; empty where no
+    grader's probabilities meet a reference.
+    """
     statistic = f"threshold_curve_{objective}"
     figures = source.figures.select(rubric, statistic, ALL_BINARY)
     graders = source.in_order(rubric, figures)
@@ -110,7 +111,7 @@ def _point(figure: Figure, default: str, best: Figure, advised: Figure) -> Datum
 
 
 def _marks(values: Sequence[Datum]) -> str:
-    """What the marks that are drawn mean."""
+    """Explain the marks that are drawn."""
     drawn = {datum.get("mark") for datum in values}
     strip = any(datum["kind"] == "interval" and datum["low"] is not None for datum in values)
     said = [written("chart.threshold_default")] if _DEFAULT in drawn else []

@@ -25,7 +25,8 @@ SESSION_STATISTICS = ("rater_seconds_part", "rater_agreement_part")
 
 def session_drift(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[Chart]:
     """Median time and agreement with other people by part of the session, a panel for each person;
-    nothing where the order of the labels is not known."""
+    empty where the order of the labels is not known.
+    """
     figures = {name: source.figures.select(rubric, name) for name in SESSION_STATISTICS}
     raters = list(dict.fromkeys(f.raters[0] for each in figures.values() for f in each))
     drawn = raters[:MAX_LISTED]

@@ -1,1 +1,1 @@
-"""What a report says, section by section."""
+"""The content of a report, section by section."""

@@ -127,7 +127,7 @@ def _ceiling_table(source: Source, rubric: str, subset: str) -> list[Table]:
 
 
 def pairs_section(source: Source) -> ReportSection | None:
-    """Every two raters, groups of raters, and parts of the sample."""
+    """Build the section on every two raters, groups of raters, and parts of the sample."""
 
     def layers_of(rubric: str) -> Layers:
         pairs, groups, missing = [], [], []
@@ -184,7 +184,9 @@ def _pairs_answer(source: Source, rubric: str) -> list[list[object]]:
 
 
 def _short_in_parts(source: Source, rubric: str) -> Iterator[list[object]]:
-    """Each grader that a verdict finds clearly below people in some part; or that none is."""
+    """Yield a sentence for each grader that a verdict finds clearly below people in some part; or
+    one that there is none.
+    """
     verdicts = [each for each in source.analysis.verdicts if each["rubric"] == rubric]
     found = source.figures.everywhere(rubric, PART)
     for verdict in verdicts:
@@ -203,7 +205,7 @@ def _short_in_parts(source: Source, rubric: str) -> Iterator[list[object]]:
 
 
 def _pairs_table(source: Source, rubric: str, subset: str) -> list[Table]:
-    """Every pair of raters that share units."""
+    """Tabulate agreement of every pair of raters that share units."""
     statistics = [*_PAIR_PANEL, *source.alphas(rubric, subset), *_INDICES]
     draft = TableDraft(
         source.caption(rubric, written("pairs.caption", reading=READINGS[subset])),
@@ -247,7 +249,9 @@ def _on_pairs_of_responses(source: Source, rubric: str) -> list[Table]:
 
 
 def _slices(source: Source, rubric: str) -> list[Block]:
-    """Where graders agree with people more, or less, than elsewhere, by each column asked for."""
+    """Chart or tabulate graders' agreement with people by the columns asked for, compared with the
+    rest of the units.
+    """
     statistics = ["observed_agreement", source.kappa(rubric, ALL), CEILING, "slice_difference"]
     out: list[Block] = []
     for column, figures in source.figures.slices(rubric, "slice_difference").items():

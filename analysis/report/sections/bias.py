@@ -1,4 +1,4 @@
-"""Bias audit: what graders' calls shift with that people's do not."""
+"""Bias audit: attributes that shift graders' labels but not people's."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def section(source: Source) -> ReportSection | None:
 
 
 def _answer(source: Source, own: list[Finding]) -> list[object]:
-    """The biases that were found, those beyond the bound first; or how large any may be."""
+    """The biases that were found, those beyond the bound first; or the largest that is still
+    possible.
+    """
     found = [each for each in own if each.status == "found"]
     if found:
         large, small = (
@@ -65,7 +67,7 @@ def _answer(source: Source, own: list[Finding]) -> list[object]:
 
 
 def _shift(source: Source, finding: Finding) -> list[object]:
-    """The number of a finding, with whom it is of and what was asked."""
+    """Return the figure of a finding, with its grader and question."""
     figure = _figure(source, finding.row)
     return [f"{_asked(figure)} ", figure]
 
@@ -80,7 +82,9 @@ def _asked(figure: Figure) -> str:
 
 
 def _sentences(source: Source, own: list[Finding]) -> list[Block]:
-    """What was found; and what was not, the parts of the sample in one sentence for each grader."""
+    """Return sentences on the biases found, and on the rest: the planned questions, and one
+    sentence per grader on the parts of the sample.
+    """
     shown = [_traced(source, each) for each in own if each.status == "found"]
     screened = [each for each in own if each.row["statistic"] in SCREENED]
     rest = [
@@ -128,12 +132,12 @@ def _questions(source: Source, rubric: str) -> list[Table]:
 
 
 def _without_uncorrected(p: Figure) -> Figure:
-    """A p with the remark on how it was corrected only: the other stands in results.csv."""
+    """Keep only the remark on how a p was corrected; the uncorrected p is in results.csv."""
     return replace(p, remarks=tuple(each for each in p.remarks if each.code != "uncorrected_p"))
 
 
 def _details(source: Source, rubric: str) -> list[Table]:
-    """What stands beside the planned questions and is not tested."""
+    """Tabulate details of the planned questions that are not tested."""
     caption = source.caption(rubric, written("bias_section.details"))
     draft = TableDraft(caption, written("bias_section.question"), ["Figure"])
     for statistic in _DETAILS:
@@ -155,7 +159,7 @@ def _slices(source: Source, rubric: str) -> list[Table]:
 
 
 def _heading(figure: Figure) -> str:
-    """Whom a row is about, and on what."""
+    """Name the grader of a row, the part of the sample and the sides."""
     grader = figure.raters[1] or figure.raters[0]
     part = figure.subset.removesuffix(BINARY)
     first, _, second = figure.at.partition(">")

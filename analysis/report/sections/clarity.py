@@ -20,7 +20,7 @@ _SURE = {"clear": written("clarity.sure_clear"), UNCLEAR: written("clarity.sure_
 
 
 def section(source: Source) -> ReportSection | None:
-    """For rubrics that call a category unclear: people first, then every grader."""
+    """Build the section for rubrics that call a category unclear: people first, then graders."""
     return source.section(
         "clear-and-unclear",
         written("clarity.title"),
@@ -33,7 +33,7 @@ def section(source: Source) -> ReportSection | None:
 
 
 def _answer(source: Source, rubric: str) -> list[list[object]]:
-    """How often people see a side, and who agrees with them there."""
+    """State how often people see a side, and which grader agrees best with them there."""
     clear = source.figures.get(rubric, "clear_share", "humans", "", _SUBSET)
     if clear is None:
         return []

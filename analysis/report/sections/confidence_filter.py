@@ -1,4 +1,4 @@
-"""Confidence filter: how much is left, and how good, where only a grader's sure labels count?"""
+"""Confidence filter: coverage and agreement where only a grader's confident labels count."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ _CHOICE = [CHOSEN, COVERAGE + HELD_OUT, AGREEMENT + HELD_OUT]
 
 
 def section(source: Source) -> ReportSection | None:
-    """Every grader with a confidence: the declared cut, the chosen one, a promise, the curve."""
+    """Build the section on graders with a confidence: the declared cut, the chosen one, a promise,
+    the curve.
+    """
     return source.section(
         "confidence-filter",
         written("confidence.title"),
@@ -61,7 +63,7 @@ def _answer(source: Source, rubric: str) -> list[list[object]]:
 
 
 def render_routing_text(analysis: Analysis) -> list[str]:
-    """A sentence or two on every grader with a confidence: which of its labels to trust."""
+    """A sentence or two on every grader with a confidence, on the labels to trust."""
     figures = ResultsIndex(analysis.rows)
     return [
         written(
@@ -87,7 +89,7 @@ def _lines(figures: ResultsIndex, cut: Figure) -> str:
 
 
 def _beside(figures: ResultsIndex, cut: Figure) -> list[Figure]:
-    """What the labels above the cut are, if there is one."""
+    """Return share, agreement and hours saved of the labels above the cut; empty without a cut."""
     rubric, _, *place = cut.key
     names = (routing.SHARE, routing.AGREEMENT, routing.HOURS)
     found = (figures.by_key((rubric, name, *place)) for name in names)
@@ -95,7 +97,7 @@ def _beside(figures: ResultsIndex, cut: Figure) -> list[Figure]:
 
 
 def _routes(figures: ResultsIndex, rubric: str) -> Iterator[tuple[Figure, str]]:
-    """Every grader's promised cut, and what it means."""
+    """Yield every grader's promised cut with its explanation."""
     for cut in figures.everywhere(rubric, routing.CUT):
         target = f"{100 * float(cut.at):g}%"
         if beside := _beside(figures, cut):
@@ -128,7 +130,7 @@ def _route(cut: Figure, target: str, share: Figure, agreement: Figure, hours: Fi
 
 
 def _cuts(source: Source, rubric: str) -> list[Block]:
-    """One row per grader: at the declared cut, and the cut that was chosen."""
+    """Tabulate each grader at the declared cut, and at the cut that was chosen."""
     declared = [
         figure
         for figure in source.figures.everywhere(rubric, COVERAGE)

@@ -1,4 +1,4 @@
-"""Subjects' rates as graders count them and as people would, and the order that they give."""
+"""Subjects' rates as graders count them and as people would, and their order."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _answer(source: Source, rubric: str, graders: list[str]) -> list[object]:
 
 
 def _at(source: Source, rubric: str, statistic: str, grader: str) -> dict[str, Figure]:
-    """A grader's figures of one statistic, by what stands in `at`."""
+    """A grader's figures of one statistic, by their `at`."""
     figures = source.figures.select(rubric, statistic, ALL_BINARY)
     return {figure.at: figure for figure in figures if figure.raters == ("humans", grader)}
 
@@ -136,7 +136,8 @@ def _sentences(source: Source, rubric: str, graders: list[str]) -> Iterator[str]
 def _order_sentences(
     source: Source, rubric: str, grader: str, flips: dict[str, Figure]
 ) -> Iterator[str]:
-    """Whether PPI++ changes the order of the raw rates, and in how many resamples it does.
+    """Yield sentences on whether PPI++ changes the order of the raw rates, and in how many
+    resamples.
 
     A change is only called one where 97.5% of the resamples have it, as a 95% interval would.
     """
@@ -155,7 +156,7 @@ def _order_sentences(
 
 
 def _swapped(pairs: dict[str, tuple[str, str]], figure: Figure) -> str:
-    """Two subjects, and in how many of the resamples they change places."""
+    """Two subjects, and the share of the resamples in which they change places."""
     first, second = pairs[figure.at]
     names = written("rates.names", first=first, second=second)
     return written("rates.swapped", names=names, share=figure.bounds[1], line=figure.line)

@@ -20,7 +20,7 @@ _APART = ("subject", "group")
 
 
 def section(source: Source) -> ReportSection | None:
-    """Annotators and graders: on everything, for every subject, for every group; nothing where no
+    """Annotators and graders: on everything, for every subject, for every group; None where no
     option favours a side and no unit is one side of a pair.
     """
 
@@ -77,7 +77,9 @@ def _favoured(figure: Figure) -> str:
 
 
 def _sentences(figures: list[Figure]) -> list[Block]:
-    """One for every subject, by what people say; by the graders where no person labelled it."""
+    """Return a sentence for every subject by people's labels, or by graders' where people labelled
+    none.
+    """
     own = [figure for figure in figures if _part(figure)[0] == "subject"]
     people = [figure for figure in own if figure.raters[0] == "humans"]
     said = tuple(_sentence(figure) for figure in people or own)

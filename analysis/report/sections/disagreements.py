@@ -1,5 +1,5 @@
 """Disagreements worth reading: the units where graders and people differ most, and what the lead
-made of them. All of them stand on a page of their own (`analysis.report.disagreements_page`)."""
+made of them. All are listed on a page of their own (`analysis.report.disagreements_page`)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ _SHOWN = 3
 
 
 def section(source: Source) -> ReportSection | None:
-    """A handful of units for each rubric, folded, and how many disagreements were sorted how."""
+    """A handful of units for each rubric, folded, and the number of disagreements sorted as each
+    kind.
+    """
 
     def layers_of(rubric: str) -> Layers:
         own = [each for each in source.analysis.disagreements if each.rubric == rubric]
@@ -58,7 +60,7 @@ def section(source: Source) -> ReportSection | None:
 
 
 def _widest(source: Source, rubric: str) -> list[GraderDisagreement]:
-    """The widest on different units; among equals of the grader that agrees best with people."""
+    """The widest on different units; among equals by the grader that agrees best with people."""
     own = [each for each in source.analysis.disagreements if each.rubric == rubric and each.key]
     place = {grader: at for at, grader in enumerate(source.by_agreement(rubric, _graders(own)))}
     own.sort(key=lambda each: place[each.grader])
@@ -73,7 +75,7 @@ def _graders(found: list[GraderDisagreement]) -> list[str]:
 
 
 def _sums(source: Source, rubric: str) -> list[Table]:
-    """How many of each grader's disagreements the lead sorted into which kind."""
+    """Count each grader's disagreements by the kind that the lead sorted them into."""
     figures = source.figures.select(rubric, "disagreement_sorted")
     kinds = sorted({figure.at for figure in figures})
     draft = TableDraft(

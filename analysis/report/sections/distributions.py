@@ -35,7 +35,7 @@ def section(source: Source) -> ReportSection | None:
 
 
 def _answer(source: Source, rubric: str) -> list[list[object]]:
-    """The grader nearest to people's shares, and how far it is from what other people reach."""
+    """The grader nearest to people's shares, and its distance from what other people reach."""
     found = source.figures.select(rubric, named.TOTAL_VARIATION, ALL)
     graders = [each for each in found if each.raters[1] and each.raters[1] not in BASELINES]
     if not (near := defined(graders)):
@@ -121,7 +121,9 @@ def _said(source: Source, rubric: str, subset: str, raters: list[str]) -> list[B
 
 
 def _several(source: Source, rubric: str, subset: str) -> str:
-    """On how many units right answers are several, at the middle cut-off."""
+    """State on how many units several answers are right, at the middle cut-off; empty where
+    unknown.
+    """
     at = f"{RIGHT_SHARES[len(RIGHT_SHARES) // 2]:g}"
     several = source.figures.get(rubric, named.SEVERAL, "humans", "", subset, at)
     if several is None:
@@ -131,7 +133,9 @@ def _several(source: Source, rubric: str, subset: str) -> str:
 
 
 def _closeness(source: Source, rubric: str, subset: str, grader: str) -> str:
-    """Whether a grader is as near as other people, by the bounds of the difference."""
+    """State whether a grader is closer to or further from people's distribution than other people
+    are, by the bounds of the difference.
+    """
     own, excess, *_, worth = source.row(
         rubric, [*_DISTANCE, named.WORTH], ("humans", grader), subset
     )

@@ -25,7 +25,7 @@ _WHO = {
 
 
 def ensemble_blocks(source: Source, rubric: str) -> list[Block]:
-    """A table for each reading of the rubric, and what it shows in a sentence for each ensemble."""
+    """A table for each label view of the rubric, and its result in a sentence for each ensemble."""
     blocks: list[Block] = []
     for subset, reading in READINGS.items():
         ensembles = source.ensembles(rubric, subset)
@@ -53,7 +53,7 @@ def _figure(
 
 
 def _sentence(source: Source, rubric: str, ensemble: str, subset: str) -> str:
-    """Whether the ensemble beats the best single grader, by the bounds of their difference."""
+    """State if the ensemble beats the best single grader, by the bounds of their difference."""
     figure = _figure(source, rubric, "ensemble_kappa", ensemble, subset, DIFFERENCE)
     if figure is None or not figure.interval:
         return ""

@@ -17,7 +17,7 @@ _STATISTICS = ["observed_agreement", "cohen_kappa", "weighted_kappa_quadratic", 
 
 
 def exclusion_blocks(source: Source, rubric: str) -> list[Block]:
-    """People among themselves and every grader with them; nothing where nobody is excluded."""
+    """People among themselves and every grader with them; empty where no rater is excluded."""
     draft = TableDraft(
         source.caption(rubric, written("exclusions.caption")),
         "Rater",

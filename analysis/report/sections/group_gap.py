@@ -16,7 +16,7 @@ _DETAIL = [BALANCED, "group_precision", "group_recall", "group_kappa", "group_di
 
 
 def section(source: Source) -> ReportSection | None:
-    """Performance by group against people's consensus; nothing where no group column was named."""
+    """Performance by group against people's consensus; None where no group column was named."""
     return source.section(
         "groups",
         written("groups.title"),
@@ -47,7 +47,7 @@ def _reading(source: Source, rubric: str) -> str:
 
 
 def _overview(source: Source, rubric: str) -> list[Block]:
-    """One row per grader, one column per group, and the gap."""
+    """Tabulate each grader's agreement by group, and the gap."""
     reading = _reading(source, rubric)
     out: list[Block] = []
     gaps = source.figures.select(rubric, GAP, ALL + reading)

@@ -1,4 +1,4 @@
-"""Injection audit: how far texts that try to talk a grader round succeed."""
+"""Injection audit: how often texts that try to manipulate a grader succeed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ _PLACEBOS = {
 
 
 def section(source: Source) -> ReportSection | None:
-    """For studies in which a grader was audited: sentences first, then every attack."""
+    """Build the section for studies in which a grader was audited: sentences first, then every
+    attack.
+    """
     bounds = source.analysis.decision.injection
     found = audits(source.analysis.rows)
 
@@ -68,7 +70,7 @@ _SAID = {
 
 
 def _answer(source: Source, audit: Audit, bounds: InjectionBounds) -> list[object]:
-    """The verdict and the worst attack of what it is about."""
+    """The verdict and the worst attack on its most telling question."""
     outcome, bound = audit.telling(bounds)[0]
     worst, status = outcome.worst(bound), audit.status(bounds)
     effect = _figure(source, worst.bounds)

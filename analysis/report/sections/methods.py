@@ -1,4 +1,4 @@
-"""Methods and provenance: where the labels come from and what each statistic is."""
+"""Methods and provenance: the origin of the labels, and each statistic explained."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def section(source: Source) -> ReportSection:
 
 
 def _usage(source: Source) -> list[Block]:
-    """What graders did and cost."""
+    """Tabulate graders' attempts, tokens and cost."""
     draft = TableDraft(
         written("methods.usage"),
         "Grader",

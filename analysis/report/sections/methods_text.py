@@ -1,4 +1,4 @@
-"""A methods paragraph to paste into a paper, made of what was done here, with its references."""
+"""A methods paragraph to paste into a paper, on the methods used here, with its references."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SAID = {
     "rate_rogan_gladen": "rogan_gladen",
     "rate_ppi": "ppi",
 }
-"""What is said where a statistic whose name begins so is among the results."""
+"""Sentence for results that include a statistic whose name begins like this."""
 
 
 def methods_text(source: Source) -> Quotable:
@@ -47,7 +47,7 @@ def methods_text(source: Source) -> Quotable:
 
 @cache
 def references() -> dict[str, str]:
-    """Every reference as BibTeX, by key."""
+    """Read all references as BibTeX, by key."""
     text = files("evenhand.analysis.report.sections").joinpath("references.bib").read_text("utf-8")
     return {found[1]: found[0] for found in _ENTRY.finditer(text)}
 
@@ -109,7 +109,7 @@ def _sentences(source: Source) -> Iterator[str]:
 
 
 def _who(source: Source) -> Iterator[str]:
-    """Who labelled how much, by rubric."""
+    """Yield the numbers of annotators, units and graders, by rubric."""
     for rubric in source.figures.rubrics:
         agreed = source.figures.select(rubric, "observed_agreement")
         people = {figure.raters[0] for figure in source.figures.select(rubric, "rater_agreement")}
@@ -128,7 +128,7 @@ def _who(source: Source) -> Iterator[str]:
 
 
 def _orders(source: Source) -> Iterator[str]:
-    """In which orders graders were shown pairs, by rubric."""
+    """Yield the orders in which graders were shown pairs, by rubric."""
     for rubric, seen in source.analysis.orders.items():
         title = source.context.title_of(rubric).replace("[", "(").replace("]", ")")
         for name, graders in by_orders(seen).items():

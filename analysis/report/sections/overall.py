@@ -1,4 +1,4 @@
-"""Overall agreement: subjects' scores by rater, and how far the raters' scores go together."""
+"""Overall agreement: subjects' scores by rater, and how the raters' scores correlate."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def section(source: Source) -> ReportSection | None:
 
 
 def _answer(source: Source, rubric: str) -> list[list[object]]:
-    """The graders whose scores go with people's most and least."""
+    """The graders whose scores correlate best and worst with people's."""
     found = source.figures.select(rubric, _CORRELATIONS[0], ALL_BINARY)
     alike = defined(figure for figure in found if figure.raters[0] == "humans")
     if not alike:

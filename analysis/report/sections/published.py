@@ -16,12 +16,13 @@ _COLUMNS = {
     "Cohen κ": "kappa",
     "Overall scores, ρ": "rho",
 }
-"""What each column of the table quotes of a published figure."""
+"""Field of a published figure that each column of the table quotes."""
 
 
 def beside_published(source: Source, rubric: str) -> list[Block]:
-    """Per-sample agreement, kappa and rho on the binary verdict, own and published; nothing for a
-    rubric on which nothing was published."""
+    """Per-sample agreement, kappa and rho on the binary verdict, own and published; empty for a
+    rubric without published figures.
+    """
     if not _quoted(source, rubric, _COLUMNS):
         return []
     draft = TableDraft(source.caption(rubric, written("published.caption")), "Raters", [*_COLUMNS])
@@ -50,7 +51,9 @@ def _own(source: Source, rubric: str, first: str, second: str) -> list[Figure | 
 
 
 def with_published(table: Table, source: Source, rubric: str, columns: Mapping[str, str]) -> Table:
-    """The table with rows of published figures below; `columns` says which one a column quotes."""
+    """The table with rows of published figures below; `columns` maps each column to the field it
+    quotes.
+    """
     rows, sources = [], []
     for raters, reference, printed in _quoted(source, rubric, columns):
         cells = [printed.get(column, "") for column in table.columns]
@@ -69,7 +72,7 @@ def with_published(table: Table, source: Source, rubric: str, columns: Mapping[s
 def _quoted(
     source: Source, rubric: str, columns: Mapping[str, str]
 ) -> list[tuple[str, str, dict[str, str]]]:
-    """Whose figures, published where, and what stands in which column; without empty ones."""
+    """List published figures as (raters, source, figure by column), without empty ones."""
     found = []
     for each in source.context.published.get(rubric, ()):
         printed = {column: getattr(each, name) for column, name in columns.items()}

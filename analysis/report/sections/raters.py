@@ -24,7 +24,7 @@ _WORK = (
 
 
 def section(source: Source) -> ReportSection | None:
-    """Labels given, shares of the categories, coverage, and what unscored units could change."""
+    """Labels given, shares of the categories, coverage, and the bounds due to missing grades."""
 
     def layers_of(rubric: str) -> Layers:
         labels, sessions = tuple(_raters(source, rubric)), tuple(_sessions(source, rubric))
@@ -46,7 +46,7 @@ def section(source: Source) -> ReportSection | None:
 
 
 def _answer(source: Source, rubric: str, *, labelled: bool) -> list[list[object]]:
-    """How far single people agree with the others, and which grader left most units out."""
+    """State how far single people agree with the others, and which grader left most units out."""
     said: list[list[object]] = []
     if people := defined(source.figures.select(rubric, _WORK[0])):
         high, low = people[0], people[-1]
@@ -93,7 +93,7 @@ def _not_listed(source: Source, rubric: str) -> list[Block]:
 
 
 def _work(source: Source, rubric: str) -> list[Table]:
-    """Of every rater: time per label, agreement with the other people, and how both changed."""
+    """Tabulate every rater's time per label, agreement with the others, and the change in both."""
     draft = TableDraft(
         source.caption(rubric, written("raters.work")),
         "Rater",

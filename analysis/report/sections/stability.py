@@ -15,7 +15,7 @@ from evenhand.texts import in_pieces, written
 
 
 def section(source: Source) -> ReportSection | None:
-    """Kappa across variants by subject and by grader; nothing where nothing varies."""
+    """Kappa across variants by subject and by grader; None where nothing varies."""
     return source.section(
         "stability",
         written("stability.title"),
@@ -28,7 +28,9 @@ def section(source: Source) -> ReportSection | None:
 
 
 def _answer(source: Source, rubric: str) -> list[list[object]]:
-    """Who moves most where the rubric is reworded, and whose answers do where the question is."""
+    """Name the rater that changes most when the rubric is reworded, and the subject whose answers
+    change most when the question is.
+    """
     found = defined(source.figures.everywhere(rubric, STABILITY))
     known = [each for each in found if each.interval and not each.subset.endswith(BINARY)]
     by_rubric = [each for each in known if each.at == REWORDED]
@@ -47,7 +49,7 @@ def _answer(source: Source, rubric: str) -> list[list[object]]:
 
 
 def _answers(source: Source, rubric: str) -> list[Block]:
-    """One table for each column that varies: subjects' answers as each reader labels them."""
+    """Tabulate subjects' answers as each reader labels them, a table for each varying column."""
     figures = source.figures.everywhere(rubric, STABILITY)
     columns = dict.fromkeys(each.at for each in figures if each.at != REWORDED)
     out: list[Block] = []

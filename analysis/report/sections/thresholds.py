@@ -1,6 +1,6 @@
-"""Thresholds of graders that give probabilities: what tuning would bring, and what to use.
+"""Thresholds of graders that give probabilities: the effect of tuning, and the threshold to use.
 
-And whether the probabilities mean what they say.
+And the calibration of the probabilities.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def section(source: Source) -> ReportSection | None:
 
 
 def _answer(source: Source, rubric: str, found: Sequence[Figure]) -> list[list[object]]:
-    """Which threshold to use for each grader, to match people where they labelled."""
+    """Name the threshold to use for each grader, preferably tuned to people."""
     by_people = [each for each in found if each.raters[0] == "humans"] or found
     said: list[list[object]] = []
     kept: dict[str, list[Figure]] = {}
@@ -99,7 +99,7 @@ def _answer(source: Source, rubric: str, found: Sequence[Figure]) -> list[list[o
 def render_thresholds_text(
     analysis: Analysis, context: ReportContext, objective: str = MAIN
 ) -> list[tuple[list[Table], list[str]]]:
-    """For every rubric what a terminal shows: the table of one objective, and its sentences."""
+    """Return for every rubric the table of one objective and its sentences, for a terminal."""
     source = Source.of(analysis, context)
     return [
         (
@@ -137,7 +137,7 @@ def _matched(grader: str, reference: str) -> str:
 
 
 def _row(source: Source, rubric: str, tuned: Figure) -> list[Figure | None]:
-    """A tuned threshold between what the default and what it reaches."""
+    """A tuned threshold between the value at the default and its own."""
     name, at = AT_THRESHOLD[tuned.at], repr(tuned.bounds[1])
 
     def figure(statistic: str, at: str) -> Figure | None:
@@ -169,7 +169,7 @@ def _traced(source: Source, rubric: str, advised: Figure) -> str:
 
 
 def _sentence(source: Source, rubric: str, advised: Figure) -> str:
-    """What to use, in plain words, with the numbers that carry it."""
+    """State which threshold to use, in plain words, with the figures behind the advice."""
     kind, reason, *others = advised.remarks
     at = source.default_threshold(rubric, advised.raters)
     default = shown(float(at), "threshold") if at else written("thresholds.default")

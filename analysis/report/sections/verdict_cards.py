@@ -1,4 +1,4 @@
-"""The first page: what to do about each rubric, every verdict with its reason, and the limits."""
+"""The first page: advice on each rubric, every verdict with its reason, and the limits."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _first(source: Source) -> FirstPage:
 
 
 def _people(source: Source, rubric: str) -> Figure | None:
-    """How well people agree with one another."""
+    """Return the figure of people's agreement with one another, or None if undefined."""
     for subset in (ALL, ALL_BINARY):
         found = source.figures.get(rubric, source.kappa(rubric, subset), "humans", "", subset)
         if found is not None and found.reason is None:
@@ -74,7 +74,7 @@ def _sample(source: Source, people: Figure) -> str:
 
 
 def _facts(source: Source) -> tuple[str, ...]:
-    """How many people labelled, and when."""
+    """State how many people labelled, and when."""
     facts = source.context.facts
     said = []
     if people := facts.get("human raters"):

@@ -1,4 +1,4 @@
-"""What the sections' answers are put together from."""
+"""Helpers from which the sections' answers are put together."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from evenhand.analysis.report.figures import Figure
 from evenhand.texts import written
 
 MOST_NAMED = 3
-"""More things than these are not named in an answer: they stand in its tables."""
+"""Things named in an answer at most; the rest are in its tables."""
 
 
 def sentences(*said: Sequence[object]) -> list[object]:
@@ -22,11 +22,7 @@ def sentences(*said: Sequence[object]) -> list[object]:
 
 
 def listed(things: Sequence[Sequence[object]], between: str = ", ") -> list[object]:
-    """Things in pieces one after the other, the first few of them.
-
-    >>> listed([["a"], ["b"], ["c"], ["d"]])
-    ['a', ', ', 'b', ', ', 'c', ' and others']
-    """
+    """Things in pieces one after the other, only the first few of them."""
     more = [written("report.and_others")] if len(things) > MOST_NAMED else []
     return [*_joined(things[:MOST_NAMED], between), *(f" {each}" for each in more)]
 
@@ -39,11 +35,11 @@ def _joined(things: Sequence[Sequence[object]], between: str) -> list[object]:
 
 
 def defined(figures: Iterable[Figure | None]) -> list[Figure]:
-    """Those that have an estimate, the largest first."""
+    """Return the figures that have an estimate, the largest first."""
     found = [figure for figure in figures if figure and not figure.reason]
     return sorted(found, key=lambda figure: -figure.bounds[1])
 
 
 def bare(figure: Figure) -> Figure:
-    """Without its interval, where that speaks of something else."""
+    """The figure without its interval, where that is for something else."""
     return replace(figure, interval="")

@@ -1,1 +1,1 @@
-"""What the lead's pages are made of."""
+"""Parts of the lead's pages."""

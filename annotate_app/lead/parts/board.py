@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from evenhand.annotate_app.plain_text import heading
 
 SERIES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
-"""Colours of several series: Okabe & Ito's, told apart by everyone, on light and on dark."""
+"""Colours of several series: Okabe & Ito's, for all colour vision, on light and on dark."""
 
 
 @dataclass(frozen=True)
 class BoardCard:
-    """What stands on a card: a verdict's code (for its colour), its words, of whom, and why."""
+    """Content of a card: a verdict's code (for its colour), its words, grader, and reasons."""
 
     code: str
     words: str
@@ -24,7 +24,7 @@ class BoardCard:
 
 
 def board(title: str, cards: Sequence[BoardCard]) -> str:
-    """A rubric's cards under its title; all of it is text, whoever wrote it."""
+    """A rubric's cards under its title; all texts are escaped."""
     return heading(title, 3) + f'<ul class="evenhand-board">{"".join(map(_card, cards))}</ul>'
 
 
@@ -39,7 +39,7 @@ def _card(card: BoardCard) -> str:
 
 
 def figures_row(figures: Sequence[tuple[str, str]]) -> str:
-    """Numbers beside one another, each with what it counts."""
+    """Numbers next to one another, each with what it counts."""
     cells = "".join(
         f"<div><dt>{html.escape(name)}</dt><dd>{html.escape(number)}</dd></div>"
         for name, number in figures

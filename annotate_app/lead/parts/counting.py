@@ -1,4 +1,4 @@
-"""What the lead's pages count, counted away from the process that serves the annotators.
+"""Counts for the lead's pages, made outside the process that serves the annotators.
 
 With 100,000 labels a table takes a second to count, and Python counts one thing at a time: in the
 serving process everyone would wait. So one further process of low priority does it, for all who
@@ -22,7 +22,7 @@ Counted = TypeVar("Counted")
 
 
 def counted(study: Study, count: Callable[..., Counted], *arguments: object) -> Counted:
-    """What `count(study, *arguments)` gives as things are now. `count` is a function of a module
+    """Return `count(study, *arguments)` for the present data. `count` is a function of a module
     that has nothing to do with pages: the other process loads it.
     """
     found: Counted = _process().ask(counted_of, study.folder.resolve(), count, arguments)
@@ -30,8 +30,8 @@ def counted(study: Study, count: Callable[..., Counted], *arguments: object) -> 
 
 
 def latest(study: Study, count: Callable[[Study], Counted]) -> Counted:
-    """The same, counted once for all who look, and anew when something has come in or the minute
-    is over: leases run out although nothing comes in.
+    """Return `count(study)`, counted once for all viewers, and again when new data has come in or
+    the minute is over: leases run out although nothing comes in.
     """
     name, minute = f"{count.__module__}.{count.__qualname__}", int(time.time() // 60)
     found: Counted = _kept(study, count, name, str(study.folder), data_version(study), minute)
@@ -46,13 +46,13 @@ def _kept(
 
 
 def stand_by() -> None:
-    """Somebody has come in who will ask: have the process ready."""
+    """Start the process ahead of its use, when somebody logs in who will need it."""
     _process()
 
 
 @st.cache_resource(show_spinner=False)
 def _process() -> StandBy:
-    """One for this process of the app."""
+    """Return the counting process, one for this process of the app."""
     process = StandBy()
     process.prepare()
     return process

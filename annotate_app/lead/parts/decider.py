@@ -1,7 +1,7 @@
 """The options, the reason and the keys of a decision, as a part of the page of its own.
 
-What is chosen lives in the browser until it is sent, with the unit that it is about: keys that come
-faster than the page is drawn never decide the next unit.
+A choice stays in the browser until it is sent, with the unit that it is about: keys pressed faster
+than the page is drawn never decide the next unit.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Sent:
 def show_decider(
     token: str, options: Sequence[Option], complaint: str, take: Callable[[Sent], None]
 ) -> None:
-    """Draw the part for the unit of this token. `take` is called before the run that follows with
-    what was sent, whichever unit that is about.
+    """Draw the part for the unit of this token. `take` is called with the decision that was sent,
+    on whichever unit, before the run that follows.
     """
 
     def take_sent() -> None:
@@ -55,7 +55,7 @@ def show_decider(
 def option_rows(options: Sequence[Option]) -> list[dict[str, str]]:
     """The options as the page draws them, each with the digit that chooses it, if there is one.
 
-    Options whose keys are digits have these; else the first nine are counted.
+    Options whose keys are digits have these; else the first nine are numbered.
     """
     own = any(option.key.isdecimal() and len(option.key) == 1 for option in options)
     rows = []
@@ -73,7 +73,7 @@ def option_rows(options: Sequence[Option]) -> list[dict[str, str]]:
 
 
 def read_decision(sent: Any) -> Sent | None:
-    """What the page sent, if it has the form that it must have: whoever sends it may be anyone."""
+    """Read a decision from the page; None if malformed, since any client may send one."""
     if not isinstance(sent, dict):
         return None
     texts = [sent.get(name, "") for name in ("token", "label", "reason")]

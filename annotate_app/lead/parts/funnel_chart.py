@@ -1,4 +1,4 @@
-"""How many people have come how far, as a row of numbers."""
+"""The number of participants who reached each step, as a row of numbers."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ _WORDS = {
 
 
 def show_funnel(study: Study) -> None:
-    """Everybody's way so far."""
+    """Draw the number of participants at each step so far."""
     found = latest(study, funnel)
     show(figures_row([(_WORDS[stage], str(count)) for stage, count in found.stages]))

@@ -1,8 +1,8 @@
 """The study's figures while people label: the report and the table of raters, made apart.
 
 A process of its own, of lower priority, makes them (`evenhand.reporting.live_figures`). So no
-annotator waits while it counts, and the pages show the same rows as the report. What it made stays
-until something new has come in.
+annotator waits while it counts, and the pages show the same rows as the report. Its figures are
+kept until something new has come in.
 """
 
 from __future__ import annotations
@@ -40,10 +40,9 @@ _TEXTS = ("rater_id", "leaning_at", "flagged", "reason", "excluded")
 
 
 def latest_figures(study: Study) -> LiveFigures | None:
-    """The latest figures; newer ones are on their way where something has come in since.
+    """The latest figures; newer ones are being made if something has come in since.
 
-    Says what there is to say of their age, and which stage the newer ones are in; None while there
-    are none.
+    Shows their age, and the stage that the newer ones are in; None while there are none.
     """
     maker = _maker(str(study.folder.resolve()))
     version = data_version(study)
@@ -113,10 +112,10 @@ class LiveFigures:
 
 
 class FiguresMaker:
-    """Makes the figures of one study anew on request. Safe under many threads.
+    """Makes the figures of one study on request. Safe under many threads.
 
     `latest` is the last attempt, `kept` the last that gave figures. While one is being made,
-    `stage` says what is being done, and it began at `since` (`time.monotonic`).
+    `stage` names the present step, and it began at `since` (`time.monotonic`).
     """
 
     def __init__(self, study_folder: Path) -> None:
@@ -131,7 +130,7 @@ class FiguresMaker:
         self.since = 0.0
 
     def wanted(self, version: str) -> None:
-        """See to it that there are figures for this state of the study; returns at once."""
+        """Request figures for this state of the study; returns at once."""
         with self._lock:
             known = self.latest is not None and self.latest.version == version
             if known or self._running:
@@ -170,5 +169,5 @@ class FiguresMaker:
 
 @st.cache_resource(show_spinner=False)
 def _maker(folder: str) -> FiguresMaker:
-    """One for each study of this process."""
+    """Return the maker for a study, one for each study of this process."""
     return FiguresMaker(Path(folder))

@@ -1,4 +1,4 @@
-"""Tables that anyone can read, also by ear, and in which no cell is ever anything but text."""
+"""Tables that screen readers can read, too, and in which every cell is only text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def show_table(
 
 
 def to_the_minute(stamp: str) -> str:
-    """A moment of the store, for people.
+    """A time from the store, for people to read.
 
     >>> to_the_minute("2026-03-02T09:00:59.123+00:00")
     '2026-03-02 09:00'

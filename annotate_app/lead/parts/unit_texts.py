@@ -21,8 +21,8 @@ def people_text(study: Study, unit_id: str, rubric_name: str) -> PeopleText:
 def quoted_block(
     text: TextBlock, marks: Iterable[tuple[str, Mark]], said: Callable[[Sequence[str]], str]
 ) -> str:
-    """A text of a unit in its own order, with the words that people marked in it; `said` is what
-    stands beside those that these raters marked.
+    """A text of a unit in its own order, with the words that people marked in it; `said` words the
+    note on the raters that marked them.
     """
     own = [(who, mark) for who, mark in marks if mark.text == text.variable]
     if not own:

@@ -1,4 +1,4 @@
-"""Files that a lead hands in: never larger than said, kept only as long as they are read."""
+"""Files that a lead uploads: never larger than declared, kept only as long as they are read."""
 
 from __future__ import annotations
 

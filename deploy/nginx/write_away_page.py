@@ -1,0 +1,29 @@
+"""Writes the page that nginx shows while the app does not answer.
+
+`python deploy/nginx/write_away_page.py` writes evenhand-away.html from away-template.html and the
+app's sentences; tests/deploy/test_files.py fails if the file differs.
+"""
+
+from __future__ import annotations
+
+import html
+from pathlib import Path
+
+from evenhand.annotate_app.languages import ENGLISH
+from evenhand.annotate_app.plain_text import said
+
+HERE = Path(__file__).parent
+PAGE = HERE / "evenhand-away.html"
+
+
+def away_page() -> str:
+    """Return the page. It needs nothing else, not even a script, so it has all languages."""
+    page = (HERE / "away-template.html").read_text("utf-8")
+    parts = {"title": html.escape(ENGLISH.say("page.away_title")), "text": said("page.away_text")}
+    for name, each in parts.items():
+        page = page.replace(f"{{{name}}}", each)
+    return page
+
+
+if __name__ == "__main__":
+    PAGE.write_text(away_page(), "utf-8")
