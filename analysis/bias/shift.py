@@ -63,23 +63,22 @@ def shift_with(calls: Calls, grader: int, x: Array, resamples: Resamples) -> Shi
     aside = mean - ratio(sx.sum(axis=1), n.sum(axis=1))[:, None]
     spread = (n * aside**2 + sxx - sx * mean).sum(axis=1)
     total = np.zeros(len(resamples))
+    reason: Code = "no_variation"
     for step in np.unique(calls.values[~np.isnan(calls.values)])[1:]:
         affirmed = np.where(np.isnan(people), np.nan, people >= step)
         products = _products(held >= step, affirmed)
         labelled = Labelled(*np.moveaxis(sums(products), 1, 0))
         law = People.of(labelled, third) if twice else People.alike(labelled)
         beyond = beyond_expected(labelled, law, free=twice)
+        if inside.shape[1] > 1 and np.isnan(law.variance[0]).any():
+            reason = "people_agree_by_chance"
+        elif not beyond.told:
+            reason = "no_sharpness_fits"
         with_grader, with_person = np.moveaxis(sums(products[:, 1:3] * place[:, None]), 1, 0)
         inner = with_grader - mean * labelled.grader
         inner -= beyond.rise * (with_person - mean * labelled.person)
         total += ratio((n * aside * beyond.share + inner).sum(axis=1), spread)
-    chance = twice and bool(np.isnan(total[0])) and inside.shape[1] > 1
-    return Shift(
-        total,
-        counts,
-        "" if twice else NOT_SCALED,
-        "people_agree_by_chance" if chance else "no_variation",
-    )
+    return Shift(total, counts, "" if twice else NOT_SCALED, reason)
 
 
 def parts_of(x: Array) -> Mask:
