@@ -11,14 +11,15 @@ with a probability that is some curve of tau, here
 
     h(tau) = Phi(a + b Phi^-1(tau)),
 
-where `a` is the grader's strictness and `b` how sharply it sees; both are free. tau is not
-observed, and conditioning on the labels of two or three humans in its place leaves much of the
-confounding (Shealy & Stout 1993). But products of the labels of *different* humans are powers of
-tau without error (Hausman, Newey, Ichimura & Powell 1991), so the labels of a stratum identify the
-moments of tau. Two humans give its mean and variance: Phi^-1(tau) is taken to be normal with these.
-Three give the third moment, and what the normal law misses of it corrects every mean by the third
-divided difference, which is exact for cubics. `a` and `b` are chosen so that the expected answers
-have the grader's mean, and its covariance with humans within strata.
+where `a` is the grader's strictness and `b` how sharply it sees; both are free. Nobody sees tau;
+to condition on the labels of two or three people in its place leaves much of the confounding there
+(Shealy & Stout 1993). But products of the labels of *different* people are powers of tau without
+error (Hausman, Newey, Ichimura & Powell 1991), so the labels of a stratum tell the moments of tau.
+Two people give its mean and variance: Phi^-1(tau) is taken to be normal with these, and the answers
+expected then have a closed form (Owen 1956). Three give the third moment, and what the normal law
+misses of it corrects every mean by the third divided difference, which is exact for cubics. `a` and
+`b` are those at which the answers expected have the grader's mean, and its covariance with people
+within strata.
 """
 
 from __future__ import annotations
@@ -26,22 +27,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr, ndtri, owens_t
 
 from evenhand.analysis.bootstrap.resamples import ratio
-from evenhand.analysis.types import Array, Codes
+from evenhand.analysis.types import Array, Codes, Mask
 
-_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(11)
-_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 _THETAS, _PARTS = (each / 2.0 for each in np.polynomial.legendre.leggauss(12))
 _THETAS = _THETAS + 0.5
 _FEW, _MANY = 20.0, 200.0
-"""Weight, in units per stratum, of what all strata share: little where there are two strata, more
-where strata are small steps along one line, such as a length. Chosen by `benchmarks/bias.py`."""
-_SHARPEST = 4.0
-_FREE_STEPS, _STEPS, _CLOSE = 25, 35, 1e-6
-"""Steps for strictness and sharpness together, and then some for strictness alone: where the
-moments of a resample allow no sharpness, the nearest one is taken."""
+"""What is shared by all strata counts as so many units of each: little where there are two, more
+where strata are small places along one line, such as a length. Chosen by `benchmarks/bias.py`."""
+_SHARPEST, _STRICTEST, _STEPS, _CLOSE, _NUDGE = 4.0, 8.0, 40, 1e-6, 1e-5
+_SEARCHED = np.linspace(0.0, _SHARPEST, 41)
+_REFUTED = 0.05
+"""Where no sharpness fits the data, nor as large a share of their resamples, chance does not
+explain it: the grader goes along with people in more than what people agree on, or tau has
+another law (a one-sided test at 5%). Nothing can be told then. Where chance may explain it, the
+sharpness that comes nearest is taken."""
 
 
 @dataclass(frozen=True)
@@ -68,13 +70,16 @@ class Labelled:
 
 @dataclass(frozen=True)
 class People:
-    """Distribution of tau in every stratum.
-
-    `mean` is (rows, strata); Phi^-1(tau) takes the values `at` with the weights `weight`, (rows,
-    strata, nodes). NaN in rows where humans agree no better than chance.
+    """The law of tau in every stratum, (rows, strata): `mean` and `variance`, and Phi^-1(tau) as
+    normal with `center` and standard deviation `wide`. What that misses is put right by the places
+    `at` with their `weight`, (rows, strata, nodes). NaN in rows where people agree no better than
+    chance.
     """
 
     mean: Array
+    variance: Array
+    center: Array
+    wide: Array
     at: Array
     weight: Array
 
@@ -82,8 +87,8 @@ class People:
     def alike(cls, sums: Labelled) -> People:
         """Take all units of a stratum as the same: assumed where too few units have two labels."""
         mean = _inside(sums)
-        at = ndtri(mean)[..., None]
-        return cls(mean, at, np.ones_like(at))
+        zero, none = np.zeros_like(mean), np.zeros((*mean.shape, 0))
+        return cls(mean, zero, ndtri(mean), zero, none, none)
 
     @classmethod
     def of(cls, sums: Labelled, third: bool) -> People:
@@ -92,115 +97,305 @@ class People:
         shared = _FEW if mean.shape[1] <= 2 else _MANY
         variance = _variance(sums, mean, shared)
         place = ndtri(mean)
-        correlation = np.sin(_angle(place, variance))
+        angle = _angle(place, variance)
+        correlation = np.sin(angle)
         wide = np.sqrt(correlation / (1.0 - correlation))
-        at = (place * np.sqrt(1.0 + wide**2))[..., None] + wide[..., None] * _NODES
-        weight = np.broadcast_to(_WEIGHTS, at.shape)
+        center = place * np.sqrt(1.0 + wide**2)
         if not third:
-            return cls(mean, at, weight)
-        normal = (weight * ndtr(at) ** 3).sum(axis=-1)
+            none = np.zeros((*mean.shape, 0))
+            return cls(mean, variance, center, wide, none, none)
+        normal = _third_of_normal(place, angle)
         more = _third_moment(sums, mean, variance) - normal
         scale = variance**1.5
         usual = ratio((sums.n3 * more).sum(axis=1), (sums.n3 * scale).sum(axis=1))[:, None] * scale
         more = (sums.n3 * more + shared * usual) / (sums.n3 + shared)
         around = _around_two(mean, variance, normal)
-        return cls(
-            mean,
-            np.concatenate([at, ndtri(around)], axis=-1),
-            np.concatenate([weight, more[..., None] * _third_difference(around)], axis=-1),
-        )
+        weight = more[..., None] * _third_difference(around)
+        return cls(mean, variance, center, wide, ndtri(around), weight)
 
 
 @dataclass(frozen=True)
 class Beyond:
-    """Difference of the grader from the expected calls, each (rows, strata).
-
-    `share` is its share of affirmative calls minus the expected one, `rise` the slope of expected
-    calls on humans' score within a stratum.
+    """The grader's share of affirmative calls minus the one expected, `share`, and how far expected
+    calls rise with people's score within a stratum, `rise`; each (rows, strata). `told`: whether
+    the data allow that the grader sees what people see, and no more.
     """
 
     share: Array
     rise: Array
+    told: bool
 
 
 def beyond_expected(sums: Labelled, people: People, *, free: bool) -> Beyond:
     """Compare calls with expected calls by stratum; both have the same mean over all strata.
 
-    `free` lets sharpness vary; else it is that of humans. NaN in rows that have no solution.
+    `free` lets sharpness vary; else it is people's. NaN in rows that have no solution, and in all
+    rows where nothing can be told.
     """
     share = ratio(sums.grader, sums.n)
     part = sums.n / sums.n.sum(axis=1, keepdims=True)
     with_people = ratio(sums.both, sums.n) - share * people.mean
     level, together = ((part * each).sum(axis=1) for each in (share, with_people))
-    apart = ndtr(people.at) - people.mean[..., None]
-    weight = part[..., None] * people.weight
-    a, b = np.zeros(len(part)), np.ones(len(part))
-    rest = np.arange(len(part))
-    cycle = _Cycle(a, b)
-    for step in range(_STEPS):
-        if step == _FREE_STEPS:
-            rest = np.concatenate([rest, *cycle.parked])
-        at, own, aside = people.at[rest], weight[rest], apart[rest]
-        z = a[rest, None, None] + b[rest, None, None] * at
-        curve, steep = own * ndtr(z), own * np.exp(-(z**2) / 2.0) / np.sqrt(2.0 * np.pi)
-        off, off_together = _total(curve) - level[rest], _total(curve * aside) - together[rest]
-        by_a, by_b = _total(steep), _total(steep * at)
-        and_a, and_b = _total(steep * aside), _total(steep * aside * at)
-        size = by_a * and_b - by_b * and_a
-        new = b[rest] - np.clip(_over(by_a * off_together - and_a * off, size), -0.5, 0.5)
-        new = np.clip(new, 0.0, _SHARPEST) if free and step < _FREE_STEPS else b[rest]
-        held = new == b[rest]
-        part_a = np.where(held, off, and_b * off - by_b * off_together)
-        to_a = _over(part_a, np.where(held, by_a, size))
-        moved = np.maximum(np.abs(to_a), np.abs(new - b[rest])) > _CLOSE
-        a[rest], b[rest] = np.clip(a[rest] - np.clip(to_a, -0.7, 0.7), -8.0, 8.0), new
-        rest = rest[moved]
-        if step < _FREE_STEPS - 1:
-            rest = cycle.without(rest, _FREE_STEPS - 1 - step)
-        if not len(rest) and (step >= _FREE_STEPS or not cycle.parked):
-            break
-    curve = people.weight * ndtr(a[:, None, None] + b[:, None, None] * people.at)
-    expected = curve.sum(axis=-1)
-    # 0 where all units of a stratum are the same: then there is no slope.
-    variance = (people.weight * apart**2).sum(axis=-1)
-    rise = np.nan_to_num(ratio((curve * apart).sum(axis=-1), variance))
-    solved = np.abs((part * (share - expected)).sum(axis=1)) < 1e-3
+    curves = _Curves.of_people(people, part, level, together)
+    if free:
+        a, b, fits = curves.fitted()
+    else:
+        b, fits = np.ones(len(part)), np.ones(len(part), dtype=bool)
+        a = curves.strictness(b, np.zeros(len(part)))
     constant = (level < 1e-9) | (level > 1.0 - 1e-9)
+    fits |= constant
+    if not (fits[0] or fits.mean() >= _REFUTED):
+        nothing = np.full(part.shape, np.nan)
+        return Beyond(nothing, nothing, told=False)
+    expected, rising = (each.T for each in curves.by_stratum(a, b))
+    # 0 where all units of a stratum are alike: then nothing can rise.
+    rise = np.nan_to_num(ratio(rising, people.variance))
+    solved = np.abs((part * (share - expected)).sum(axis=1)) < 1e-3
     beyond = np.where(solved[:, None], share - expected, np.nan)
-    return Beyond(np.where(constant[:, None], 0.0, beyond), rise)
+    return Beyond(np.where(constant[:, None], 0.0, beyond), rise, told=True)
 
 
-class _Cycle:
-    """Rows whose steps alternate between two places, as truncated steps may.
-
-    Their place after all steps is known, and they are `parked` there.
+@dataclass(frozen=True)
+class _Curves:
+    """The answers expected of a grader, by its strictness and sharpness; rows last, so that sums
+    are of long lines. Of people's law see `People`: (strata, rows), `at` and `weight` (strata,
+    nodes, rows); `apart` is tau there minus its mean, `part` the share of each stratum. `level` and
+    `together` (rows,) are to be met: the grader's mean and its covariance with people.
     """
 
-    def __init__(self, a: Array, b: Array) -> None:
-        self._a, self._b = a, b
-        self._before = self._now = (a.copy(), b.copy())
-        self.parked: list[Codes] = []
+    part: Array
+    center: Array
+    wide: Array
+    at: Array
+    weight: Array
+    apart: Array
+    level: Array
+    together: Array
 
-    def without(self, rest: Codes, left: int) -> Codes:
-        """Return the rows that are not in a cycle, when `left` steps are left."""
-        (a, b), last = self._before, self._now
-        again = (self._a[rest] == a[rest]) & (self._b[rest] == b[rest])
-        self._before, self._now = last, (self._a.copy(), self._b.copy())
-        if again.any():
-            rows = rest[again]
-            self.parked.append(rows)
-            if left % 2:
-                self._a[rows], self._b[rows] = (each[rows] for each in last)
-        return np.asarray(rest[~again])
+    @classmethod
+    def of_people(cls, people: People, part: Array, level: Array, together: Array) -> _Curves:
+        """Of all rows."""
+        apart = ndtr(people.at) - people.mean[..., None]
+        last = [
+            np.ascontiguousarray(np.moveaxis(each, 0, -1))
+            for each in (part, people.center, people.wide, people.at, people.weight, apart)
+        ]
+        return cls(*last, level, together)  # type: ignore[call-arg]
+
+    def of(self, rows: Codes) -> _Curves:
+        """Those of some rows, which may repeat."""
+        return _Curves(*(np.ascontiguousarray(each[..., rows]) for each in vars(self).values()))
+
+    def by_stratum(self, a: Array, b: Array) -> tuple[Array, Array]:
+        """The mean expected and its covariance with people's score, each (strata, rows)."""
+        own = _Normal.at(self, a, b)
+        extra = self.weight * ndtr(a + b * self.at)
+        return (
+            ndtr(own.place) + extra.sum(axis=1),
+            own.together() + np.einsum("snr,snr->sr", extra, self.apart),
+        )
+
+    def fitted(self) -> tuple[Array, Array, Mask]:
+        """Strictness and sharpness of every row, and whether they fit.
+
+        With sharpness the covariance rises, up to a highest value. A grader's that is below 0 is a
+        guesser's, of sharpness 0. Where it lies above the highest, that is as near as one comes.
+        """
+        a, b = np.full((2, len(self.level)), np.nan)
+        fits = np.ones(len(self.level), dtype=bool)
+        guess = self.together <= 0.0
+        a[guess], b[guess] = np.clip(ndtri(self.level[guess]), -_STRICTEST, _STRICTEST), 0.0
+        places = self.of(np.zeros(len(_SEARCHED), dtype=np.intp))
+        strict = places.strictness(_SEARCHED, np.zeros(len(_SEARCHED)))
+        found = places.off(strict, _SEARCHED)[1]
+        crossed = np.flatnonzero((found[:-1] < 0.0) & (found[1:] >= 0.0))
+        if len(crossed) and not guess[0]:
+            # Resamples end near the data.
+            first = self.of(np.zeros(1, dtype=np.intp))._met(*_one(strict, crossed[0]))
+            rest = np.flatnonzero(~guess)
+            a[rest], b[rest] = self.of(rest)._met(*(np.repeat(at, len(rest)) for at in first))
+        rest = np.flatnonzero(np.isnan(b))
+        if len(rest):
+            own, top = self.of(rest), int(found.argmax())
+            a[rest], b[rest] = own._highest(*(np.repeat(at, len(rest)) for at in _one(strict, top)))
+            low = np.flatnonzero(own.off(a[rest], b[rest])[1] >= 0.0)
+            # From below: there the covariance rises fastest, and no step leads beyond the highest.
+            half, own = b[rest[low]] / 2.0, own.of(low)
+            below = own._met(own.strictness(half, a[rest[low]]), half)
+            met = ~np.isnan(below[1])
+            a[rest[low[met]]], b[rest[low[met]]] = (each[met] for each in below)
+            fits[np.delete(rest, low)] = False
+        return a, b, fits
+
+    def _met(self, a: Array, b: Array) -> tuple[Array, Array]:
+        """Where both moments are the grader's, by Newton's steps; NaN where these find nothing."""
+        a, b, rest, own = a.copy(), b.copy(), np.arange(len(a)), self
+        found_a, found_b = np.full((2, len(a)), np.nan)
+        for _ in range(_STEPS):
+            if not len(rest):
+                break
+            off, off_together = own.off(a, b)
+            (by_a, by_b), (and_a, and_b) = own.slopes(a, b)
+            size = by_a * and_b - by_b * and_a
+            to_a = _over(and_b * off - by_b * off_together, size)
+            to_b = _over(by_a * off_together - and_a * off, size)
+            a, b = a - np.clip(to_a, -0.7, 0.7), b - np.clip(to_b, -0.5, 0.5)
+            # Where the covariance falls with sharpness, its highest value has been passed.
+            inside = (size > 0.0) & (b >= 0.0) & (b <= _SHARPEST) & (np.abs(a) <= _STRICTEST)
+            close = np.maximum(np.abs(to_a), np.abs(to_b)) <= _CLOSE
+            done = inside & close
+            found_a[rest[done]], found_b[rest[done]] = a[done], b[done]
+            left = np.flatnonzero(inside & ~close)
+            if len(left) < len(rest):
+                rest, own, a, b = rest[left], own.of(left), a[left], b[left]
+        return found_a, found_b
+
+    def _highest(self, a: Array, b: Array) -> tuple[Array, Array]:
+        """Where the covariance is highest at the grader's mean, by Newton's steps: there its slope
+        along sharpness is 0. At the sharpest allowed where it rises up to there; at the given place
+        where the steps find nothing.
+        """
+        start, place = b, b.copy()
+        strict, rest, own = a.copy(), np.arange(len(a)), self
+        for _ in range(_STEPS):
+            if not len(rest):
+                break
+            off = own.mean_off(a, b)
+            by_a, by_b, size = own.turning(a, b)
+            size_a = (own.turning(a + _NUDGE, b)[2] - size) / _NUDGE
+            size_b = (own.turning(a, b + _NUDGE)[2] - size) / _NUDGE
+            whole = by_a * size_b - by_b * size_a
+            to_a = _over(size_b * off - by_b * size, whole)
+            to_b = _over(by_a * size - size_a * off, whole)
+            # A highest place, not a lowest: the slope falls with sharpness.
+            falls = whole < 0.0
+            to_b = np.where(falls, to_b, -0.25 * np.sign(size))
+            to_a = np.where(falls, to_a, _over(off - by_b * to_b, by_a))
+            a, b = a - np.clip(to_a, -0.7, 0.7), b - np.clip(to_b, -0.5, 0.5)
+            close = np.maximum(np.abs(to_a), np.abs(to_b)) <= _CLOSE
+            inside = (b > 0.0) & (b < _SHARPEST) & (np.abs(a) <= _STRICTEST)
+            done = close & falls & inside
+            place[rest[done]] = b[done]
+            strict[rest[done]] = a[done]
+            place[rest[b >= _SHARPEST]] = _SHARPEST
+            left = np.flatnonzero(inside & ~done)
+            if len(left) < len(rest):
+                rest, own, a, b = rest[left], own.of(left), a[left], b[left]
+        unsolved = np.flatnonzero((place == start) | (place == _SHARPEST))
+        strict[unsolved] = self.of(unsolved).strictness(place[unsolved], strict[unsolved])
+        return strict, place
+
+    def off(self, a: Array, b: Array) -> tuple[Array, Array]:
+        """The mean and the covariance expected minus the grader's, each (rows,)."""
+        mean, together = ((self.part * each).sum(axis=0) for each in self.by_stratum(a, b))
+        return mean - self.level, together - self.together
+
+    def mean_off(self, a: Array, b: Array) -> Array:
+        """The first of these."""
+        mean = ndtr(_Normal.at(self, a, b).place)
+        mean += np.einsum("snr,snr->sr", self.weight, ndtr(a + b * self.at))
+        return np.asarray((self.part * mean).sum(axis=0) - self.level)
+
+    def slopes(self, a: Array, b: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+        """How mean and covariance rise with strictness and with sharpness, each (rows,)."""
+        (by_a, by_b), (and_a, and_b) = _Normal.at(self, a, b).slopes()
+        steep = self.weight * _density(a + b * self.at)
+        along = steep * self.at
+        by_a, by_b = by_a + steep.sum(axis=1), by_b + along.sum(axis=1)
+        and_a = and_a + np.einsum("snr,snr->sr", steep, self.apart)
+        and_b = and_b + np.einsum("snr,snr->sr", along, self.apart)
+        all_a, all_b = ((self.part * each).sum(axis=0) for each in (by_a, by_b))
+        return (all_a, all_b), ((self.part * and_a).sum(axis=0), (self.part * and_b).sum(axis=0))
+
+    def turning(self, a: Array, b: Array) -> tuple[Array, Array, Array]:
+        """The slopes of the mean, and the determinant of all, which is 0 where the covariance no
+        longer rises with sharpness at the same mean."""
+        (by_a, by_b), (and_a, and_b) = self.slopes(a, b)
+        return by_a, by_b, by_a * and_b - by_b * and_a
+
+    def strictness(self, b: Array, a: Array) -> Array:
+        """The one that gives the mean at given sharpness, by Newton's steps from `a`."""
+        found, rest, own = a.copy(), np.arange(len(b)), self
+        for _ in range(_STEPS):
+            off = own.mean_off(found[rest], b[rest])
+            step = _over(off, own.slopes(found[rest], b[rest])[0][0])
+            found[rest] = np.clip(found[rest] - np.clip(step, -0.7, 0.7), -_STRICTEST, _STRICTEST)
+            left = np.flatnonzero(np.abs(step) > _CLOSE)
+            if not len(left):
+                break
+            if len(left) < len(rest):
+                rest, own = rest[left], own.of(left)
+        return found
 
 
-def _total(values: Array) -> Array:
-    """Sum over strata and nodes."""
-    return np.asarray(values.sum(axis=(1, 2)))
+@dataclass(frozen=True)
+class _Normal:
+    """Where Phi^-1(tau) is normal, the mean expected is Phi(place), and that of its product with
+    tau the chance that two normal variables of correlation rho lie below `place` and `people`; all
+    (strata, rows).
+    """
+
+    place: Array
+    people: Array
+    rho: Array
+    rest: Array
+    place_by_a: Array
+    place_by_b: Array
+    rho_by_b: Array
+
+    @classmethod
+    def at(cls, curves: _Curves, a: Array, b: Array) -> _Normal:
+        """At a strictness and a sharpness."""
+        center, square = curves.center, curves.wide**2
+        s2, own = 1.0 + b**2 * square, 1.0 + square
+        s = np.sqrt(s2)
+        root = np.sqrt(own)
+        return cls(
+            place=(a + b * center) / s,
+            people=center / root,
+            rho=b * square / (s * root),
+            rest=np.sqrt((own + b**2 * square) / (s2 * own)),
+            place_by_a=1.0 / s,
+            place_by_b=(center - a * b * square) / (s * s2),
+            rho_by_b=square / (root * s * s2),
+        )
+
+    def together(self) -> Array:
+        """The covariance, by Owen (1956)."""
+        h, k = _nonzero(self.place), _nonzero(self.people)
+        below, of_people = ndtr(h), ndtr(k)
+        both = 0.5 * (below + of_people) - 0.5 * (h * k < 0.0)
+        both -= owens_t(h, (k / h - self.rho) / self.rest)
+        both -= owens_t(k, (h / k - self.rho) / self.rest)
+        return np.asarray(both - below * of_people)
+
+    def slopes(self) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+        """Of mean and covariance, each along strictness and along sharpness."""
+        h, k = self.place, self.people
+        steep, aside = _density(h), (k - self.rho * h) / self.rest
+        apart = steep * (ndtr(aside) - ndtr(k))
+        at_both = steep * _density(aside) / self.rest
+        return (
+            (steep * self.place_by_a, steep * self.place_by_b),
+            (apart * self.place_by_a, apart * self.place_by_b + at_both * self.rho_by_b),
+        )
+
+
+def _one(strict: Array, at: int) -> tuple[Array, Array]:
+    """One of the places searched: strictness and sharpness, each (1,)."""
+    return strict[at : at + 1], _SEARCHED[at : at + 1]
+
+
+def _density(z: Array) -> Array:
+    return np.asarray(np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi))
 
 
 def _over(part: Array, whole: Array) -> Array:
-    return np.asarray(part / np.where(np.abs(whole) < 1e-9, 1e-9, whole))
+    return np.asarray(part / _nonzero(whole))
+
+
+def _nonzero(values: Array) -> Array:
+    return np.where(np.abs(values) < 1e-9, 1e-9, values)
 
 
 def _inside(sums: Labelled) -> Array:
@@ -231,21 +426,37 @@ def _third_moment(sums: Labelled, mean: Array, variance: Array) -> Array:
 
 
 def _angle(place: Array, excess: Array) -> Array:
-    """Arcsine of the correlation of two normals that are jointly low by `excess` more often.
-
-    This is the correlation at which two standard normal variables lie below `place` together by
-    `excess` more often than independent ones: Sheppard's integral, by Newton's method.
+    """The arcsine of the correlation at which two standard normal variables lie below `place`
+    together by `excess` more often than independent ones, by Newton's method.
     """
+    below, square = ndtr(place), place**2
     angle = np.full(place.shape, 0.5)
     for _ in range(30):
-        heights = [np.exp(-(place**2) / (1.0 + np.sin(part * angle))) for part in _THETAS]
-        reached = angle * sum(w * f for w, f in zip(_PARTS, heights, strict=True))
-        slope = np.exp(-(place**2) / (1.0 + np.sin(angle)))
-        step = np.clip((reached - 2.0 * np.pi * excess) / slope, -0.5, 0.5)
+        reached = _excess(place, below, angle)
+        step = np.clip(
+            (reached - excess) * 2.0 * np.pi * np.exp(square / (1.0 + np.sin(angle))), -0.5, 0.5
+        )
         angle = np.clip(angle - step, 1e-4, 1.55)
         if not (np.abs(step) > _CLOSE).any():
             break
     return angle
+
+
+def _excess(place: Array, below: Array, angle: Array) -> Array:
+    """How much oftener than independent ones both variables lie below, by Owen (1956)."""
+    return np.asarray(below - 2.0 * owens_t(place, np.tan(np.pi / 4.0 - angle / 2.0)) - below**2)
+
+
+def _third_of_normal(place: Array, angle: Array) -> Array:
+    """The third moment of tau where Phi^-1(tau) is normal: the chance that three such variables lie
+    below `place`, by Plackett's (1954) integral over the correlation.
+    """
+    total = np.zeros_like(place)
+    for theta, part in zip(_THETAS, _PARTS, strict=True):
+        r = np.sin(theta * angle)
+        third = ndtr(place * np.sqrt((1.0 - r) / ((1.0 + r) * (1.0 + 2.0 * r))))
+        total += part * np.exp(-(place**2) / (1.0 + r)) * third
+    return np.asarray(ndtr(place) ** 3 + 3.0 * angle * total / (2.0 * np.pi))
 
 
 def _around_two(mean: Array, variance: Array, third: Array) -> Array:

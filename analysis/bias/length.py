@@ -6,7 +6,7 @@ import numpy as np
 
 from evenhand.analysis.bias.audit_rows import AuditRows
 from evenhand.analysis.bias.calls import Calls
-from evenhand.analysis.bias.shift import shift_with
+from evenhand.analysis.bias.shift import Shifts
 from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.types import Array
 
@@ -31,8 +31,9 @@ def add_length_rows(
         doublings = _doublings(facts, columns)
         if calls is None or np.isnan(doublings).all():
             continue
+        shifts = Shifts(calls, doublings[calls.unit], audit.resamples)
         for grader in calls.graders:
-            shift = shift_with(calls, grader, doublings[calls.unit], audit.resamples)
+            shift = shifts.of(grader)
             if shift is not None:
                 audit.add_shift(
                     "bias_length",

@@ -8,15 +8,16 @@ is compared with the one expected of a grader without bias (see `analysis.bias.e
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from evenhand.analysis.bias.beside_people import MIN_TWICE, NOT_SCALED
 from evenhand.analysis.bias.calls import Calls
-from evenhand.analysis.bias.expected import Labelled, People, beyond_expected
+from evenhand.analysis.bias.expected import Beyond, Labelled, People, beyond_expected
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.notes import Code, Note
-from evenhand.analysis.types import Array, Mask
+from evenhand.analysis.types import Array, Mask, Numbers
 
 PARTS = 5
 """Number of equal parts into which a property with many values, such as a length, is divided."""
@@ -33,7 +34,14 @@ class Shift:
 
 
 def shift_with(calls: Calls, grader: int, x: Array, resamples: Resamples) -> Shift | None:
-    """Estimate how calls rise with x (units,), NaN where not known, beyond what is expected.
+    """`Shifts` of one grader."""
+    return Shifts(calls, x, resamples).of(grader)
+
+
+class Shifts:
+    """How graders' calls rise with x (units,), NaN where not known, beyond what is expected: the
+    least squares slope of calls minus expected ones, which for x of 0 and 1 is a difference. Within
+    a part expected calls rise in a straight line with people's.
 
     It is the least squares slope of calls minus expected ones, which for x of 0 and 1 is a
     difference. Within a part expected calls rise in a straight line with those of humans. None
@@ -41,46 +49,93 @@ def shift_with(calls: Calls, grader: int, x: Array, resamples: Resamples) -> Shi
 
     A call of more than two values is split into steps, *at least 0* and *at least 1*.
     """
-    own = calls.values[:, grader]
-    known = ~np.isnan(own) & ~np.isnan(calls.people).all(axis=1) & ~np.isnan(x)
-    if not known.any():
-        return None
-    counts = resamples.count(calls.clusters, known)
-    held, people = own[known], calls.people[known]
-    inside = parts_of(x[known])
-    clusters = calls.clusters[known]
-    enough = (~np.isnan(people)).sum(axis=1)[:, None] >= [2, 3]
-    twice = bool(enough[:, 0].sum() >= MIN_TWICE)
-    third = bool((enough[:, 1, None] & inside).sum(axis=0).min() >= MIN_TWICE)
 
-    def sums(values: Array) -> Array:
-        """Sum each column within each part, (rows, columns, parts)."""
-        columns = (values[:, :, None] * inside[:, None, :]).reshape(len(values), -1)
-        return resamples.sums(clusters, columns).reshape(len(resamples), values.shape[1], -1)
+    def __init__(self, calls: Calls, x: Array, resamples: Resamples) -> None:
+        self._calls, self._x, self._resamples = calls, x, resamples
+        self._steps = np.unique(calls.values[~np.isnan(calls.values)])[1:]
+        self._people: dict[bytes, _People] = {}
 
-    place = x[known]
-    n, sx, sxx = np.moveaxis(sums(np.column_stack([np.ones(len(held)), place, place**2])), 1, 0)
-    mean = ratio(sx, n)
-    aside = mean - ratio(sx.sum(axis=1), n.sum(axis=1))[:, None]
-    spread = (n * aside**2 + sxx - sx * mean).sum(axis=1)
-    total = np.zeros(len(resamples))
-    for step in np.unique(calls.values[~np.isnan(calls.values)])[1:]:
-        affirmed = np.where(np.isnan(people), np.nan, people >= step)
-        products = _products(held >= step, affirmed)
-        labelled = Labelled(*np.moveaxis(sums(products), 1, 0))
-        law = People.of(labelled, third) if twice else People.alike(labelled)
-        beyond = beyond_expected(labelled, law, free=twice)
-        with_grader, with_person = np.moveaxis(sums(products[:, 1:3] * place[:, None]), 1, 0)
-        inner = with_grader - mean * labelled.grader
-        inner -= beyond.rise * (with_person - mean * labelled.person)
-        total += ratio((n * aside * beyond.share + inner).sum(axis=1), spread)
-    chance = twice and bool(np.isnan(total[0])) and inside.shape[1] > 1
-    return Shift(
-        total,
-        counts,
-        "" if twice else NOT_SCALED,
-        "people_agree_by_chance" if chance else "no_variation",
-    )
+    def of(self, grader: int) -> Shift | None:
+        """The shift of one grader; None without a unit that it and a person called."""
+        calls = self._calls
+        own = calls.values[:, grader]
+        known = ~np.isnan(own) & ~np.isnan(calls.people).all(axis=1) & ~np.isnan(self._x)
+        if not known.any():
+            return None
+        # Graders mostly called the same units: what people said there is summed once.
+        key = known.tobytes()
+        if key not in self._people:
+            self._people[key] = _People(calls, known, self._x, self._steps, self._resamples)
+        people, total = self._people[key], np.zeros(len(self._resamples))
+        reason: Code = "no_variation"
+        for step, at_step in zip(self._steps, people.steps, strict=True):
+            beyond, inner = people.beyond(own[known] >= step, at_step)
+            if people.parts > 1 and np.isnan(at_step.law.variance[0]).any():
+                reason = "people_agree_by_chance"
+            elif not beyond.told:
+                reason = "no_sharpness_fits"
+            share = (people.n * people.aside * beyond.share).sum(axis=1)
+            total += ratio(share + inner.sum(axis=1), people.spread)
+        note = "" if people.twice else NOT_SCALED
+        return Shift(total, self._resamples.count(calls.clusters, known), note, reason)
+
+
+class _Step(NamedTuple):
+    """Whether people's calls are at least as high as a step: the mean of each unit's people
+    (units,), sums of people's calls (fields of `Labelled` but the grader's), with their place, and
+    the law that they follow.
+    """
+
+    mean: Array
+    sums: dict[str, Array]
+    placed: Array
+    law: People
+
+
+class _People:
+    """What people said of the units that a grader called, part by part; sums are (rows, parts)."""
+
+    def __init__(
+        self, calls: Calls, known: Mask, x: Array, steps: Array, resamples: Resamples
+    ) -> None:
+        people = calls.people[known]
+        self._place, self._inside = x[known], parts_of(x[known])
+        self._clusters, self._resamples = calls.clusters[known], resamples
+        enough = (~np.isnan(people)).sum(axis=1)[:, None] >= [2, 3]
+        self.parts = self._inside.shape[1]
+        self.twice = bool(enough[:, 0].sum() >= MIN_TWICE)
+        third = bool((enough[:, 1, None] & self._inside).sum(axis=0).min() >= MIN_TWICE)
+        place = self._place
+        self.n, sx, sxx = self._sums(np.ones(len(place)), place, place**2)
+        self._mean = ratio(sx, self.n)
+        whole = ratio(sx.sum(axis=1), self.n.sum(axis=1))
+        self.aside = self._mean - whole[:, None]
+        self.spread = (self.n * self.aside**2 + sxx - sx * self._mean).sum(axis=1)
+        self.steps = []
+        for step in steps:
+            products = _products(np.where(np.isnan(people), np.nan, people >= step))
+            found = self._sums(*products.values(), products["person"] * place)
+            sums = {"n": self.n, **dict(zip(products, found[:-1], strict=True))}
+            empty = Labelled(grader=self.n, both=self.n, **sums)
+            law = People.of(empty, third) if self.twice else People.alike(empty)
+            self.steps.append(_Step(products["person"], sums, found[-1], law))
+
+    def beyond(self, calls: Mask, step: _Step) -> tuple[Beyond, Array]:
+        """A grader's `calls` of 1 and 0 beyond those expected, and how they rise with x within the
+        parts, (rows, parts).
+        """
+        grader, both, placed = self._sums(calls, calls * step.mean, calls * self._place)
+        labelled = Labelled(grader=grader, both=both, **step.sums)
+        found = beyond_expected(labelled, step.law, free=self.twice)
+        inner = placed - self._mean * grader
+        inner -= found.rise * (step.placed - self._mean * step.sums["person"])
+        return found, inner
+
+    def _sums(self, *columns: Numbers) -> Array:
+        """Of columns (units,) within each part, (columns, rows, parts)."""
+        each = np.column_stack(columns)[:, :, None] * self._inside[:, None, :]
+        sums = self._resamples.sums(self._clusters, each.reshape(len(each), -1))
+        return np.moveaxis(sums.reshape(len(sums), len(columns), -1), 1, 0)
 
 
 def parts_of(x: Array) -> Mask:
@@ -93,11 +148,9 @@ def parts_of(x: Array) -> Mask:
     return np.asarray(x[:, None] == values)
 
 
-def _products(grader: Mask, people: Array) -> Array:
-    """Return the products that `Labelled` sums, from calls of 1 and 0: (units, 11).
-
-    A human's calls count minus that human's own leniency, so that humans who differ in leniency do
-    not seem to see different units.
+def _products(people: Array) -> dict[str, Array]:
+    """What `Labelled` sums of people's calls of 1 and 0, each (units,). A person's calls count less
+    that person's own leniency, so that people who differ in it do not seem to see different units.
     """
     held = ~np.isnan(people)
     k = held.sum(axis=1).astype(float)
@@ -106,15 +159,17 @@ def _products(grader: Mask, people: Array) -> Array:
     mean = first / k
     two = np.nan_to_num(ratio(first**2 - second, k * (k - 1.0)))
     three = ratio(first**3 - 3.0 * first * second + 2.0 * third, k * (k - 1.0) * (k - 2.0))
-    three = np.nan_to_num(three)
-    by_two, by_three = k >= 2, k >= 3
-    return np.column_stack(
-        [
-            *(np.ones(len(k)), grader, mean, grader * mean),
-            *(by_two, by_two * mean, two),
-            *(by_three, by_three * mean, by_three * two, three),
-        ]
-    ).astype(float)
+    by_two, by_three = (k >= 2).astype(float), (k >= 3).astype(float)
+    return {
+        "person": mean,
+        "n2": by_two,
+        "person2": by_two * mean,
+        "two2": two,
+        "n3": by_three,
+        "person3": by_three * mean,
+        "two3": by_three * two,
+        "three3": np.nan_to_num(three),
+    }
 
 
 def _leniency(people: Array, k: Array) -> Array:

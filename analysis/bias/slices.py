@@ -9,7 +9,7 @@ import numpy as np
 
 from evenhand.analysis.bias.audit_rows import AuditRows
 from evenhand.analysis.bias.calls import Calls
-from evenhand.analysis.bias.shift import shift_with
+from evenhand.analysis.bias.shift import Shifts
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.types import Mask
 
@@ -30,10 +30,13 @@ def add_slice_bias_rows(
         if len(column.values) < 2:
             continue
         codes = column.codes[calls.unit]
+        shifts = [
+            Shifts(calls, np.where(codes >= 0, codes == code, np.nan), audit.resamples)
+            for code in range(len(column.values))
+        ]
         for grader in calls.graders:
             for code, value in enumerate(column.values):
-                x = np.where(codes >= 0, codes == code, np.nan)
-                shift = shift_with(calls, grader, x, audit.resamples)
+                shift = shifts[code].of(grader)
                 if shift is not None and (units := _called(calls, grader, codes == code)).any():
                     audit.add_shift(
                         "bias_slice",

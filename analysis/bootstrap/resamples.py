@@ -39,8 +39,9 @@ _BLOCK = 250
 """Resamples drawn together: bounds memory and fixes which random stream a resample comes from."""
 _KEEP_BYTES = 1_000_000_000
 _READY_CELLS = 5_000_000
-"""Up to this many weights (rows x clusters; 20 MB) are kept as floating point: converting them for
-every product takes longer than a small product."""
+"""Up to so many weights (rows x clusters; 20 MB, 40 MB more for sums that are not whole numbers)
+stand ready as floating point: to convert them for every product takes longer than a small product.
+"""
 _DRAWN_TOGETHER = 32_768
 _CACHED_CELLS = 500_000
 """Weights turned into floating point at a time: they stay in the processor's cache."""
@@ -136,17 +137,21 @@ class Resamples:
         flat = features.reshape(self.n_types, -1)
         if self.weight is not None:
             flat = flat * self.weight[:, None]
-        dtype = np.float32 if self._is_exact(flat) else np.float64
+        dtype: type[np.floating[Any]] = np.float32 if self._is_exact(flat) else np.float64
         sums: npt.NDArray[np.floating[Any]] = np.ascontiguousarray(flat, dtype=dtype)
         out = np.empty((len(self), sums.shape[1]), order="F")
 
         def fill(block: int) -> None:
             first = 1 + block * _BLOCK
-            out[first : first + self._sizes[block]] = _product(self._block(block), sums)
+            rows = slice(first, first + self._sizes[block])
+            weights = self._block(block) if self._ready is None else self._ready[np.float64][rows]
+            out[rows] = _product(weights, sums)
 
         if self._ready is not None and dtype == np.float32:
-            out[: 1 + self.resamples] = self._ready @ sums
+            out[: 1 + self.resamples] = self._ready[dtype] @ sums
         else:
+            if self._ready is not None and dtype not in self._ready:
+                self._ready[dtype] = self._ready[np.float32].astype(dtype)
             out[0] = _product(self.frequency[None, :], sums)[0]
             self._each_block(fill, self.n_types * max(1, sums.shape[1] // 8))
         if self._left_out is not None:
@@ -239,10 +244,14 @@ class Resamples:
         return largest < _EXACT_FLOAT32
 
     def _keep(self, blocks: list[Counts] | None) -> None:
-        """Hold the weights; those of few clusters as floating point too, (rows, clusters)."""
-        self._kept, self._ready = blocks, None
+        """Hold the weights; those of few clusters as floating point too, (rows, clusters), by its
+        kind.
+        """
+        self._kept: list[Counts] | None = blocks
+        self._ready: dict[type[np.floating[Any]], Any] | None = None
         if blocks is not None and self.resamples * self.n_types <= _READY_CELLS:
-            self._ready = np.concatenate([self.frequency[None, :], *blocks], dtype=np.float32)
+            counts = np.concatenate([self.frequency[None, :], *blocks], dtype=np.float32)
+            self._ready = {np.float32: counts}
 
     def _block(self, block: int) -> Counts:
         return self._kept[block] if self._kept is not None else self._draw(block)
@@ -310,12 +319,14 @@ def ratio(part: Array, whole: Array) -> Array:
     return np.asarray(part / np.where(np.abs(whole) > 1e-12, whole, np.nan))
 
 
-def _product(weights: Counts, sums: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.floating[Any]]:
-    """Return weights @ sums, converting weights to floating point in pieces that fit the cache."""
+def _product(
+    weights: Numbers, sums: npt.NDArray[np.floating[Any]]
+) -> npt.NDArray[np.floating[Any]]:
+    """weights @ sums, turning the weights into floating point in pieces that stay in cache."""
     out = np.zeros((len(weights), sums.shape[1]), dtype=sums.dtype)
     step = max(1, _CACHED_CELLS // max(1, len(weights)))
     for start in range(0, weights.shape[1], step):
-        part = weights[:, start : start + step].astype(sums.dtype)
+        part = weights[:, start : start + step].astype(sums.dtype, copy=False)
         out += part @ sums[start : start + step]
     return out
 

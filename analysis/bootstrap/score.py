@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -122,12 +123,12 @@ class _Null:
     influence: Array
     sample: Sample
 
-    @property
+    @cached_property
     def variance(self) -> Array:
         found: Array = (self.weights * self.influence**2).sum(axis=-1)
         return found
 
-    @property
+    @cached_property
     def standard_error(self) -> Array:
         error: Array = np.sqrt(self.variance / self.sample.clusters) * self.sample.stretch
         return error

@@ -2,36 +2,136 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy.special import ndtr, ndtri
 
-from evenhand.analysis.bias.expected import Labelled, People, _Cycle, beyond_expected
-from evenhand.analysis.types import Codes
+from evenhand.analysis.bias.expected import (
+    Labelled,
+    People,
+    _Curves,
+    _third_of_normal,
+    beyond_expected,
+)
+
+ROWS = 40
 
 
-def test_rows_that_go_back_and_forth_end_where_all_steps_would_have_led(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Steps are cut off in small samples of a grader that sees little of what people see."""
-    rng = np.random.default_rng(5)
-    tau = rng.beta(0.4, 0.6, (200, 2, 30))
+def _sums(tau: np.ndarray, chance: np.ndarray, rng: np.random.Generator) -> Labelled:
+    """Of three people who see `tau` (rows, strata, units) and a grader who affirms by `chance`."""
     people = rng.random((3, *tau.shape)) < tau
-    calls = rng.random(tau.shape) < 0.5 + 0.3 * tau
-    n, mean, two = np.full(tau.shape[:2], 30.0), people.mean(axis=0), people[0] & people[1]
+    calls = rng.random(tau.shape) < chance
+    n, mean, two = np.full(tau.shape[:2], tau.shape[2]), people.mean(axis=0), people[0] & people[1]
     features = (calls, mean, calls * mean, mean, two, mean, two, two & people[2])
     grader, person, both, *rest = (each.sum(axis=-1).astype(float) for each in features)
-    sums = Labelled(n, grader, person, both, n, *rest[:2], n, *rest[2:])
-    law, without, parked = People.of(sums, third=True), _Cycle.without, []
+    return Labelled(n, grader, person, both, n, *rest[:2], n, *rest[2:])
 
-    def noted(self: _Cycle, rest: Codes, left: int) -> Codes:
-        kept = without(self, rest, left)
-        parked.append(len(rest) - len(kept))
-        return kept
 
-    monkeypatch.setattr(_Cycle, "without", noted)
-    jumped = beyond_expected(sums, law, free=True)
-    assert sum(parked) > 20
-    monkeypatch.setattr(_Cycle, "without", lambda self, rest, left: rest)
-    stepped = beyond_expected(sums, law, free=True)
-    assert np.array_equal(jumped.share, stepped.share, equal_nan=True)
-    assert np.array_equal(jumped.rise, stepped.rise, equal_nan=True)
+def _curves(wide: float, rng: np.random.Generator) -> tuple[_Curves, np.ndarray, np.ndarray]:
+    """Of two strata and several rows; and where z lies, with what weight, to integrate over."""
+    place = ndtri(rng.uniform(0.05, 0.95, (2, ROWS)))
+    center, spread = place * np.sqrt(1.0 + wide**2), np.full((2, ROWS), wide)
+    at = rng.normal(size=(2, 4, ROWS))
+    apart = ndtr(at) - ndtr(place)[:, None]
+    part = np.repeat([[0.3], [0.7]], ROWS, axis=1)
+    weight = rng.normal(size=at.shape) / 10.0
+    zero = np.zeros(ROWS)
+    return (
+        _Curves(part, center, spread, at, weight, apart, zero, zero),
+        np.concatenate([center[:, None] + wide * _FINE[:, None], at], axis=1),
+        np.concatenate([np.broadcast_to(_SHARES[:, None], (2, len(_FINE), ROWS)), weight], axis=1),
+    )
+
+
+_FINE = np.linspace(-9.0, 9.0, 20_001)
+_SHARES = np.exp(-(_FINE**2) / 2.0) / np.exp(-(_FINE**2) / 2.0).sum()
+
+
+@pytest.mark.parametrize("wide", [0.3, 1.2, 8.0])
+def test_moments_and_their_slopes_are_those_of_the_integral(
+    wide: float, rng: np.random.Generator
+) -> None:
+    curves, at, weight = _curves(wide, rng)
+    a, b = rng.normal(size=ROWS), rng.uniform(0.0, 3.0, ROWS)
+    apart = ndtr(at) - ndtr(curves.center / np.sqrt(1.0 + wide**2))[:, None]
+
+    def by_hand(a: np.ndarray, b: np.ndarray) -> list[np.ndarray]:
+        answers = curves.part[:, None] * weight * ndtr(a + b * at)
+        return [answers.sum(axis=(0, 1)), (answers * apart).sum(axis=(0, 1))]
+
+    assert np.allclose(curves.off(a, b), by_hand(a, b), atol=1e-9)
+    assert np.allclose(curves.mean_off(a, b), by_hand(a, b)[0], atol=1e-9)
+    step, slopes = 1e-5, np.array(curves.slopes(a, b))
+    along_a = np.subtract(by_hand(a + step, b), by_hand(a - step, b)) / (2.0 * step)
+    along_b = np.subtract(by_hand(a, b + step), by_hand(a, b - step)) / (2.0 * step)
+    assert np.allclose(slopes[:, 0], along_a, atol=1e-7)
+    assert np.allclose(slopes[:, 1], along_b, atol=1e-7)
+
+
+@pytest.mark.parametrize("wide", [0.3, 1.2, 8.0])
+def test_the_third_moment_is_that_of_the_integral(wide: float) -> None:
+    place = np.array([[-1.5, 0.0, 0.7]])
+    angle = np.full(place.shape, np.arcsin(wide**2 / (1.0 + wide**2)))
+    tau = ndtr(place * np.sqrt(1.0 + wide**2) + wide * _FINE[:, None])
+    # Twelve points of Legendre for one integral over the angle.
+    assert _third_of_normal(place, angle)[0] == pytest.approx(_SHARES @ tau**3, abs=1e-5)
+
+
+def test_a_solution_has_the_graders_mean_and_covariance(rng: np.random.Generator) -> None:
+    tau = ndtr(rng.normal(size=(ROWS, 2, 400)))
+    sums = _sums(tau, ndtr(-0.5 + 0.7 * ndtri(tau)), rng)
+    law = People.of(sums, third=True)
+    level = sums.grader.sum(axis=1) / sums.n.sum(axis=1)
+    share = sums.grader / sums.n
+    together = (0.5 * (sums.both / sums.n - share * law.mean)).sum(axis=1)
+    curves = _Curves.of_people(law, np.full((ROWS, 2), 0.5), level, together)
+    a, b, fits = curves.fitted()
+    assert fits.all()
+    assert np.abs(curves.off(a, b)).max() < 1e-9
+    assert np.median(b) == pytest.approx(0.7, abs=0.1)
+    found = beyond_expected(sums, law, free=True)
+    assert np.abs(found.share.sum(axis=1)).max() < 1e-9
+
+
+def test_where_no_sharpness_fits_that_of_the_highest_covariance_is_nearest() -> None:
+    rng = np.random.default_rng(1)
+    tau = ndtr(rng.normal(size=(ROWS, 2, 400)))
+    sums = _sums(tau, tau > 0.6, rng)
+    law = People.of(sums, third=True)
+    level = sums.grader.sum(axis=1) / sums.n.sum(axis=1)
+    curves = _Curves.of_people(law, np.full((ROWS, 2), 0.5), level, np.full(ROWS, 0.5))
+    curves = curves.of(np.array([7, 10, 17]))  # the highest of these is neither first nor last
+    a, b, fits = curves.fitted()
+    assert not fits.any()
+    assert (b < 3.5).all()
+    best = curves.off(a, b)[1]
+    for other in np.linspace(0.05, 4.0, 80):
+        at = np.full(3, other)
+        assert (curves.off(curves.strictness(at, a), at)[1] <= best + 1e-9).all()
+
+
+def test_a_grader_that_copies_a_person_cannot_be_told(rng: np.random.Generator) -> None:
+    """Its errors are that person's: no grader that sees what all people see goes so far along."""
+    tau = ndtr(0.6 * rng.normal(size=(ROWS, 2, 600)))
+    sums = _sums(tau, ndtr(ndtri(tau)), rng)
+    assert beyond_expected(sums, People.of(sums, third=False), free=True).told
+    # Of three people one is itself.
+    copied = sums.person3 / 3.0 + 2.0 / 3.0 * sums.two2
+    sums = replace(sums, grader=sums.person3, both=copied)
+    found = beyond_expected(sums, People.of(sums, third=False), free=True)
+    assert not found.told
+    assert np.isnan(found.share).all()
+
+
+def test_a_grader_that_guesses_has_no_sharpness(rng: np.random.Generator) -> None:
+    tau = ndtr(rng.normal(size=(ROWS, 2, 100)))
+    sums = _sums(tau, np.full(tau.shape, 0.3), rng)
+    found = beyond_expected(sums, People.of(sums, third=True), free=True)
+    assert found.told
+    sums = replace(sums, both=sums.both * 0.0)
+    found = beyond_expected(sums, People.of(sums, third=True), free=True)
+    share = sums.grader / sums.n
+    assert found.share == pytest.approx(share - share.mean(axis=1, keepdims=True))
+    assert np.abs(found.rise).max() < 1e-9

@@ -88,7 +88,7 @@ def test_nor_with_other_people_and_other_units(seen: Callable, about: dict) -> N
     assert _shift(people, grader, x).values[0] == pytest.approx(0.0, abs=0.016)
 
 
-@pytest.mark.parametrize("sees", [1.0, 0.8, 0.4, 0.0])
+@pytest.mark.parametrize("sees", [0.8, 0.4, 0.0])
 def test_where_units_are_of_two_kinds_little_is_left(sees: float, make_calls: Callable) -> None:
     """Half of one part and a tenth of the other are affirmative; the raters' errors know nothing
     of parts. Quality is not normal at all then, and two people's labels cannot tell: a tenth of
@@ -104,6 +104,21 @@ def test_where_units_are_of_two_kinds_little_is_left(sees: float, make_calls: Ca
     plain = values[part == 1].mean(axis=0) - values[part == 0].mean(axis=0)
     assert _shift(people, values[:, 2], x).values[0] == pytest.approx(0.0, abs=0.04)
     assert plain[2] == pytest.approx(0.4 * sees, abs=0.02)
+
+
+def test_where_no_sharpness_fits_nothing_is_told(make_calls: Callable) -> None:
+    """A grader who always sees which of two kinds a unit is, beside people whose labels let quality
+    seem normal: no sharpness goes so far along with them, and thousands of units show it.
+    """
+    rng = np.random.default_rng(3)
+    part = np.arange(20_000) % 2
+    truth = rng.random(20_000) < np.where(part, 0.5, 0.1)
+    people, grader = make_calls(rng, truth, [0.7, 0.7]), make_calls(rng, truth, [1.0])[:, 0]
+    told = _shift(people[:200], grader[:200], part[:200].astype(float), 50)
+    assert not np.isnan(told.values[0])
+    found = _shift(people, grader, part.astype(float), 50)
+    assert np.isnan(found.values).all()
+    assert found.reason == "no_sharpness_fits"
 
 
 @pytest.mark.slow
