@@ -34,10 +34,11 @@ def note(study: Study, act: Act, about: str | Path = "", detail: str = "") -> No
 def note_in(folder: Path, act: Act, about: str | Path = "", detail: str = "") -> None:
     """The same on a study's folder, whatever the version of its store."""
     from evenhand.study.settings.study_toml import read_config
-    from evenhand.study.store.database import Database
+    from evenhand.study.store.database import SILENT, Database
     from evenhand.study.store.logs.lead_log import note_act
 
-    with closing(Database.connect(read_config(folder).store, folder)) as store:
+    place = read_config(folder).store
+    with closing(Database.connect(place, folder, silent=SILENT)) as store:
         note_act(store, act, str(about), detail, operator())
 
 
