@@ -174,7 +174,7 @@ class _Curves:
 
     @classmethod
     def of_people(cls, people: People, part: Array, level: Array, together: Array) -> _Curves:
-        """Of all rows."""
+        """Build from the sums and annotators of all rows."""
         apart = ndtr(people.at) - people.mean[..., None]
         last = [
             np.ascontiguousarray(np.moveaxis(each, 0, -1))
@@ -183,7 +183,7 @@ class _Curves:
         return cls(*last, level, together)  # type: ignore[call-arg]
 
     def of(self, rows: Codes) -> _Curves:
-        """Those of some rows, which may repeat."""
+        """Select some rows, which may repeat."""
         return _Curves(*(np.ascontiguousarray(each[..., rows]) for each in vars(self).values()))
 
     def by_stratum(self, a: Array, b: Array) -> tuple[Array, Array]:
@@ -228,7 +228,7 @@ class _Curves:
         return a, b, fits
 
     def _met(self, a: Array, b: Array) -> tuple[Array, Array]:
-        """Where both moments are the grader's, by Newton's steps; NaN where these find nothing."""
+        """Solve for both moments of the grader by Newton's steps; NaN where these find nothing."""
         a, b, rest, own = a.copy(), b.copy(), np.arange(len(a)), self
         found_a, found_b = np.full((2, len(a)), np.nan)
         for _ in range(_STEPS):
@@ -251,7 +251,7 @@ class _Curves:
         return found_a, found_b
 
     def _highest(self, a: Array, b: Array) -> tuple[Array, Array]:
-        """Where the covariance is highest at the grader's mean, by Newton's steps: there its slope
+        """Find the highest covariance at the grader's mean by Newton's steps: there its slope
         along sharpness is 0. At the sharpest allowed where it rises up to there; at the given place
         where the steps find nothing.
         """
@@ -297,7 +297,7 @@ class _Curves:
         return np.asarray((self.part * mean).sum(axis=0) - self.level)
 
     def slopes(self, a: Array, b: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-        """How mean and covariance rise with strictness and with sharpness, each (rows,)."""
+        """Return how mean and covariance rise with strictness and with sharpness, each (rows,)."""
         (by_a, by_b), (and_a, and_b) = _Normal.at(self, a, b).slopes()
         steep = self.weight * _density(a + b * self.at)
         along = steep * self.at
@@ -330,7 +330,7 @@ class _Curves:
 
 @dataclass(frozen=True)
 class _Normal:
-    """Where Phi^-1(tau) is normal, the mean expected is Phi(place), and that of its product with
+    """Closed form for a normal Phi^-1(tau): the mean expected is Phi(place), and that of its product with
     tau the chance that two normal variables of correlation rho lie below `place` and `people`; all
     (strata, rows).
     """
@@ -345,7 +345,7 @@ class _Normal:
 
     @classmethod
     def at(cls, curves: _Curves, a: Array, b: Array) -> _Normal:
-        """At a strictness and a sharpness."""
+        """Evaluate at a strictness and a sharpness."""
         center, square = curves.center, curves.wide**2
         s2, own = 1.0 + b**2 * square, 1.0 + square
         s = np.sqrt(s2)
@@ -370,7 +370,7 @@ class _Normal:
         return np.asarray(both - below * of_people)
 
     def slopes(self) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-        """Of mean and covariance, each along strictness and along sharpness."""
+        """Return the slopes of mean and covariance, each along strictness and along sharpness."""
         h, k = self.place, self.people
         steep, aside = _density(h), (k - self.rho * h) / self.rest
         apart = steep * (ndtr(aside) - ndtr(k))
@@ -382,7 +382,7 @@ class _Normal:
 
 
 def _one(strict: Array, at: int) -> tuple[Array, Array]:
-    """One of the places searched: strictness and sharpness, each (1,)."""
+    """Return one of the places searched: strictness and sharpness, each (1,)."""
     return strict[at : at + 1], _SEARCHED[at : at + 1]
 
 
@@ -443,7 +443,7 @@ def _angle(place: Array, excess: Array) -> Array:
 
 
 def _excess(place: Array, below: Array, angle: Array) -> Array:
-    """How much oftener than independent ones both variables lie below, by Owen (1956)."""
+    """Return how much oftener than independent ones both variables lie below (Owen 1956)."""
     return np.asarray(below - 2.0 * owens_t(place, np.tan(np.pi / 4.0 - angle / 2.0)) - below**2)
 
 

@@ -39,7 +39,7 @@ def shift_with(calls: Calls, grader: int, x: Array, resamples: Resamples) -> Shi
 
 
 class Shifts:
-    """How graders' calls rise with x (units,), NaN where not known, beyond what is expected: the
+    """Rise of graders' calls with x (units,), NaN where not known, beyond what is expected: the
     least squares slope of calls minus expected ones, which for x of 0 and 1 is a difference. Within
     a part expected calls rise in a straight line with people's.
 
@@ -81,7 +81,7 @@ class Shifts:
 
 
 class _Step(NamedTuple):
-    """Whether people's calls are at least as high as a step: the mean of each unit's people
+    """Calls of annotators at or above a step: the mean of each unit's people
     (units,), sums of people's calls (fields of `Labelled` but the grader's), with their place, and
     the law that they follow.
     """
@@ -93,7 +93,7 @@ class _Step(NamedTuple):
 
 
 class _People:
-    """What people said of the units that a grader called, part by part; sums are (rows, parts)."""
+    """Calls of annotators on the units that a grader called, part by part; sums are (rows, parts)."""
 
     def __init__(
         self, calls: Calls, known: Mask, x: Array, steps: Array, resamples: Resamples
@@ -132,7 +132,7 @@ class _People:
         return found, inner
 
     def _sums(self, *columns: Numbers) -> Array:
-        """Of columns (units,) within each part, (columns, rows, parts)."""
+        """Sum columns (units,) within each part, (columns, rows, parts)."""
         each = np.column_stack(columns)[:, :, None] * self._inside[:, None, :]
         sums = self._resamples.sums(self._clusters, each.reshape(len(each), -1))
         return np.moveaxis(sums.reshape(len(sums), len(columns), -1), 1, 0)
@@ -149,7 +149,7 @@ def parts_of(x: Array) -> Mask:
 
 
 def _products(people: Array) -> dict[str, Array]:
-    """What `Labelled` sums of people's calls of 1 and 0, each (units,). A person's calls count less
+    """Return what `Labelled` sums: annotators' calls of 1 and 0, each (units,). A person's calls count less
     that person's own leniency, so that people who differ in it do not seem to see different units.
     """
     held = ~np.isnan(people)

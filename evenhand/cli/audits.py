@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.cli.exits import DONE, OVER_BUDGET, STOPPED
 from evenhand.cli.grading_text import print_forecast, print_run, print_stop
+from evenhand.cli.noting import note
 from evenhand.cli.ratings import add_asking, add_batch, add_pace, check_batch
 from evenhand.cli.terminal import console, print_table, progress_bar
 from evenhand.cli.verbs import Parser, Verb, add_verbs
@@ -95,6 +96,7 @@ def _injection(arguments: argparse.Namespace) -> int:
                 cancel=arguments.cancel,
             )
         (part,) = summary.graders
+        note(study, "grades", part.rater_id, f"injection audit, new: {part.scored}")
         print_run(summary)
         for audit in audits_of(study, part.rater_id):
             _print(audit, study.config.decision.injection)

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from evenhand.cli.gate import add_new_rubric
+from evenhand.cli.noting import note_in
 from evenhand.cli.options.scale_options import FILE_OPTIONS, SCALE_OPTIONS, scale_options
 from evenhand.cli.options.setting_options import add_analysis_options, given_settings
 from evenhand.cli.terminal import console, print_line, working
@@ -77,9 +78,11 @@ def _save(arguments: argparse.Namespace) -> None:
         rubric = arguments.rubric if arguments.source.is_dir() else None
         baseline = baseline_of(found, arguments.grader, rubric)
     write_baseline(baseline, arguments.file)
+    if arguments.source.is_dir():
+        note_in(arguments.source, "export", arguments.file.name)
     say = console().print
-    for note in found.notes:
-        say(note)
+    for sentence in found.notes:
+        say(sentence)
     if found.synthetic:
         say(written("terminal.synthetic"))
     fields = {"grader": baseline.grader, "file": arguments.file}

@@ -8,6 +8,7 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from evenhand.cli.noting import changing_settings, note
 from evenhand.cli.terminal import console, print_table, working
 from evenhand.cli.verbs import Parser, Verb
 from evenhand.texts import written
@@ -102,8 +103,9 @@ def _write_declared(study: Study, arguments: argparse.Namespace) -> None:
     from evenhand.reporting.thresholds import write_thresholds
 
     chosen = {arguments.rubric: {arguments.grader: arguments.threshold}}
-    write_thresholds(study, chosen)
-    _say_written(chosen)
+    with changing_settings(study):
+        write_thresholds(study, chosen)
+    _say_written(study, chosen)
 
 
 def _write_tuned(
@@ -120,13 +122,15 @@ def _write_tuned(
         console().print(written("calibrate.unchanged"))
         return
     asked = {"objective": arguments.objective, "reference": arguments.reference}
-    write_tuned_thresholds(study, found, chosen, **asked)
-    _say_written(chosen)
+    with changing_settings(study):
+        write_tuned_thresholds(study, found, chosen, **asked)
+    _say_written(study, chosen)
 
 
-def _say_written(chosen: Mapping[str, Mapping[str, float]]) -> None:
+def _say_written(study: Study, chosen: Mapping[str, Mapping[str, float]]) -> None:
     for rubric, thresholds in chosen.items():
         for grader, threshold in thresholds.items():
+            note(study, "threshold", f"{rubric}, {grader}", f"{threshold:g}")
             console().print(
                 written("calibrate.set", grader=grader, rubric=rubric, threshold=threshold)
             )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli.exits import BAD_INPUT, DONE
+from evenhand.cli.noting import note_in
 from evenhand.cli.terminal import console, working
 from evenhand.cli.verbs import Parser, Verb, add_verbs, refuse
 from evenhand.errors import InputError
@@ -67,6 +68,7 @@ def _backup(arguments: argparse.Namespace) -> None:
             kept = keep_backups(
                 arguments.dir, arguments.to, arguments.keep, verify=arguments.verify
             )
+        note_in(arguments.dir, "backup", kept.file.name)
         said = "backup_tried" if arguments.verify else "backup"
         console().print(written(f"keep.{said}", file=kept.file))
         _say(kept.contents)
@@ -75,6 +77,7 @@ def _backup(arguments: argparse.Namespace) -> None:
     refuse(arguments, ["--keep", "--verify"], "goes with --to")
     with working("backing up"):
         contents = backup_study(arguments.dir, arguments.file)
+    note_in(arguments.dir, "backup", arguments.file.name)
     console().print(written("keep.backup", file=arguments.file))
     _say(contents)
     console().print(written("keep.backup_secret"))
@@ -102,6 +105,7 @@ def _restore(arguments: argparse.Namespace) -> None:
 
     with working("restoring"):
         contents = restore_study(arguments.file, arguments.dir)
+    note_in(arguments.dir, "study", arguments.dir.name, f"from {arguments.file.name}")
     console().print(written("keep.restore", folder=arguments.dir))
     _say(contents)
     console().print(written("keep.restore_next", folder=arguments.dir))
@@ -116,6 +120,7 @@ def _copy(arguments: argparse.Namespace) -> None:
 
     with working("copying the store"):
         moved = move_store(arguments.dir, arguments.to)
+    note_in(arguments.dir, "store", "", "copied")
     rows = sum(table.rows for table in moved.values())
     console().print(written("keep.copy", rows=rows, tables=len(moved)))
     console().print(written("keep.copy_now"))
@@ -129,6 +134,7 @@ def _upgrade(arguments: argparse.Namespace) -> None:
     if done.backup is None:
         console().print(written("keep.upgrade_none", now=done.now))
         return
+    note_in(arguments.dir, "store", "", f"schema {done.before} to {done.now}")
     console().print(written("keep.upgrade", before=done.before, now=done.now))
     console().print(written("keep.upgrade_backup", file=done.backup))
 

@@ -6,11 +6,11 @@ Each is also a page of the app; see docs/leading.md.
 from __future__ import annotations
 
 import argparse
-import getpass
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenhand.cli.noting import note, operator
 from evenhand.cli.options.app_address import USUAL_ADDRESS, app_address
 from evenhand.cli.terminal import console, print_table
 from evenhand.cli.verbs import Parser, Verb, refuse
@@ -77,6 +77,7 @@ def lead_link(folder: Path, url: str) -> str:
 
     address = app_address(url)
     with open_study(folder) as study:
+        note(study, "link")
         return f"{address}?{LINK_PARAMETER}={new_link_token(study.store)}"
 
 
@@ -117,10 +118,10 @@ def _pause(arguments: argparse.Namespace) -> None:
 
     with open_study(arguments.dir) as study:
         if arguments.resume:
-            resume(study.store, arguments.reason, getpass.getuser())
+            resume(study.store, arguments.reason, operator())
             console().print(written("oversight.resumed"))
         else:
-            pause(study.store, arguments.reason, getpass.getuser())
+            pause(study.store, arguments.reason, operator())
             console().print(written("oversight.paused", folder=arguments.dir))
 
 
@@ -132,6 +133,9 @@ def _quality(arguments: argparse.Namespace) -> None:
     with open_study(arguments.dir) as study:
         table = study_quality(study)
         stopped = stop_flagged(study, table) if arguments.stop else []
+        if arguments.out is not None:
+            write_table(table, arguments.out)
+            note(study, "export", arguments.out.name)
     if table.empty:
         console().print(written("oversight.nobody"))
     else:
@@ -147,7 +151,6 @@ def _quality(arguments: argparse.Namespace) -> None:
     for rater in stopped:
         console().print(written("oversight.stopped", rater=rater))
     if arguments.out is not None:
-        write_table(table, arguments.out)
         console().print(written("oversight.wrote_raters", count=len(table), file=arguments.out))
 
 
@@ -157,7 +160,7 @@ def _exclude(arguments: argparse.Namespace) -> None:
 
     act = readmit if arguments.readmit else exclude
     with open_study(arguments.dir) as study:
-        act(study.store, arguments.rater, arguments.reason, getpass.getuser())
+        act(study.store, arguments.rater, arguments.reason, operator())
     said = "readmitted" if arguments.readmit else "excluded"
     console().print(written(f"oversight.{said}", rater=arguments.rater))
 
@@ -177,9 +180,12 @@ def _adjudicate(arguments: argparse.Namespace) -> None:
             taken, left = import_decisions(study, arguments.by, table, arguments.decisions.name)
             said = written("oversight.decisions", count=taken, name=arguments.by, left=left)
             console().print(said)
+            note(study, "import", arguments.decisions.name, f"decisions of {arguments.by}: {taken}")
         queue = queue_table(adjudication_queue(study, arguments.rule))
+        if arguments.out is not None:
+            write_table(queue, arguments.out)
+            note(study, "export", arguments.out.name)
     if arguments.out is not None:
-        write_table(queue, arguments.out)
         console().print(written("oversight.wrote_queue", count=len(queue), file=arguments.out))
     elif queue.empty:
         console().print(written("oversight.adjudicated"))

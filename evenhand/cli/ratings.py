@@ -16,6 +16,7 @@ from evenhand.cli.grading_text import (
     print_trial,
 )
 from evenhand.cli.lead import print_lead_link
+from evenhand.cli.noting import note, note_edits
 from evenhand.cli.options.app_address import app_address
 from evenhand.cli.terminal import console, progress_bar
 from evenhand.cli.verbs import Parser, Verb, refuse
@@ -198,8 +199,6 @@ def _annotate(arguments: argparse.Namespace) -> int:
     from evenhand.study import open_study
     from evenhand.study.access.single_sign_on import client_secret
     from evenhand.study.keeping.doctor import serving_notes
-    from evenhand.study.settings.study_toml import FILE_NAME
-    from evenhand.study.store.logs.lead_log import note_settings
 
     if arguments.port is not None and not 0 < arguments.port < 65536:
         raise InputError(f"--port {arguments.port} is not a valid port; use one from 1024 to 65535")
@@ -212,7 +211,7 @@ def _annotate(arguments: argparse.Namespace) -> int:
         if study.config.oidc:
             client_secret(study.config.oidc)
         notes = study.edited_rubrics()
-        note_settings(study.store, (study.folder / FILE_NAME).read_text("utf-8-sig"))
+        note_edits(study)
         if public:
             notes += serving_notes(study, arguments.url)
     for sentence in notes:
@@ -286,6 +285,8 @@ def _grade(arguments: argparse.Namespace) -> int:
                 prompt=prompt,
                 shard=shard,
             )
+        for part in summary.graders:
+            note(study, "grades", part.rater_id, f"new: {part.scored}")
         print_run(summary)
         print_orders(study, text, arguments.rubric, orders)
         print_coverage(study, [part.rater_id for part in summary.graders])
@@ -315,7 +316,8 @@ def _respond(arguments: argparse.Namespace) -> int:
             budget=arguments.budget,
             timeout=arguments.timeout,
         )
-    run = summary.run
+        run = summary.run
+        note(study, "responses", run.rater_id, f"new: {summary.added}")
     console().print(
         written(
             "grade.responses",

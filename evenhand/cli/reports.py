@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenhand.cli.noting import note
 from evenhand.cli.options.setting_options import add_analysis_options, add_engine, analyse_asked
 from evenhand.cli.options.sources import path_or_address
 from evenhand.cli.terminal import console, print_table, working
@@ -60,6 +61,7 @@ def _report(arguments: argparse.Namespace) -> None:
         check_folder(folder)
     with open_study(arguments.dir) as study:
         print_report(study, out, arguments.figures, full=arguments.full)
+        note(study, "export", "report.html")
     console().print(written("terminal.report", page=out / "report.html"))
     if browser:
         with working("printing the report"):

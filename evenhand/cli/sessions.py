@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evenhand.cli.noting import note
 from evenhand.cli.options.app_address import USUAL_ADDRESS, app_address
 from evenhand.cli.terminal import console, print_line, print_table
 from evenhand.cli.verbs import Parser, Verb, refuse
@@ -87,13 +88,10 @@ def _session_options(session: Parser) -> None:
 
 
 def _invite(arguments: argparse.Namespace) -> None:
-    from getpass import getuser
-
     from evenhand.study import open_study
     from evenhand.study.access.admission import make_invites, revoke_invites
     from evenhand.study.access.participants import new_code
     from evenhand.study.session.prolific import study_url
-    from evenhand.study.store.logs.lead_log import note_act
 
     if arguments.count is not None and not 0 < arguments.count <= 10_000:
         raise InputError("--count must be from 1 to 10,000")
@@ -106,7 +104,7 @@ def _invite(arguments: argparse.Namespace) -> None:
         if arguments.revoke:
             for rater in arguments.raters or [""]:
                 revoked = revoke_invites(study, rater)
-                note_act(study.store, "invite", rater, f"revoked: {revoked}", getuser())
+                note(study, "invite", rater, f"revoked: {revoked}")
                 whose = rater or "Prolific"
                 console().print(written("session.revoked", whose=whose, count=revoked))
             return
@@ -117,10 +115,11 @@ def _invite(arguments: argparse.Namespace) -> None:
                     written("terminal.note", note=written("session.no_places"))
                 )
             (link,) = make_invites(study, [""], arguments.hours)
+            note(study, "invite", "Prolific", "made: 1")
             print_line(study_url(base, link.token))
             return
         raters = arguments.raters or [new_code() for _ in range(arguments.count)]
-        note_act(study.store, "invite", "", f"made: {len(raters)}", getuser())
+        note(study, "invite", "", f"made: {len(raters)}")
         for link in make_invites(study, raters, arguments.hours):
             print_line(f"{link.rater_id}\t{base}?invite={link.token}")
 
@@ -134,23 +133,20 @@ def _check_prolific(study: Study) -> None:
 
 
 def _account(arguments: argparse.Namespace) -> None:
-    from getpass import getuser
-
     from evenhand.study import open_study
     from evenhand.study.access.accounts import disable_account, set_account
-    from evenhand.study.store.logs.lead_log import note_act
 
     if arguments.action == "disable":
         refuse(arguments, ["--role"], "is only for a login that is added; leave it out")
     with open_study(arguments.dir) as study:
         if arguments.action == "disable":
             disable_account(study.store, arguments.name)
-            note_act(study.store, "account", arguments.name, "ended", getuser())
+            note(study, "account", arguments.name, "ended")
             console().print(written("session.disabled", name=arguments.name))
         else:
             set_account(study.store, arguments.name, _password(), arguments.role)
             done = f"set: {arguments.role}"
-            note_act(study.store, "account", arguments.name, done, getuser())
+            note(study, "account", arguments.name, done)
             console().print(written("session.logs_in", name=arguments.name, role=arguments.role))
 
 
@@ -171,12 +167,9 @@ def _password() -> str:
 
 
 def _session(arguments: argparse.Namespace) -> None:
-    from getpass import getuser
-
     from evenhand.study import open_study
     from evenhand.study.session.prolific import rater_of, released_submissions
     from evenhand.study.session.sessions import Sessions
-    from evenhand.study.store.logs.lead_log import note_act
 
     with open_study(arguments.dir) as study:
         sessions = Sessions(study)
@@ -190,12 +183,12 @@ def _session(arguments: argparse.Namespace) -> None:
             reasons |= released_submissions(study, arguments.submissions)
         for rater, reason in reasons.items():
             freed = sessions.release(rater, reason)
-            note_act(study.store, "place", rater, reason, getuser())
+            note(study, "place", rater, reason)
             why = _REASONS[reason]
             console().print(written("session.released", rater=rater, reason=why, freed=freed))
         for rater in readmitted:
             sessions.readmit(rater)
-            note_act(study.store, "place", rater, "readmit", getuser())
+            note(study, "place", rater, "readmit")
             console().print(written("session.readmitted", rater=rater))
         _write_tables(study, sessions, arguments)
 
@@ -216,6 +209,7 @@ def _write_tables(study: Study, sessions: Sessions, arguments: argparse.Namespac
     for name, table in tables.items():
         if path := getattr(arguments, name):
             write_table(table(), path)
+            note(study, "export", path.name)
     asked = (*_REASONS, "readmit", "submissions", *tables)
     if not any(getattr(arguments, name) for name in asked):
         _print_times(tables["times"]())

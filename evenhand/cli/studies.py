@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenhand.cli.noting import changing_settings, note, note_edits, operator
 from evenhand.cli.terminal import console, print_table
 from evenhand.cli.verbs import Parser, Verb
 from evenhand.errors import InputError
@@ -97,6 +98,8 @@ def _new(arguments: argparse.Namespace) -> None:
     )
     create_study(arguments.dir, plan)
     with open_study(arguments.dir) as study:
+        note(study, "study", study.folder.name)
+        note_edits(study, operator())
         describe_study(study)
     _next_steps(arguments.dir, has_responses=arguments.responses is not None)
 
@@ -114,7 +117,9 @@ def _extend(arguments: argparse.Namespace) -> None:
 
     with open_study(arguments.dir) as study:
         before = study.config.sample.pairs
-        size = extend_sample(study, arguments.pairs, arguments.by)
+        with changing_settings(study):
+            size = extend_sample(study, arguments.pairs, arguments.by)
+        note(study, "sample", "", f"pairs: {size}")
     with open_study(arguments.dir) as study:
         noun = prompts_noun(study.store.pairs())
         console().print(written("new.grown", before=before, after=size, noun=noun))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import getpass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenhand.cli.noting import note, note_in
 from evenhand.cli.options.scale_options import FILE_OPTIONS, FORMAT_OPTION, file_options, keys_in
 from evenhand.cli.terminal import console
 from evenhand.cli.verbs import Parser, Verb, refuse
@@ -97,6 +97,7 @@ def _import_responses(study: Study, file: Path) -> None:
     frame = read_responses(file, study.store.pairs())
     new = study.store.add_responses(frame)
     empty = int((frame["response"].str.strip() == "").sum())
+    note(study, "import", file.name, f"responses: {new}")
     subjects, known = frame["subject"].nunique(), len(frame) - new
     console().print(
         written("tables.responses", new=new, subjects=subjects, known=known, empty=empty)
@@ -112,9 +113,10 @@ def _import_ratings(study: Study, file: Path, options: ScaleOptions) -> None:
 
     rows = rows_of_file(file, options)
     ratings, _ = split_ratings(rows.table, file.name)
-    for note in rows.notes:
-        console().print(note)
+    for sentence in rows.notes:
+        console().print(sentence)
     new, known = import_ratings(study, ratings, file.name)
+    note(study, "import", file.name, f"ratings: {new}")
     raters = ratings["rater_id"].nunique()
     console().print(written("tables.ratings", new=new, raters=raters, known=known))
 
@@ -147,9 +149,11 @@ def _export_to_tool(arguments: argparse.Namespace) -> None:
     material = material_of(arguments.dir, arguments.rater or (), options)
     made = how.make(material)
     out, *others = save(made, arguments.out, how)
+    if arguments.dir.is_dir():
+        note_in(arguments.dir, "export", ", ".join(file.name for file in (out, *others)))
     say = console().print
-    for note in material.notes:
-        say(note)
+    for sentence in material.notes:
+        say(sentence)
     say(written("writers.wrote", count=made.count, rows=how.rows, tool=how.tool, file=out))
     for file in others:
         say(written("writers.beside", file=file))
@@ -169,7 +173,6 @@ def _export_tables(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.ratings_file.sidecar import sidecar_path
     from evenhand.study import open_study
     from evenhand.study.store.logs.answer_details import answers_table
-    from evenhand.study.store.logs.lead_log import note_act
     from evenhand.study.store.logs.remarks import remarks_table
     from evenhand.study.tables.atomic import atomic_write
     from evenhand.study.tables.formats import write_table
@@ -199,8 +202,8 @@ def _export_tables(arguments: argparse.Namespace) -> None:
             atomic_write(beside, text.encode())
             console().print(written("tables.wrote_scales", file=beside))
             if study.config.analysis.rater_slices:
-                note = written("tables.background")
-                console().print(written("terminal.note", note=note))
+                warning = written("tables.background")
+                console().print(written("terminal.note", note=warning))
         if to_units is not None:
             units = exported_units(study)
             write_table(units, to_units)
@@ -216,7 +219,7 @@ def _export_tables(arguments: argparse.Namespace) -> None:
             written_to = arguments.answers
             console().print(written("tables.wrote_answers", count=len(answers), file=written_to))
         files = ", ".join(path.name for path in named)
-        note_act(study.store, "export", files, "", getpass.getuser())
+        note(study, "export", files)
 
 
 VERBS = (

@@ -27,7 +27,7 @@ from evenhand.study.keeping.archive import (
 )
 from evenhand.study.keeping.snapshot import Contents, read_snapshot, take_snapshot
 from evenhand.study.settings.study_toml import FILE_NAME, changed_text, read_config
-from evenhand.study.store.database import Database, conflict_free_insert
+from evenhand.study.store.database import SILENT, Database, conflict_free_insert
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.moments import note_moment
 from evenhand.study.store.schema import meta
@@ -45,7 +45,7 @@ def backup_study(folder: Path, file: Path) -> Contents:
 
     Raises InputError where the file is there already, or the store is damaged.
     """
-    with closing(Database.connect(read_config(folder).store, folder)) as store:
+    with closing(_store_of(folder)) as store:
         contents = backup_of(store, folder, file)
         note_moment(store, "backup")
         return contents
@@ -62,7 +62,7 @@ def keep_backups(folder: Path, to: Path, keep: int, *, verify: bool = False) -> 
         raise InputError("--keep must be 1 or more")
     if not to.is_dir():
         raise InputError(f"there is no folder {to}; make it first")
-    with closing(Database.connect(read_config(folder).store, folder)) as store:
+    with closing(_store_of(folder)) as store:
         begin = f"{folder.resolve().name}-{_mark(store)}"
         file = to / f"{begin}-{datetime.now(UTC):%Y%m%d-%H%M%S}.zip"
         contents = backup_of(store, folder, file)
@@ -83,6 +83,11 @@ class Kept:
     file: Path
     contents: Contents
     number: int
+
+
+def _store_of(folder: Path) -> Database:
+    """The study's store, from which something has to be heard every now and then."""
+    return Database.connect(read_config(folder).store, folder, silent=SILENT)
 
 
 def _mark(store: Database) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import pwd
 import sqlite3
 import stat
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from evenhand.errors import InputError, StoreAway
 from evenhand.study.settings.session import SessionSettings
 from evenhand.study.settings.study_toml import read_config
 from evenhand.study.store.store import Store
+from evenhand.study.tables.private import user_name
 from evenhand.study.workspace import Study, open_study, store_state
 from evenhand.texts import written
 
@@ -88,7 +88,7 @@ def _files(folder: Path) -> Iterator[Finding]:
         if stat.S_IMODE(found.st_mode) & 0o077 and not stat.S_ISLNK(found.st_mode):
             loose.append(name)
     if others:
-        yield _ill("other_owner", files=_some(others), owner=_user(owner))
+        yield _ill("other_owner", files=_some(others), owner=user_name(owner))
     if loose:
         yield _ill("loose_modes", files=_some(loose))
     if not others and not loose:
@@ -129,13 +129,6 @@ def _installed(name: str) -> str:
         return version(name)
     except PackageNotFoundError:
         return "?"
-
-
-def _user(number: int) -> str:
-    try:
-        return pwd.getpwuid(number).pw_name
-    except KeyError:
-        return str(number)
 
 
 def _some(names: list[str]) -> str:

@@ -49,9 +49,8 @@ def _back_up(store: Database, file: Path) -> None:
 
 def _copy(store: Database, file: Path) -> None:
     snapshot = Database.connect(file.name, file.parent, create=True)
-    one_state = store.engine.execution_options(isolation_level="REPEATABLE READ")
-    with contextlib.closing(snapshot), one_state.begin() as source, snapshot.write() as target:
-        copy_tables(source, target)
+    with contextlib.closing(snapshot), store.read() as source, snapshot.write() as target:
+        copy_tables(source, target, store.goes_on)
 
 
 def read_snapshot(file: Path) -> tuple[Contents, dict[str, int]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +39,10 @@ class TableState:
 States = dict[str, TableState]
 
 
+def _nothing() -> None:
+    pass
+
+
 def found_tables(connection: sa.Connection) -> sa.MetaData:
     """A study's tables as they are in a database, in terms that every database understands."""
     found, plain = sa.MetaData(), sa.MetaData()
@@ -68,34 +72,39 @@ def _plain(column: sa.Column[Any]) -> sa.Column[Any]:
     )
 
 
-def states(connection: sa.Connection, tables: sa.MetaData) -> States:
+def states(
+    connection: sa.Connection, tables: sa.MetaData, on_rows: Callable[[], None] = _nothing
+) -> States:
     """Rows and checksum of each table, by name."""
     found = {name: TableState() for name in tables.tables}
     for name, table in tables.tables.items():
-        for row in _rows(connection, table):
+        for row in _rows(connection, table, on_rows):
             found[name].add(row)
     return found
 
 
-def copy_tables(source: sa.Connection, target: sa.Connection) -> States:
+def copy_tables(
+    source: sa.Connection, target: sa.Connection, on_rows: Callable[[], None] = _nothing
+) -> States:
     """Make the source's tables in an empty target and fill them; return the state of each table.
 
-    Both connections are in a transaction, which their owners end. Raises InputError where the
-    target cannot take a row, or does not hold the same as the source afterwards.
+    Both connections are in a transaction, which their owners end. `on_rows` is called whenever some
+    rows have arrived. Raises InputError where the target cannot take a row, or does not hold the
+    same as the source afterwards.
     """
     tables = found_tables(source)
     tables.create_all(target)
     given = {name: TableState() for name in tables.tables}
     for table in tables.sorted_tables:
         try:
-            _fill(target, table, source, given[table.name])
+            _fill(target, table, source, given[table.name], on_rows)
         except sa.exc.DataError as error:
             reason = str(error.orig).splitlines()[0]
             raise InputError(f"a row of {table.name} cannot be copied: {reason}") from None
     if target.dialect.name == "postgresql":
         _set_counters(target, tables)
     renew_statistics(target)
-    kept = states(target, tables)
+    kept = states(target, tables, on_rows)
     for name, state in given.items():
         if kept[name] != state:
             raise InputError(
@@ -105,10 +114,16 @@ def copy_tables(source: sa.Connection, target: sa.Connection) -> States:
     return given
 
 
-def _fill(target: sa.Connection, table: sa.Table, source: sa.Connection, state: TableState) -> None:
+def _fill(
+    target: sa.Connection,
+    table: sa.Table,
+    source: sa.Connection,
+    state: TableState,
+    on_rows: Callable[[], None],
+) -> None:
     names = table.columns.keys()
     batch: list[dict[str, Any]] = []
-    for row in _rows(source, table):
+    for row in _rows(source, table, on_rows):
         state.add(row)
         batch.append(dict(zip(names, row, strict=True)))
         if len(batch) == _AT_ONCE:
@@ -118,9 +133,13 @@ def _fill(target: sa.Connection, table: sa.Table, source: sa.Connection, state: 
         target.execute(sa.insert(table), batch)
 
 
-def _rows(connection: sa.Connection, table: sa.Table) -> sa.CursorResult[Any]:
+def _rows(
+    connection: sa.Connection, table: sa.Table, on_rows: Callable[[], None]
+) -> Iterator[sa.Row[Any]]:
     options = {"stream_results": True, "yield_per": _AT_ONCE}
-    return connection.execute(sa.select(table), execution_options=options)
+    for part in connection.execute(sa.select(table), execution_options=options).partitions():
+        on_rows()
+        yield from part
 
 
 def _set_counters(connection: sa.Connection, tables: sa.MetaData) -> None:

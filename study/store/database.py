@@ -37,6 +37,8 @@ PATIENCE = 30.0
 """Seconds to wait by default for others' work on the store."""
 _TURNS = 3  # whose turn it is may wait for so long as well, and so may the next
 _HANGS = 8  # after this multiple of a short patience, the server itself hangs
+SILENT = 60.0
+"""Seconds within which a server must answer during long work, which reports with `goes_on`."""
 _IDLE = 10.0  # seconds in which a writer has to say something: others wait for its lock
 _ALONE = 2.0  # who wants to be alone learns soon that others are there
 _SCHEMA = "schema"  # the row of `meta` that holds the version
@@ -89,13 +91,17 @@ _LOCK_BOUNDED = sa.select(
 class Database:
     """A study's tables, and transactions on them."""
 
-    def __init__(self, engine: sa.Engine, patience: float = PATIENCE) -> None:
+    def __init__(
+        self, engine: sa.Engine, patience: float = PATIENCE, silent: float | None = None
+    ) -> None:
         self.engine = engine
         self._patience = patience
         self._lock = threading.RLock()
         # A file's lock has its own limit, and the command line may take its time.
-        is_watched = engine.dialect.name == "postgresql" and patience < PATIENCE
-        self._watch = _Watch(engine, _HANGS * patience) if is_watched else None
+        if silent is None and patience < PATIENCE:
+            silent = _HANGS * patience
+        is_file = engine.dialect.name != "postgresql"
+        self._watch = None if is_file or silent is None else _Watch(engine, silent)
 
     @classmethod
     def open(
@@ -126,13 +132,15 @@ class Database:
         create: bool = False,
         alone: bool = False,
         patience: float = PATIENCE,
+        silent: float | None = None,
     ) -> Self:
         """Open a database of any schema, or an empty one if it is new. With `alone` no other
-        process may have it open, now or until it is closed: see `only_user`.
+        process may have it open, now or until it is closed: see `only_user`. A server that is
+        silent for `silent` seconds within a transaction is given up; see `goes_on`.
         """
         location = resolved(location)
         if is_url(location):
-            return cls(_url_engine(location, patience), patience)
+            return cls(_url_engine(location, patience), patience, silent)
         file = folder / location
         if not create and not file.is_file():
             raise StoreAway(f"the study's store {location} is missing from {folder}")
@@ -151,6 +159,11 @@ class Database:
             metadata.create_all(connection)
             connection.execute(sa.insert(meta).values(key=_SCHEMA, value=SCHEMA_VERSION))
             add_secret(connection)
+
+    def goes_on(self) -> None:
+        """What a long transaction says whenever it has heard from the server."""
+        if self._watch is not None:
+            self._watch.heard()
 
     def close(self) -> None:
         if self._watch is not None:
@@ -279,6 +292,9 @@ class _Watch:
 
     def __exit__(self, *_: object) -> None:
         self._begun.pop()
+
+    def heard(self) -> None:
+        self._begun[:] = [time.monotonic()] * len(self._begun)
 
     def _look(self) -> None:
         while not self.over.wait(min(1.0, self._longest / 4)):

@@ -5,6 +5,7 @@ In Parquet a text that is repeated is stored once, so a few hundred kilobytes ma
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +13,14 @@ from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyarrow.parquet import FileMetaData
 
 MOST_DECODED = 1024**3
 """Bytes that a table read as a whole may hold: its texts, and `CELL` for each of its cells."""
 CELL = 32
 _BATCH_ROWS = 16_384
+_PART = MOST_DECODED // 8
+"""Bytes of texts that are made at a time where a table is read in parts."""
 
 
 def check_parquet(path: Path) -> None:
@@ -31,7 +35,7 @@ def check_parquet(path: Path) -> None:
         groups = [meta.row_group(at) for at in range(meta.num_row_groups)]
         chunks = [group.column(at) for group in groups for at in range(group.num_columns)]
         size = sum(CELL * chunk.num_values + chunk.total_uncompressed_size for chunk in chunks)
-        texts = [field.name for field in schema if _is_text(field.type)]
+        texts = texts_of(schema)
     _check(size, path.name)
     if not any("DICTIONARY" in encoding for chunk in chunks for encoding in chunk.encodings):
         return
@@ -47,12 +51,57 @@ def check_arrow(table: pa.Table, name: str) -> None:
     _check(size + sum(_length(part) for each in table.columns for part in each.chunks), name)
 
 
+def rows_that_fit(
+    meta: FileMetaData, groups: Sequence[int], columns: Collection[str], most: int, name: str
+) -> int:
+    """How many rows of a Parquet file's row groups to decode at a time, by what its footer says of
+    these columns: at most `most`. Raises InputError as `parts_that_fit` does.
+    """
+    longest = 1.0
+    for group in map(meta.row_group, groups):
+        chunks = map(group.column, range(group.num_columns))
+        own = (each for each in chunks if each.path_in_schema.partition(".")[0] in columns)
+        size = sum(each.total_uncompressed_size for each in own)
+        _check_part(size, group.num_rows, most, name)
+        longest = max(longest, size / max(group.num_rows, 1))
+    return max(1, min(most, int(_PART / longest)))
+
+
+def parts_that_fit(
+    batches: Iterable[pa.RecordBatch], most: int, name: str
+) -> Iterator[pa.RecordBatch]:
+    """Batches whose texts are by reference, in parts of which each may be decoded.
+
+    Raises InputError where `most` rows, or fewer, hold more than a table that is read as a whole.
+    """
+    size = rows = 0
+    for batch in batches:
+        own = sum(_length(column) for column in batch.columns)
+        size, rows = size + own, rows + len(batch)
+        _check_part(size, rows, most, name)
+        step = max(1, -(-len(batch) // max(1, -(-own // _PART))))
+        yield from (batch.slice(at, step) for at in range(0, len(batch), step))
+
+
+def _check_part(size: int, rows: int, most: int, name: str) -> None:
+    if size > MOST_DECODED * max(1, -(-rows // most)):
+        raise InputError(
+            f"{name} holds more than {MOST_DECODED // 1024**2:,} MB in {most:,} rows once it is "
+            "unpacked; ratings need ids and labels, not whole texts"
+        )
+
+
 def _check(size: int, name: str) -> None:
     if size > MOST_DECODED:
         raise InputError(
             f"{name} holds more than {MOST_DECODED // 1024**2:,} MB once it is unpacked; leave out "
             "columns that are not needed, split it, or add `--engine stream`"
         )
+
+
+def texts_of(schema: pa.Schema) -> list[str]:
+    """The columns that hold texts or bytes."""
+    return [field.name for field in schema if _is_text(field.type)]
 
 
 def _is_text(kind: Any) -> bool:

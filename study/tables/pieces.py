@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from evenhand.errors import InputError
 from evenhand.study.tables.database_urls import check_url
+from evenhand.study.tables.decoded import parts_that_fit, rows_that_fit, texts_of
 from evenhand.study.tables.formats import FIRST_ROW, cell_text, jsonl_cells
 from evenhand.study.tables.names import renamed
 from evenhand.study.tables.spreadsheets import unguarded_frame
@@ -280,11 +281,15 @@ def _parquet(piece: Piece, theirs: Mapping[str, str]) -> Iterator[pa.Table]:
 
     names = [theirs.get(column, column) for column in piece.columns]
     with _opened(piece.place) as file:
-        groups = ParquetFile(file).iter_batches(
-            _BATCH_ROWS, row_groups=list(piece.groups), columns=names, use_threads=False
+        # Texts stay by reference, as they are stored, until it is known how long they are.
+        texts = texts_of(ParquetFile(file).schema_arrow)
+        parquet = ParquetFile(file, read_dictionary=texts)
+        rows = rows_that_fit(parquet.metadata, piece.groups, names, _BATCH_ROWS, piece.name)
+        batches = parquet.iter_batches(
+            rows, row_groups=list(piece.groups), columns=names, use_threads=False
         )
-        for batch in groups:
-            yield pa.Table.from_batches([batch])
+        for part in parts_that_fit(batches, _BATCH_ROWS, piece.name):
+            yield pa.Table.from_batches([part])
 
 
 def _database(piece: Piece, theirs: Mapping[str, str]) -> Iterator[pa.Table]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import stat
 from collections.abc import Iterator, Set
 from pathlib import Path
@@ -41,6 +42,14 @@ def give_to_owner_of(folder: Path, *files: Path) -> None:
     owner = folder.stat()
     for file in files:
         os.chown(file, owner.st_uid, owner.st_gid, follow_symlinks=False)
+
+
+def user_name(number: int) -> str:
+    """What the operating system calls a user; the number where it has no name."""
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)
 
 
 def _inside(folder: Path) -> Iterator[Path]:

@@ -1,4 +1,4 @@
-"""docs/reliability.md promises only what a test shows."""
+"""docs/reliability.md and docs/security.md promise only what a test shows."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reliability.md").read_text("utf-8")
+SECURITY = (ROOT / "docs" / "security.md").read_text("utf-8")
 NAMED = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", PAGE)
 
 
@@ -33,3 +34,12 @@ def test_every_row_names_one() -> None:
         row for row in rows if not re.search(r"`tests/[\w/]+\.py::test_\w+`( \||, )", row)
     ] == []
     assert all(len(row.split(" | ")) == 4 for row in rows)
+
+
+def test_security_names_tests_that_are_there() -> None:
+    known = {
+        name for file in (ROOT / "tests").rglob("test_*.py") for name in functions_of(str(file))
+    }
+    named = set(re.findall(r"`(test_\w+)`", SECURITY))
+    assert len(named) > 50
+    assert named <= known

@@ -137,7 +137,7 @@ def _orders(source: Source) -> Iterator[str]:
 
 
 def _own_prompts(source: Source) -> Iterator[str]:
-    """Who read another text than people, by rubric."""
+    """Graders that read another text than the annotators, by rubric."""
     for rubric in source.figures.rubrics:
         if graders := with_own_prompt(source.graders(rubric, ALL)):
             title = source.context.title_of(rubric).replace("[", "(").replace("]", ")")

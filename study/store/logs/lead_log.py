@@ -16,7 +16,10 @@ from evenhand.study.store.schema import flag_events, labels, lead_events, sorted
 if TYPE_CHECKING:
     import pandas as pd
 
-Act = Literal["account", "export", "invite", "place", "sample", "settings", "study"]
+Act = Literal[
+    "account", "backup", "export", "grades", "import", "invite", "link", "place", "responses",
+    "sample", "settings", "store", "study", "threshold",
+]  # fmt: skip
 """Acts logged only here; `lead_events` has decisions about raters, links and logins too."""
 COLUMNS = ("created_at", "done_by", "kind", "about", "detail")
 _NO_ACTS = ("used", "logged_out")
@@ -29,16 +32,16 @@ def note_act(store: Database, kind: Act, about: str, detail: str, done_by: str) 
         connection.execute(sa.insert(lead_events).values(event | {"created_at": utc_now()}))
 
 
-def note_settings(store: Database, text: str) -> None:
+def note_settings(store: Database, text: str, done_by: str = "") -> None:
     """Append that study.toml has changed since the study was last served. Anyone with write access
-    may edit the file, so no author is recorded.
+    may edit the file, so no author is recorded unless `done_by` names one.
     """
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     query = sa.select(lead_events.c.reason).where(lead_events.c.kind == "settings")
     with store.read() as connection:
         last = connection.execute(query.order_by(lead_events.c.event_id.desc())).scalar()
     if last != digest:
-        note_act(store, "settings", "study.toml", digest, "")
+        note_act(store, "settings", "study.toml", digest, done_by)
 
 
 def acts(store: Database) -> pd.DataFrame:
@@ -62,7 +65,7 @@ def acts(store: Database) -> pd.DataFrame:
         for table, about, detail, kind, wanted in sources
     ]
     found = store.table(sa.union_all(*queries))  # type: ignore[arg-type]
-    found = found.sort_values("created_at", ascending=False, kind="stable")
+    found = found[::-1].sort_values("created_at", ascending=False, kind="stable")
     return found.assign(done_by=found["done_by"].str.removeprefix("adjudicator:")).reset_index(
         drop=True
     )

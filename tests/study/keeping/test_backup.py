@@ -5,16 +5,20 @@ from __future__ import annotations
 import shutil
 import stat
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
-from evenhand.errors import InputError
+from evenhand.errors import InputError, StoreAway
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.keeping import backup, snapshot
 from evenhand.study.keeping.archive import unpack
-from evenhand.study.keeping.backup import backup_study, restore_study
+from evenhand.study.keeping.backup import backup_study, keep_backups, restore_study
+from evenhand.study.keeping.moving import move_store
 from evenhand.study.store.copying import found_tables, states
+from harness.postgresql import Postgresql
 
 
 def state_of(study):
@@ -53,6 +57,41 @@ def test_what_is_restored_is_the_study(
     assert modes(tmp_path / "again") == {0o600}
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", ["before", "within"])
+def test_a_backup_of_a_database_that_hangs_ends_in_a_sentence(
+    at: str, labelled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, server = labelled(), Postgresql()
+    study.close()
+    monkeypatch.setattr(backup, "SILENT", 2.0)
+    to = tmp_path / "backups"
+    to.mkdir()
+    try:
+        move_store(study.folder, server.new_database())
+        if at == "before":
+            server.freeze()
+        else:
+            copy = snapshot.copy_tables
+
+            def hang(*given):
+                server.freeze()
+                return copy(*given)
+
+            monkeypatch.setattr(snapshot, "copy_tables", hang)
+        begun = time.monotonic()
+        with pytest.raises(StoreAway):
+            keep_backups(study.folder, to, 14, verify=True)
+        assert time.monotonic() - begun < 15
+        assert list(to.iterdir()) == []
+        server.thaw()
+        monkeypatch.undo()
+        assert keep_backups(study.folder, to, 14, verify=True).contents.labels == 14
+    finally:
+        server.thaw()
+        server.end()
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,8 +13,10 @@ from pyarrow import feather, parquet
 from evenhand.errors import InputError
 from evenhand.exchange.readers import excel
 from evenhand.exchange.readers.reading import read_export
+from evenhand.study.tables import decoded
 from evenhand.study.tables.decoded import check_arrow, check_parquet
 from evenhand.study.tables.formats import read_table
+from evenhand.study.tables.pieces import batches_of, pieces_of
 
 
 def bomb(text: str = "x" * 1_000_000, rows: int = 2000) -> pa.Table:
@@ -55,6 +58,46 @@ def test_what_fits_is_read(tmp_path: Path, kind: pa.DataType) -> None:
     parquet.write_table(table, path)
     check_parquet(path)
     assert len(read_table(path)) == 30
+
+
+def in_pieces(path: Path) -> Iterator[pa.Table]:
+    """What `--engine stream` reads."""
+    for piece in pieces_of(str(path), ["unit_id", "label"], {"label": "text"}):
+        yield from batches_of(piece, {"label": "text"})
+
+
+@pytest.mark.parametrize("by_reference", [True, False])
+def test_a_bomb_that_is_read_in_pieces_is_refused_too(
+    by_reference: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of version 0.2.0 each batch of 250,000 rows was unpacked, whatever they held."""
+    path, before = tmp_path / "bomb.parquet", pa.total_allocated_bytes()
+    if not by_reference:
+        monkeypatch.setattr(decoded, "MOST_DECODED", 100 * 1024**2)
+    table = bomb(rows=2000 if by_reference else 200)
+    parquet.write_table(table, path, compression="zstd", use_dictionary=by_reference)
+    assert path.stat().st_size < 100_000
+    del table
+
+    def read_all() -> None:
+        for part in in_pieces(path):
+            assert pa.total_allocated_bytes() - before < 300_000_000
+            del part
+
+    with pytest.raises(InputError, match=r"bomb.parquet holds more than .* MB in 250,000 rows"):
+        read_all()
+
+
+def test_long_texts_that_are_read_in_pieces_are_all_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, table = tmp_path / "long.parquet", bomb("y" * 1000, 2000)
+    parquet.write_table(table, path)
+    (whole,) = in_pieces(path)
+    monkeypatch.setattr(decoded, "_PART", 200_000)
+    parts = list(in_pieces(path))
+    assert len(parts) > 10
+    assert pa.concat_tables(parts).combine_chunks().equals(whole.combine_chunks())
 
 
 def test_a_workbook_is_bounded_by_what_it_unpacks_to(

@@ -1,0 +1,60 @@
+"""What the command line does to a study, in the study's own log of what leads did."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evenhand.texts import written
+
+if TYPE_CHECKING:
+    from evenhand.study import Study
+    from evenhand.study.store.logs.lead_log import Act
+
+
+def operator() -> str:
+    """Who runs the command line, as logs name them: by whom the process belongs to, not by what
+    the environment says.
+    """
+    from evenhand.study.tables.private import user_name
+
+    return written("terminal.operator", name=user_name(os.getuid()))
+
+
+def note(study: Study, act: Act, about: str | Path = "", detail: str = "") -> None:
+    """Append an act on a study that is open: `about` is whom or what it is about."""
+    from evenhand.study.store.logs.lead_log import note_act
+
+    note_act(study.store, act, str(about), detail, operator())
+
+
+def note_in(folder: Path, act: Act, about: str | Path = "", detail: str = "") -> None:
+    """The same on a study's folder, whatever the version of its store."""
+    from evenhand.study.settings.study_toml import read_config
+    from evenhand.study.store.database import SILENT, Database
+    from evenhand.study.store.logs.lead_log import note_act
+
+    place = read_config(folder).store
+    with closing(Database.connect(place, folder, silent=SILENT)) as store:
+        note_act(store, act, str(about), detail, operator())
+
+
+@contextmanager
+def changing_settings(study: Study) -> Iterator[None]:
+    """Note that what changes in study.toml meanwhile is the operator's doing; who edited the file
+    before is not known.
+    """
+    note_edits(study)
+    yield
+    note_edits(study, operator())
+
+
+def note_edits(study: Study, done_by: str = "") -> None:
+    """Append that study.toml is another than it was, if it is."""
+    from evenhand.study.settings.study_toml import FILE_NAME
+    from evenhand.study.store.logs.lead_log import note_settings
+
+    note_settings(study.store, (study.folder / FILE_NAME).read_text("utf-8-sig"), done_by)
