@@ -32,7 +32,7 @@ _PATH = re.compile(r"(?:\$\.)?[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*|\[\d{1,4}\])*"
 
 
 def with_own_prompt(raters: Iterable[str]) -> list[str]:
-    """Those raters that read a judge prompt of their user's own, by their ids."""
+    """Return the raters that read a judge prompt of their user's own, by their ids."""
     return sorted(str(rater) for rater in raters if OWN_PROMPT in rater)
 
 
@@ -78,7 +78,7 @@ class JudgePrompt(PromptTemplate):
 
     @property
     def source(self) -> bytes:
-        """Its file as it was."""
+        """Text of its file, unchanged."""
         return self._source
 
     @classmethod
@@ -144,7 +144,7 @@ class JudgedRubric(Rubric):
 
     @cached_property
     def hash(self) -> str:
-        """That of the text which people read: grades belong to it."""
+        """Hash of the text that annotators read: grades belong to it."""
         return self.of_people.hash
 
     @cached_property
@@ -195,7 +195,7 @@ def _steps(path: str) -> list[str | int]:
 
 
 def _at(fields: list[tuple[str, Any]], steps: list[str | int]) -> Iterator[Any]:
-    """What stands at a path in an object; a name that stands there twice leads to both."""
+    """Find the values at a path in an object; a name that stands there twice leads to both."""
     for name, value in fields:
         if name == steps[0]:
             yield from _beyond(value, steps[1:])

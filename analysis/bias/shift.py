@@ -93,7 +93,7 @@ class _Step(NamedTuple):
 
 
 class _People:
-    """Calls of annotators on the units that a grader called, part by part; sums are (rows, parts)."""
+    """Calls of annotators on units that a grader called, part by part; sums are (rows, parts)."""
 
     def __init__(
         self, calls: Calls, known: Mask, x: Array, steps: Array, resamples: Resamples
@@ -149,8 +149,8 @@ def parts_of(x: Array) -> Mask:
 
 
 def _products(people: Array) -> dict[str, Array]:
-    """Return what `Labelled` sums: annotators' calls of 1 and 0, each (units,). A person's calls count less
-    that person's own leniency, so that people who differ in it do not seem to see different units.
+    """Return what `Labelled` sums: annotators' calls of 1 and 0, each (units,). Each one's calls
+    count minus their own leniency, so that a difference in it does not pass for one between units.
     """
     held = ~np.isnan(people)
     k = held.sum(axis=1).astype(float)

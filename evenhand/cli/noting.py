@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def operator() -> str:
-    """Who runs the command line, as logs name them: by whom the process belongs to, not by what
+    """Name who runs the command line, for logs: by whom the process belongs to, not by what
     the environment says.
     """
     from evenhand.study.tables.private import user_name
@@ -32,7 +32,7 @@ def note(study: Study, act: Act, about: str | Path = "", detail: str = "") -> No
 
 
 def note_in(folder: Path, act: Act, about: str | Path = "", detail: str = "") -> None:
-    """The same on a study's folder, whatever the version of its store."""
+    """Note an act on a study's folder, whatever the version of its store."""
     from evenhand.study.settings.study_toml import read_config
     from evenhand.study.store.database import SILENT, Database
     from evenhand.study.store.logs.lead_log import note_act

@@ -378,7 +378,7 @@ def _asked_by(usage: pd.DataFrame) -> dict[str, str]:
 
 
 def _own_prompts(study: Study, raters: Iterable[str]) -> dict[str, str]:
-    """Which judge prompt each grader read that read one of its user's own."""
+    """Return the judge prompt of each grader that read one of its user's own."""
     from evenhand.rubrics.judge_prompt import OWN_PROMPT, with_own_prompt
     from evenhand.study.workspace import PROMPTS_FOLDER
     from evenhand.texts import written

@@ -161,7 +161,7 @@ class Database:
             add_secret(connection)
 
     def goes_on(self) -> None:
-        """What a long transaction says whenever it has heard from the server."""
+        """Tell the watch of a long transaction that it has heard from the server."""
         if self._watch is not None:
             self._watch.heard()
 

@@ -54,7 +54,7 @@ def check_arrow(table: pa.Table, name: str) -> None:
 def rows_that_fit(
     meta: FileMetaData, groups: Sequence[int], columns: Collection[str], most: int, name: str
 ) -> int:
-    """How many rows of a Parquet file's row groups to decode at a time, by what its footer says of
+    """Return how many rows of a Parquet file's row groups to decode at a time, by what its footer says of
     these columns: at most `most`. Raises InputError as `parts_that_fit` does.
     """
     longest = 1.0

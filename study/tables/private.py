@@ -45,7 +45,7 @@ def give_to_owner_of(folder: Path, *files: Path) -> None:
 
 
 def user_name(number: int) -> str:
-    """What the operating system calls a user; the number where it has no name."""
+    """Return the operating system's name of a user; the number where it has no name."""
     try:
         return pwd.getpwuid(number).pw_name
     except KeyError:
