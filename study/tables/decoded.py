@@ -54,8 +54,8 @@ def check_arrow(table: pa.Table, name: str) -> None:
 def rows_that_fit(
     meta: FileMetaData, groups: Sequence[int], columns: Collection[str], most: int, name: str
 ) -> int:
-    """Return how many rows of a Parquet file's row groups to decode at a time, by what its footer says of
-    these columns: at most `most`. Raises InputError as `parts_that_fit` does.
+    """Return how many rows of a Parquet file's row groups to decode at a time, at most `most`, by
+    what its footer says of these columns. Raises InputError as `parts_that_fit` does.
     """
     longest = 1.0
     for group in map(meta.row_group, groups):
