@@ -331,8 +331,8 @@ class _Curves:
 @dataclass(frozen=True)
 class _Normal:
     """Closed form for a normal Phi^-1(tau): the mean expected is Phi(place), and that of its
-    product with tau the chance that two normal variables of correlation rho lie below `place` and `people`;
-    all (strata, rows).
+    product with tau the chance that two normal variables of correlation rho lie below `place` and
+    `people`; all (strata, rows).
     """
 
     place: Array
