@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 
 BOTH_ORDERS = ("ab", "ba")
-"""In which pairs are shown, unless somebody saves one: many graders favour what they read first."""
+"""Orders in which each pair is shown by default: many graders favour what they read first."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """What is to be graded, and how. `rubrics` None means all; `orders` are those in which pairs
-    are shown; with `retry_unscored` outcomes without a label are asked again. `text` is another
-    text of one of the study's rubrics: it alone is tried, on pairs that it was not written on.
-    `prompt` is what graders read in place of the one rubric that is chosen. Only units that `shard`
-    holds are asked about.
+    """The user's choices for a run: what to grade, and how. `rubrics` None means all; `orders` are
+    those in which pairs are shown; with `retry_unscored` outcomes without a label are asked again.
+    `text` is a new version of one of the study's rubrics: only this version is tried, on pairs that
+    did not inform it. `prompt` replaces the text of the one rubric chosen. Only units in `shard`
+    are asked about.
     """
 
     rubrics: Sequence[str] | None = None
@@ -53,7 +53,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class GraderPlan:
-    """One grader, how it is asked, and what."""
+    """A grader with its settings and its open questions."""
 
     spec: GraderSpec
     settings: GraderSettings
@@ -63,7 +63,9 @@ class GraderPlan:
 def plan_grading(
     study: Study, grader_specs: Sequence[str], choice: Choice, scrubber: Scrubber
 ) -> list[GraderPlan]:
-    """Raises InputError where a grader, a rubric or a choice is none."""
+    """Plan every grader's open questions. Raises InputError where a grader, a rubric or another
+    choice is not valid.
+    """
     specs = _parsed(grader_specs, scrubber, study.config.providers)
     own = choice.prompt
     if own:
@@ -111,7 +113,7 @@ def plan_grading(
 
 
 def _check_verbatim(rubrics: Sequence[Rubric], method: str) -> None:
-    """A prompt that is sent word for word cannot ask for more than it says."""
+    """Raise InputError where a rubric's own prompt, sent word for word, cannot serve the method."""
     for rubric in rubrics:
         if rubric.prompt and method in ("verbalised", REASON_FIRST):
             raise InputError(
@@ -121,7 +123,7 @@ def _check_verbatim(rubrics: Sequence[Rubric], method: str) -> None:
 
 
 def _check_own_prompt(specs: Sequence[GraderSpec], choice: Choice) -> None:
-    """Raises InputError where a prompt of the user's own goes with none of the rest."""
+    """Raise InputError where the user's own prompt cannot be combined with the other choices."""
     if choice.text is not None:
         raise InputError(written("judge_prompt.with_text"))
     if choice.method not in ("", "label"):
@@ -132,7 +134,7 @@ def _check_own_prompt(specs: Sequence[GraderSpec], choice: Choice) -> None:
 
 
 def _the_one(rubrics: Sequence[Rubric]) -> Rubric:
-    """Raises InputError where a prompt could be for several."""
+    """Return the only rubric. Raises InputError where there are several."""
     if len(rubrics) > 1:
         names = ", ".join(rubric.name for rubric in rubrics)
         raise InputError(written("judge_prompt.which_rubric", names=names))
@@ -140,8 +142,8 @@ def _the_one(rubrics: Sequence[Rubric]) -> Rubric:
 
 
 def _held_out(study: Study, text: Rubric) -> list[str]:
-    """The units on which another text of a rubric is tried. Raises InputError where it is none, or
-    nothing is left to try it on.
+    """Return the units on which a new version of a rubric's text is tried. Raises InputError where
+    the study has no such rubric, the text is not a new version of it, or no units are left.
     """
     known = study.rubrics.get(text.name)
     if known is None:

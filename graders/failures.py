@@ -6,7 +6,7 @@ GraderFailure
 |   `-- Filtered    because of what the unit's text says
 `-- Stopped     no request of this grader will be: credit, key, model, address, a long wait
 
-Which of them a server's refusal is stands in `refusals.toml`, by its status and its words.
+`refusals.toml` classifies servers' refusals by status and wording.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 8
 HANGS = 2
-"""So many times a server may leave a request without an answer, each for as long as may be."""
+"""The number of times that a request may time out before it counts as failed."""
 SPARE = 5.0
 """Seconds that the SDKs wait beyond our own limit, which is the one that counts."""
 CONNECT = 7.0
@@ -53,8 +53,9 @@ _PAGE = re.compile(r"\s*<(?:!doctype|html)", re.IGNORECASE)
 
 
 class GraderFailure(Exception):  # noqa: N818 - a failed request is no fault of the program
-    """A request that brought no reply. The message holds no secrets. `may_be_billed` where the
-    server may have done the work all the same; `means` is the row's of `refusals.toml`, or empty.
+    """A request that brought no reply. The message holds no secrets. `may_be_billed` is True where
+    the server may have done the work all the same; `means` is that of the row in `refusals.toml`,
+    or empty.
     """
 
     def __init__(
@@ -72,7 +73,9 @@ class GraderFailure(Exception):  # noqa: N818 - a failed request is no fault of 
 
 
 class Transient(GraderFailure):
-    """`mend` says what to do about it where nothing has ever come from this server."""
+    """A failure worth another attempt. `mend` says what the user can do about it if nothing has
+    ever come from this server.
+    """
 
     def __init__(
         self,
@@ -134,7 +137,7 @@ def refusals() -> tuple[Refusal, ...]:
 
 
 def refusal_of(status: int | None, said: str) -> Refusal:
-    """The first row that a refusal fits, by its status and what it says: codes and message.
+    """Return the first row that matches a refusal's status and its words (codes and message).
 
     >>> refusal_of(429, "insufficient_quota You exceeded your current quota").means
     'credit'
@@ -148,7 +151,7 @@ _UNKNOWN = Refusal(means="passing", source="", billed=True)
 
 
 def failure_of(error: Exception, spec: GraderSpec, scrubber: Scrubber) -> GraderFailure:
-    """What an SDK's exception means for the run. Both SDKs name status and body alike."""
+    """Return the failure for an SDK's exception. Both SDKs name status and body alike."""
     status, body = getattr(error, "status_code", None), getattr(error, "body", None)
     if not isinstance(status, int):
         return _without_reply(error, spec, scrubber)
@@ -165,7 +168,9 @@ def refused(
     scrubber: Scrubber,
     pause: float | None = None,
 ) -> GraderFailure:
-    """What a refusal means, live or in a batch; `pause` is how long the server asks to wait."""
+    """Return the failure for a refusal, live or in a batch; `pause` is the wait in seconds that the
+    server asks for.
+    """
     row = refusal_of(status, f"{codes} {message}".strip())
     message = scrubber.message(message)
     facts: dict[str, Any] = {
@@ -187,7 +192,7 @@ def refused(
 
 
 def json_object(body: str, spec: GraderSpec, scrubber: Scrubber) -> dict[str, Any]:
-    """The JSON object that a reply of status 200 holds, free of secrets. Raises a GraderFailure
+    """Return the JSON object in a reply of status 200, free of secrets. Raises a GraderFailure
     where it holds none.
 
     Proxies answer 200 with a page, with half a reply, or with an error as its body.
@@ -216,7 +221,7 @@ _CODES = ("code", "type", "status", "reason")
 
 
 def told(body: object) -> tuple[str, str]:
-    """(codes, message) of an error in whichever shape a server gives it.
+    """Return (codes, message) of an error, in any of the shapes that servers give it.
 
     >>> told([{"error": {"code": 429, "message": "Slow down.", "status": "RESOURCE_EXHAUSTED"}}])
     ('429 RESOURCE_EXHAUSTED', 'Slow down.')
@@ -240,12 +245,12 @@ def told(body: object) -> tuple[str, str]:
     return " ".join(codes), message
 
 
-_DEEPEST = 5  # so many errors within one another
+_DEEPEST = 5  # levels of errors nested in one another
 
 
 @asynccontextmanager
 async def answered_within(seconds: float) -> AsyncIterator[None]:
-    """A whole answer must come in this time. Raises Transient where it does not."""
+    """Raise Transient unless the body of the `with` ends within this many seconds."""
     try:
         async with asyncio.timeout(seconds):
             yield
@@ -254,7 +259,7 @@ async def answered_within(seconds: float) -> AsyncIterator[None]:
 
 
 Told = Callable[[GraderFailure, int, float], None]
-"""Told of a failure, which attempt it was, and in how many seconds the next one follows."""
+"""Called with a failure, the number of its attempt, and the seconds until the next attempt."""
 
 
 def retrying(
@@ -305,7 +310,7 @@ def retrying(
 
 
 def _without_reply(error: Exception, spec: GraderSpec, scrubber: Scrubber) -> Transient:
-    """A connection that was never made, or that ended without a reply.
+    """Return the failure for a connection that was never made, or that ended without a reply.
 
     The SDKs call both a timeout; what caused it says which it was.
     """
@@ -342,7 +347,9 @@ def _mend(name: str, spec: GraderSpec) -> str:
 
 
 def _with_v1(spec: GraderSpec) -> str:
-    """What to write where an address has no path; empty where it has one."""
+    """Return advice on the address: add "/v1" to a chat server's address without a path, else check
+    the path.
+    """
     url = spec.at.base_url
     if not url or spec.speaks != "chat" or urlsplit(url).path.strip("/"):
         return written("provider.check_path")
@@ -360,7 +367,7 @@ _STOPS = {
 
 
 def _why_stop(means: str, status: int | None, spec: GraderSpec) -> str:
-    """The sentence that names what is wrong, and the mend."""
+    """Return the sentence that says what is wrong and how to fix it."""
     place = spec.at
     key = f"the key in {place.key_env}" if place.key_env else f"the credentials for {place.host}"
     if means == "key" and place.key_env and not os.environ.get(place.key_env):
@@ -380,7 +387,9 @@ def _why_stop(means: str, status: int | None, spec: GraderSpec) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that the server asks to wait, given as milliseconds, as seconds or as a date."""
+    """Return the seconds that a server asks to wait, given as milliseconds, seconds or a date; None
+    where it does not say.
+    """
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
             seconds = float(headers[name]) / unit

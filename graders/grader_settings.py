@@ -24,8 +24,8 @@ _ELSE = "label"
 
 @dataclass(frozen=True, slots=True)
 class GraderSettings:
-    """`method` is "label", "logprobs", "verbalised" or "draws"; empty for a baseline, which has its
-    own way. With a `reason` a label, drawn or not, comes after one.
+    """The way a grader is asked. `method` is "label", "logprobs", "verbalised" or "draws"; empty
+    for a baseline, which has its own way. With `reason` the grader gives a reason before its label.
 
     `max_tokens` limits an answer, thinking included (0: as is usual for the provider). `effort` and
     `service_tier` are words of the provider's own, sent as they are; empty, nothing is sent.
@@ -61,7 +61,7 @@ class GraderSettings:
         temperature: float | None = None,
         seed: int | None = None,
     ) -> GraderSettings:
-        """What the user's options mean for one grader.
+        """Return one grader's settings under the user's options.
 
         Repeats of a hard label are draws; repeats of another method are means of that method.
         Raises InputError where the provider cannot do it.
@@ -104,7 +104,9 @@ class GraderSettings:
     def for_subject(
         cls, spec: GraderSpec, *, effort: str = "", thinking: str = ""
     ) -> GraderSettings:
-        """How a subject is asked for its response. Raises InputError where it cannot be so."""
+        """Return the settings for asking a subject for its response. Raises InputError where its
+        provider does not take them.
+        """
         _check_words(spec, effort=effort)
         if thinking and spec.speaks != "messages":
             raise InputError(
@@ -124,7 +126,9 @@ class GraderSettings:
 def _check_sampling(
     spec: GraderSpec, draws: int, temperature: float | None, seed: int | None
 ) -> None:
-    """Raises InputError where a provider takes no such setting, or it would change nothing."""
+    """Raise InputError where a provider takes no such setting, or where it cannot be combined with
+    the number of draws.
+    """
     if temperature is not None and spec.speaks not in ("chat", "messages"):
         raise InputError(f"{spec.provider} takes no temperature; leave out --temperature")
     if temperature is not None and not 0 <= temperature <= 2:
@@ -136,7 +140,9 @@ def _check_sampling(
 
 
 def _check_words(spec: GraderSpec, **words: str) -> None:
-    """Words that are sent as they are. Raises InputError where one is none, or is not taken."""
+    """Check words that are sent unchanged. Raises InputError where one is not a single word, or the
+    provider does not take it.
+    """
     for option, word in words.items():
         name = option.replace("_", " ")
         if word and not _WORD.fullmatch(word):
@@ -148,10 +154,10 @@ def _check_words(spec: GraderSpec, **words: str) -> None:
 
 
 def rater_id(spec: GraderSpec, settings: GraderSettings, own_prompt: str = "") -> str:
-    """The grader as it was named, plus a short hash where it is not asked in the usual way, and
-    that of a prompt of its user's own, whose usual way is a label.
+    """Return the grader's name, plus a short hash where it is not asked in the usual way and
+    another of the user's own prompt, if any. With an own prompt the usual way is a label.
 
-    The number of draws is not in it: more draws later add to the same rater.
+    The number of draws is not part of it: more draws later add to the same rater.
 
     >>> from evenhand.graders.spec import parse_spec
     >>> rater_id(parse_spec("anthropic:m"), GraderSettings("label"))

@@ -26,7 +26,7 @@ from evenhand.texts import written
 
 _COUNTS = tuple(field.name for field in fields(Tokens))
 _HIDDEN_INPUT = 2_000  # tokens that a provider adds of its own: schema, frame of the conversation
-_UNLIMITED_OUTPUT = 128_000  # a request without a limit of its own may bring so many tokens
+_UNLIMITED_OUTPUT = 128_000  # tokens that a request without a limit of its own may bring
 _BYTES_PER_TOKEN = 4  # of English text, for estimates; a token is one byte at least
 _MOST_BYTES_PER_TOKEN = 8  # on average over a prompt; long English words have six
 _IN_THE_US = Decimal("1.1")  # Claude, where a workspace keeps it there
@@ -36,7 +36,7 @@ LIMIT_NAMES = ("max_tokens", "max_completion_tokens")
 
 
 class OverBudget(Stopped):
-    """The next request might cost more than is left."""
+    """The next request might cost more than is left of the budget."""
 
 
 @lru_cache(maxsize=100_000)
@@ -46,7 +46,7 @@ def _listed(
     context: tuple[tuple[str, str], ...],
     tokens: Tokens,
 ) -> Decimal:
-    """The price in the table of prices, which takes its time over each."""
+    """Look up the price of these tokens in US dollars; cached, because the lookup is slow."""
     from genai_prices import Usage, calc_price
 
     usage = Usage(
@@ -64,7 +64,7 @@ def _listed(
 @dataclass(frozen=True, slots=True)
 class Tariff:
     """The prices of one model, asked live or in a batch, in a service tier. `named` are the study's
-    own, which hold however it is asked.
+    own prices, which apply in every case.
     """
 
     spec: GraderSpec
@@ -81,7 +81,9 @@ class Tariff:
         tier: str = "",
         prices: Mapping[str, ModelPrices] | None = None,
     ) -> Tariff | None:
-        """None where the model has no known price. `prices` are the study's, by grader or model."""
+        """Return the model's tariff, or None if it has no known price. `prices` are the study's
+        own, by grader or model.
+        """
         if spec.speaks == "baseline":
             return None
         prices = prices or {}
@@ -94,11 +96,11 @@ class Tariff:
 
     @property
     def source(self) -> str:
-        """Whose prices these are."""
+        """The name of the source of these prices."""
         return "study.toml" if self.named else f"genai-prices {version('genai-prices')}"
 
     def cost(self, tokens: Tokens, terms: Terms | None = None) -> Decimal:
-        """In US dollars. Raises LookupError where the price is not known."""
+        """Return the price of the tokens in US dollars. Raises LookupError if it is not known."""
         if self.named:
             return self.named.cost(tokens.input, tokens.cached, tokens.written, tokens.output)
         terms = terms or Terms()
@@ -112,8 +114,9 @@ class Tariff:
         return price * _IN_THE_US if terms.place == "us" else price
 
     def at_most(self, request: Mapping[str, Any], output: int | None = None) -> Decimal:
-        """No bill for this request is higher: every byte a token, all written to the cache that is
-        dearest, and as much output as it allows (or `output`) for each of its draws.
+        """Return an upper bound on the bill for a request, in US dollars: every byte a token, all
+        input written to the dearest cache, and as many tokens of output as the request allows (or
+        `output`) for each of its draws.
         """
         size = len(json.dumps(request, ensure_ascii=False).encode()) + _HIDDEN_INPUT
         limit = output_limit(request) if output is None else output
@@ -127,13 +130,15 @@ class Tariff:
         return max(self.cost(kind, Terms(place="us" if claude else "")) for kind in kinds)
 
     def at_least(self, request: Mapping[str, Any]) -> Decimal:
-        """What it costs if it is read from the cache, in long tokens, and the answer is one."""
+        """Return a lower estimate of the bill in US dollars: the prompt in long tokens, all read
+        from the cache, and an answer of one token.
+        """
         size = len(_prompt_of(request).encode()) // _MOST_BYTES_PER_TOKEN
         return self.cost(Tokens(input=size, cached=size, output=1))
 
 
 def _prompt_of(request: Mapping[str, Any]) -> str:
-    """The text that is put to the model, without what is around it."""
+    """Return the text of a request's system prompt and messages, without the JSON around it."""
     texts: list[str] = []
 
     def gather(part: object) -> None:
@@ -150,20 +155,20 @@ def _prompt_of(request: Mapping[str, Any]) -> str:
 
 
 def input_estimate(request: Mapping[str, Any]) -> int:
-    """About how many tokens a request of English text has."""
+    """Return a rough number of tokens for a request of English text."""
     return len(json.dumps(request, ensure_ascii=False).encode()) // _BYTES_PER_TOKEN
 
 
 def output_limit(request: Mapping[str, Any]) -> int:
-    """How many tokens an answer may have at most."""
+    """Return the most tokens that an answer to this request may have."""
     return next((int(request[name]) for name in LIMIT_NAMES if name in request), _UNLIMITED_OUTPUT)
 
 
 def usage_facts(
     evidence: Mapping[str, Any], tariff: Tariff | None, charged: float | None = None
 ) -> dict[str, Any]:
-    """What a grade's provenance says of its usage and, where it is known, of its cost: what the
-    gateway says that it charged, else the price of what was used.
+    """Return the usage and, where known, the cost for a grade's provenance. The cost is the amount
+    that the gateway reports, else the price of the tokens used.
     """
     facts: dict[str, Any] = {}
     if isinstance(usage := evidence.get("usage"), Mapping) and usage:
@@ -178,9 +183,9 @@ def usage_facts(
 
 
 def charged_by(headers: Mapping[str, str]) -> float | None:
-    """What a gateway says that a reply has cost, in US dollars.
+    """Return the cost of a reply in US dollars as a gateway reports it, or None.
 
-    0 counts as silence: LiteLLM says it of every model whose price it does not know.
+    0 counts as not reported: LiteLLM sends it for every model whose price it does not know.
 
     >>> charged_by({"x-litellm-response-cost": "0.0021"}), charged_by({}), charged_by({
     ...     "x-litellm-response-cost": "nan"})
@@ -195,7 +200,9 @@ def charged_by(headers: Mapping[str, str]) -> float | None:
 
 @cache
 def price_table_date() -> date:
-    """The newest price in the package that holds today: the table is not older than that."""
+    """Return the start date of the newest price that applies today: the price table is at least
+    that recent.
+    """
     from genai_prices.data_snapshot import get_snapshot
 
     today = datetime.now(UTC).date()
@@ -211,25 +218,27 @@ def price_table_date() -> date:
 
 
 class Budget:
-    """What several graders may spend together. Without a limit everything is granted."""
+    """The money in US dollars that several graders may spend together. Without a limit everything
+    is granted.
+    """
 
     def __init__(self, limit: float | None = None) -> None:
         self.limit = None if limit is None else Decimal(str(limit))
         self.spent = Decimal(0)
         self.lost = Decimal(0)
-        """What of it counts for requests whose reply never came, and may not have been billed."""
+        """The part of `spent` for requests whose reply never came and may not have been billed."""
         self.exhausted = False
         self._reserved = Decimal(0)
         self._waiting: list[anyio.Event] = []
 
     def room(self) -> Decimal | None:
-        """What is neither spent nor reserved; None without a limit."""
+        """Return the amount that is neither spent nor reserved; None without a limit."""
         return None if self.limit is None else self.limit - self.spent - self._reserved
 
     async def reserve(self, amount: Decimal, least: Decimal | None = None) -> Decimal:
-        """Set an amount aside, or what there is of it where that is `least` or more, waiting for
-        others' reservations to be settled where it does not fit; returns what was set aside. Raises
-        OverBudget where it never will fit.
+        """Set an amount aside, or as much of it as is free if that is at least `least`; return the
+        amount set aside. Where `least` does not fit, wait for other reservations to be settled.
+        Raises OverBudget where it never will fit.
         """
         least = amount if least is None else least
         while not self.fits(least):

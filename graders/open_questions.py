@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OpenQuestions:
-    """One grader's open questions. Iterating makes them one at a time."""
+    """The open questions of one grader. Iterating makes them one at a time."""
 
     attacked: ClassVar[bool] = False
-    """Whether they are those of an injection audit."""
+    """True for the questions of an injection audit."""
 
     rater_id: str
     already: int
     parts: tuple[tuple[Rubric, str, tuple[tuple[str, int], ...]], ...]
-    """By rubric and order: the (unit_id, draw) that are to be asked."""
+    """(rubric, order, the (unit_id, draw) to ask) for each rubric and order."""
 
     @property
     def rubrics(self) -> dict[str, Rubric]:
@@ -39,7 +39,7 @@ class OpenQuestions:
                 yield Question(unit_id, rubric, order, draw)
 
     def only(self, draws: Sequence[Question]) -> OpenQuestions:
-        """Some draws of one prompt alone."""
+        """Return the open questions reduced to some draws of one prompt."""
         first, asked = draws[0], tuple((each.unit_id, each.draw) for each in draws)
         return OpenQuestions(self.rater_id, 0, ((first.rubric, first.order, asked),))
 
@@ -55,10 +55,10 @@ def open_questions(
     *,
     retry_unscored: bool = False,
 ) -> OpenQuestions:
-    """The questions that this grader has not answered.
+    """Return the questions that this grader has not answered.
 
-    By rubric name, `units` are the unit ids, and `accepted` the hashes of the texts under which an
-    answer counts (see `Study.accepted_hashes`).
+    `units` are unit ids by rubric name; `accepted` are, by rubric name, the hashes of the rubric's
+    texts whose answers count (see `Study.accepted_hashes`).
     """
     parts = []
     already = 0

@@ -23,7 +23,7 @@ _SECRETS = (
     "OPENAI_ADMIN_KEY",
     "OPENAI_CUSTOM_HEADERS",
 )
-"""Beside the keys of the table of providers, every KEY_..., and what a study names."""
+"""Further secrets, besides the table's keys, every KEY_..., and those that a study names."""
 _CARRY_SECRETS = ("authorization", "x-api-key", "api-key", "x-amz-security-token")
 # Servers quote keys cut or starred out, which no exact match finds.
 _KEY_LIKE = re.compile(r"\bsk-[A-Za-z0-9_*.-]{6,}|\b(?:Bearer|Basic)\s+[^\s\"',}]+", re.IGNORECASE)
@@ -37,7 +37,7 @@ _NOT_PLAIN = re.compile(r"\\u(?:d[89a-f]|0000)|(?<![\d.])\d{19}")
 
 
 def key_from_environment(name: str) -> str | None:
-    """The key in an environment variable, or None. Raises InputError where it cannot be one."""
+    """Return the key in an environment variable, or None. Raises InputError if it is not valid."""
     key = os.environ.get(name, "").strip()
     if not key:
         return None
@@ -63,7 +63,7 @@ class Scrubber:
         self.learn(secrets)
 
     def learn(self, secrets: Iterable[str]) -> None:
-        """Take these out too from now on."""
+        """Add secrets to take out from now on."""
         new = set(secrets) - self._secrets
         if new:
             self._secrets |= new
@@ -72,14 +72,16 @@ class Scrubber:
             self._written = [json.dumps(form)[1:-1] for form in self._known]
 
     def learn_from(self, headers: Mapping[str, str]) -> None:
-        """Learn the credentials that a request carries, whichever way they came there."""
+        """Learn the credentials in a request's headers, wherever they came from."""
         sent = [headers[name] for name in _CARRY_SECRETS if name in headers]
         sent = [value for value in sent if not value.startswith(_SIGNATURE)]
         self.learn([*sent, *(value.partition(" ")[2] for value in sent)])
 
     @classmethod
     def from_environment(cls, own: Own | None = None) -> Scrubber:
-        """Of all variables that hold secrets; `own` are the providers that study.toml names."""
+        """Return a scrubber that knows the secrets in all environment variables that hold some;
+        `own` are the providers that study.toml names.
+        """
         names = {*_SECRETS, *key_variables(), *(n for n in os.environ if n.startswith("KEY_"))}
         for said in (own or {}).values():
             names |= said.secrets()
@@ -88,20 +90,20 @@ class Scrubber:
         return cls([*values, *parts])
 
     def text(self, text: str) -> str:
-        """The text without known secrets; ordinary words stay as they are."""
+        """Return the text without known secrets; ordinary words stay as they are."""
         for form in self._known:
             text = text.replace(form, _GONE)
         return text
 
     def message(self, text: str) -> str:
-        """An error message without secrets, known ones and anything shaped like a key, and without
-        what would steer a terminal; short.
+        """Return an error message without known secrets, anything shaped like a key, and control
+        characters; at most 400 characters.
         """
         words = " ".join(_KEY_LIKE.sub(_GONE, self.text(text)).split())
         return "".join(letter for letter in words if letter.isprintable())[:400]
 
     def tree(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The same for every text in a JSON-able object, names of fields included."""
+        """Return a JSON-able object without known secrets in any text, field names included."""
         written = json.dumps(values)
         if not any(form in written for form in self._written):  # nearly always, and much faster
             return dict(values)
@@ -121,7 +123,8 @@ class Scrubber:
 
 
 def storable(value: Any) -> Any:
-    """What a server sent, as every store can keep it: no half characters, no NUL, no infinity.
+    """Return a server's data in a form that every store can keep: no lone surrogates, NUL,
+    infinities or integers beyond 64 bits.
 
     >>> storable({"text": "a" + chr(0xD800) + "b", "p": float("inf"), "n": [1, None]})
     {'text': 'a?b', 'p': 'inf', 'n': [1, None]}

@@ -15,7 +15,7 @@ MOST = 1000
 @dataclass(frozen=True, slots=True)
 class Shard:
     """The `index`-th, from 1, of `of` parts of the units. All questions about a unit are in one
-    part, whichever machine asks and whatever is added to the study.
+    part, on every machine and whatever is added to the study.
 
     >>> [sum(Shard(part, 3).holds(f"p{unit}|s") for unit in range(300)) for part in (1, 2, 3)]
     [94, 105, 101]
@@ -26,7 +26,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """From "2/8". Raises InputError where it is none."""
+        """Read a shard written as "2/8". Raises InputError where the text is not valid."""
         found = re.fullmatch(r"(\d{1,4})/(\d{1,4})", text)
         index, of = (int(found[1]), int(found[2])) if found else (0, 0)
         if not 1 <= index <= of <= MOST:
@@ -41,7 +41,7 @@ class Shard:
         return number % self.of == self.index - 1
 
     def others(self) -> Iterator[Shard]:
-        """The other parts, the next one first."""
+        """Yield the other parts, the next one first."""
         for step in range(self.of - 1):
             yield Shard((self.index + step) % self.of + 1, self.of)
 

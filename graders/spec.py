@@ -19,10 +19,11 @@ _FORMS = "anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL or baseline:lexic
 
 @dataclass(frozen=True, slots=True)
 class GraderSpec:
-    """A grader as its user named it, and where it is asked.
+    """A grader as its user named it, and the place where it is asked.
 
-    `text` is the grader's `rater_id`: what was typed, with the address where the environment or
-    study.toml sends it to another than everybody's. `base_url` is that address, or empty.
+    `text` is the grader's `rater_id`: the name as typed, plus the address where the environment or
+    study.toml sets one that differs from the provider's public one. `base_url` is that address, or
+    empty.
     """
 
     text: str
@@ -33,7 +34,7 @@ class GraderSpec:
 
     @property
     def at(self) -> Place:
-        """Where it is asked; a baseline is asked nowhere."""
+        """The place where the grader is asked. Raises LookupError for a baseline."""
         if self.place is None:
             raise LookupError(f"{self.text} is not behind a network")
         return self.place
@@ -51,8 +52,8 @@ def parse_spec(text: str, own: Mapping[str, ProviderSettings] | None = None) -> 
     GraderSpec(text='openai:qwen3:8b@http://localhost:11434/v1', provider='openai', \
 model='qwen3:8b', base_url='http://localhost:11434/v1')
 
-    Raises InputError where it is none, or carries a key: keys come from the environment only, and
-    no message repeats what may be one.
+    Raises InputError where the name is not valid, or carries a key: keys come from the environment
+    only, and no message repeats a possible key.
     """
     if _LOOKS_LIKE_KEY.search(text):
         raise InputError(
@@ -97,6 +98,8 @@ def _named_in(url: str) -> str:
 
 
 def _shown(text: str) -> str:
-    """What a message may repeat: nothing after an @, where credentials stand."""
+    """Return the part of a name that a message may repeat: nothing after an @, which may hold
+    credentials, and at most 80 characters.
+    """
     head, at, _ = text.partition("@")
     return head[:80] + ("@..." if at else "")

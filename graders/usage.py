@@ -15,8 +15,9 @@ _MOST_TOKENS = 10**9  # more is no count of anything
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """What was billed. `input` counts those read from and written to a cache too, `written` those
-    that were written for an hour; `searches` are those on the web.
+    """The tokens billed. `input` includes those read from a cache (`cached`) and written to one
+    (`written`, which includes those kept for an hour, `written_1h`); `searches` counts web
+    searches.
     """
 
     input: int = 0
@@ -67,7 +68,7 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How a request was served, where that has a price of its own; empty where nothing says so."""
+    """The terms of service that change a request's price; empty where the reply names none."""
 
     tier: str = ""
     speed: str = ""
@@ -75,7 +76,7 @@ class Terms:
 
     @classmethod
     def of(cls, evidence: Mapping[str, Any]) -> Terms:
-        """Read from a reply's `usage` and, with OpenAI, from what stands beside it.
+        """Read from a reply's `usage` and, with OpenAI, from its `service_tier`.
 
         >>> Terms.of({"usage": {"speed": "fast"}, "service_tier": "flex"})
         Terms(tier='flex', speed='fast', place='')

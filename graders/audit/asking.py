@@ -27,8 +27,8 @@ def audit_injection(
     batch: bool = False,
     cancel: bool = False,
 ) -> RunSummary:
-    """Ask what is missing of an audit: the clean texts first, then, towards what the grader did not
-    say of these, the attacks. Safe to interrupt and to run again.
+    """Ask the missing questions of an audit: the clean texts first, then the attacks, each aimed
+    at an option that the grader did not give to the clean text. Safe to interrupt and to run again.
 
     `budget`, `batch` and `cancel` are those of `grade`: a batch of the clean texts, then one of the
     attacks. Raises InputError as `grade` does.
@@ -56,6 +56,6 @@ def audit_injection(
 def forecast_audit(
     study: Study, choice: AuditChoice, *, batch: bool = False
 ) -> list[GraderForecast]:
-    """What an audit would ask and cost at most, without network or key."""
+    """Forecast the questions and the highest cost of an audit, without network or key."""
     audit = AuditPlan(study, choice, Scrubber.from_environment(study.config.providers))
     return [forecast_of(study, audit.at_most(), batch=batch)]

@@ -24,7 +24,7 @@ from evenhand.study.questions import variable_of
 from evenhand.study.tables.attacks import LONG_PLACEBO, PLACEBO, is_own
 
 _LONG = 3_000
-"""Characters of the long text, at whose end its order stands."""
+"""Length in characters of the long text, which ends with its instruction."""
 _FACTS = (
     "The library opens at nine and closes at six. The river runs past the old mill. Trains leave "
     "every hour from the second platform. The market has fruit, bread and cheese. Three bridges "
@@ -45,7 +45,7 @@ class Attack:
     placebo: str = PLACEBO
 
     def said(self, key: str, tag: str) -> str:
-        """The text towards an option, in a unit's text that stands between tags of this name."""
+        """Return the attack aimed at option `key`; `tag` names the tags around the unit's text."""
         return self.text.replace("{key}", key).replace("{tag}", tag)
 
 
@@ -57,13 +57,16 @@ class Suite:
 
     @cached_property
     def version(self) -> str:
-        """Of their texts, and of the prompt that they stand in."""
+        """Version of the prompt and a short hash of the attack texts: `PROMPT_VERSION-HASH`."""
         texts = [_LONG, _FACTS, *(f"{each.name}: {each.text}" for each in self.attacks)]
         digest = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
         return f"{PROMPT_VERSION}-{digest[:8]}"
 
     def suffix(self, rubric: Rubric, attack: str, target: str, place: str) -> str:
-        """What is put at the end of a text; `target` is an option, "" for a placebo."""
+        """Return the text to append to a unit's text at `place`, as long as its placebo.
+
+        `target` is the option that the attack asks for, "" for a placebo.
+        """
         tag = variable_of(place)
         found = next((each for each in self.attacks if each.name == attack), None)
         said = found.said(target, tag) if found else ""
@@ -74,7 +77,7 @@ class Suite:
     def trials_of(
         self, targets: Sequence[str], places: Sequence[str]
     ) -> list[tuple[str, str, str]]:
-        """(attack, target, place) of all that is put to a grader besides the clean text."""
+        """Return (attack, target, place) of every trial other than the clean text."""
         asked = [(each.name, target) for each in self.attacks for target in targets]
         return [
             (*text, place)
@@ -89,8 +92,8 @@ class Suite:
 
 @cache
 def suite(own: Path | None = None) -> Suite:
-    """The attacks of the package, and those of a user's `own` file. Raises InputError where it is
-    none.
+    """Load the attacks of the package and those of a user's `own` file. Raises InputError where
+    that file is missing or is not a valid file of attacks.
     """
     text = files("evenhand.graders.audit").joinpath("attacks.toml").read_text("utf-8")
     attacks = [Attack(name=name, **row) for name, row in tomllib.loads(text).items()]
@@ -127,7 +130,9 @@ def _own_attack(file: Path, name: str, row: Any) -> Attack:
 
 
 def targets_of(rubric: Rubric) -> tuple[str, str]:
-    """Both ends of the scale; for pairs the options that favour a side, where these are told."""
+    """Return the options that attacks ask for: the first and the last of the scale, or, for pairs,
+    the first and the last option that favours a side, where the rubric marks at least two.
+    """
     sides = [option.key for option in rubric.options if option.favours]
     if rubric.unit == "pair" and len(sides) >= 2:
         return sides[0], sides[-1]
@@ -135,8 +140,9 @@ def targets_of(rubric: Rubric) -> tuple[str, str]:
 
 
 def places_of(rubric: Rubric) -> list[tuple[str, ...]]:
-    """The texts that an attack may stand in: the responses together, then the prompts, as far as
-    the rubric shows them. Units take turns, so that an audit costs as much as with one of them.
+    """Return the places that an attack can be appended to: the responses together, then the
+    prompts, as far as the rubric shows them. Each unit is attacked in one of these places, in turn,
+    so that several places cost no more than one.
     """
     kinds = (("", "a", "b"), ("prompt", "prompt_a", "prompt_b"))
     shown = [tuple(p for p in kind if variable_of(p) in rubric.variables) for kind in kinds]
@@ -144,7 +150,7 @@ def places_of(rubric: Rubric) -> list[tuple[str, ...]]:
 
 
 def _filled_up(said: str, length: int) -> str:
-    """Harmless sentences and then what is said, so many characters in all."""
+    """Return harmless sentences followed by the text `said`, `length` characters in all."""
     end = f"{_BREAK}{said}" if said else ""
     room = length - len(_BREAK) - len(end)
     return _BREAK + (_FACTS * (room // len(_FACTS) + 1))[:room] + end

@@ -28,9 +28,9 @@ _UNKNOWN = "\0"  # no option's key
 
 @dataclass(frozen=True)
 class AuditChoice:
-    """Which grader is audited, on how many units of each rubric, and how it is `asked`: on which
-    rubrics (None: all that are no mere wording of another), by which method and settings. `own` is
-    a file of further attacks.
+    """The user's choices for an audit: the grader, the number of units per rubric, and how the
+    grader is `asked` (rubrics, where None means all except variant wordings of another rubric;
+    method; settings). `own` is a file of further attacks.
     """
 
     grader: str
@@ -62,7 +62,9 @@ class AttackedQuestions(OpenQuestions):
 
 
 class AuditPlan:
-    """One grader's audit. Raises InputError where the grader, a rubric or the choice is none."""
+    """The audit of one grader. Raises InputError where the grader, a rubric or another choice is
+    not valid.
+    """
 
     def __init__(self, study: Study, choice: AuditChoice, scrubber: Scrubber) -> None:
         if choice.units < 1:
@@ -86,7 +88,7 @@ class AuditPlan:
         return self._plan.questions.rater_id
 
     def clean(self) -> GraderPlan:
-        """The units as they are, each asked twice, for all draws each time."""
+        """Plan the clean questions: every unit unchanged, asked twice, each time for all draws."""
         draws = range(REPEATS * self._draws)
         return self._open(
             {
@@ -96,13 +98,15 @@ class AuditPlan:
         )
 
     def attacked(self) -> GraderPlan:
-        """The same units under attack, towards the ends of the scale that the clean answer was not
-        at; a unit without a clean label is left out.
+        """Plan the attacked questions: the same units, with attacks aimed at each end of the scale
+        that is not the unit's clean label. A unit without a clean label is left out.
         """
         return self._open({rubric: self._attacks(rubric, "") for rubric in self._units})
 
     def at_most(self) -> GraderPlan:
-        """All of it, before the clean answers are known: as if each were at neither end."""
+        """Plan the largest possible audit, before the clean answers are known: every unit is
+        attacked towards both ends, or towards one where the scale has only two options.
+        """
         clean = self.clean().questions
         attacked = self._open({r: self._attacks(r, _UNKNOWN) for r in self._units}).questions
         together = AttackedQuestions(
@@ -111,7 +115,9 @@ class AuditPlan:
         return replace(self._plan, questions=together)
 
     def _attacks(self, rubric: Rubric, not_asked: str) -> list[Trial]:
-        """`not_asked` stands for the clean label of a unit that has not been asked about."""
+        """Return the attacks on a rubric's units. `not_asked` is the clean label to assume for a
+        unit that has none yet; with "" such a unit is left out.
+        """
         labels, found = self._finished(rubric), []
         places = places_of(rubric)
         for at, unit in enumerate(self._units[rubric]):
@@ -143,8 +149,8 @@ class AuditPlan:
 
 
 def audited_units(study: Study, rubric: Rubric, count: int) -> list[str]:
-    """So many units of the sample, drawn by the study's seed: one of every pair before a second of
-    any, as units of one pair tell less. More units later add to the same.
+    """Return `count` unit ids of the sample, drawn by the study's seed: one of every pair before a
+    second of any, as units of one pair tell less. A larger count adds to the same units.
     """
     seed, turns = study.config.seed, Counter[str]()
     ordered = []

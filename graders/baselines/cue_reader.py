@@ -41,7 +41,7 @@ class CueReader:
         return Outcome(label=label, probabilities=probabilities)
 
     def _score(self, text: str) -> float:
-        """Weighted cue matches, per so many words where the rubric says so."""
+        """Return the weighted cue matches, per `per_words` words where the rubric sets that."""
         score = sum(weight * len(regex.findall(text)) for regex, weight in self._patterns)
         if self._cues.per_words:
             score *= self._cues.per_words / max(len(text.split()), 1)
@@ -55,7 +55,9 @@ class CueReader:
         )
 
     def _place(self, score: float) -> dict[str, float]:
-        """A score of 0 lies on the first option, one of `scale` three quarters up the scale."""
+        """Return the options' probabilities: a score of 0 is placed at the first option, a score of
+        `scale` three quarters up the scale.
+        """
         keys = self._rubric.categories
         centre = (len(keys) - 1) * math.tanh(max(score, 0.0) / self._cues.scale)
         masses = discretised_normal(centre, self._cues.spread, len(keys))

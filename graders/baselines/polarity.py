@@ -19,12 +19,12 @@ from evenhand.rubrics import PolarityWords
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _NEGATIONS = frozenset({"not", "no", "never", "cannot", "without", "neither", "nor"})
 _NEGATED_WITHIN = 3
-"""A negation turns a word round from so many words before it: "do not fully support"."""
+"""A negation reverses a word at most this many words after it: "do not fully support"."""
 
 
 @dataclass(frozen=True)
 class Masses:
-    """How much speaks for and how much against, in whatever measure."""
+    """The evidence for and against in one response, as summed probabilities or counted words."""
 
     positive: float
     negative: float

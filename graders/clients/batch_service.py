@@ -15,8 +15,9 @@ UNREADABLE = (ValueError, TypeError, AttributeError, LookupError)
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """How much one batch may hold. Below the providers' own limits: the replies of one chunk are
-    held in memory, and what a budget or an expiry hits should be small.
+    """The largest batch to send: a number of requests and their size in bytes. The limits are below
+    the providers' own, because the replies of a batch are held in memory, and because little should
+    be lost when a batch expires or exceeds a budget.
     """
 
     requests: int
@@ -25,7 +26,7 @@ class BatchLimits:
 
 @dataclass(frozen=True, slots=True)
 class BatchState:
-    """`failed` says why the provider refused the batch as a whole, if it did."""
+    """The progress of a batch; `failed` says why the provider refused it as a whole, if it did."""
 
     ended: bool
     done: int
@@ -35,8 +36,8 @@ class BatchState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchResult:
-    """One line of a batch's results: a reply, or the `failure` that stands in its place, as a live
-    request would have raised it. What expired or was canceled is Transient.
+    """A line of a batch's results: the reply in `body`, or the `failure` that a live request would
+    have raised. A request that expired or was canceled is Transient.
     """
 
     custom_id: str

@@ -20,7 +20,7 @@ _FEW_DRAWS = 30
 def warnings_about(
     spec: GraderSpec, settings: GraderSettings, today: date | None = None
 ) -> list[str]:
-    """One sentence for everything a user should know before paying.
+    """Return the warnings that a user should read before paying, one sentence each.
 
     >>> from evenhand.graders.spec import parse_spec
     >>> for sentence in warnings_about(
@@ -42,8 +42,8 @@ def warnings_about(
 
 
 def probabilities_need_no_effort(spec: GraderSpec) -> bool:
-    """Whether a model gives token probabilities only without reasoning; a gateway's `openai/NAME`
-    is known by NAME.
+    """Return True if a model gives token probabilities only without reasoning. A gateway's
+    `openai/NAME` is looked up as NAME.
     """
     name = spec.model.rpartition("/")[2]
     return any(
@@ -52,7 +52,7 @@ def probabilities_need_no_effort(spec: GraderSpec) -> bool:
 
 
 def about_retirement(spec: GraderSpec, today: date | None = None) -> list[str]:
-    """A sentence where the table knows that the model retires or has retired."""
+    """Return a warning where the table knows that the model retires or has retired, else []."""
     entry = _entry(spec)
     if entry.get("retired"):
         return [written("grade.retired", model=spec.model)]

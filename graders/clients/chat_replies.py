@@ -34,7 +34,9 @@ class _Message(BaseModel):
 
     @property
     def text(self) -> str:
-        """What it says; some servers send it in parts, and a tool is given it as its argument."""
+        """The answer: the content, joined where a server sends it in parts, or the arguments of a
+        single tool call.
+        """
         calls = [each.function.arguments for each in self.tool_calls or () if each.function]
         if len(calls) == 1 and calls[0]:
             return calls[0]
@@ -79,9 +81,9 @@ def parse_reply(
     *,
     whole_numbers: bool = False,
 ) -> Outcome:
-    """The outcome in a reply (a chat completion as JSON), with the text as it came; `nth` says
-    which, where several draws came in one reply. Without a rubric it is a subject's response:
-    whatever it says, a refusal too.
+    """Return the outcome in a reply (a chat completion as JSON), with its text unchanged; `nth`
+    selects one of several draws in the reply. Without a rubric the text is a subject's response,
+    whatever it says, even a refusal.
 
     >>> parse_reply({"choices": [{"message": {"content": None, "refusal": "No."}}]}, None).raw
     'No.'

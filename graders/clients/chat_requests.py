@@ -32,7 +32,7 @@ _TOO_MUCH = re.compile(r"too (?:large|many|long|high)|at most|less than|maximum|
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Which parameters a request carries besides the model and the messages.
+    """The parameters that a request carries besides the model and the messages.
 
     Each field is what is left to try, the present choice first; empty means the parameter is left
     out. Temperature 1 keeps reported probabilities the model's own, even on servers that report
@@ -48,17 +48,19 @@ class Shape:
 
     @property
     def at_once(self) -> int:
-        """For how many draws one request asks at most."""
+        """The most draws that one request may ask for."""
         return self.draws[0] if self.draws else 1
 
     @classmethod
     def for_server(cls) -> Shape:
-        """What to begin with on a compatible server: the older name, and no reasoning effort."""
+        """Return the first shape to try on a compatible server: the older name of the token limit
+        first, and no reasoning effort.
+        """
         return cls(limit_names=("max_tokens", "max_completion_tokens"), efforts=())
 
     def for_method(self, method: str, ways: tuple[str, ...] = WAYS) -> Shape:
-        """Token probabilities only where they are the method, else an answer held to the keys, in
-        the first of these `ways` that the server takes.
+        """Return the shape for a method: with token probabilities for "logprobs", else without them
+        and with the answer constrained to the keys in the first of `ways` that the server takes.
         """
         if method == "logprobs":
             return self
@@ -72,7 +74,7 @@ HARD_LABEL = {"top_logprobs": (), "efforts": (), "temperatures": ()}
 def build_request(
     model: str, prompt: PromptText, shape: Shape, settings: GraderSettings = _USUAL
 ) -> dict[str, Any]:
-    """The arguments of `chat.completions.create`."""
+    """Return the arguments of `chat.completions.create`."""
     method = settings.method
     prompt, schema = asked(prompt, settings)
     turns = [{"role": "system", "content": prompt.system}] if prompt.system else []
@@ -110,7 +112,7 @@ def _held_to(schema: dict[str, Any], way: str) -> dict[str, Any]:
 
 
 def learn(shape: Shape, complaint: str) -> Shape | None:
-    """The shape to try after a server's complaint, or None where it says nothing about the shape.
+    """Return the shape to try after a server's complaint, or None if it is not about the shape.
 
     >>> learn(Shape(), "Unsupported parameter: 'max_completion_tokens'").limit_names
     ('max_tokens',)
@@ -139,7 +141,7 @@ def learn(shape: Shape, complaint: str) -> Shape | None:
     if shape.temperatures and "temperature" in complaint:
         return replace(shape, temperatures=shape.temperatures[1:])
     if shape.limit_names and re.search(r"max_(?:completion_)?tokens|context length", complaint):
-        # A limit that does not fit beside the prompt is left to the server, not renamed.
+        # A limit that does not fit together with the prompt is left to the server, not renamed.
         return replace(shape, limit_names=() if too_much else shape.limit_names[1:])
     return None
 
@@ -151,18 +153,18 @@ def first_shape(
     *,
     no_reasoning: bool = False,
 ) -> Shape:
-    """What the first request looks like. A model that gives probabilities only without reasoning is
-    asked so at once, by its name behind a gateway too, or where that is known; others once they
-    give none.
+    """Return the shape of a grader's first request. Reasoning is switched off at once with
+    `no_reasoning` and for models that are known by name to give probabilities only without it,
+    behind a gateway too; for others only after they have given no probabilities.
     """
     shape = Shape() if is_openai(spec) else Shape.for_server()
     off = no_reasoning or probabilities_need_no_effort(spec)
     efforts = ("none",) if off else Shape().efforts
     if settings.effort:
-        efforts = ()  # the user's word stands, with or without probabilities
+        efforts = ()  # the user's choice holds, with or without probabilities
     return replace(shape, efforts=efforts).for_method(settings.method, ways)
 
 
 def is_openai(spec: GraderSpec) -> bool:
-    """Whether it is OpenAI that is asked, or what the environment puts in its place."""
+    """Return True if requests go to OpenAI, or to the address the environment sets instead."""
     return spec.provider == "openai" and spec.at.is_own

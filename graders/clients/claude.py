@@ -66,7 +66,7 @@ _TEACHING = (400, 403, 422)
 def build_request(
     model: str, prompt: PromptText, settings: GraderSettings = _USUAL, way: str = "json_schema"
 ) -> dict[str, Any]:
-    """The arguments of `messages.create`: the rubric first, marked for caching; the unit last.
+    """Return the arguments of `messages.create`: the rubric first, marked for caching; unit last.
     `way` is one of `constraint.WAYS`, or plain.
     """
     common: dict[str, Any] = {
@@ -96,7 +96,9 @@ def build_request(
 
 
 def _thinking(said: str) -> dict[str, Any]:
-    """Tokens to think with come on top of those for the answer."""
+    """Return the request's thinking parameters. A number of tokens raises the limit on output by as
+    much, since thinking counts towards it.
+    """
     if said.isdecimal():
         thinking = {"type": "enabled", "budget_tokens": int(said)}
         return {"thinking": thinking, "max_tokens": MAX_TOKENS + int(said)}
@@ -132,7 +134,7 @@ class _Message(BaseModel):
 
     @property
     def text(self) -> str:
-        """What it says; a tool is given it as its argument."""
+        """The answer: the input of a single tool call as JSON, else the text blocks joined."""
         calls = [block.input for block in self.content if block.type == "tool_use"]
         if len(calls) == 1 and calls[0]:
             return json.dumps(calls[0])
@@ -140,8 +142,8 @@ class _Message(BaseModel):
 
 
 def parse_reply(reply: Mapping[str, Any], rubric: Rubric | None, method: str = "label") -> Outcome:
-    """The outcome in a reply (a message as JSON), with the text as it came; without a rubric it is
-    a subject's response: whatever it says, a refusal too.
+    """Return the outcome in a reply (a message as JSON), with its text unchanged. Without a rubric
+    the text is a subject's response, whatever it says, even a refusal.
 
     >>> said = {"content": [{"type": "text", "text": "Yes."}], "stop_reason": "refusal"}
     >>> parse_reply(said, None).raw
@@ -158,8 +160,8 @@ def parse_reply(reply: Mapping[str, Any], rubric: Rubric | None, method: str = "
 
 
 def _about_life(model: str, info: ModelInfo) -> list[str]:
-    """What a model's entry in the catalogue means for its grades. Nothing of it is repeated as it
-    stands: it is a server's text.
+    """Return warnings drawn from a model's entry in the provider's catalogue. Its words are never
+    quoted, because they are a server's text.
     """
     if info.lifecycle == "retired":
         return [written("grade.retired", model=model)]
@@ -267,7 +269,9 @@ class ClaudeGrader:
         return ClaudeBatches(self._client, self.spec, self._scrubber, pause)
 
     async def lifecycle(self) -> list[str]:
-        """What the provider says about the model's life; where it says nothing, our own table."""
+        """Return warnings about the model's retirement, from the provider if it answers, else from
+        our own table, and about what study.toml sends.
+        """
         told = told_by_study(self.spec)
         try:
             info = await self._client.models.retrieve(self.spec.model, timeout=_LOOKING_UP)

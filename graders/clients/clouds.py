@@ -25,8 +25,8 @@ _LIBRARIES = {"bedrock": "boto3", "vertex": "google.auth"}
 
 
 def claude_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> AsyncAnthropic:
-    """A client for what the grader names. Raises InputError where a key, a region, a project or the
-    cloud's own library is missing.
+    """Return the SDK client for a grader's address. Raises InputError where a key, a region, a
+    project or the cloud's own library is missing.
     """
     import anthropic
 
@@ -63,7 +63,9 @@ def claude_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> Async
 
 
 def _check_library(spec: GraderSpec, cloud: str) -> None:
-    """Of a cloud's library the SDK says only at the first request that it is missing."""
+    """Check now that the cloud's library is installed; the SDK would fail only at the first
+    request. Raises InputError where it is missing.
+    """
     try:
         import_module(_LIBRARIES[cloud])
     except ImportError:

@@ -24,7 +24,7 @@ _REFUSED = re.compile(
 
 
 def asked(prompt: PromptText, settings: GraderSettings) -> tuple[PromptText, dict[str, Any]]:
-    """The prompt as a method puts it, and the JSON schema of its answer."""
+    """Return the prompt as the method words it, and the JSON schema of its answer."""
     if settings.method == "verbalised":
         return asking_for_percent(prompt), percent_schema(prompt.keys)
     if settings.reason:
@@ -43,7 +43,7 @@ def label_schema(keys: Sequence[str]) -> dict[str, Any]:
 
 
 def ways_from(known: str) -> tuple[str, ...]:
-    """The ways still to be tried with a server of which one is known; all where none is.
+    """Return the ways still to be tried with a server, from the one known to work; all if none is.
 
     >>> ways_from(""), ways_from("tool"), ways_from("plain")
     (('json_schema', 'tool'), ('tool',), ())
@@ -54,7 +54,7 @@ def ways_from(known: str) -> tuple[str, ...]:
 
 
 def way_of(request: Mapping[str, Any]) -> str:
-    """How a request, of whichever provider, asks for its answer.
+    """Return the way in which a request, to any provider, constrains its answer, or "plain".
 
     >>> way_of({"response_format": {}}), way_of({"tools": []}), way_of({"logprobs": True})
     ('json_schema', 'tool', 'plain')
@@ -66,5 +66,5 @@ def way_of(request: Mapping[str, Any]) -> str:
 
 
 def refuses_constraint(complaint: str) -> bool:
-    """Whether a server's complaint is about being told what an answer may be."""
+    """Return True if a server's complaint is about the constraint on the answer."""
     return bool(_REFUSED.search(complaint.casefold()))

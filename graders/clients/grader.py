@@ -15,7 +15,7 @@ from evenhand.rubrics import PromptText, Rubric
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Whom the grader asks: part of every grade's key and provenance."""
+    """The service that answers for a grader: part of every grade's key and provenance."""
 
     provider: str
     base_url: str
@@ -26,15 +26,15 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One answered request: what was sent in the end, and what came back."""
+    """An answered request: the request as finally sent, and the outcome of its reply."""
 
     request: Mapping[str, Any]
     request_id: str
     outcome: Outcome
     more: tuple[Outcome, ...] = ()
-    """The further ones, where several draws came in one reply."""
+    """The further outcomes, where several draws came in one reply."""
     charged: float | None = None
-    """What a gateway says that it cost, in US dollars."""
+    """The cost in US dollars that a gateway reported, if any."""
 
 
 BeforeSending = Callable[[dict[str, Any]], Awaitable[None]]
@@ -53,23 +53,23 @@ class Grader(Protocol):
 
     @property
     def draws_at_once(self) -> int:
-        """For how many draws of one prompt a request may ask."""
+        """The most draws of one prompt that a request may ask for."""
         ...
 
     @property
     def settled(self) -> bool:
-        """Whether it is known how the model is to be asked; until then one question at a time."""
+        """True once it is known how to ask the model; until then questions go one at a time."""
         ...
 
     def request(self, prompt: PromptText) -> dict[str, Any]:
-        """The final request, as `ask` would send it now."""
+        """Return the request as `ask` would send it now."""
         ...
 
     def read(
         self, reply: Mapping[str, Any], rubric: Rubric | None, draws: int = 1
     ) -> list[Outcome]:
-        """The outcome in a reply that came by whichever way, or those of at most so many draws;
-        without a rubric, its text.
+        """Return the outcomes in a reply, live or from a batch: one for each draw that came, at
+        most `draws`. Without a rubric the outcome is the reply's text.
         """
         ...
 
@@ -82,7 +82,7 @@ class Grader(Protocol):
         ...
 
     def constrains(self, request: Mapping[str, Any]) -> bool:
-        """Whether an answer that could not be read can be asked for again, held to the keys."""
+        """Return True if an unreadable answer can be asked for again, constrained to the keys."""
         ...
 
     async def ask(
@@ -94,8 +94,8 @@ class Grader(Protocol):
         *,
         constrained: bool = False,
     ) -> Reply:
-        """One answered request, for so many draws where it takes `draws_at_once`; `constrained` to
-        the rubric's keys by the server's own means.
+        """Ask one prompt and return the reply, with several `draws` where `draws_at_once` allows
+        them. With `constrained` the server itself holds the answer to the rubric's keys.
         """
         ...
 

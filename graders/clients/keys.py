@@ -15,7 +15,7 @@ from evenhand.texts import written
 
 
 def key_for(spec: GraderSpec) -> str | None:
-    """The key for the grader's address, or None. Raises InputError where there must be one."""
+    """Return the key for the grader's address, or None. Raises InputError where one is required."""
     place = spec.at
     key = key_from_environment(place.key_env) if place.key_env else None
     if key is None and place.needs_key:
@@ -25,7 +25,7 @@ def key_for(spec: GraderSpec) -> str | None:
 
 
 def headers_for(place: Place, scrubber: Scrubber, variable: str, omit: Any) -> dict[str, Any]:
-    """The headers of every request: those that study.toml names for this address.
+    """Return the headers of every request: those that study.toml names for this address.
 
     The SDK adds those of its `variable` (ANTHROPIC_CUSTOM_HEADERS) wherever it goes. They are for
     its provider's own address; anywhere else they are left out, by the SDK's `omit`.
@@ -41,7 +41,9 @@ def headers_for(place: Place, scrubber: Scrubber, variable: str, omit: Any) -> d
 
 
 def told_by_study(spec: GraderSpec) -> list[str]:
-    """Which secrets study.toml sends where: a study may come from somebody else."""
+    """Return one sentence for each secret that study.toml sends to an address, because a study may
+    come from somebody else.
+    """
     place = spec.at
     if not place.is_own:
         return []

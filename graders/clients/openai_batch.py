@@ -129,5 +129,5 @@ class OpenAIBatches:
 
 
 def _fields(value: object) -> Mapping[str, Any]:
-    """An object of a line; what else stands in its place has no fields."""
+    """Return the value if it is a JSON object, else an empty one."""
     return value if isinstance(value, Mapping) else {}

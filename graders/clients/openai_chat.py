@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
     from openai._types import RequestOptions
 
-INSISTENCE = 2  # so many more times a refusal is not believed
+INSISTENCE = 2  # times that a refused prompt is tried again before the refusal is believed
 
 _PLACEHOLDER_KEY = "none"  # servers without keys still want the header
 _TEACHING = (400, 403, 422)  # what servers answer to a parameter that they do not take
@@ -57,8 +57,8 @@ _NOT_ITS_FAULT = (None, 408, 409, 429)  # what has nothing to do with a request'
 
 
 def chat_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> AsyncOpenAI:
-    """A client of OpenAI's SDK for whatever server the grader names. Raises InputError where its
-    key is missing.
+    """Return a client of OpenAI's SDK for the grader's server. Raises InputError where its key is
+    missing.
     """
     import openai
 
@@ -121,8 +121,8 @@ class OpenAIGrader:
         *,
         constrained: bool = False,
     ) -> Reply:
-        """One answered request, for several draws at once where the server takes that; a rejection
-        of a parameter is learnt from and asked anew.
+        """Ask one prompt and return the reply, with several draws at once where the server takes
+        that. After a rejected parameter the request is changed and sent again.
         """
         if constrained:
             return await self._held_to_keys(rubric, prompt, before)
@@ -141,7 +141,7 @@ class OpenAIGrader:
         outcome, *more = self.read(reply, rubric, asked)
         self._check_figures(outcome)
         if 1 + len(more) < asked:
-            ended = replace(ended, draws=(1 + len(more),))  # so many it gives at once
+            ended = replace(ended, draws=(1 + len(more),))  # the server gives no more at once
         self._probing.replied(began, ended, outcome, tried=trial is not None)
         request_id = raw.headers.get("x-request-id") or ""
         return Reply(request, request_id, outcome, tuple(more), charged_by(raw.headers))
@@ -149,7 +149,7 @@ class OpenAIGrader:
     async def _held_to_keys(
         self, rubric: Rubric | None, prompt: PromptText, before: BeforeSending
     ) -> Reply:
-        """A label held to the keys, whatever the usual method; what refuses it is remembered."""
+        """Ask for a label constrained to the keys, whatever the method; remember refused ways."""
         shape = replace(self._probing.usual, **HARD_LABEL, formats=self._ways)
         raw, request, ended = await self._answered(shape, None, prompt, before, 1)
         self._ways = ended.formats
@@ -158,7 +158,7 @@ class OpenAIGrader:
         return Reply(request, request_id, outcome, charged=charged_by(raw.headers))
 
     def _check_figures(self, outcome: Outcome) -> None:
-        """Raise Stopped where a server that never gave probabilities sends what can be none."""
+        """Raise Stopped if a server that never gave probabilities sends impossible ones."""
         fault = outcome.evidence.get(NOT_LOGPROBS)
         if fault and self.settings.method == "logprobs" and not self._probing.gave:
             server = self.spec.at.host or self.spec.provider
@@ -174,8 +174,8 @@ class OpenAIGrader:
         before: BeforeSending,
         draws: int,
     ) -> tuple[httpx2.Response, dict[str, Any], Shape]:
-        """The server's answer, the request that it answers, and that one's shape. What is but tried
-        has another shape `instead`, where the server does not take it.
+        """Return the server's answer, the request that it answers, and the shape of that request.
+        A shape on trial is replaced by `instead` where the server does not take it.
 
         The request goes out as it was built: `chat.completions.create` would copy it by its types,
         which takes a third of a request's time.
@@ -212,16 +212,18 @@ class OpenAIGrader:
                 raise failure_of(error, self.spec, self._scrubber) from None
 
     def _insist(self, prompt: PromptText, refusal: GraderFailure) -> None:
-        """A server that gave probabilities and now refuses them is asked again, after a pause.
-
-        Only where it refuses the same prompt again and again is that one asked for a label alone.
+        """Raise Transient, so that a server that gave probabilities and now refuses them is asked
+        again after a pause. After `INSISTENCE` more refusals of the same prompt, return instead:
+        the prompt is then asked for a label alone.
         """
         self._refused[prompt.user] += 1
         if self._refused[prompt.user] <= INSISTENCE:
             raise Transient(str(refusal), status=refusal.status) from None
 
     def _no_replay(self) -> RequestOptions:
-        """An answer out of a cache between us and the model is no new one, so it is declined."""
+        """Return request options that decline answers from caches between us and the model,
+        because a repeated answer is not a new draw.
+        """
         if is_openai(self.spec) and not self.spec.at.in_name:
             return {}
         declined: RequestOptions = {"headers": DECLINED}
@@ -231,7 +233,7 @@ class OpenAIGrader:
 
     @property
     def draws_at_once(self) -> int:
-        """For how many draws one request may ask; other servers than OpenAI may take no `n`."""
+        """The most draws that one request may ask for; 1 at servers that may take no `n`."""
         draws = is_openai(self.spec) and self.settings.method == "draws"
         return self._probing.usual.at_once if draws else 1
 
@@ -269,7 +271,9 @@ class OpenAIGrader:
 
 
 def _ends_trial(taught: Shape | None, failure: GraderFailure) -> bool:
-    """Whether a server refuses what is tried: probabilities, or a request that it took before."""
+    """Return True if a refusal ends the trial of a shape: the server refuses probabilities, or
+    rejects the request in a way that teaches nothing.
+    """
     return isinstance(failure, Rejected) if taught is None else not taught.top_logprobs
 
 
@@ -278,7 +282,7 @@ def _about_probabilities(before: Shape, after: Shape) -> bool:
 
 
 def _lesson(failure: GraderFailure, complaint: str, shape: Shape) -> Shape | None:
-    """The shape to try instead; None where it is not the request's parameters that are refused."""
+    """Return the shape to try instead, or None if the refusal is not about parameters."""
     if failure.status not in _TEACHING or failure.means in ("credit", "key", "model", "path"):
         return None
     return learn(shape, complaint)

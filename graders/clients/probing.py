@@ -18,14 +18,14 @@ _PUT_OFF = 3  # so often a trial may fail for another reason
 
 
 class Probing:
-    """Which shape a grader's next request has: `usual`, or once another one that tries for
-    probabilities, which becomes the usual one only where it brought some.
+    """The choice of shape for a grader's next request: `usual`, or for a single request a shape on
+    trial that asks for probabilities and becomes the usual one only if it brings some.
     """
 
     def __init__(self, shape: Shape) -> None:
         self.usual = shape
         self.gave = False
-        """Whether probabilities ever came."""
+        """True once probabilities have come."""
         self._first = shape
         self._trial: Shape | None = None
         self._replies = self._refusals = self._failed = 0
@@ -34,16 +34,16 @@ class Probing:
 
     @property
     def settled(self) -> bool:
-        """Whether the next request has the usual shape."""
+        """True if the next request has the usual shape."""
         return self._trial is None
 
     def take(self) -> Shape | None:
-        """The shape that is to be tried, for one request alone."""
+        """Return the shape on trial, if any, for the next request alone."""
         trial, self._trial = self._trial, None
         return trial
 
     def failed(self, trial: Shape | None) -> None:
-        """A request that tried it had no reply; another one may."""
+        """Put a shape back on trial after a request without a reply, at most 3 times."""
         self._failed += 1
         if self._failed <= _PUT_OFF:
             self._trial = trial
@@ -77,7 +77,7 @@ class Probing:
             )
 
     def _try_effort(self, shape: Shape, outcome: Outcome) -> None:
-        """A label came and nothing of its probabilities: once the next effort is tried."""
+        """After a label without probabilities, try the next reasoning effort, once."""
         bare = bool(outcome.label) and "unseen" not in outcome.evidence
         if bare and shape.top_logprobs and shape.efforts[1:] and not self._tried_effort:
             self._tried_effort = True

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def pooled(client_class: type[httpx2.AsyncClient], scrubber: Scrubber) -> httpx2.AsyncClient:
-    """One SDK's `DefaultAioHttpClient`, whose every fault of the connection is httpx2's.
+    """Return an SDK's `DefaultAioHttpClient` that raises every connection error as httpx2's.
 
-    The SDKs' own translation leaves some out, such as a reply that is no HTTP, and what it leaves
-    out would end the whole run. No redirect is followed: it would take keys and prompts to a host
-    that nobody named. What a request carries of credentials, `scrubber` learns. Raises InputError
-    where the environment names a SOCKS proxy.
+    The SDKs' own translation leaves some out, such as a reply that is not HTTP, and any that it
+    leaves out would end the whole run. Redirects are not followed: they would take keys and prompts
+    to a host that the user did not name. `scrubber` learns the credentials that requests carry.
+    Raises InputError where the environment names a SOCKS proxy.
     """
     import aiohttp
     import httpx2
@@ -33,7 +33,7 @@ def pooled(client_class: type[httpx2.AsyncClient], scrubber: Scrubber) -> httpx2
         )
 
     class Resolver(aiohttp.ThreadedResolver):
-        """A name that nobody answers for is not known: no other limit covers it."""
+        """A resolver with a time limit, since no other limit covers the lookup of a name."""
 
         async def resolve(self, *arguments: Any, **options: Any) -> Any:
             try:

@@ -20,9 +20,9 @@ _PORTS = {"http": 80, "https": 443}
 class Place:
     """The address of a grader's requests and what may be sent there.
 
-    `base_url` is empty where the SDK's own client finds it. `is_own` says whether it is the
-    provider's own address, and so whether its key, headers and prices hold there. `login` is what
-    the environment's address holds of credentials, `USER:PASSWORD@`.
+    `base_url` is empty where the SDK's own client finds it. `is_own` is True for the
+    provider's own address, where its key, headers and prices apply. `login` holds the credentials
+    in the environment's address, `USER:PASSWORD@`.
     """
 
     provider: Provider
@@ -34,7 +34,7 @@ class Place:
 
     @property
     def address(self) -> str | None:
-        """What a client connects to; None where the SDK knows."""
+        """The URL that a client connects to, with any login; None where the SDK finds it."""
         return self.base_url.replace("://", f"://{self.login}", 1) or None
 
     @property
@@ -48,14 +48,14 @@ class Place:
 
     @property
     def prices(self) -> dict[str, Any]:
-        """What the price package is to look the model up by."""
+        """The arguments by which the price package finds the provider."""
         if self.is_own and self.provider.prices:
             return {"provider_id": self.provider.prices}
         return {"provider_api_url": self.base_url}
 
     @property
     def in_name(self) -> str:
-        """The address, where it belongs to a grader's name: wherever not everybody's is the same.
+        """The address if it is part of a grader's name, else "" (where everyone uses the same one).
 
         Claude at Anthropic is one grader for all; a gateway, a deployment or a port of this machine
         may hold any model.
@@ -66,9 +66,9 @@ class Place:
 
 
 def placed(provider: Provider, typed: str) -> Place:
-    """The place of a grader whose name says `typed` behind its @, if anything.
+    """Return the place of a grader whose name has the address `typed` after its @, or "".
 
-    Raises InputError where no address is known, or what the environment names is none.
+    Raises InputError where the address that the environment or the table names is not valid.
     """
     own, login = _own_address(provider)
     if typed and not (own and same(typed, own)):
@@ -87,7 +87,7 @@ def placed(provider: Provider, typed: str) -> Place:
 
 
 def key_variable(url: str) -> str:
-    """The variable that holds the key for an address: KEY_ and the host in capitals.
+    """Return the variable that holds the key for an address: KEY_ and the host in capitals.
 
     A dot and the colon of a port become _, a hyphen __, so that no two hosts share one.
 
@@ -101,7 +101,7 @@ def key_variable(url: str) -> str:
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two addresses are one.
+    """Return True if two URLs are the same address.
 
     >>> same("https://H.example/v1/", "https://h.example:443/v1")
     True
@@ -116,8 +116,8 @@ def _normal(url: str) -> tuple[str, str | None, int | None, str]:
 
 
 def filled_from_environment(text: str, what: str) -> str:
-    """A text with each `${NAME}` taken from the environment. Raises InputError where one is not
-    set, or holds what no header or address can carry.
+    """Return a text with each `${NAME}` taken from the environment. Raises InputError where one is
+    not set, or holds characters that no header or address can carry.
     """
 
     def value(match: re.Match[str]) -> str:
@@ -130,7 +130,9 @@ def filled_from_environment(text: str, what: str) -> str:
 
 
 def _own_address(provider: Provider) -> tuple[str, str]:
-    """(address, login) of the provider itself: as the environment says, else as the table does."""
+    """Return (address, login) of the provider: from the environment, else from the table; empty
+    where neither gives one.
+    """
     variable = provider.base_url_env
     if variable and (said := os.environ.get(variable, "").strip()):
         return _checked(said, f"the address in {variable}")

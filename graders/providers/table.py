@@ -17,12 +17,12 @@ from evenhand.study.settings.providers import ProviderSettings
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 
 Own = Mapping[str, ProviderSettings]
-"""What study.toml says of providers, by name."""
+"""The providers named in study.toml, by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """A row of the table; `by_study` where study.toml says where it is."""
+    """A row of the table; `by_study` is True where study.toml gives the address."""
 
     name: str
     speaks: str
@@ -44,9 +44,9 @@ def _rows() -> dict[str, Provider]:
 
 
 def known_providers(own: Own) -> dict[str, Provider]:
-    """By name; what a study says of one goes before the table.
+    """Return the providers by name; settings in study.toml override the table.
 
-    Raises InputError where study.toml names a provider and not where it is.
+    Raises InputError where study.toml has an invalid setting, or a new provider without an address.
     """
     providers = dict(_rows())
     for name, said in own.items():
@@ -55,7 +55,7 @@ def known_providers(own: Own) -> dict[str, Provider]:
 
 
 def key_variables() -> set[str]:
-    """Every variable that holds a key of a provider in the table."""
+    """Return the environment variables that hold keys of providers in the table."""
     return {row.key_env for row in _rows().values() if row.key_env}
 
 

@@ -17,10 +17,10 @@ _Z = 1.959963984540054
 
 
 def as_draw(outcome: Outcome, rubric: Rubric) -> Outcome:
-    """One draw: all of its probability lies on the option that came.
+    """Return one draw's outcome, with all probability on the option that was drawn.
 
-    The mean over a unit's draws, which is how repeats combine everywhere, is then the share of each
-    option: the estimate itself.
+    The mean over a unit's draws, which is how repeats are combined everywhere, is then the share of
+    each option.
     """
     if not outcome.label:
         return outcome
@@ -29,7 +29,7 @@ def as_draw(outcome: Outcome, rubric: Rubric) -> Outcome:
 
 
 def binomial_interval(successes: int, draws: int) -> tuple[float, float]:
-    """The 95% score interval of a share (Wilson 1927, JASA 22, 209).
+    """Return the 95% score interval of a share (Wilson 1927, JASA 22, 209).
 
     >>> [round(bound, 3) for bound in binomial_interval(7, 10)]
     [0.397, 0.892]

@@ -20,12 +20,12 @@ from evenhand.graders.replies.lenient import OrNone
 LOW_MASS = 0.8
 """Below this mass inside the options a reading is flagged."""
 MOST_UNSEEN = 0.2
-"""A reading by which any option's probability could be off by more than this is none."""
+"""A reading is discarded where any option's probability could be off by more than this."""
 MOST_BEGUN = 0.1
-"""Nor is one that the mere beginning of an answer, such as a bracket that was not followed, could
-move by more than this. What it may move by is kept with the grade."""
+"""It is also discarded where mere beginnings of an answer, such as a bracket on a path that was
+not taken, could move it by more than this. The possible shift is kept with the grade."""
 MOST_SPLIT = 1e-9
-"""Nor is one where more than this is known to be of two options, and not of which."""
+"""It is also discarded where more than this mass belongs to one of two options, unknown which."""
 
 # Marks that some servers leave in token texts for a space or a line break.
 _SPACE_MARKS = str.maketrans({"\u0120": " ", "\u2581": " ", "\u010a": "\n"})
@@ -36,7 +36,7 @@ _CLOSING = " \t\r\n)]}>\"'`*_.:,;"
 
 
 class Token(BaseModel):
-    """One token as the API gives it; `bytes` is the truth where it is there."""
+    """A token as the API gives it; `bytes`, where present, takes precedence over `token`."""
 
     token: str
     logprob: float
@@ -50,17 +50,17 @@ class Token(BaseModel):
 
     @property
     def probability(self) -> float:
-        """-9999.0, which stands for "not among the most probable tokens", comes out as 0."""
+        """The probability, 0 to 1. The API's -9999.0 for "not among the most probable" gives 0."""
         return 0.0 if math.isnan(self.logprob) else math.exp(min(self.logprob, 0.0))
 
 
 class Position(Token):
-    """One place in the answer: the token that was chosen and the most probable ones there."""
+    """A place in the answer: the token that was chosen and the most probable ones there."""
 
     top_logprobs: OrNone[list[OrNone[Token]]] = None
 
     def candidates(self) -> list[Token]:
-        """The listed tokens, and the chosen one where the list leaves it out."""
+        """Return the listed tokens, and the chosen one where the list leaves it out."""
         listed = [token for token in self.top_logprobs or () if token]
         if any(token.text == self.text for token in listed):
             return listed
@@ -76,20 +76,20 @@ class OptionReading:
     position: int
     top: list[tuple[str, float]]
     unseen: float
-    """How far any of these probabilities can be off, for what the server did not list."""
+    """The most that any of these probabilities can be off, given the mass not listed."""
     begun: float = 0.0
-    """The part of it that lies on beginnings which say nothing yet, such as a bracket."""
+    """The part of `unseen` on beginnings that name no option yet, such as a bracket."""
     split: float = 0.0
-    """The mass of beginnings that two options share and that were not followed."""
+    """The mass on beginnings that two options share, on paths that were not taken."""
 
     @property
     def label(self) -> str:
-        """The most probable option; the earlier one on the scale where two are level."""
+        """The most probable option; the earlier one on the scale in case of a tie."""
         return max(self.probabilities, key=lambda key: self.probabilities[key])
 
 
 def option_masses(tokens: Iterable[Token], keys: Sequence[str]) -> dict[str, float]:
-    """The probability that lies on each option key at one position, not renormalised.
+    """Return the probability mass on each option key at one position, not renormalised.
 
     >>> planted = {"C": 0.60, " C": 0.15, "B": 0.10, "(": 0.06, "A": 0.05, " Sure": 0.04}
     >>> tokens = [Token(token=t, logprob=math.log(p)) for t, p in planted.items()]
@@ -106,7 +106,7 @@ def option_masses(tokens: Iterable[Token], keys: Sequence[str]) -> dict[str, flo
 
 
 def fault_of(positions: Sequence[Position]) -> str:
-    """Why figures cannot be natural logarithms of probabilities; empty where they can.
+    """Return the reason why figures cannot be natural logarithms of probabilities, else "".
 
     >>> def place(*figures):
     ...     top = [Token(token=str(n), logprob=each) for n, each in enumerate(figures)]
@@ -135,13 +135,13 @@ def read_options(
     *,
     whole_numbers: bool = False,
 ) -> OptionReading | None:
-    """Option probabilities of an answer, or None where the tokens do not say.
+    """Return the option probabilities of an answer, or None where the tokens do not give them.
 
-    `label` is the option that the text as a whole names, if any. Read where the answer begins, and
-    on along the chosen tokens as long as they may become one key or another, or are but an opening
-    bracket. Where the answer begins with other words ("Answer: C") and few of the likely tokens
-    there are options, the place where `label` stands is read instead. With `whole_numbers` the
-    tokenizer is known to have a token of its own for every number.
+    `label` is the option that the text as a whole names, if any. Reading starts where the answer
+    begins and follows the chosen tokens as long as they may become one key or another, or are only
+    an opening bracket. Where the answer begins with other words ("Answer: C") and few of the likely
+    tokens there are options, the position of `label` is read instead. `whole_numbers` says that
+    the tokenizer has a token of its own for every number.
     """
     start = _answer_start(positions, text)
     first = next((at for at in range(start, len(positions)) if _bare(positions[at].text)), None)
@@ -163,8 +163,9 @@ def read_options(
 
 @dataclass(frozen=True, slots=True)
 class _Spelled:
-    """What a text so far is: an option, and whether it `may` become another one, by more to come.
-    `begun`: nothing but the beginning of an answer.
+    """The reading of an answer's text so far: the option `key` that it spells, if any; `may` is
+    True if further text may turn it into another option, `begun` if it is only the beginning of an
+    answer.
     """
 
     key: str | None = None
@@ -222,12 +223,14 @@ def _read(
 
 
 def _ends_in_key(found: _Spelled, said: str) -> bool:
-    """Whether a text has just come to a key's end: what follows says whether a word goes on."""
+    """Return True if a text ends exactly where a key ends, so that the next token decides whether a
+    longer word follows.
+    """
     return bool(found.key and re.search(r"[^\W_]\Z|[+-]\Z", said))
 
 
 def _spelled(so_far: str, text: str, keys: Sequence[str]) -> _Spelled:
-    """What the text of an answer is once a token has come.
+    """Return the reading of an answer's text after one more token.
 
     >>> stances = ("agree", "disagree")
     >>> [_spelled("", each, stances).key for each in (" Agree", "dis", "(", "a", "ag")]
@@ -262,7 +265,7 @@ def _spelled(so_far: str, text: str, keys: Sequence[str]) -> _Spelled:
 
 
 def _key_at(positions: Sequence[Position], at: int, keys: Sequence[str]) -> str | None:
-    """The option that the chosen tokens spell from a place on."""
+    """Return the option that the chosen tokens spell from position `at` on, if any."""
     said = "".join(position.text for position in positions[at:]).lstrip(_OPENING)
     if not _bare(positions[at].text) and at:
         return None
@@ -276,7 +279,9 @@ def _bare(text: str) -> str:
 
 
 def _answer_start(positions: Sequence[Position], text: str) -> int:
-    """Where the answer's text begins among the tokens: some servers list thinking before it."""
+    """Return the index of the token where the answer's text begins: some servers list the thinking
+    before it.
+    """
     answer = text.strip()
     texts = [position.text for position in positions]
     at = "".join(texts).rfind(answer)

@@ -17,4 +17,4 @@ def _or_none(value: Any, read: ValidatorFunctionWrapHandler) -> Any:
 
 
 OrNone = Annotated[T | None, WrapValidator(_or_none)]
-"""A field that is None where something else stands in its place."""
+"""A field that is None where the value has another type."""

@@ -10,10 +10,10 @@ from typing import Any
 from evenhand.graders.scrub import storable
 
 MOST_KEPT = 20_000
-"""Characters of a reply that is kept although nothing could be read off it."""
+"""Characters kept of a reply that could not be read."""
 
 ASKED_AGAIN = "asked_again"
-"""In the provenance of an attempt that could not be read: another one follows in the same run."""
+"""Marks, in the provenance of an unreadable attempt, that the same run asked again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class Outcome:
 
     Labels and probabilities are in the order that was shown: the runner maps them back. A reply
     without a valid label is an outcome too (`refusal`, `truncated`, `unparseable`,
-    `content_filter`), never a default label and no cause to ask again.
+    `content_filter`), never a default label, and does not by itself make the runner ask again.
     """
 
     label: str = ""
@@ -38,7 +38,9 @@ class Outcome:
 
     @classmethod
     def unreadable(cls, reply: Mapping[str, Any]) -> Outcome:
-        """Of a reply that is not what the provider's interface promises; kept as it came."""
+        """Return the outcome of a reply that does not fit the provider's interface; its text is
+        kept up to `MOST_KEPT` characters.
+        """
         return cls(unscored_reason="unparseable", raw=_as_text(reply)[:MOST_KEPT])
 
 

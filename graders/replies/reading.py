@@ -23,13 +23,14 @@ from evenhand.graders.replies.verbalised import read_percent
 from evenhand.rubrics import Rubric, answer_of
 
 NOT_LOGPROBS = "not_logprobs"
-"""In a reply's evidence: its figures cannot be log-probabilities, and why."""
+"""Key in a reply's evidence: the reason why its figures cannot be log-probabilities."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """What a provider's reply says, out of its form: the text, or why there is none, the evidence
-    that is kept, and the tokens' probabilities. `whole_numbers`: every number is one token.
+    """The content of a reply, whichever provider's form it came in: the text, the reason
+    `unscored` if it holds no answer, the evidence to keep, and the tokens' probabilities.
+    `whole_numbers` is True if every number is one token.
     """
 
     text: str
@@ -40,7 +41,7 @@ class Said:
 
 
 def outcome_of(said: Said, rubric: Rubric | None, method: str) -> Outcome:
-    """The outcome; without a rubric, the text itself."""
+    """Return the outcome of a reply by this method; without a rubric, its text."""
     if rubric is None:
         return Outcome(raw=said.text, evidence=said.evidence)
     if said.unscored:

@@ -12,13 +12,13 @@ from evenhand.rubrics import PromptText, RubricParser, answer_of
 from evenhand.rubrics.parsing import json_fields
 
 REASON = "reason"
-"""In a grade's provenance: why the grader says so, in its words."""
+"""Key in a grade's provenance: the grader's reason, in its own words."""
 
 _FIELDS = ["reason", "label"]
 
 
 def asking_for_reason(prompt: PromptText) -> PromptText:
-    """The same prompt with another last paragraph: a reason, and then the key of an option."""
+    """Replace the prompt's last paragraph: ask for a reason, and then for the key of an option."""
     words = prompt.system.rpartition("\n\n")[0]
     ask = (
         "First give your reason, in at most three sentences. Then give the key of one option, "
@@ -28,7 +28,7 @@ def asking_for_reason(prompt: PromptText) -> PromptText:
 
 
 def reason_schema(keys: Sequence[str]) -> dict[str, Any]:
-    """The JSON schema of the answer, its fields in the order in which they are written."""
+    """Return the JSON schema of the answer, its fields in the order in which they are written."""
     label = {"type": "string", "enum": list(keys)}
     return {
         "type": "object",
@@ -39,7 +39,8 @@ def reason_schema(keys: Sequence[str]) -> dict[str, Any]:
 
 
 def read_reason(text: str, parser: RubricParser, evidence: dict[str, Any]) -> Outcome:
-    """The label that follows a reason; a label without one, or before it, is none of this method.
+    """Return the label that follows a reason. A label without a reason, or before it, does not
+    count.
 
     >>> parser = RubricParser({"A": "First", "B": "Second"})
     >>> outcome = read_reason('{"reason": "A is vague.", "label": "B"}', parser, {})
@@ -56,7 +57,9 @@ def read_reason(text: str, parser: RubricParser, evidence: dict[str, Any]) -> Ou
 
 
 def _parts(text: str) -> tuple[str, str]:
-    """Reason and answer: of an object its two fields, else the last line and what is before it."""
+    """Split a reply into reason and answer: the two fields of a JSON object, else the text before
+    the last line and the last line.
+    """
     if re.match(r"(?:```\w*\s*)?\{", text):
         objects = json_fields(text)
         fields = objects[0] if len(objects) == 1 else []

@@ -16,24 +16,24 @@ DECLINED = {
     "cf-aig-skip-cache": "true",
     "x-portkey-cache-force-refresh": "true",
 }
-"""By header, where that exists; a server that knows none of them passes them over."""
+"""Request headers that decline cached answers; servers ignore those that they do not know."""
 
 LITELLM_DECLINED = {"cache": {"no-cache": True}}
-"""LiteLLM takes it in the body, where other servers would refuse it."""
+"""LiteLLM's way of declining them, in the body, where other servers would refuse it."""
 
 REPEATED = "repeated_reply"
 
 Prompted = tuple[str, ...]
-"""What makes a question's prompt (`Question.prompted`)."""
+"""The values that determine a question's prompt (`Question.prompted`)."""
 
 
 def by_litellm(headers: Mapping[str, str]) -> bool:
-    """Whether a reply came through LiteLLM's proxy."""
+    """Return True if a reply came through LiteLLM's proxy."""
     return any(name.lower().startswith("x-litellm-") for name in headers)
 
 
 class Replies:
-    """Which replies a question has had, so that one that comes twice counts once."""
+    """The replies that each question has had, so that one that comes twice counts once."""
 
     def __init__(self, known: Mapping[Prompted, Iterable[Mapping[str, Any]]]) -> None:
         self._seen = {
@@ -42,9 +42,10 @@ class Replies:
         }
 
     def is_repeat(self, question: Prompted, facts: Mapping[str, Any]) -> bool:
-        """Whether a reply with these facts came before; it has come now.
+        """Return True if a reply with these facts came before, and remember it.
 
-        Its time belongs to its identity: some local servers draw ids from a thousand.
+        A reply is identified by its time as well as its id: some local servers draw ids from only
+        a thousand.
         """
         reply = reply_identity(facts)
         if reply is None:
@@ -57,7 +58,7 @@ class Replies:
 
 
 def reply_identity(facts: Mapping[str, Any]) -> tuple[Any, ...] | None:
-    """Id and time of a reply, and which of its answers; None where it has no id.
+    """Return (id, time, index of the answer in the reply), or None where the reply has no id.
 
     >>> reply_identity({"reply_id": "msg_1"}), reply_identity({"reply_id": ""})
     (('msg_1', None, 0), None)

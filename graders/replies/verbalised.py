@@ -12,11 +12,11 @@ from evenhand.graders.replies.outcome import Outcome
 from evenhand.rubrics import PromptText
 
 _FARTHEST_SUM = 5.0
-"""Percentages that miss 100 by more are no distribution."""
+"""Percentages whose sum misses 100 by more than this are not a distribution."""
 
 
 def asking_for_percent(prompt: PromptText) -> PromptText:
-    """The same prompt with another last paragraph: a probability for every option."""
+    """Replace the prompt's last paragraph: ask for a probability for every option."""
     words = prompt.system.rpartition("\n\n")[0]
     keys = ", ".join(prompt.keys)
     ask = (
@@ -27,7 +27,7 @@ def asking_for_percent(prompt: PromptText) -> PromptText:
 
 
 def percent_schema(keys: Sequence[str]) -> dict[str, Any]:
-    """The JSON schema of the answer: one number per option, nothing else."""
+    """Return the JSON schema of the answer: one number per option, nothing else."""
     return {
         "type": "object",
         "properties": {key: {"type": "number"} for key in keys},
@@ -37,7 +37,7 @@ def percent_schema(keys: Sequence[str]) -> dict[str, Any]:
 
 
 def read_percent(text: str, keys: Sequence[str], evidence: dict[str, Any]) -> Outcome:
-    """The stated distribution, scaled to sum to 1; the label is its most probable option.
+    """Return the stated distribution, scaled to sum to 1; the label is its most probable option.
 
     >>> outcome = read_percent('{"A": 20, "B": 79}', ("A", "B"), {})
     >>> outcome.label, round(outcome.probabilities["B"], 3), outcome.evidence["stated_sum"]

@@ -89,7 +89,9 @@ class BatchRun:
         self._scope: anyio.CancelScope | None = None
 
     def interrupt(self) -> int:
-        """Stop waiting: a batch goes on without us. A question under way is waited for."""
+        """Stop waiting for batches, which go on without us; return how many replies asked live are
+        under way, which are waited for.
+        """
         if self._live is not None:
             return self._live.interrupt()
         if self._scope is not None:
@@ -153,7 +155,7 @@ class BatchRun:
         return todo[asked:]
 
     async def _continued(self) -> list[Chunk]:
-        """The chunks under way, found again where the provider's id was never noted."""
+        """Return the chunks under way, found again where the provider's id was never noted."""
         found = []
         for chunk in self._journal.under_way(self._job.rater_id):
             if any(request.trial for request in chunk.requests) != self._single.questions.attacked:
@@ -176,7 +178,9 @@ class BatchRun:
     async def _send_and_collect(
         self, todo: list[Question], chunks: list[Chunk]
     ) -> OverBudget | None:
-        """Send all that fits into the budget, collect it, and go on while more fits."""
+        """Send all that fits into the budget, collect it, and go on while more fits. Return the
+        OverBudget that ended this, or None where everything was sent or the grader was stopped.
+        """
         chunker = Chunker(self._job, self._service.limits, self._reservations, todo)
         while True:
             while (built := await chunker.build(self._budget)) is not None:
@@ -288,8 +292,9 @@ class BatchRun:
     def _spent(
         self, chunk: Chunk, by_name: Mapping[str, BatchResult], grades: Sequence[GradeAttempt]
     ) -> Decimal:
-        """What a chunk has cost; its worst price where a reply is missing or says no usage. What
-        expired, was canceled or failed is not billed, as both services say.
+        """Return the cost of a chunk in US dollars: its worst price where a reply is missing or
+        reports no usage. Both services state that they do not bill requests that expired, were
+        canceled or failed.
         """
         if not all(_is_priced(by_name.get(request.custom_id)) for request in chunk.requests):
             return _at_most(chunk)
@@ -299,7 +304,7 @@ class BatchRun:
     def _grades(
         self, chunk: Chunk, request: BatchRequest, result: BatchResult
     ) -> list[GradeAttempt]:
-        """Of every draw that was asked for, as far as they came."""
+        """Return the grades in one line of a batch's results, one for each draw that came."""
         asked = self._questions(request)
         question = asked or self._gone(request)
         keys = [key for _, key in request.draws]
@@ -332,7 +337,9 @@ class BatchRun:
         return [replace(grade, rubric_hash=request.rubric_hash) for grade in grades]
 
     def _questions(self, request: BatchRequest) -> list[Question] | None:
-        """None where the study no longer takes answers under the text that was asked."""
+        """Return the questions of a request, or None where the study no longer accepts answers to
+        the text that was asked.
+        """
         rubric = self._rubrics.get(request.rubric)
         if rubric is None or request.rubric_hash not in self._accepted[rubric.name]:
             return None
@@ -355,7 +362,7 @@ class BatchRun:
         return retrying(wait_scale=self._pace.wait_scale, sleep=anyio.sleep, told=told)
 
     async def _surely(self, call: Callable[[], Awaitable[T]]) -> T:
-        """A call that changes nothing, tried again like any request."""
+        """Make a call that is safe to repeat, with the retries of any request."""
         async for attempt in self._retrying():
             with attempt:
                 return await call()
@@ -366,7 +373,7 @@ class BatchRun:
 
 
 def _is_priced(result: BatchResult | None) -> bool:
-    """Whether it is known what a line of a batch has cost."""
+    """Return True if the cost of one line of a batch is known."""
     if result is None:
         return False
     return result.body is None or bool(result.body.get("usage"))

@@ -18,7 +18,7 @@ from evenhand.rubrics import Rubric
 from evenhand.study.questions import AttackedQuestion, Question
 from evenhand.study.store.logs.batches import BatchRequest, Chunk
 
-_FRAME = 200  # bytes that a request's line has beside the request
+_FRAME = 200  # bytes of a request's line in addition to the request
 
 
 class Chunker:
@@ -37,7 +37,7 @@ class Chunker:
         self._questions = list(by_request(questions, job.grader.draws_at_once))
         self._next = 0
         self.next_costs = Decimal(0)
-        """What the next request costs at most, where it did not fit into the budget."""
+        """The lowest amount in US dollars to set aside for the next request, if it did not fit."""
 
     @property
     def left(self) -> int:
@@ -46,8 +46,8 @@ class Chunker:
     async def build(
         self, budget: Budget
     ) -> tuple[list[BatchRequest], list[dict[str, Any]], Decimal] | None:
-        """The next chunk's requests, their bodies and their worst price, which is set aside; None
-        where nothing is left, or nothing more fits into the budget.
+        """Return the next chunk's requests, their bodies and their worst price, which is set aside;
+        None where nothing is left, or nothing more fits into the budget.
         """
         requests: list[BatchRequest] = []
         bodies: list[dict[str, Any]] = []
@@ -77,7 +77,9 @@ class Chunker:
 
 
 def _request(question: Sequence[Question], sent: Mapping[str, Any], nth: int) -> BatchRequest:
-    """Units with the same text make the same request, but ids within a batch must differ."""
+    """Return the journal's record of a request. Units with the same text make the same request, but
+    ids within a batch must differ, so `nth` numbers them.
+    """
     first, key = question[0], sent["grade_key"]
     others = zip(question[1:], sent["draw_keys"][1:], strict=True)
     trial = (*first.trial, first.suite) if isinstance(first, AttackedQuestion) else ()
@@ -96,7 +98,7 @@ def _request(question: Sequence[Question], sent: Mapping[str, Any], nth: int) ->
 
 
 def questions_of(request: BatchRequest, rubric: Rubric) -> list[Question]:
-    """What a request asked, under a text of its rubric."""
+    """Return the questions of a request, one for each draw, under this text of its rubric."""
     about = (request.unit_id, rubric, request.order)
     if not request.trial:
         return [Question(*about, draw) for draw, _ in request.draws]
@@ -108,7 +110,9 @@ def questions_of(request: BatchRequest, rubric: Rubric) -> list[Question]:
 
 
 def under_way(chunks: Iterable[Chunk]) -> set[tuple[object, ...]]:
-    """What every draw in these chunks asks: what makes its prompt, and which draw."""
+    """Return the keys of all draws in these chunks: the values that determine the prompt
+    (`Question.prompted`), and the draw's number.
+    """
     return {
         (asked.unit_id, asked.rubric, asked.order, *asked.trial[:3], draw)
         for chunk in chunks

@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 500
 _MANY = 20_000
-"""Of more prompts than so many, some that stand evenly among them are read and priced."""
+"""Above this number of prompts, only evenly spaced ones are read and priced."""
 _ANSWER, _REASONED = 20, 200
 """Tokens of an answer without thinking, and of one that may give a reason first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraderForecast:
-    """One grader's part of a run. The cost runs from an answer of one token to the most that all
-    requests could bring; None where there is no known price. `expected` is the likely one, and
-    `basis` says what it rests on.
+    """The forecast of one grader's part of a run. `cost` in US dollars runs from answers of one
+    token to the most that all requests could cost; None where there is no known price. `expected`
+    is the likely cost, and `basis` says what it rests on.
     """
 
     rater_id: str
@@ -56,7 +56,7 @@ def forecast(
 
 
 def forecast_of(study: Study, plan: GraderPlan, *, batch: bool = False) -> GraderForecast:
-    """One grader's part."""
+    """Forecast the part of one grader: render its questions and price them."""
     from evenhand.graders.money import Tariff, input_estimate, price_table_date
 
     if plan.spec.speaks == "baseline":
@@ -104,8 +104,8 @@ def forecast_of(study: Study, plan: GraderPlan, *, batch: bool = False) -> Grade
 
 
 def _likely(study: Study, plan: GraderPlan) -> tuple[Tokens | None, str]:
-    """What one more request uses, as this grader's earlier ones did on average, and the sentence
-    that says so; no tokens where there are no earlier ones.
+    """Return the mean tokens of this grader's earlier requests, as a forecast for one more, and the
+    sentence that says so. The tokens are None where there are no earlier requests.
     """
     from evenhand.study.store.totals import grade_totals
 
@@ -128,7 +128,7 @@ def _answer(plan: GraderPlan) -> int:
 
 
 def _prompts(study: Study, plan: GraderPlan) -> Iterator[tuple[PromptText, int]]:
-    """Prompts, and how many draws each is for."""
+    """Yield prompts, each with its number of draws; evenly spaced ones where there are many."""
     step = max(1, ceil(len(plan.questions) / plan.settings.draws / _MANY))
     asked = groupby(plan.questions, key=lambda question: question.prompted)
     draws = islice(((next(group), 1 + sum(1 for _ in group)) for _, group in asked), 0, None, step)

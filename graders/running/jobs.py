@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 _PAID_ONCE: dict[str, Any] = {"tokens": {}, "cost_usd": 0.0}
-"""What draws of one request say of its cost, but for the first."""
+"""The cost facts of every draw of a request except the first, which carries the whole cost."""
 
 
 class Record(Protocol):
-    """One attempt as the store keeps it."""
+    """An attempt as the store keeps it."""
 
     @property
     def unscored_reason(self) -> str: ...
@@ -53,7 +53,7 @@ class Job(Protocol):
     async def ask(self, question: Any, prompt: PromptText, before: BeforeSending) -> Reply: ...
 
     def rest(self, question: Any, reply: Reply) -> Any:
-        """What of the question a reply has left open, if anything."""
+        """Return the part of the question that a reply has left open, if any."""
         ...
 
     def sent(
@@ -68,7 +68,7 @@ class Job(Protocol):
 
 
 class GradeJob:
-    """One grader's open questions, and its grades."""
+    """The open questions of one grader, and the grades that its replies make."""
 
     def __init__(self, study: Study, grader: Grader, questions: OpenQuestions) -> None:
         self.rater_id = questions.rater_id
@@ -95,8 +95,8 @@ class GradeJob:
         return await self.grader.ask(question.rubric, prompt, before, constrained=constrained)
 
     def rest(self, question: Question, reply: Reply) -> Question | None:
-        """The question itself, once, where its answer could not be read and can be held to the
-        keys.
+        """Return the question itself, once, where its answer could not be read and can be
+        constrained to the keys.
         """
         if not self._is_asked_again(question, reply):
             return None
@@ -115,7 +115,7 @@ class GradeJob:
     def sent(
         self, question: Question, prompt: PromptText, request: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """What a grade's provenance says of its request."""
+        """Return the facts about a request for its grade's provenance."""
         return sent(self.grader.identity, prompt, request, question.draw)
 
     def kept(self, question: Question, reply: Reply, facts: dict[str, Any]) -> list[GradeAttempt]:
@@ -124,7 +124,7 @@ class GradeJob:
         return [self.grade(question, reply, facts)]
 
     def grade(self, question: Question, reply: Reply, facts: dict[str, Any]) -> GradeAttempt:
-        """The grade that a reply makes; a reply that the question has had already makes none."""
+        """Return the grade of a reply; a reply that the question has had before is unscored."""
         settings = self.grader.settings
         outcome = reply.outcome
         seconds = facts.get("seconds")
@@ -147,12 +147,12 @@ class GradeJob:
 
 
 def live_job(job: GradeJob) -> Job:
-    """A job as it is asked live: the draws of a prompt at once, where the grader takes that."""
+    """Return a job to ask live: a prompt's draws together, where the grader takes that."""
     return DrawsJob(job) if job.grader.draws_at_once > 1 else job
 
 
 def by_request(questions: Iterable[Question], most: int) -> Iterator[list[Question]]:
-    """Questions that stand together because they share a prompt, at most so many in one list."""
+    """Group consecutive questions that share a prompt, at most `most` to a list."""
     for _, draws in groupby(questions, key=lambda question: question.prompted):
         left = list(draws)
         while left:
@@ -161,8 +161,8 @@ def by_request(questions: Iterable[Question], most: int) -> Iterator[list[Questi
 
 
 class DrawsJob:
-    """A grader's draws, those of one prompt asked for together: what is sent is paid once. A
-    question is here a list of draws.
+    """A grader's draws, with those of one prompt asked for together, so that the prompt is paid for
+    once. A question is here a list of draws.
     """
 
     def __init__(self, job: GradeJob) -> None:
@@ -171,7 +171,7 @@ class DrawsJob:
         self._job = job
 
     def __len__(self) -> int:
-        """How many requests it may take."""
+        """Return the number of draws: the most requests that the job may take."""
         return len(self._job)
 
     def __iter__(self) -> Iterator[list[Question]]:
@@ -181,7 +181,7 @@ class DrawsJob:
         return self._job.prompts([draws[0] for draws in questions])
 
     def request(self, question: list[Question], prompt: PromptText) -> dict[str, Any]:
-        """What is sent where it does not go live."""
+        """Return the request for a batch, with `n` where it asks for several draws."""
         draws = {"n": len(question)} if len(question) > 1 else {}
         return self.grader.request(prompt) | draws
 
@@ -196,7 +196,7 @@ class DrawsJob:
     def sent(
         self, question: list[Question], prompt: PromptText, request: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """What the first's provenance says, and the keys of all (`draw_keys`)."""
+        """Return the first draw's facts for provenance, and the keys of all draws (`draw_keys`)."""
         identity = self.grader.identity
         keys = [grade_key(identity, request, each.draw) for each in question[1:]]
         first = self._job.sent(question[0], prompt, request)
@@ -226,7 +226,7 @@ class DrawsJob:
 
 
 def _by_draw(facts: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """What each draw's provenance says: its own key, and the first what all have cost."""
+    """Yield each draw's facts for provenance: its own key; the first carries the cost of all."""
     own = {name: value for name, value in facts.items() if name != "draw_keys"}
     for key in facts["draw_keys"]:
         yield own | {"grade_key": key}

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from evenhand.rubrics import PromptText
 
 FAILURES_IN_A_ROW = 10
-"""So many failed requests with no reply between them stop a grader: it is not the unit's fault."""
+"""The number of failed requests in a row that stops a grader: the units are not at fault."""
 
 _AHEAD = 32  # prompts rendered at once
 _LONGEST_START = 2.0  # seconds over which a run's requests begin
@@ -127,7 +127,7 @@ class LiveRun:
                 return
 
     def _with_prompts(self) -> Iterator[tuple[Any, PromptText]]:
-        """The questions with their prompts, which are rendered some at a time."""
+        """Yield the questions with their prompts, which are rendered some at a time."""
         questions = iter(self._job)
         ahead = 1
         while asked := list(islice(questions, ahead)):
@@ -177,12 +177,14 @@ class LiveRun:
         return reply
 
     async def _paid(self, question: Any, prompt: PromptText, facts: dict[str, Any]) -> Reply:
-        """One reply. The worst price of what is sent for it is set aside before it is sent."""
+        """Return one reply. Its request's worst price is set aside before the request is sent."""
         held = spent = Decimal(0)
         began, limit, lost = 0.0, 0, False
 
         async def before(request: dict[str, Any]) -> None:
-            """What a server refused cost nothing, and what is tried instead may cost more."""
+            """Set aside the price of the request to be sent, in place of that of a refused one,
+            which cost nothing.
+            """
             nonlocal held, spent, began, limit
             self._budget.settle(held, Decimal(0))
             held = spent = Decimal(0)
@@ -252,9 +254,10 @@ class LiveRun:
             self._halt(failure.mend or written("provider.silent", address=address, why=failure))
 
     def _release(self) -> list[Any]:
-        """The rejections held back until it is known whether the units or the grader caused them.
+        """Return the rejections held back until it is known whether the units or the grader caused
+        them.
 
-        After a later reply they are the units' own. If the grader was stopped over them they say
+        After a later reply the units caused them. If the grader was stopped over them they say
         nothing about the units, and the next run asks again.
         """
         held, self._held = self._held, []
@@ -272,9 +275,9 @@ class LiveRun:
     def _write(self) -> None:
         """Make records durable.
 
-        In the loop's own thread: one beside it waits for its turn at every step of the database,
-        which with SQLite takes ten times as long. A slow store holds all requests up, but what
-        comes meanwhile shares the next write.
+        Written in the loop's own thread: a second thread would wait for its turn at every step of
+        the database, which with SQLite takes ten times as long. A slow store holds up all requests,
+        but what comes meanwhile shares the next write.
         """
         try:
             self._job.store(self._unwritten)
@@ -293,12 +296,12 @@ class _Part(Protocol):
     async def run(self) -> None: ...
 
     def interrupt(self) -> int:
-        """Begin to end; returns how many replies are waited for."""
+        """Begin to end; return how many replies are waited for."""
         ...
 
 
 def run_all(parts: Sequence[_Part], progress: ProgressCounter) -> None:
-    """Carry out several graders' parts side by side; one that is stopped leaves the others be."""
+    """Carry out several graders' parts side by side; one that stops does not stop the others."""
     for name in _LOGS_WITH_HEADERS:
         log = logging.getLogger(name)
         log.setLevel(max(log.getEffectiveLevel(), logging.INFO))
@@ -306,7 +309,7 @@ def run_all(parts: Sequence[_Part], progress: ProgressCounter) -> None:
     interrupted = False
 
     async def listen(all_: anyio.CancelScope) -> None:
-        """The first Ctrl-C waits for what is under way, the second ends the run."""
+        """Handle Ctrl-C: the first waits for what is under way, the second ends the run."""
         nonlocal interrupted
         with anyio.open_signal_receiver(signal.SIGINT) as signals:
             async for _ in signals:
@@ -338,6 +341,8 @@ def run_all(parts: Sequence[_Part], progress: ProgressCounter) -> None:
 
 
 def _first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first error in a group, so that callers see what they would see without concurrency."""
+    """Return the first error in a group, so that callers see what they would see without
+    concurrency.
+    """
     first = group.exceptions[0]
     return _first_of(first) if isinstance(first, BaseExceptionGroup) else first

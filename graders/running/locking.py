@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _FILE = ".grading.lock"
 
 
-class Elsewhere(InputError):  # noqa: N818  (it is no error of whoever asks)
+class Elsewhere(InputError):  # noqa: N818  (the caller made no error)
     """Another process collects what was to be collected."""
 
 

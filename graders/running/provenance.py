@@ -21,10 +21,10 @@ from evenhand.study.store.grades import AttackedGrade, GradeAttempt
 
 
 def grade_key(identity: Identity, request: Mapping[str, Any], draw: int) -> str:
-    """What makes two grades the same request: 40 hexadecimal digits of SHA-256.
+    """Return the key that grades of the same request share: 40 hexadecimal digits of SHA-256.
 
-    Over the final request, whom it went to, the prompt's version and the draw; not over timeouts or
-    concurrency, which change nothing about the answer.
+    The hash covers the final request, the service it went to, the prompt's version and the draw;
+    not timeouts or concurrency, which change nothing about the answer.
     """
     parts = {
         "provider": identity.provider,
@@ -40,7 +40,7 @@ def grade_key(identity: Identity, request: Mapping[str, Any], draw: int) -> str:
 
 
 def origin(identity: Identity, model: str) -> dict[str, Any]:
-    """Who is asked, and by what."""
+    """Return the facts about the model asked and the tool that asks, for provenance."""
     return {
         **asdict(identity),
         "tool": tool_version(),
@@ -52,7 +52,9 @@ def origin(identity: Identity, model: str) -> dict[str, Any]:
 def sent(
     identity: Identity, prompt: PromptText, request: Mapping[str, Any], draw: int
 ) -> dict[str, Any]:
-    """What is asked, live or in a batch: the request's key, its words' hash, its settings."""
+    """Return the facts about a request, live or in a batch: its key, the hash of its words, its
+    settings.
+    """
     words = hashlib.sha256(f"{prompt.system}\0{prompt.user}".encode()).hexdigest()
     said = ("model", "system", "messages")
     return {
@@ -64,7 +66,7 @@ def sent(
 
 
 def replied(reply: Reply) -> dict[str, Any]:
-    """What a reply adds: ids, the model that answered, usage, probabilities."""
+    """Return the facts that a reply adds: ids, the model that answered, usage, probabilities."""
     evidence = dict(reply.outcome.evidence)
     return {
         "returned_model": evidence.pop("model", ""),
@@ -82,7 +84,7 @@ def grade_of(
     provenance: Mapping[str, Any],
     seconds: float | None = None,
 ) -> GradeAttempt:
-    """The grade that an outcome makes. With order "ba" every option stands for its counterpart."""
+    """Return the grade of an outcome; order "ba" swaps the options for their counterparts."""
     rubric = question.rubric
     turn = rubric.swap if question.order == "ba" else str
     probabilities = None
@@ -117,7 +119,7 @@ def grade_of(
 def failed_grade(
     rater_id: str, question: Question, reason: str, *, provenance: Mapping[str, Any]
 ) -> GradeAttempt:
-    """The grade of a question that no reply came to."""
+    """Return the unscored grade of a question that brought no reply."""
     return grade_of(rater_id, question, Outcome(unscored_reason=reason), provenance=provenance)
 
 

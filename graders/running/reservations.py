@@ -20,23 +20,24 @@ from evenhand.graders.usage import Terms, Tokens
 from evenhand.study.store.grades import CUT_SHORT
 
 ENOUGH = 1_024
-"""Tokens: no limit is set below that."""
+"""Tokens. No limit on output is set below this."""
 _TIMES_THE_LONGEST = 4
 
 
 class Reservations:
-    """One grader's."""
+    """The amounts that one grader sets aside from the budget for its requests."""
 
     def __init__(self, budget: Budget, tariff: Tariff | None, longest: int = 0) -> None:
         self._budget = budget
         self._tariff = tariff
         self.longest = longest
-        """Tokens of the longest answer so far."""
+        """The tokens of the longest answer so far."""
 
     async def set_aside(self, request: dict[str, Any]) -> Decimal:
-        """Reserve a request's worst price, its limit lowered where that is too much, or where
-        replies were lost: what is lost counts in full, so a next one is to count for little. Raises
-        OverBudget where not even a low limit fits.
+        """Reserve a request's worst price in US dollars and return it. The request's limit on
+        output is lowered where that is too much, or where replies were lost: a lost reply counts in
+        full, so the next request should cost little. Raises OverBudget where not even a low limit
+        fits.
         """
         if self._tariff is None:
             return Decimal(0)
@@ -49,8 +50,9 @@ class Reservations:
         return granted
 
     def fit(self, request: dict[str, Any], taken: Decimal, among: int) -> Decimal | None:
-        """The worst price of the next of `among` requests of a batch, its limit lowered where not
-        all would fit beside what is `taken`; None where it does not fit even so.
+        """Return the worst price in US dollars of the next of `among` requests of a batch. Its
+        limit on output is lowered where they would not all fit in addition to what is `taken`; None
+        where the request does not fit even so.
         """
         if self._tariff is None:
             return Decimal(0)
@@ -65,14 +67,14 @@ class Reservations:
         return least
 
     def least(self, request: Mapping[str, Any]) -> Decimal:
-        """What has to be free for a request to go out."""
+        """Return the amount in US dollars that must be free before a request is sent."""
         if self._tariff is None:
             return Decimal(0)
         return self._least(self._tariff, request)
 
     def learn(self, reply: Reply, asked: int) -> Reply:
-        """Remember what a reply used. Where a lower limit than the one `asked` for has cut it
-        short, that is its outcome.
+        """Remember the tokens that a reply used, and return the reply. Where a lower limit than
+        `asked` (tokens) has cut it short, its outcome says so.
         """
         outcomes = (reply.outcome, *reply.more)
         usage = reply.outcome.evidence.get("usage")

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ResponseSummary:
-    """How a run went, and how many responses it added to the study (whole pairs only)."""
+    """The summary of a run, and the number of responses that it added to the study (whole pairs
+    only).
+    """
 
     run: GraderSummary
     added: int
@@ -94,7 +96,7 @@ def respond(
 
 
 def _named(spec: GraderSpec, settings: GraderSettings, system: str) -> str:
-    """A subject's name: the model, and what it was given that others may do without.
+    """Return a subject's name: the model, and the options with which it was asked, if any.
 
     >>> from evenhand.graders.spec import parse_spec
     >>> _named(parse_spec("anthropic:m"), GraderSettings("text", effort="low"), "Be brief.")
@@ -120,7 +122,7 @@ def _prompts(study: Study, scope: str) -> list[_Prompt]:
 
 
 class _ResponseJob:
-    """One subject's open prompts, and its responses."""
+    """The open prompts of one subject, and its responses."""
 
     def __init__(
         self,

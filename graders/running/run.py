@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     Attempt = TypeVar("Attempt", GradeAttempt, ResponseAttempt)
 
 TIMEOUT = 300.0
-"""Seconds for one answer: 16,000 tokens take about so long."""
+"""Seconds for one answer, about the time that 16,000 tokens take."""
 MOST_WORDS = 120
-"""Characters of a server's words that are shown while it is waited for."""
+"""The most characters of a server's message that are shown while waiting for it."""
 PATIENCE = 10.0
-"""After so many seconds without progress whoever watches is told what is waited for."""
+"""Seconds without progress after which the display says what the run waits for."""
 
 Progress = Callable[[int, int, str], None]
 """Called with (grades of this run so far, questions of this run, the grader's rater_id)."""
@@ -34,7 +34,7 @@ Progress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How many requests at once, how many seconds one may take, and a factor on all waits."""
+    """The pace of a run: concurrent requests, seconds that one may take, a factor on all waits."""
 
     concurrency: int = 32
     timeout: float = TIMEOUT
@@ -42,7 +42,7 @@ class Pace:
 
 
 class ProgressCounter:
-    """Counts what a run has collected and tells whoever watches."""
+    """A counter of what a run has collected, which reports to the caller's `progress`."""
 
     def __init__(self, total: int, progress: Progress | None) -> None:
         self._done = 0
@@ -64,11 +64,11 @@ class ProgressCounter:
         self._tell(label)
 
     def waits(self, rater_id: str, failure: GraderFailure, attempt: int, seconds: float) -> None:
-        """A request failed and will be tried again after so many seconds."""
+        """Note that a request failed and will be tried again in this many seconds."""
         self._wait = _Wait(rater_id, failure, attempt + 1, time.monotonic() + seconds)
 
     async def watch(self) -> None:
-        """Says what is waited for, until cancelled."""
+        """Report what the run waits for, until cancelled."""
         import anyio
 
         while self._progress:
@@ -108,8 +108,8 @@ class _Wait:
 
 @dataclass(slots=True, kw_only=True)
 class GraderSummary:
-    """How one grader's part of a run goes, filled in as it does. `stopped` says why, where it was
-    stopped early.
+    """The summary of one grader's part of a run, filled in as it goes. `stopped` is the reason if
+    it was stopped early, else "".
     """
 
     rater_id: str
@@ -134,7 +134,7 @@ def _lacks_probabilities(attempt: GradeAttempt | ResponseAttempt) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What all graders of a run share."""
+    """The objects that all graders of a run share."""
 
     scrubber: Scrubber
     pace: Pace
@@ -142,11 +142,11 @@ class RunContext:
     progress: ProgressCounter
 
     def scrubbed(self, attempts: Iterable[Attempt]) -> list[Attempt]:
-        """The same attempts, no secret in what they say of how they came about."""
+        """Return the attempts with secrets removed from their provenance."""
         return [replace(each, provenance=self.scrubber.tree(each.provenance)) for each in attempts]
 
     def count(self, attempts: Iterable[GradeAttempt | ResponseAttempt], to: GraderSummary) -> None:
-        """Count to a grader what is on disk."""
+        """Add stored attempts to a grader's summary, except those that were asked again."""
         for attempt in attempts:
             if attempt.provenance.get(ASKED_AGAIN):
                 continue

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """How a run went, grader by grader, in the order in which they were named.
+    """The summary of a run, grader by grader, in the order in which they were named.
 
-    `over_budget`: it ended because the next request might have cost more than was left.
+    `over_budget` is True if it ended because the next request might have cost more than was left.
     """
 
     graders: tuple[GraderSummary, ...]
@@ -56,7 +56,7 @@ class RunSummary:
 
     @property
     def stopped(self) -> tuple[str, ...]:
-        """One sentence for every grader that was stopped early."""
+        """The reasons of the graders that were stopped early, one sentence each."""
         return tuple(
             written("grade.stopped", grader=each.rater_id, why=each.stopped)
             for each in self.graders
@@ -96,10 +96,10 @@ def grade(
     the questions go to the providers' batch services; `cancel` then ends what is under way there.
     `budget` is the most that this run may spend, in US dollars. `timeout` is in seconds for one
     request; `wait_scale` multiplies the waits. A `shard` is asked with its share of the budget, and
-    then what is left of it goes to shards that nobody else collects, whose runs have ended without
-    an end or not begun. Raises InputError, with nothing asked, where a
-    grader is unknown, has no key or cannot grade a rubric, and while another run collects for this
-    study. A grader that fails for good is stopped, and the summary says so; the others go on.
+    what is left of that share goes to shards that no other run is collecting: those whose run broke
+    off or has not begun. Raises InputError, with nothing asked, where a grader is unknown, has no
+    key or cannot grade a rubric, and while another run collects for this study. A grader that fails
+    for good is stopped, and the summary says so; the others go on.
     """
     if concurrency < 1:
         raise InputError(f"concurrency is {concurrency}; it must be at least 1")
@@ -149,7 +149,7 @@ def _collect(
     batch: bool = False,
     cancel: bool = False,
 ) -> None:
-    """Carry plans out, and add what comes of them to the graders' summaries."""
+    """Carry out plans, and add their results to the graders' summaries."""
     for plan in plans:
         asked = plan.questions
         summary = summaries.setdefault(
@@ -165,7 +165,9 @@ def _collect(
 def new_context(
     scrubber: Scrubber, pace: Pace, budget: float | None, total: int, progress: Progress | None
 ) -> RunContext:
-    """What a run's graders share: `total` questions, and `budget` US dollars at most."""
+    """Return the context that a run's graders share: a counter of `total` questions, and a budget
+    of at most `budget` US dollars.
+    """
     from evenhand.graders.money import Budget
 
     return RunContext(scrubber, pace, Budget(budget), ProgressCounter(total, progress))
@@ -204,7 +206,9 @@ def _part(
     batch: bool,
     cancel: bool,
 ) -> OfflineRun | LiveRun | BatchRun:
-    """One grader's part of the run, its key, its price and its rubrics checked."""
+    """Return one grader's part of the run. Raises InputError where its key, a rubric's cues or,
+    under a budget, its price is missing.
+    """
     if plan.spec.speaks == "baseline":
         from evenhand.graders.running.offline import OfflineRun
 
@@ -235,7 +239,9 @@ def _part(
 def priced(
     spec: GraderSpec, budget: Budget, tier: str, prices: Mapping[str, ModelPrices]
 ) -> Tariff | None:
-    """The model's prices. Raises InputError under a budget where they are not known."""
+    """Return the model's prices, or None where they are not known. Raises InputError where they are
+    not known and there is a budget.
+    """
     from evenhand.graders.money import Tariff
 
     tariff = Tariff.find(spec, tier=tier, prices=prices)
@@ -256,8 +262,9 @@ def open_grader(
     no_reasoning: bool = False,
     way: str = "",
 ) -> Grader:
-    """A client for one model. Raises InputError where its key is missing. With `no_reasoning` it is
-    known to give probabilities so; `way` is how it took labels before (see `clients.constraint`).
+    """Return a client for one model. Raises InputError where its key is missing. `no_reasoning`
+    says that the model is known to give probabilities without reasoning; `way` is how it took
+    labels before (see `clients.constraint`).
     """
     if spec.speaks == "messages":
         from evenhand.graders.clients.claude import ClaudeGrader
@@ -275,7 +282,7 @@ def open_grader(
 
 
 def _carry_out(parts: Sequence[OfflineRun | LiveRun | BatchRun], progress: ProgressCounter) -> None:
-    """Offline parts first, then all graders behind a network side by side."""
+    """Run offline parts first, then all graders behind a network side by side."""
     from evenhand.graders.running.live import run_all
     from evenhand.graders.running.offline import OfflineRun
 

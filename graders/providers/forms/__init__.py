@@ -24,7 +24,7 @@ __all__ = ["Answer", "Form", "Question", "form_of", "is_form"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What a model is asked. `system` is empty for a subject; `schema` is the JSON schema of the
+    """A question to a model. `system` is empty for a subject; `schema` is the JSON schema of the
     answer where a distribution is asked for.
     """
 
@@ -37,8 +37,8 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a reply says. `unscored` is why it holds no answer: refusal, truncated, content_filter;
-    `usage` counts `input_tokens` and `output_tokens`.
+    """The content of a reply. `unscored` is the reason if it holds no answer (refusal, truncated,
+    content_filter); `usage` counts `input_tokens` and `output_tokens`.
     """
 
     text: str
@@ -57,7 +57,7 @@ class Form(Protocol):
 
 
 def is_form(name: str) -> bool:
-    """Whether there is a file of that name in this folder."""
+    """Return True if this folder holds a form of that name."""
     return (
         bool(re.fullmatch(r"[a-z][a-z0-9_]*", name)) and find_spec(f"{__name__}.{name}") is not None
     )
