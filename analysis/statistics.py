@@ -59,10 +59,10 @@ _ABOUT_ANOTHER = (
 
 @cache
 def entry_for(name: str) -> Statistic:
-    """The entry of a statistic; one that has none goes by its own name.
+    """Look a statistic up in the table; one that is not there goes by its own name.
 
     >>> entry_for("gwet_ac1").label, entry_for("bias_order_p").name
-    ('AC1', 'Order effect, corrected p')
+    ('AC1', 'Order of presentation, corrected p')
     >>> entry_for("some_new_index").name
     'some new index'
     """
