@@ -41,14 +41,14 @@ HANGS = 2
 SPARE = 5.0
 """Seconds that the SDKs wait beyond our own limit, which is the one that counts."""
 CONNECT = 7.0
-"""Seconds for a connection: a network that swallows requests is told within ten."""
+"""Seconds for a connection, so that a network that swallows requests is reported within ten."""
 FILTERED = "content_filter"
 LONGEST_WAIT = 60.0
 LONGEST_RETRY_AFTER = 900.0
 """Seconds. A server that asks for a longer pause is asked again on another day, by another run."""
 
 _NEVER_REACHED = ("ClientConnectorError", "ConnectionTimeoutError")
-"""What aiohttp calls a connection that was never made. The SDKs say so of broken ones too."""
+"""aiohttp's errors for a connection that was never made. The SDKs report broken ones alike."""
 _PAGE = re.compile(r"\s*<(?:!doctype|html)", re.IGNORECASE)
 
 
@@ -130,7 +130,7 @@ class Refusal:
 
 @cache
 def refusals() -> tuple[Refusal, ...]:
-    """The rows of `refusals.toml`, in their order."""
+    """Return the rows of `refusals.toml`, in their order."""
     text = files("evenhand.graders").joinpath("refusals.toml").read_text("utf-8")
     rows = tomllib.loads(text)["refusal"]
     return tuple(Refusal(**row | {"status": tuple(row.get("status", ()))}) for row in rows)

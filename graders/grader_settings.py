@@ -15,7 +15,7 @@ REASON_FIRST = "reason-then-label"
 METHODS = ("label", "logprobs", "verbalised", REASON_FIRST)
 
 LEAST_THINKING, MOST_THINKING = 1_024, 100_000
-"""Tokens. Fewer the API refuses, and more do not leave room for an answer."""
+"""Tokens. The API refuses fewer, and more would not leave room for an answer."""
 
 _WORD = re.compile(r"[a-z][a-z_-]{0,30}")
 _USUAL = {"chat": "logprobs", "baseline": ""}

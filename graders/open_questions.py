@@ -27,7 +27,7 @@ class OpenQuestions:
 
     @property
     def rubrics(self) -> dict[str, Rubric]:
-        """The rubrics as they are asked about, by name."""
+        """The rubrics with the texts that are asked, by name."""
         return {rubric.name: rubric for rubric, *_ in self.parts}
 
     def __len__(self) -> int:

@@ -31,7 +31,7 @@ class CueReader:
             )
 
     def read(self, values: Mapping[str, str]) -> Outcome:
-        """A label and a probability for every option."""
+        """Return a label and a probability for every option."""
         if self._cues.kind == "ordinal":
             probabilities = self._place(self._score(values["response"]))
         else:
@@ -48,7 +48,7 @@ class CueReader:
         return score
 
     def _helpfulness(self, text: str) -> float:
-        """Cue score, levelling off at the rubric's scale, and what the length adds to it."""
+        """Return the cue score, levelling off at the rubric's scale, plus a term for the length."""
         cues = self._cues
         return cues.scale * math.tanh(self._score(text) / cues.scale) + (
             cues.length_weight * math.log2(1 + len(text.split()))
@@ -64,7 +64,9 @@ class CueReader:
         return dict(zip(keys, masses, strict=True))
 
     def _compare(self, difference: float) -> dict[str, float]:
-        """A difference beyond the tolerance favours a side; `spread` is how unsure that is."""
+        """Return the options' probabilities: a difference beyond the tolerance favours a side, with
+        normal noise of standard deviation `spread`.
+        """
         cues, (first, second, same) = self._cues, self._sides
         p_first = _NORMAL.cdf((difference - cues.tolerance) / cues.spread)
         p_second = _NORMAL.cdf((-difference - cues.tolerance) / cues.spread)

@@ -2,9 +2,8 @@
 
 The mapping is that of Feng, Park, Liu & Tsvetkov (2023, section 2.1, appendix A.1 and Table 7): the
 probability that goes to words for and to words against, normalised; a difference beyond a threshold
-reads as strong. A response that is a table of word probabilities (JSON) is read as it stands; in a
-response of running text every word counts alike, and a negation before it turns it round.
-"""
+reads as strong. A response that is a table of word probabilities (JSON) is read directly; in
+running text every word counts alike, and a negation before it reverses it."""
 
 from __future__ import annotations
 
@@ -52,7 +51,7 @@ class PolarityReader:
         self._negative = {word.casefold() for word in words.negative}
 
     def read(self, values: Mapping[str, str]) -> Outcome:
-        """A label, and the two masses' shares as probabilities."""
+        """Return a label, with the two masses' shares as probabilities."""
         response = values["response"]
         table = _word_table(response)
         masses = self._counted(response) if table is None else self._summed(table)
@@ -68,7 +67,7 @@ class PolarityReader:
         return Outcome(label=label, probabilities=probabilities)
 
     def place(self, masses: Masses) -> str:
-        """The option for a balance of masses; even ones, like none at all, show no side."""
+        """Return the option for a balance of masses; equal or no masses give neutral."""
         strongly_against, against, for_it, strongly_for, neither = self._words.scale
         if masses.positive == masses.negative:
             return neither
@@ -99,7 +98,7 @@ def _negates(word: str) -> bool:
 
 
 def _word_table(text: str) -> dict[str, float] | None:
-    """Word probabilities, where the response is a JSON object of numbers and nothing else."""
+    """Return word probabilities if the response is a JSON object of numbers only, else None."""
     if not text.lstrip().startswith("{"):
         return None
     try:

@@ -10,7 +10,7 @@ from evenhand.graders.failures import GraderFailure
 from evenhand.study.store.logs.batches import Chunk
 
 UNREADABLE = (ValueError, TypeError, AttributeError, LookupError)
-"""What the SDKs raise where a proxy answers 200 with a page."""
+"""Errors that the SDKs raise where a proxy answers 200 with a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class BatchService(Protocol):
         ...
 
     async def find(self, chunk: Chunk, known: set[str]) -> str | None:
-        """The batch that an intent without an id became, if it became one."""
+        """Return the id of the batch that a chunk without an id was sent as, or None."""
         ...
 
     async def state(self, batch_id: str) -> BatchState: ...

@@ -59,8 +59,9 @@ class Shape:
         return cls(limit_names=("max_tokens", "max_completion_tokens"), efforts=())
 
     def for_method(self, method: str, ways: tuple[str, ...] = WAYS) -> Shape:
-        """Return the shape for a method: with token probabilities for "logprobs", else without them
-        and with the answer constrained to the keys in the first of `ways` that the server takes.
+        """Return the shape for a method: with token probabilities for "logprobs"; else without them
+        and, except for "text", with the answer constrained to the keys in the first of `ways` that
+        the server takes.
         """
         if method == "logprobs":
             return self

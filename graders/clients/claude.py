@@ -110,7 +110,7 @@ def _cached(text: str) -> dict[str, Any]:
 
 
 def _content(prompt: PromptText) -> str | list[dict[str, Any]]:
-    """The unit's part in one piece, or cut where a part may be cached."""
+    """Return the unit's part of the prompt, in one piece or cut where a part may be cached."""
     if not prompt.cuts:
         return prompt.user
     ends = (0, *prompt.cuts)

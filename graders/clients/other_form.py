@@ -29,7 +29,7 @@ _NOT_AS_PROMISED = (LookupError, TypeError, ValueError, AttributeError, Recursio
 
 
 def build_request(spec: GraderSpec, prompt: PromptText, settings: GraderSettings) -> dict[str, Any]:
-    """The request as the provider's form makes it."""
+    """Return the request in the provider's form."""
     prompt, schema = asked(prompt, settings)
     question = Question(
         model=spec.model,
@@ -44,7 +44,7 @@ def build_request(spec: GraderSpec, prompt: PromptText, settings: GraderSettings
 def parse_reply(
     speaks: str, reply: Mapping[str, Any], rubric: Rubric | None, method: str
 ) -> Outcome:
-    """The outcome in a reply; without a rubric, its text."""
+    """Return the outcome in a reply; without a rubric, its text."""
     try:
         answer = form_of(speaks).read(reply)
         text, usage = str(answer.text), dict(answer.usage)
@@ -56,8 +56,8 @@ def parse_reply(
 
 
 class OtherGrader:
-    """Asks one model in its provider's own form. OpenAI's client carries the requests: what it does
-    about keys, connections and errors is no matter of form.
+    """Asks one model in its provider's own form. OpenAI's client carries the requests, since keys,
+    connections and errors do not depend on the form.
     """
 
     draws_at_once = 1

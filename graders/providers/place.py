@@ -39,7 +39,7 @@ class Place:
 
     @property
     def host(self) -> str:
-        """Host and port, as a person reads them."""
+        """The host and port, as shown in messages."""
         return urlsplit(self.base_url).netloc or f"{self.provider.name}'s own address"
 
     @property

@@ -22,7 +22,7 @@ _FRAME = 200  # bytes of a request's line in addition to the request
 
 
 class Chunker:
-    """Hands out one chunk after another. Prompts are rendered only once their chunk is built."""
+    """A source of chunks, one after another. Prompts are rendered as their chunk is built."""
 
     def __init__(
         self,

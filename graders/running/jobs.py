@@ -37,7 +37,7 @@ class Record(Protocol):
 
 
 class Job(Protocol):
-    """Questions for one model behind a network. `grader` is who answers them."""
+    """The questions for one model behind a network, which `grader` answers."""
 
     rater_id: str
 

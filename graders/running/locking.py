@@ -20,7 +20,7 @@ _FILE = ".grading.lock"
 
 
 class Elsewhere(InputError):  # noqa: N818  (the caller made no error)
-    """Another process collects what was to be collected."""
+    """Another process is already collecting these grades."""
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def only_runner(study: Study, shard: Shard = WHOLE) -> Iterator[None]:
     """Hold the study's lock. It ends with the process, however that ends.
 
     A study on a database server has its lock there, since its runners may be on several machines.
-    Raises Elsewhere at once where another runner holds it, whichever graders it asks, and
+    Raises Elsewhere at once where another runner holds it, even for other graders, and
     InputError for a part of a study that other machines cannot reach.
     """
     if study.store.engine.dialect.name == "postgresql":

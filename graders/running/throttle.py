@@ -32,7 +32,7 @@ class Throttle:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
-        """Room for one request."""
+        """Hold room for one request."""
         async with self._limiter:
             sent = time.monotonic()
             try:
