@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from evenhand.graders.replies.outcome import Outcome
 from evenhand.rubrics import Rubric
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _Z = 1.959963984540054
 
@@ -43,23 +38,3 @@ def binomial_interval(successes: int, draws: int) -> tuple[float, float]:
     reach = _Z * math.sqrt(share * (1 - share) / draws + z2 / (4 * draws**2)) / (1 + z2 / draws)
     low = 0.0 if successes == 0 else max(centre - reach, 0.0)
     return low, 1.0 if successes == draws else min(centre + reach, 1.0)
-
-
-def draw_counts(ratings: pd.DataFrame, rubric: Rubric) -> pd.DataFrame:
-    """What a rubric's draws add up to, one row per grader, unit and order shown.
-
-    Takes the `ratings` table; gives `rater_id, unit_id, order, draws` (with a label), `counts` (a
-    JSON object by category), and the affirmative share `p` with its bounds `low` and `high`.
-    """
-    import pandas as pd
-
-    drawn = ratings[(ratings["prob_method"] == "draws") & (ratings["rubric"] == rubric.name)]
-    rows = []
-    for (rater, unit, order), group in drawn.groupby(["rater_id", "unit_id", "order"], sort=False):
-        counts = {key: int((group["label"] == key).sum()) for key in rubric.categories}
-        affirmative = sum(counts[key] for key in rubric.affirmative)
-        low, high = binomial_interval(affirmative, len(group))
-        share = affirmative / len(group)
-        rows.append((rater, unit, order, len(group), json.dumps(counts), share, low, high))
-    columns = ["rater_id", "unit_id", "order", "draws", "counts", "p", "low", "high"]
-    return pd.DataFrame(rows, columns=columns)
