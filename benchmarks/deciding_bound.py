@@ -299,8 +299,8 @@ def document(found: dict[tuple[Cell, float], Tally], runs: int, resamples: int, 
         [
             "# The deciding bound: how often wrong, how often right",
             "",
-            f"Written by `python -m benchmarks.deciding_bound`, {today}, seed {seed}, "
-            f"{library_versions()}.",
+            f"Written by `python -m benchmarks.deciding_bound --runs {runs}`, {today}, "
+            f"seed {seed}, {library_versions()}.",
             "",
             f"{runs:,} simulated studies a cell (synthetic), one declared look at {ALPHA:.1%}. "
             f"*False passes*: a grader {MARGIN:g} kappa below people, the margin, passes. "

@@ -337,7 +337,7 @@ def document(found: dict[tuple[Cell, float], Tally], runs: int, resamples: int, 
         [
             "# How often a verdict is wrong",
             "",
-            f"Written by `python -m benchmarks.decisions`, {today}, seed {seed}, "
+            f"Written by `python -m benchmarks.decisions --runs {runs}`, {today}, seed {seed}, "
             f"{library_versions()}.",
             "",
             f"False passes: the share of {runs:,} simulated studies a cell (synthetic) in which a "

@@ -186,7 +186,8 @@ def document(found: dict[Cell, Tally], runs: int, resamples: int, seed: int) -> 
         [
             "# How often a verdict on drift is wrong",
             "",
-            f"Written by `python -m benchmarks.drift`, {today}, seed {seed}, {library_versions()}.",
+            f"Written by `python -m benchmarks.drift --runs {runs}`, {today}, seed {seed}, "
+            f"{library_versions()}.",
             "",
             f"Each cell has {runs:,} simulated pairs of a baseline and a later run (synthetic): "
             f"{PEOPLE} people with a kappa of {KAPPA:g}, and a grader that agreed with them as "
