@@ -1,7 +1,7 @@
-"""A judge prompt of its user's own for a rubric's options: its words, and where its answer stands.
+"""A user's own judge prompt for a rubric's options: its text, and where a reply has the answer.
 
-People go on to read the rubric, so grades under it belong to the rubric's text; whoever gives them
-has the prompt in the name.
+Annotators go on reading the rubric, so grades under such a prompt keep the rubric's hash, and the
+grader's id ends in the prompt's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from evenhand.rubrics.verbatim import PromptTemplate
 from evenhand.texts import written
 
 OWN_PROMPT = "#prompt-"
-"""Stands in the rater id of a grader that reads a prompt of its user's own, before its hash."""
+"""Part of the id of a grader that reads a user's own prompt; the prompt's hash follows."""
 
 _STEP = re.compile(r"([A-Za-z_][\w-]*)|\[(\d{1,4})\]")
 _PATH = re.compile(r"(?:\$\.)?[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*|\[\d{1,4}\])*")
@@ -83,7 +83,7 @@ class JudgePrompt(PromptTemplate):
 
     @classmethod
     def read(cls, path: Path) -> JudgePrompt:
-        """The prompt in a TOML file. Raises InputError where there is none, or what is wrong."""
+        """Read the prompt of a TOML file. Raises InputError where it is missing or not valid."""
         if not path.is_file():
             raise InputError(written("judge_prompt.no_file", file=path))
         content = path.read_bytes()
@@ -99,8 +99,8 @@ class JudgePrompt(PromptTemplate):
         return prompt
 
     def for_rubric(self, rubric: Rubric) -> JudgedRubric:
-        """A rubric that graders are asked about in these words. Raises InputError where they name
-        what its units do not have, or leave out a response.
+        """Return the rubric with this prompt for its graders. Raises InputError where the prompt
+        names a text that the rubric's units do not have, or leaves out a response.
         """
         texts = [name for name in TEXT_VARIABLES if ("_" in name) == (rubric.unit == "pair")]
         offered = list(dict.fromkeys([*texts, *rubric.variables]))
@@ -119,7 +119,7 @@ class JudgePrompt(PromptTemplate):
         return JudgedRubric.model_construct(**own | {"prompt": self, "of_people": rubric})
 
     def pieces(self, reply: str) -> Iterable[str]:
-        """The texts that stand where the answer belongs.
+        """Return the texts found in the place of the answer.
 
         >>> at = JudgePrompt(template="{response}", answer_json="verdict.scores[1]")
         >>> list(at.pieces('Well: {"verdict": {"scores": [1, 4]}}'))
@@ -137,7 +137,7 @@ class JudgePrompt(PromptTemplate):
 
 
 class JudgedRubric(Rubric):
-    """A rubric of which people read the text (`of_people`), and graders `prompt`."""
+    """A rubric whose text annotators read (`of_people`), while graders read `prompt`."""
 
     prompt: JudgePrompt
     of_people: Rubric
@@ -153,12 +153,12 @@ class JudgedRubric(Rubric):
         return PlacedParser(names, prompt=self.prompt)
 
     def parser(self) -> RubricParser:
-        """The reader of what stands where the prompt says."""
+        """Return the parser that reads the answer where the prompt says it is."""
         return self._placed
 
 
 class PlacedParser(RubricParser):
-    """Reads an option where a prompt says that it stands; of several, only where all say the same.
+    """Parser of the answer in the place that a prompt names; several answers there must agree.
 
     >>> prompt = JudgePrompt(template="{response}", answer_pattern="Verdict: (.)")
     >>> parse = PlacedParser({"A": "First", "B": "Second"}, prompt=prompt).label
@@ -172,7 +172,7 @@ class PlacedParser(RubricParser):
         self._prompt = prompt
 
     def label(self, text: str) -> str | None:
-        """The key that stands there, or None."""
+        """Return the key given in that place, or None."""
         answer, read = answer_of(text), super().label
         given = {read(piece) for piece in self._prompt.pieces(answer or "")}
         return given.pop() if len(given) == 1 else None
@@ -195,7 +195,7 @@ def _steps(path: str) -> list[str | int]:
 
 
 def _at(fields: list[tuple[str, Any]], steps: list[str | int]) -> Iterator[Any]:
-    """Find the values at a path in an object; a name that stands there twice leads to both."""
+    """Find the values at a path in an object; a name that occurs twice leads to both."""
     for name, value in fields:
         if name == steps[0]:
             yield from _beyond(value, steps[1:])

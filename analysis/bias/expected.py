@@ -11,15 +11,15 @@ with a probability that is some curve of tau, here
 
     h(tau) = Phi(a + b Phi^-1(tau)),
 
-where `a` is the grader's strictness and `b` how sharply it sees; both are free. Nobody sees tau;
-to condition on the labels of two or three people in its place leaves much of the confounding there
-(Shealy & Stout 1993). But products of the labels of *different* people are powers of tau without
-error (Hausman, Newey, Ichimura & Powell 1991), so the labels of a stratum tell the moments of tau.
-Two people give its mean and variance: Phi^-1(tau) is taken to be normal with these, and the answers
-expected then have a closed form (Owen 1956). Three give the third moment, and what the normal law
-misses of it corrects every mean by the third divided difference, which is exact for cubics. `a` and
-`b` are those at which the answers expected have the grader's mean, and its covariance with people
-within strata.
+where `a` is the grader's strictness and `b` how sharply it sees; both are free. tau is not
+observed, and conditioning on the labels of two or three humans in its place leaves much of the
+confounding (Shealy & Stout 1993). But products of the labels of *different* humans are powers of
+tau without error (Hausman, Newey, Ichimura & Powell 1991), so the labels of a stratum identify the
+moments of tau. Two humans give its mean and variance: Phi^-1(tau) is taken to be normal with these,
+and the expected answers then have a closed form (Owen 1956). Three give the third moment, and what
+the normal law misses of it corrects every mean by the third divided difference, which is exact for
+cubics. `a` and `b` are chosen so that the expected answers have the grader's mean, and its
+covariance with humans within strata.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from evenhand.analysis.types import Array, Codes, Mask
 _THETAS, _PARTS = (each / 2.0 for each in np.polynomial.legendre.leggauss(12))
 _THETAS = _THETAS + 0.5
 _FEW, _MANY = 20.0, 200.0
-"""What is shared by all strata counts as so many units of each: little where there are two, more
-where strata are small places along one line, such as a length. Chosen by `benchmarks/bias.py`."""
+"""Weight, in units per stratum, of what all strata share: little where there are two strata, more
+where strata are small steps along one line, such as a length. Chosen by `benchmarks/bias.py`."""
 _SHARPEST, _STRICTEST, _STEPS, _CLOSE, _NUDGE = 4.0, 8.0, 40, 1e-6, 1e-5
 _SEARCHED = np.linspace(0.0, _SHARPEST, 41)
 _REFUTED = 0.05
-"""Where no sharpness fits the data, nor as large a share of their resamples, chance does not
-explain it: the grader goes along with people in more than what people agree on, or tau has
-another law (a one-sided test at 5%). Nothing can be told then. Where chance may explain it, the
-sharpness that comes nearest is taken."""
+"""If no sharpness fits the data, nor this share of their resamples, chance does not explain it (a
+one-sided test at 5%): the grader follows humans in more than what they agree on, or tau has another
+distribution. The shift is then undefined. Where chance may explain it, the nearest sharpness is
+taken."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,11 @@ class Labelled:
 
 @dataclass(frozen=True)
 class People:
-    """The law of tau in every stratum, (rows, strata): `mean` and `variance`, and Phi^-1(tau) as
-    normal with `center` and standard deviation `wide`. What that misses is put right by the places
-    `at` with their `weight`, (rows, strata, nodes). NaN in rows where people agree no better than
-    chance.
+    """Distribution of tau in every stratum, (rows, strata).
+
+    `mean` and `variance` are its moments; Phi^-1(tau) is normal with mean `center` and standard
+    deviation `wide`. The nodes `at` with their `weight`, (rows, strata, nodes), correct for the
+    third moment. NaN in rows where humans agree no better than chance.
     """
 
     mean: Array
@@ -116,9 +117,10 @@ class People:
 
 @dataclass(frozen=True)
 class Beyond:
-    """The grader's share of affirmative calls minus the one expected, `share`, and how far expected
-    calls rise with people's score within a stratum, `rise`; each (rows, strata). `told`: whether
-    the data allow that the grader sees what people see, and no more.
+    """Difference of the grader from the expected calls, each (rows, strata).
+
+    `share` is its share of affirmative calls minus the expected one, `rise` the slope of expected
+    calls on humans' score within a stratum. `told` is False where no sharpness fits the data.
     """
 
     share: Array
@@ -129,8 +131,8 @@ class Beyond:
 def beyond_expected(sums: Labelled, people: People, *, free: bool) -> Beyond:
     """Compare calls with expected calls by stratum; both have the same mean over all strata.
 
-    `free` lets sharpness vary; else it is people's. NaN in rows that have no solution, and in all
-    rows where nothing can be told.
+    `free` lets sharpness vary; else it is that of humans. NaN in rows that have no solution, and in
+    all rows where no sharpness fits the data.
     """
     share = ratio(sums.grader, sums.n)
     part = sums.n / sums.n.sum(axis=1, keepdims=True)
@@ -157,10 +159,12 @@ def beyond_expected(sums: Labelled, people: People, *, free: bool) -> Beyond:
 
 @dataclass(frozen=True)
 class _Curves:
-    """The answers expected of a grader, by its strictness and sharpness; rows last, so that sums
-    are of long lines. Of people's law see `People`: (strata, rows), `at` and `weight` (strata,
-    nodes, rows); `apart` is tau there minus its mean, `part` the share of each stratum. `level` and
-    `together` (rows,) are to be met: the grader's mean and its covariance with people.
+    """Expected answers of a grader as a function of its strictness and sharpness.
+
+    Arrays are those of `People` with the rows last, so that numpy sums long lines: (strata, rows),
+    `at` and `weight` (strata, nodes, rows). `apart` is tau at the nodes minus its mean, `part` each
+    stratum's share of the units. `level` and `together` (rows,) are the moments to be met: the
+    grader's mean and its covariance with humans.
     """
 
     part: Array

@@ -34,18 +34,15 @@ class Shift:
 
 
 def shift_with(calls: Calls, grader: int, x: Array, resamples: Resamples) -> Shift | None:
-    """`Shifts` of one grader."""
+    """Estimate the shift of one grader; for several on the same property see `Shifts`."""
     return Shifts(calls, x, resamples).of(grader)
 
 
 class Shifts:
-    """Rise of graders' calls with x (units,), NaN where not known, beyond what is expected: the
-    least squares slope of calls minus expected ones, which for x of 0 and 1 is a difference. Within
-    a part expected calls rise in a straight line with people's.
+    """Rise of graders' calls with x (units,), NaN where not known, beyond what is expected.
 
     It is the least squares slope of calls minus expected ones, which for x of 0 and 1 is a
-    difference. Within a part expected calls rise in a straight line with those of humans. None
-    without a unit that the grader and a human called.
+    difference. Within a part expected calls rise in a straight line with those of humans.
 
     A call of more than two values is split into steps, *at least 0* and *at least 1*.
     """
@@ -56,7 +53,7 @@ class Shifts:
         self._people: dict[bytes, _People] = {}
 
     def of(self, grader: int) -> Shift | None:
-        """The shift of one grader; None without a unit that it and a person called."""
+        """Estimate the shift of one grader; None without a unit that it and a human called."""
         calls = self._calls
         own = calls.values[:, grader]
         known = ~np.isnan(own) & ~np.isnan(calls.people).all(axis=1) & ~np.isnan(self._x)
@@ -81,9 +78,9 @@ class Shifts:
 
 
 class _Step(NamedTuple):
-    """Calls of annotators at or above a step: the mean of each unit's people
-    (units,), sums of people's calls (fields of `Labelled` but the grader's), with their place, and
-    the law that they follow.
+    """Humans' calls at or above one step: their `mean` on each unit (units,), the `sums` that
+    `Labelled` needs of them, their sum with the unit's place (`placed`), and the distribution of
+    tau (`law`).
     """
 
     mean: Array

@@ -39,9 +39,9 @@ _BLOCK = 250
 """Resamples drawn together: bounds memory and fixes which random stream a resample comes from."""
 _KEEP_BYTES = 1_000_000_000
 _READY_CELLS = 5_000_000
-"""Up to so many weights (rows x clusters; 20 MB, 40 MB more for sums that are not whole numbers)
-stand ready as floating point: to convert them for every product takes longer than a small product.
-"""
+"""Up to this many weights (rows x clusters; 20 MB, and 40 MB more for sums that are not whole
+numbers) are kept as floating point: converting them for every product takes longer than a small
+product."""
 _DRAWN_TOGETHER = 32_768
 _CACHED_CELLS = 500_000
 """Weights turned into floating point at a time: they stay in the processor's cache."""
@@ -322,7 +322,7 @@ def ratio(part: Array, whole: Array) -> Array:
 def _product(
     weights: Numbers, sums: npt.NDArray[np.floating[Any]]
 ) -> npt.NDArray[np.floating[Any]]:
-    """weights @ sums, turning the weights into floating point in pieces that stay in cache."""
+    """Return weights @ sums, converting weights to floating point in pieces that fit the cache."""
     out = np.zeros((len(weights), sums.shape[1]), dtype=sums.dtype)
     step = max(1, _CACHED_CELLS // max(1, len(weights)))
     for start in range(0, weights.shape[1], step):

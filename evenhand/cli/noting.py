@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def operator() -> str:
-    """Name who runs the command line, for logs: by whom the process belongs to, not by what
-    the environment says.
+    """Name the user who runs the command line, for logs: the owner of the process, whatever the
+    environment says.
     """
     from evenhand.study.tables.private import user_name
 
@@ -25,7 +25,7 @@ def operator() -> str:
 
 
 def note(study: Study, act: Act, about: str | Path = "", detail: str = "") -> None:
-    """Append an act on a study that is open: `about` is whom or what it is about."""
+    """Append an act to an open study's log; `about` names its object."""
     from evenhand.study.store.logs.lead_log import note_act
 
     note_act(study.store, act, str(about), detail, operator())
@@ -44,16 +44,14 @@ def note_in(folder: Path, act: Act, about: str | Path = "", detail: str = "") ->
 
 @contextmanager
 def changing_settings(study: Study) -> Iterator[None]:
-    """Note that what changes in study.toml meanwhile is the operator's doing; who edited the file
-    before is not known.
-    """
+    """Log changes of study.toml in the block as the operator's; earlier edits have no author."""
     note_edits(study)
     yield
     note_edits(study, operator())
 
 
 def note_edits(study: Study, done_by: str = "") -> None:
-    """Append that study.toml is another than it was, if it is."""
+    """Log that study.toml has changed, if it has."""
     from evenhand.study.settings.study_toml import FILE_NAME
     from evenhand.study.store.logs.lead_log import note_settings
 

@@ -14,7 +14,7 @@ from evenhand.rubrics.parsing import json_fields
 REASON = "reason"
 """Key in a grade's provenance: the grader's reason, in its own words."""
 
-_FIELDS = ["reason", "label"]
+_FIELDS = [REASON, "label"]
 
 
 def asking_for_reason(prompt: PromptText) -> PromptText:
@@ -32,7 +32,7 @@ def reason_schema(keys: Sequence[str]) -> dict[str, Any]:
     label = {"type": "string", "enum": list(keys)}
     return {
         "type": "object",
-        "properties": {"reason": {"type": "string"}, "label": label},
+        "properties": {REASON: {"type": "string"}, "label": label},
         "required": _FIELDS,
         "additionalProperties": False,
     }

@@ -70,7 +70,7 @@ def rows_that_fit(
 def parts_that_fit(
     batches: Iterable[pa.RecordBatch], most: int, name: str
 ) -> Iterator[pa.RecordBatch]:
-    """Batches whose texts are by reference, in parts of which each may be decoded.
+    """Split batches with texts by reference into parts small enough to decode.
 
     Raises InputError where `most` rows, or fewer, hold more than a table that is read as a whole.
     """

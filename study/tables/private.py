@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import stat
 from collections.abc import Iterator, Set
 from pathlib import Path
@@ -46,6 +45,8 @@ def give_to_owner_of(folder: Path, *files: Path) -> None:
 
 def user_name(number: int) -> str:
     """Return the operating system's name of a user; the number where it has no name."""
+    import pwd  # not on every platform
+
     try:
         return pwd.getpwuid(number).pw_name
     except KeyError:
