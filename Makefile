@@ -6,8 +6,8 @@ BIN := $(VENV)/bin
 DEMO ?= demo-study
 
 # For two cores; two lanes more where three drive browsers, which is in part to wait for them.
-test test-thorough: LANES ?= -n 4
-test-fast: LANES ?= -n 2
+test: LANES ?= -n 4
+test-fast test-thorough: LANES ?= -n 2
 
 # A hundred processes start in the tests: what Python compiled for one is kept for the next.
 test test-fast test-thorough test-load: export PYTHONDONTWRITEBYTECODE =
@@ -27,9 +27,11 @@ test: install-dev
 test-fast: install-dev
 	$(BIN)/python -m pytest $(LANES) -m "not browser and not slow and not thorough and not load" $(PYTEST_ARGS)
 
-# What is long by its nature; `make test` has the core of each.
+# What is long by its nature; `make test` has the core of each. Browsers by themselves: beside
+# simulations a page may wait for a core longer than a test waits for the page.
 test-thorough: install-dev
-	$(BIN)/python -m pytest $(LANES) -m "thorough and not load" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(LANES) -m "thorough and browser and not load" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(LANES) -m "thorough and not browser and not load" $(PYTEST_ARGS)
 
 test-load: install-dev
 	$(BIN)/python -m pytest -m load $(PYTEST_ARGS)

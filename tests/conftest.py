@@ -131,7 +131,7 @@ def chromium() -> Iterator[Chromium]:
         from playwright.sync_api import expect, sync_playwright
     except ImportError:
         _no_browser("Playwright is not installed")
-    expect.set_options(timeout=15_000)  # as long as for any other act: machines may be crowded
+    expect.set_options(timeout=30_000)  # machines may be crowded
     with sync_playwright() as playwright:
 
         def launch(*flags: str) -> Browser:

@@ -104,7 +104,7 @@ def shown(page: Page, other_than: str = "") -> str:
 def test_the_verdicts_come_first_and_a_look_is_asked_for(lead: Page) -> None:
     expect(lead.get_by_text("Working on the figures:")).to_be_visible()  # no long silence
     cards = lead.locator(".evenhand-card")
-    expect(cards).to_have_count(2, timeout=60_000)
+    expect(cards).to_have_count(2, timeout=180_000)
     expect(cards.first).to_contain_text("? Cannot tell")
     expect(cards.first).to_contain_text(GRADER)
     expect(lead.get_by_text("Raters who deserve a second look: 1")).to_be_visible()
@@ -112,7 +112,7 @@ def test_the_verdicts_come_first_and_a_look_is_asked_for(lead: Page) -> None:
     unseen = "Why: labels came in since the last report."
     expect(cards.first).to_contain_text(unseen)
     press(lead, "Ask for a verdict now")
-    expect(lead.get_by_text(unseen)).to_have_count(0, timeout=60_000)
+    expect(lead.get_by_text(unseen)).to_have_count(0, timeout=180_000)
     expect(cards).to_have_count(2)
 
 
@@ -133,7 +133,7 @@ def test_the_funnel_and_the_labels_over_time(lead: Page) -> None:
     expect(lead.get_by_role("heading", name="Labels by the day")).to_be_visible()
     turn_to(lead, "Agreement")
     course = lead.get_by_role("table", name="People's kappa with 95% intervals, as labels")
-    expect(course.get_by_role("row")).to_have_count(1 + 2 * 6, timeout=60_000)
+    expect(course.get_by_role("row")).to_have_count(1 + 2 * 6, timeout=180_000)
     turn_to(lead, "Settings")
     expect(lead.get_by_role("row", name="[annotation] raters_per_unit 10")).to_be_visible()
 
@@ -144,7 +144,7 @@ def test_the_funnel_and_the_labels_over_time(lead: Page) -> None:
 def test_the_flagged_rater_stands_first_and_has_a_page(lead: Page, served: Served) -> None:
     turn_to(lead, "Raters")
     row = lead.get_by_role("row").nth(1)
-    expect(row).to_contain_text(f"{CARELESS} ", use_inner_text=True, timeout=60_000)
+    expect(row).to_contain_text(f"{CARELESS} ", use_inner_text=True, timeout=180_000)
     choose(lead, "A page for one rater", CARELESS)
     expect(lead.get_by_text("Deserves a second look: takes")).to_be_visible()
     expect(lead.get_by_role("heading", name="Confusions with the others")).to_be_visible()
@@ -279,12 +279,12 @@ def test_a_new_study_is_looked_at_and_made(lead: Page, served: Served, tmp_path:
     choose(lead, "Rubrics", "refusal")
     fill(lead, "Pairs to label", "4")
     press(lead, "See what it means")
-    expect(lead.get_by_text("4 of 6 pairs would be sampled.")).to_be_visible(timeout=30_000)
+    expect(lead.get_by_text("4 of 6 pairs would be sampled.")).to_be_visible(timeout=90_000)
     expect(lead.get_by_role("row", name="refusal 16 3 48")).to_be_visible()
     press(lead, "Create the study")
-    expect(lead.locator(".evenhand-complaint")).to_contain_text("A study's name is", timeout=30_000)
+    expect(lead.locator(".evenhand-complaint")).to_contain_text("A study's name is", timeout=90_000)
     fill(lead, "Name of the study", "second")
     press(lead, "Create the study")
-    expect(lead.get_by_text("Created second beside this study.")).to_be_visible(timeout=30_000)
+    expect(lead.get_by_text("Created second beside this study.")).to_be_visible(timeout=90_000)
     with open_study(served.folder.parent / "second") as study:
         assert len(study.store.sample()) == 4
