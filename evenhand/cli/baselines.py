@@ -68,12 +68,12 @@ def _refuse_beside_a_study(arguments: argparse.Namespace) -> None:
 def _save(arguments: argparse.Namespace) -> None:
     from evenhand.analysis.verdicts.drift import margin_of
     from evenhand.reporting.gate.baseline import baseline_of, write_baseline
-    from evenhand.reporting.labelled import labelled
+    from evenhand.reporting.load import load
 
     _refuse_beside_a_study(arguments)
     options, settings = scale_options(arguments), given_settings(arguments)
     with working("reading the labels"):
-        found = labelled(arguments.source, options, units=arguments.units, **settings)
+        found = load(arguments.source, options, units=arguments.units, **settings)
         # Of a file only the rubric's rows were read, whatever the rubric is called there.
         rubric = arguments.rubric if arguments.source.is_dir() else None
         baseline = baseline_of(found, arguments.grader, rubric)

@@ -47,7 +47,7 @@ def _select(arguments: argparse.Namespace) -> None:
     from evenhand.analysis import rank_graders
     from evenhand.analysis.verdicts.judge import limits_of
     from evenhand.analysis.verdicts.recommendation import recommendations
-    from evenhand.reporting.analysing import is_study
+    from evenhand.reporting.load import is_study
 
     analysis = analysis_of(arguments)
     ranking = rank_graders(analysis.results, analysis.verdicts)

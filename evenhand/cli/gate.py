@@ -79,8 +79,8 @@ def _gate(arguments: argparse.Namespace) -> int:
 
 
 def _found(arguments: argparse.Namespace) -> Gate:
-    from evenhand.reporting.analysing import is_study
     from evenhand.reporting.gate.checks import gate
+    from evenhand.reporting.load import is_study
 
     engine = engine_of(arguments, arguments.source)
     if engine:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
+from evenhand.reporting.load import (
+    USUAL_SCALE,
+    from_file,
+    from_study,
+    is_study,
+    naming_sidecar,
+)
 from evenhand.reporting.ratings_file.declared import ScaleOptions
-from evenhand.reporting.ratings_file.scales import declared_scales
-from evenhand.reporting.ratings_file.unit_columns import check_asked_for, with_units
-from evenhand.reporting.thresholds import study_scales
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -20,16 +24,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.analysis import Analysis
+    from evenhand.analysis.dataset import Dataset
     from evenhand.analysis.report import ReportContext
     from evenhand.analysis.verification import Libraries
-    from evenhand.reporting.ratings_file.dataframes import LongRows
-    from evenhand.reporting.ratings_file.sidecar import Sidecar
     from evenhand.study import Study
 
 Analysed = tuple["Analysis", "ReportContext"]
 OnStage = Callable[[str], None] | None
 """Called with the name of each stage, to show progress."""
-USUAL_SCALE = ScaleOptions()
 _WAYS = ("json_schema", "tool", "plain")
 """The ways of `graders.clients.constraint`, which reports do not import."""
 
@@ -59,16 +61,6 @@ def analyse_source(
     )
 
 
-def is_study(source: Path) -> bool:
-    """Return True for a study's folder, False for a file or folder of ratings."""
-    from evenhand.exchange.readers.reading import TABLE, format_of
-    from evenhand.exchange.readers.source import Source
-
-    if not source.is_dir() or (source / "study.toml").exists():
-        return source.is_dir()
-    return format_of(Source(source)) == TABLE
-
-
 def analyse_study(
     study: Study,
     *,
@@ -84,51 +76,18 @@ def analyse_study(
     Each look at new labels is counted; without a `look` there are no verdicts on such labels.
     Raises InputError where nothing is labelled yet.
     """
-    from evenhand.analysis import StudyFacts, analyse
-    from evenhand.reporting.ratings_file.sidecar import prices_of
-    from evenhand.study.desk.oversight import oversight
-    from evenhand.study.lead.disagreements import sorted_so_far
-    from evenhand.study.session.background import raters_to_split_by
-    from evenhand.study.store.grades import TRIED
-    from evenhand.study.store.logs.attacked_log import attacked_table
     from evenhand.study.store.logs.looks import look_numbers
-    from evenhand.study.store.totals import grade_totals
 
-    ratings, config = study.ratings(), study.config
-    # Grades under a text that was only tried are not part of the study.
-    ratings = ratings[~ratings["rater_id"].str.contains(TRIED, regex=False)]
-    if ratings.empty:
+    dataset = from_study(study).changed(**changes)
+    if dataset.ratings.empty:
         raise InputError(
             "the study has no labels and no grades yet; collect some with `evenhand annotate` "
             "and `evenhand grade`"
         )
-    usage = grade_totals(study.store)
-    exclusions = oversight(study.store).exclusions
-    analysis = analyse(
-        ratings,
-        study.units_with_lengths("all"),
-        study_scales(study),
-        config.analysis,
-        config.decision,
-        facts=StudyFacts(
-            rubric_hashes=study.accepted_hashes(),
-            excluded={rater: each.reason for rater, each in exclusions.items()},
-            raters=raters_to_split_by(study),
-            usage=usage,
-            prices=prices_of(usage),
-            looks=look_numbers(study.store, looked_at(study, ratings), record=look),
-            sorted=Counter((each.rubric, each.grader, each.kind) for each in sorted_so_far(study)),
-            attacked=attacked_table(study.store, study.accepted_hashes()),
-            strata=config.sample.stratify,
-        ),
-        verify=verify,
-        why=why,
-        pool=pool,
-        on_stage=on_stage,
-        **{"seed": config.seed, **changes},
-    )
-    asked = _asked_by(usage) | _own_prompts(study, ratings["rater_id"].unique())
-    return analysis, _study_context(study, ratings, exclusions, analysis, asked)
+    looks = look_numbers(study.store, looked_at(study, dataset.ratings), record=look)
+    dataset = dataset.knowing(looks=looks)
+    analysis = dataset.analyse(verify=verify, why=why, pool=pool, on_stage=on_stage)
+    return analysis, _study_context(study, dataset, analysis)
 
 
 def analyse_file(
@@ -141,102 +100,39 @@ def analyse_file(
     on_stage: OnStage = None,
     **changes: Any,
 ) -> Analysed:
-    """Analyse a ratings file on the scale declared, with the columns of a file of `units`.
-
-    The sidecar of the file (`reporting.ratings_file.sidecar`) is read with it. The notes of the
-    context mention it, and what was assumed of the labels.
+    """Analyse a ratings file on the scale declared, with the columns of a file of `units`, and with
+    its sidecar (see `load.from_file`).
     """
-    from evenhand.reporting.ratings_file.dataframes import rows_of_file
-    from evenhand.reporting.ratings_file.sidecar import (
-        attacked_beside,
-        read_sidecar,
-        sidecar_path,
-        units_beside,
-    )
-    from evenhand.study.tables.formats import read_table
-
-    known = read_sidecar(file)
-    if units is None and known is not None:
-        units = units_beside(file, known)
-    beside = None if units is None else (read_table(units), units.name)
-    try:
-        return analyse_rows(
-            rows_of_file(file, scale),
-            scale,
-            units=beside,
-            known=known,
-            attacked=attacked_beside(file, known) if known else None,
-            verify=verify,
-            why=why,
-            on_stage=on_stage,
-            **changes,
-        )
-    except InputError as error:
-        if known is None:
-            raise
-        # With nothing declared, the user must learn where a scale or a column comes from.
-        raise InputError(f"{error} ({sidecar_path(file).name} was read too)") from None
+    dataset = from_file(file, scale, units=units, **changes)
+    with naming_sidecar(file):
+        return analyse_dataset(dataset, verify=verify, why=why, on_stage=on_stage)
 
 
-def analyse_rows(
-    rows: LongRows,
-    scale: ScaleOptions = USUAL_SCALE,
+def analyse_dataset(
+    dataset: Dataset,
     *,
-    units: tuple[pd.DataFrame, str] | None = None,
-    known: Sidecar | None = None,
-    attacked: pd.DataFrame | None = None,
     verify: bool | Libraries = False,
     why: bool = False,
     on_stage: OnStage = None,
-    **changes: Any,
 ) -> Analysed:
-    """Analyse the rows of a ratings file; `units` are a table of units and its name, `known` is the
-    file's sidecar, `attacked` the injection audit. The declared scale and the `changes` override
-    it.
+    """Analyse a dataset of which there is no study; the notes of the context say how the labels
+    were read.
     """
-    from evenhand.analysis import analyse
     from evenhand.analysis.report import ReportContext
-    from evenhand.reporting.ratings_file.items import clustered_by_items
-    from evenhand.reporting.ratings_file.sidecar import Sidecar
-    from evenhand.study.tables.ratings import rater_columns, split_ratings
 
-    source = rows.places.source
-    ratings, columns = split_ratings(rows.table, source)
-    if ratings.empty:
-        raise InputError(f"{source} has a header but no ratings")
-    if units is not None:
-        columns = with_units(columns, *units)
-    check_asked_for(changes, columns, rows.table, source if units is None else units[1])
-    sidecar = known or Sidecar.model_construct()  # which asks for no validator to be built
-    ratings, scales, remarks = declared_scales(scale, ratings, rows.places, sidecar.known_scales())
-    asked = changes.get("cluster", sidecar.asked_cluster)
-    columns, cluster, said = clustered_by_items(columns, ratings, asked, scale)
-    changes |= {} if cluster is None else {"cluster": cluster}
-    raters = rater_columns(rows.table) if changes.get("rater_slices") else None
-    analysis = analyse(
-        ratings,
-        columns,
-        scales,
-        sidecar.settings_for(ratings),
-        sidecar.decision,
-        facts=sidecar.facts(raters, source, attacked),
-        verify=verify,
-        why=why,
-        on_stage=on_stage,
-        **{"seed": sidecar.seed, **changes},
-    )
+    analysis = dataset.analyse(verify=verify, why=why, on_stage=on_stage)
     return analysis, ReportContext(
-        name=source,
-        synthetic=sidecar.synthetic,
+        name=dataset.name,
+        synthetic=dataset.synthetic,
         facts={
-            "file": source,
+            "file": dataset.name,
             "margin": analysis.settings.margin,
-            **_ratings_facts(ratings, sidecar.excluded),
+            **_ratings_facts(dataset),
             **_verified(analysis),
         },
-        notes=[*(sidecar.said(source) if known else []), *rows.notes, *said, *remarks],
-        rubric_titles={name: each.title for name, each in sidecar.scales.items() if each.title},
-        label_names={name: each.names for name, each in sidecar.scales.items()},
+        notes=dataset.notes,
+        rubric_titles=dataset.titles,
+        label_names=dataset.names,
     )
 
 
@@ -258,13 +154,7 @@ def looked_at(study: Study, ratings: pd.DataFrame) -> dict[str, str]:
     return present
 
 
-def _study_context(
-    study: Study,
-    ratings: pd.DataFrame,
-    excluded: Collection[str],
-    analysis: Analysis,
-    asked: Mapping[str, str],
-) -> ReportContext:
+def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> ReportContext:
     from evenhand.analysis.report import ReportContext
     from evenhand.reporting.quotes import (
         quoted_marks,
@@ -277,8 +167,8 @@ def _study_context(
     from evenhand.study.prompts.pairs import prompts_noun
     from evenhand.texts import written
 
-    config, prompts = study.config, study.store.pairs()
-    noun = prompts_noun(prompts)
+    config, prompts, ratings = study.config, study.store.pairs(), dataset.ratings
+    noun, usage = prompts_noun(prompts), dataset.facts.usage
     facts: dict[str, str | int | float] = {
         "study": config.name,
         noun: len(prompts),
@@ -289,9 +179,10 @@ def _study_context(
         "seed": config.seed,
         "annotators wanted per unit": config.annotation.raters_per_unit,
         "subjects": ", ".join(study.subjects()) or "none yet",
-        **_ratings_facts(ratings, excluded),
+        **_ratings_facts(dataset),
         **_verified(analysis),
-        **asked,
+        **({} if usage is None else _asked_by(usage)),
+        **_own_prompts(study, ratings["rater_id"].unique()),
         **{f"rubric {name}, hash": rubric.hash for name, rubric in study.rubrics.items()},
     }
     return ReportContext(
@@ -302,11 +193,8 @@ def _study_context(
             written("prompts.seen", rubric=each.rubric.title, seen=each.seen, labels=each.labels)
             for each in prompts_seen(study, ratings)
         ],
-        rubric_titles={name: rubric.title for name, rubric in study.rubrics.items()},
-        label_names={
-            name: {option.key: option.name for option in rubric.options}
-            for name, rubric in study.rubrics.items()
-        },
+        rubric_titles=dataset.titles,
+        label_names=dataset.names,
         published={name: rubric.published for name, rubric in study.rubrics.items()},
         texts=quoted_texts(study, analysis.disagreements),
         remarks=quoted_remarks(study, analysis.disagreements),
@@ -326,11 +214,10 @@ def _picked_by_uncertainty(study: Study, noun: str) -> dict[str, int]:
     return {f"{noun} picked where graders differ or are unsure": sum(picked)} if picked else {}
 
 
-def _ratings_facts(
-    ratings: pd.DataFrame, excluded: Collection[str]
-) -> dict[str, str | int | float]:
+def _ratings_facts(dataset: Dataset) -> dict[str, str | int | float]:
     from evenhand import __version__
 
+    ratings, excluded = dataset.ratings, dataset.facts.excluded
     kinds = ratings.drop_duplicates("rater_id")["rater_kind"]
     given = sorted(stamp for stamp in ratings["created_at"].unique() if stamp)
     facts: dict[str, str | int | float] = {

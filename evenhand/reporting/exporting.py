@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.reporting.analysing import looked_at
+from evenhand.reporting.load import from_study
 from evenhand.reporting.ratings_file.sidecar import (
     GraderUsage,
     ScaleSection,
     Sidecar,
     TunedThreshold,
 )
-from evenhand.reporting.thresholds import study_scales
 from evenhand.study.desk.oversight import STOPPED_BY
 from evenhand.study.tables.attacks import as_text
 
@@ -132,25 +132,24 @@ def study_sidecar(study: Study, units: str, attacked: str = "") -> Sidecar:
     """
     from evenhand.study.desk.oversight import oversight
     from evenhand.study.store.logs.looks import coming_looks
-    from evenhand.study.store.totals import grade_totals
 
-    config = study.config
-    looks = coming_looks(study.store, looked_at(study, study.ratings()))
-    usage = grade_totals(study.store).to_dict("records")
+    dataset = from_study(study)
+    looks = coming_looks(study.store, looked_at(study, dataset.ratings))
+    usage = [] if dataset.facts.usage is None else dataset.facts.usage.to_dict("records")
     return Sidecar(
-        study=_line(config.name),
-        synthetic=config.synthetic,
-        seed=config.seed,
+        study=_line(dataset.title),
+        synthetic=dataset.synthetic,
+        seed=dataset.seed,
         units=units,
         attacked=attacked,
-        strata=config.sample.stratify,
+        strata=dataset.facts.strata,
         excluded=_excluded(oversight(study.store).exclusions),
         # Their columns are people's answers about themselves.
-        analysis=config.analysis.model_copy(update={"rater_slices": ()}),
-        decision=config.decision,
+        analysis=dataset.settings.model_copy(update={"rater_slices": ()}),
+        decision=dataset.decision,
         scales={
             name: _section(study, scale, looks.get(name, 1), usage)
-            for name, scale in study_scales(study).items()
+            for name, scale in dataset.scales.items()
         },
     )
 

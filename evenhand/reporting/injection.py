@@ -19,18 +19,20 @@ def audits_of(study: Study, grader: str) -> list[Audit]:
     from evenhand.analysis.injection import add_injection_rows, audits
     from evenhand.analysis.results import ResultRows
     from evenhand.analysis.types import Frequency
-    from evenhand.study.store.logs.attacked_log import attacked_table
+    from evenhand.reporting.load import from_study
 
-    settings, found = study.config.analysis, []
-    table = attacked_table(study.store, study.accepted_hashes())
-    table, units = table[table["rater_id"] == grader], study.units("all")
+    dataset = from_study(study)
+    settings, table, found = dataset.settings, dataset.facts.attacked, []
+    if table is None:
+        return []
+    table = table[table["rater_id"] == grader]
 
     def resampled(frequency: Frequency) -> Resamples:
-        rng = np.random.default_rng(study.config.seed)
+        rng = np.random.default_rng(dataset.seed)
         return Resamples(frequency, settings.resamples, rng, settings.interval)
 
     for rubric in study.rubrics:
         rows = ResultRows(rubric)
-        add_injection_rows(rows, table, units, settings.cluster, resampled)
+        add_injection_rows(rows, table, dataset.units, settings.cluster, resampled)
         found += audits(rows.rows.values())
     return found

@@ -179,7 +179,8 @@ def check(
     >>> [verdict["verdict"] for verdict in found.verdicts]
     ['may_stand_in']
     """
-    from evenhand.reporting.analysing import analyse_rows
+    from evenhand.reporting.analysing import analyse_dataset
+    from evenhand.reporting.load import from_rows
 
     scale = ScaleOptions(
         rubric=rubric,
@@ -195,7 +196,8 @@ def check(
     )
     rows = long_rows(ratings, name, scale)
     rows = replace(rows, notes=[*getattr(ratings, "attrs", {}).get("notes", ()), *rows.notes])
-    return Check(*analyse_rows(rows, scale, units=_units(units), verify=True, **changes))
+    dataset = from_rows(rows, scale, units=_units(units), **changes)
+    return Check(*analyse_dataset(dataset, verify=True))
 
 
 def _units(given: pd.DataFrame | str | Path | None) -> tuple[pd.DataFrame, str] | None:

@@ -83,16 +83,16 @@ def count_look(folder: Path) -> None:
 
 def agreement_so_far(study: Study) -> pd.DataFrame:
     """`analysis.raters.over_time` of a study, without the raters who are excluded."""
-    from evenhand.analysis import Scale
     from evenhand.analysis.raters.over_time import agreement_over_time
-    from evenhand.study.desk.oversight import oversight
+    from evenhand.reporting.load import from_study
 
+    dataset = from_study(study)
     return agreement_over_time(
-        study.ratings(),
-        {rubric.name: Scale.from_rubric(rubric) for rubric in study.labelled_rubrics()},
-        units=study.units("all"),
-        cluster=study.config.analysis.cluster,
-        rubric_hashes=study.accepted_hashes(),
-        excluded=oversight(study.store).exclusions.keys(),
-        seed=study.config.seed,
+        dataset.ratings,
+        {rubric.name: dataset.scales[rubric.name] for rubric in study.labelled_rubrics()},
+        units=dataset.units,
+        cluster=dataset.settings.cluster,
+        rubric_hashes=dataset.facts.rubric_hashes,
+        excluded=dataset.facts.excluded.keys(),
+        seed=dataset.seed,
     )

@@ -13,29 +13,24 @@ if TYPE_CHECKING:
 
 def study_quality(study: Study) -> pd.DataFrame:
     """`analysis.raters.quality` of a study, with a column `excluded`: the reason, or ""."""
-    from evenhand.analysis import Scale
     from evenhand.analysis.raters.quality import rater_quality
+    from evenhand.reporting.load import from_study
     from evenhand.study.desk.attention import attention_results
-    from evenhand.study.desk.oversight import oversight
 
-    config = study.config
-    exclusions = oversight(study.store).exclusions
+    dataset = from_study(study)
+    reasons = dataset.facts.excluded
     table = rater_quality(
-        study.ratings(),
-        {name: Scale.from_rubric(rubric) for name, rubric in study.rubrics.items()},
-        rules=config.quality,
-        units=study.units("all"),
-        cluster=config.analysis.cluster,
-        rubric_hashes=study.accepted_hashes(),
+        dataset.ratings,
+        dataset.scales,
+        rules=study.config.quality,
+        units=dataset.units,
+        cluster=dataset.settings.cluster,
+        rubric_hashes=dataset.facts.rubric_hashes,
         attention=attention_results(study),
-        excluded=exclusions.keys(),
-        seed=config.seed,
+        excluded=reasons.keys(),
+        seed=dataset.seed,
     )
-    return table.assign(
-        excluded=[
-            exclusions[rater].reason if rater in exclusions else "" for rater in table["rater_id"]
-        ]
-    )
+    return table.assign(excluded=[reasons.get(rater, "") for rater in table["rater_id"]])
 
 
 def stop_flagged(study: Study, table: pd.DataFrame) -> list[str]:

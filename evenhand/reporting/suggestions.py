@@ -49,12 +49,14 @@ class UnclearRubric:
 
 def unclear_rubrics(study: Study) -> list[UnclearRubric]:
     """Return the rubrics of a study in which something is unclear under their present texts."""
+    from evenhand.reporting.load import from_study
     from evenhand.study.lead.disagreements import sorted_so_far
 
     found = {name: UnclearRubric(rubric) for name, rubric in study.rubrics.items()}
+    dataset = from_study(study)
+    excluded = list(dataset.facts.excluded)
     if unclear := [each for each in sorted_so_far(study) if each.kind == _UNCLEAR]:
-        ratings = study.ratings()
-        ratings = ratings[~ratings["rater_id"].isin(_excluded(study))]
+        ratings = dataset.ratings[~dataset.ratings["rater_id"].isin(excluded)]
         for each in unclear:
             own = found[each.rubric]
             at = (ratings["rubric"] == each.rubric) & (ratings["unit_id"] == each.unit_id)
@@ -63,18 +65,12 @@ def unclear_rubrics(study: Study) -> list[UnclearRubric]:
             chosen = _options(people, own.rubric), _options(graded, own.rubric)
             unit = UnclearUnit(each.unit_id, each.grader, each.note)
             own.by_options.setdefault(chosen, []).append(unit)
-    for rubric, flagged, text in _flags(study):
+    for rubric, flagged, text in _flags(study, excluded):
         found[rubric].flags.append((flagged, text))
     for own in found.values():
         groups = sorted(own.by_options.items(), key=lambda group: -len(group[1]))
         own.by_options = dict(groups)
     return [own for own in found.values() if own.by_options or own.flags]
-
-
-def _excluded(study: Study) -> list[str]:
-    from evenhand.study.desk.oversight import oversight
-
-    return list(oversight(study.store).exclusions)
 
 
 def _options(given: pd.DataFrame, rubric: Rubric) -> Options:
@@ -83,7 +79,7 @@ def _options(given: pd.DataFrame, rubric: Rubric) -> Options:
     return tuple(key for key in rubric.categories if key in labels) or (_NO_LABEL,)
 
 
-def _flags(study: Study) -> Sequence[tuple[str, str, str]]:
+def _flags(study: Study, excluded: Sequence[str]) -> Sequence[tuple[str, str, str]]:
     """(rubric, unit, text) of the latest flag of each person on each unit, under texts that count;
     flags of people who are excluded are left out.
     """
@@ -92,7 +88,7 @@ def _flags(study: Study) -> Sequence[tuple[str, str, str]]:
     accepted = study.accepted_hashes()
     said = standing(remarks_table(study.store))
     said = said[(said["kind"] == "flag") & (said["reason"] == _FLAG)]
-    said = said[~said["rater_id"].isin(_excluded(study))]
+    said = said[~said["rater_id"].isin(excluded)]
     said = said.drop_duplicates(["rubric", "unit_id", "rater_id"], keep="last")
     return [
         (row["rubric"], row["unit_id"], row["text"])

@@ -1,6 +1,4 @@
-"""Thresholds of a study: those in force and their origin, tuned ones, and those to put into
-study.toml.
-"""
+"""Thresholds of a study: tuned ones, and those to put into study.toml."""
 
 from __future__ import annotations
 
@@ -8,47 +6,15 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
+from evenhand.reporting.load import from_study, study_scales
 
 if TYPE_CHECKING:
-    from evenhand.analysis import Scale
-    from evenhand.analysis.labels.scale import Tuning
     from evenhand.analysis.results import ResultRow
     from evenhand.analysis.thresholds.rows import ThresholdResults
     from evenhand.study import Study
 
 Thresholds = dict[str, dict[str, float]]
 """By rubric and grader."""
-
-
-def study_scales(study: Study) -> dict[str, Scale]:
-    """Return the scale of every rubric, with the thresholds in force and what each was tuned on."""
-    from evenhand.analysis import Scale
-
-    tunings = _tunings(study)
-    return {
-        name: Scale.from_rubric(rubric, study.config.thresholds.get(name), tunings.get(name))
-        for name, rubric in study.rubrics.items()
-    }
-
-
-def _tunings(study: Study) -> dict[str, dict[str, Tuning]]:
-    """Return what the thresholds in study.toml were tuned on, by rubric and grader.
-
-    A threshold counts as tuned if a logged one has this very number; any other was put in by hand.
-    """
-    from evenhand.analysis.labels.scale import Tuning
-    from evenhand.study.store.logs.threshold_log import tuned_thresholds
-
-    found: dict[str, dict[str, Tuning]] = {}
-    for each in tuned_thresholds(study.store):
-        if study.config.thresholds.get(each.rubric, {}).get(each.grader) == each.threshold:
-            found.setdefault(each.rubric, {})[each.grader] = Tuning(
-                clusters=frozenset(each.clusters),
-                objective=each.objective,
-                reference=each.reference,
-                instead_of=each.instead_of,
-            )
-    return found
 
 
 def study_thresholds(
@@ -66,30 +32,28 @@ def study_thresholds(
     """
     from evenhand.analysis.thresholds.references import NoReference
     from evenhand.analysis.thresholds.rows import threshold_results
-    from evenhand.study.desk.oversight import oversight
 
     if rubric and rubric not in study.rubrics:
         listed = ", ".join(study.rubrics)
         raise InputError(f"the study has no rubric {rubric!r}; it has {listed}")
-    ratings, units, hashes = study.ratings(), study.units("all"), study.accepted_hashes()
-    exclusions = oversight(study.store).exclusions
+    dataset = from_study(study)
     found: dict[str, ThresholdResults] = {}
     missing: NoReference | None = None
-    for name, scale in study_scales(study).items():
+    for name, scale in dataset.scales.items():
         if name != (rubric or name):
             continue
         if on_stage:
             on_stage(f"tuning thresholds on {name}")
         try:
             found[name] = threshold_results(
-                ratings,
-                units,
+                dataset.ratings,
+                dataset.units,
                 scale,
-                study.config.analysis,
+                dataset.settings,
                 reference=reference,
-                seed=study.config.seed,
-                rubric_hashes=hashes[name],
-                excluded={rater: each.reason for rater, each in exclusions.items()},
+                seed=dataset.seed,
+                rubric_hashes=study.accepted_hashes()[name],
+                excluded=dataset.facts.excluded,
             )
         except NoReference as error:
             missing = missing or error

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,16 +12,16 @@ import numpy as np
 
 from evenhand.errors import InputError
 from evenhand.exchange.writers.material import Material, Scale
-from evenhand.reporting.exporting import exported_ratings, exported_units
+from evenhand.reporting.exporting import exported_units
+from evenhand.reporting.load import from_file, from_study
 from evenhand.reporting.ratings_file.declared import ScaleOptions
-from evenhand.reporting.thresholds import study_scales
+from evenhand.study.store.logs.shown import with_shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand import analysis
-    from evenhand.reporting.ratings_file.sidecar import Sidecar
-    from evenhand.study import Study
+    from evenhand.analysis.dataset import Dataset
 
 
 def material_of(
@@ -35,73 +36,40 @@ def material_of(
 
     if source.is_dir():
         with open_study(source) as study:
-            return _of_study(study, raters)
-    return _of_file(source, raters, options or ScaleOptions())
+            dataset = from_study(study)
+            dataset = replace(dataset, ratings=with_shown(study.store, dataset.ratings))
+            rated = dataset.ratings["unit_id"]
+            units = _with_responses(exported_units(study), study.store.responses(), rated)
+            return _material(dataset, units, raters, "the study")
+    # What is exported is rows: no cluster is to be looked for among their columns.
+    dataset = from_file(source, replace(options or ScaleOptions(), independent=True))
+    return _material(dataset, dataset.units, raters, source.name)
 
 
-def _of_study(study: Study, raters: Collection[str]) -> Material:
-    from evenhand.study.store.grades import TRIED
-
-    every = exported_ratings(study)
-    # Grades under a text that was only tried are not part of the study.
-    every = every[~every["rater_id"].str.contains(TRIED, regex=False)]
-    ratings = _of_raters(every, raters, "the study")
-    scales = study_scales(study)
+def _material(
+    dataset: Dataset, units: pd.DataFrame, raters: Collection[str], source: str
+) -> Material:
+    ratings = _of_raters(dataset.ratings, raters, source)
+    rated = set(ratings["rubric"])
     return Material(
-        name=study.config.name,
+        name=dataset.title,
         ratings=ratings,
-        combined=_combined(ratings, scales, "the study"),
-        units=_with_responses(exported_units(study), study.store.responses(), ratings["unit_id"]),
-        scales={
-            name: Scale(rubric.title, {option.key: option.name for option in rubric.options})
-            for name, rubric in study.rubrics.items()
-            if name in set(ratings["rubric"])
-        },
-        synthetic=study.config.synthetic,
-    )
-
-
-def _of_file(file: Path, raters: Collection[str], options: ScaleOptions) -> Material:
-    from evenhand.reporting.ratings_file.dataframes import rows_of_file
-    from evenhand.reporting.ratings_file.scales import declared_scales
-    from evenhand.reporting.ratings_file.sidecar import Sidecar, read_sidecar, units_beside
-    from evenhand.reporting.ratings_file.unit_columns import with_units
-    from evenhand.study.tables.formats import read_table
-    from evenhand.study.tables.ratings import split_ratings
-
-    rows = rows_of_file(file, options)
-    ratings, units = split_ratings(rows.table, file.name)
-    known = read_sidecar(file)
-    beside = units_beside(file, known) if known else None
-    if beside is not None:
-        units = with_units(units, read_table(beside), beside.name)
-    sidecar = known or Sidecar()
-    ratings, scales, remarks = declared_scales(
-        options, ratings, rows.places, sidecar.known_scales()
-    )
-    ratings = _of_raters(ratings, raters, file.name)
-    return Material(
-        name=sidecar.study or file.stem,
-        ratings=ratings,
-        combined=_combined(ratings, scales, file.name),
+        combined=_combined(ratings, dataset.scales, source),
         units=units[units["unit_id"].isin(ratings["unit_id"])],
         scales={
-            name: _as_seen(scale, sidecar)
-            for name, scale in scales.items()
-            if name in set(ratings["rubric"])
+            name: _as_seen(name, scale.categories, dataset)
+            for name, scale in dataset.scales.items()
+            if name in rated
         },
-        synthetic=sidecar.synthetic,
-        notes=[*rows.notes, *remarks],
+        synthetic=dataset.synthetic,
+        notes=list(dataset.notes),
     )
 
 
-def _as_seen(scale: analysis.Scale, sidecar: Sidecar) -> Scale:
-    section = sidecar.scales.get(scale.name)
-    names = section.names if section else {}
-    title = section.title if section else ""
-    return Scale(
-        title or scale.name or "Label", {key: names.get(key, key) for key in scale.categories}
-    )
+def _as_seen(name: str, categories: Iterable[str], dataset: Dataset) -> Scale:
+    names = dataset.names.get(name, {})
+    title = dataset.titles.get(name) or name or "Label"
+    return Scale(title, {key: names.get(key, key) for key in categories})
 
 
 def _of_raters(ratings: pd.DataFrame, raters: Collection[str], source: str) -> pd.DataFrame:

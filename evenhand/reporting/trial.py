@@ -5,7 +5,7 @@ Both are compared on the same held-out units, with the same people, in the same 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from evenhand.rubrics import Rubric
@@ -13,9 +13,7 @@ from evenhand.study.store.grades import TRIED
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from evenhand.analysis import Analysis
+    from evenhand.analysis.dataset import Dataset
     from evenhand.analysis.results import ResultRow
     from evenhand.study import Study
 
@@ -77,11 +75,11 @@ def compare_texts(study: Study, text: Rubric, tried: str) -> TextTrial:
     from evenhand.analysis.results import key_of
 
     grader = tried.rpartition(TRIED)[0]
-    ratings = _both(study, text, grader, tried)
-    units = ratings["unit_id"].nunique()
-    if ratings["rater_id"].nunique() < 3:
+    dataset = _both(study, text, grader, tried)
+    units = dataset.ratings["unit_id"].nunique()
+    if dataset.ratings["rater_id"].nunique() < 3:
         return TextTrial(grader, text.name, units)
-    rows = {key_of(row): row for row in _analysed(study, text, ratings).rows}
+    rows = {key_of(row): row for row in dataset.changed(**_PLAIN).analyse().rows}
     kappa = "cohen_kappa" if text.level == "nominal" else "weighted_kappa_quadratic"
 
     def row(statistic: str, first: str, second: str) -> ResultRow | None:
@@ -97,13 +95,16 @@ def compare_texts(study: Study, text: Rubric, tried: str) -> TextTrial:
     )
 
 
-def _both(study: Study, text: Rubric, grader: str, tried: str) -> pd.DataFrame:
-    """Return the ratings of people and the grader on the held-out units that it labelled under both
+def _both(study: Study, text: Rubric, grader: str, tried: str) -> Dataset:
+    """Return the dataset of people and the grader on the held-out units that it labelled under both
     texts.
     """
+    from evenhand.analysis import StudyFacts
+    from evenhand.reporting.load import from_study
     from evenhand.study.lead.disagreements import held_out_units
 
-    ratings = study.ratings()
+    dataset = from_study(study, tried=tried)
+    ratings = dataset.ratings
     ratings = ratings[ratings["rubric"] == text.name]
     present = ratings["rubric_hash"].isin(["", *study.accepted_hashes()[text.name]])
     people = (ratings["rater_kind"] == "human") & present
@@ -114,25 +115,8 @@ def _both(study: Study, text: Rubric, grader: str, tried: str) -> pd.DataFrame:
     for each in (people, old, new):
         units &= set(ratings.loc[each & labelled, "unit_id"])
     kept = (people | old | new) & ratings["unit_id"].isin(units)
-    return ratings[kept].assign(rubric_hash="")
-
-
-def _analysed(study: Study, text: Rubric, ratings: pd.DataFrame) -> Analysis:
-    from evenhand.analysis import StudyFacts, analyse
-    from evenhand.reporting.thresholds import study_scales
-    from evenhand.study.desk.oversight import oversight
-
-    excluded = oversight(study.store).exclusions
-    return analyse(
-        ratings,
-        study.units(),
-        [study_scales(study)[text.name]],
-        study.config.analysis,
-        study.config.decision,
-        facts=StudyFacts(
-            excluded={rater: each.reason for rater, each in excluded.items()},
-            looks={text.name: 0},  # no verdict is asked for
-        ),
-        seed=study.config.seed,
-        **_PLAIN,
-    )
+    ratings = ratings[kept].assign(rubric_hash="")
+    scales = {text.name: dataset.scales[text.name]}
+    # No verdict is asked for, and the two texts count as one.
+    facts = StudyFacts(excluded=dataset.facts.excluded, looks={text.name: 0})
+    return replace(dataset, ratings=ratings, scales=scales, facts=facts)

@@ -36,7 +36,7 @@ def analysis_of(
     """Return the analysis of the source. Options that only a file needs are refused with a study,
     except the options `of_study`, which the verb reads for a study too.
     """
-    from evenhand.reporting.analysing import is_study
+    from evenhand.reporting.load import is_study
 
     engine = getattr(arguments, "engine", None)
     if not engine and isinstance(arguments.source, Path) and is_study(arguments.source):

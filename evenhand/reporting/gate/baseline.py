@@ -19,7 +19,6 @@ from pydantic import Field, ValidationError
 
 from evenhand.analysis import Scale
 from evenhand.errors import InputError
-from evenhand.reporting.labelled import Labelled
 from evenhand.reporting.ratings_file.missing import listed
 from evenhand.reporting.ratings_file.sidecar import Line, ScaleSection
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, with_changes
@@ -31,6 +30,7 @@ from evenhand.study.tables.ratings import RATINGS_COLUMNS, validate_ratings
 if TYPE_CHECKING:
     import pandas as pd
 
+    from evenhand.analysis.dataset import Dataset
     from evenhand.analysis.verdicts.drift import Versions
     from evenhand.analysis.verdicts.judge_drift import Drift, DriftVerdict
 
@@ -76,7 +76,7 @@ class Baseline(Section):
         return int(ratings.loc[ratings["rater_kind"] == "human", "rater_id"].nunique())
 
 
-def baseline_of(found: Labelled, grader: str, rubric: str | None = None) -> Baseline:
+def baseline_of(found: Dataset, grader: str, rubric: str | None = None) -> Baseline:
     """Freeze the labels of people and a grader on the units that both labelled, on one rubric or on
     all. Where the study declares a reference, only its labels are taken of people's.
 
@@ -165,7 +165,7 @@ def read_baseline(file: Path) -> Baseline:
 
 def compared(
     baseline: Baseline,
-    now: Labelled,
+    now: Dataset,
     grader: str,
     *,
     rubric: str | None = None,
@@ -212,9 +212,9 @@ def _graders(ratings: pd.DataFrame) -> set[str]:
     return set(ratings.loc[ratings["rater_kind"] == "model", "rater_id"])
 
 
-def _both(found: Labelled, name: str, grader: str) -> pd.DataFrame:
+def _both(found: Dataset, name: str, grader: str) -> pd.DataFrame:
     """The ratings of people and of the grader on units that both labelled."""
-    ratings, reference = found.of_rubric(name), found.decision.reference
+    ratings, reference = found.counted(name), found.decision.reference
     people = ratings["rater_kind"].eq("human")
     if reference:
         people = ratings["rater_id"].eq(reference)
@@ -247,12 +247,12 @@ def _section(scale: Scale, grader: str, hashes: pd.Series) -> ScaleSection:
 
 
 def _present(
-    baseline: Baseline, now: Labelled, name: str, grader: str, *, new_rubric: bool
+    baseline: Baseline, now: Dataset, name: str, grader: str, *, new_rubric: bool
 ) -> pd.DataFrame:
     """The grader's present grades on the baseline's units."""
     from evenhand.analysis.labels.combine import combine_readings
 
-    ratings = now.of_rubric(name)
+    ratings = now.counted(name)
     ratings = ratings[ratings["rater_id"] == grader]
     place = f" on {name}" if name else ""
     if ratings.empty:

@@ -210,13 +210,13 @@ def _drifts(
 ) -> tuple[list[Check], list[str]]:
     """The comparison with the baseline, on each rubric, and whether its labels are made up."""
     from evenhand.reporting.gate.baseline import compared, read_baseline
-    from evenhand.reporting.labelled import labelled
+    from evenhand.reporting.load import load
     from evenhand.rubrics import load_rubric
 
     baseline = read_baseline(file)
     if seed is not None:
         baseline = baseline.model_copy(update={"seed": seed})
-    now = labelled(source, options, known=baseline.known_scales())
+    now = load(source, options, scales=baseline.known_scales())
     rubric = options.rubric
     if rubric is not None and rubric.endswith(".toml"):
         rubric = load_rubric(rubric).name

@@ -11,8 +11,8 @@ import pytest
 import evenhand as eh
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_file
-from evenhand.reporting.labelled import labelled
 from evenhand.reporting.library import Check
+from evenhand.reporting.load import load
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.reporting.ratings_file.items import item_column
 
@@ -125,9 +125,9 @@ def test_files_are_read_alike_by_every_verb(ending: str, tmp_path: Path) -> None
     assert analysis.settings.cluster == "id"
     assert analysis.verdicts[0]["verdict"] == "cannot_tell"
     assert "--independent" in context.notes[0]
-    found = labelled(file, options)
+    found = load(file, options)
     assert (found.settings.cluster, found.notes) == ("id", tuple(context.notes))
-    assert labelled(file, options, cluster="unit").settings.cluster == "unit"
+    assert load(file, options, cluster="unit").settings.cluster == "unit"
 
 
 def test_a_sidecar_that_names_no_cluster_hides_no_items(tmp_path: Path) -> None:

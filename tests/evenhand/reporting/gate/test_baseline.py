@@ -20,7 +20,7 @@ from evenhand.reporting.gate.baseline import (
     worst,
     write_baseline,
 )
-from evenhand.reporting.labelled import labelled
+from evenhand.reporting.load import load
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.settings.study_toml import change_config
@@ -52,7 +52,7 @@ def first(tmp_path: Path) -> Path:
 
 
 def saved(file: Path, **changes: float) -> Path:
-    found = baseline_of(labelled(file, OPTIONS, **changes), "g")
+    found = baseline_of(load(file, OPTIONS, **changes), "g")
     write_baseline(found, file.with_name("b.json"))
     return file.with_name("b.json")
 
@@ -61,7 +61,7 @@ def now(file: Path, table: pd.DataFrame, grader: str = "g", **how: object) -> Dr
     """The comparison with these grades."""
     table.to_csv(file.with_name("now.csv"), index=False)
     baseline = read_baseline(file.with_name("b.json"))
-    present = labelled(file.with_name("now.csv"), ScaleOptions(), known=baseline.known_scales())
+    present = load(file.with_name("now.csv"), ScaleOptions(), scales=baseline.known_scales())
     (found,) = compared(baseline, present, grader, **how)
     return found
 
@@ -116,7 +116,7 @@ def test_the_margin_is_frozen_with_the_labels_and_may_be_named_anew(first: Path)
 
 
 def test_a_reference_stands_alone(first: Path) -> None:
-    found = baseline_of(labelled(first, OPTIONS, reference="ben"), "g")
+    found = baseline_of(load(first, OPTIONS, reference="ben"), "g")
     assert found.n_people == 1
     assert "ben" not in found.model_dump_json()
     text = "\n".join(found.ratings)
@@ -183,14 +183,14 @@ def test_a_file_that_is_no_baseline_is_refused(first: Path, damage, says: str | 
 
 
 def test_there_must_be_something_to_freeze(first: Path) -> None:
-    found = labelled(first, OPTIONS)
+    found = load(first, OPTIONS)
     with pytest.raises(InputError, match=r"first.csv has no grader 'x'; it has g"):
         baseline_of(found, "x")
     table = pd.read_csv(first)
     table.loc[table["rater_id"] == "g", "unit_id"] += "x"
     table.to_csv(first, index=False)
     with pytest.raises(InputError, match="no unit has a label of a person and of 'g'"):
-        baseline_of(labelled(first, OPTIONS), "g")
+        baseline_of(load(first, OPTIONS), "g")
 
 
 @pytest.mark.slow
@@ -225,7 +225,7 @@ def test_a_name_that_no_line_holds_is_one_sentence(first: Path) -> None:
     table["rater_id"] = table["rater_id"].replace("g", "g\x1b[2J")
     table.to_csv(first, index=False)
     with pytest.raises(InputError, match=r"first.csv cannot be frozen: grader is") as raised:
-        baseline_of(labelled(first, OPTIONS), "g\x1b[2J")
+        baseline_of(load(first, OPTIONS), "g\x1b[2J")
     assert str(raised.value).isprintable()
 
 
@@ -245,7 +245,7 @@ def test_a_study_is_frozen_with_its_pairs_and_the_hash_of_its_rubric(make_study)
     import_ratings(study, validate_ratings(pd.DataFrame(rows)), "ratings.csv")
     folder = study.folder
     study.close()
-    found = labelled(folder, ScaleOptions())
+    found = load(folder, ScaleOptions())
     baseline = baseline_of(found, "g", "refusal")
     assert set(baseline.scales) == {"refusal"}
     assert baseline.scales["refusal"].unit == rubric.unit

@@ -1,0 +1,258 @@
+"""Ratings loaded with what they mean: a study, a file or a table becomes a `Dataset`.
+
+Which ratings count, on which scales, under which settings: decided here, for every use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evenhand.errors import InputError
+from evenhand.reporting.ratings_file.declared import ScaleOptions
+from evenhand.reporting.ratings_file.missing import listed
+from evenhand.reporting.ratings_file.scales import declared_scales
+from evenhand.reporting.ratings_file.unit_columns import check_asked_for, with_units
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.analysis import Scale
+    from evenhand.analysis.dataset import Dataset
+    from evenhand.analysis.labels.scale import Tuning
+    from evenhand.reporting.ratings_file.dataframes import LongRows
+    from evenhand.reporting.ratings_file.sidecar import Sidecar
+    from evenhand.study import Study
+
+USUAL_SCALE = ScaleOptions()
+
+
+def load(
+    source: Path,
+    options: ScaleOptions = USUAL_SCALE,
+    *,
+    units: Path | None = None,
+    scales: Mapping[str, Scale] | None = None,
+    **changes: Any,
+) -> Dataset:
+    """Load a study's folder, or a file or folder of ratings (`from_study`, `from_file`)."""
+    if is_study(source):
+        from evenhand.study import open_study
+
+        with open_study(source) as study:
+            return from_study(study).changed(**changes)
+    return from_file(source, options, units=units, scales=scales, **changes)
+
+
+def is_study(source: Path) -> bool:
+    """Return True for a study's folder, False for a file or folder of ratings."""
+    from evenhand.exchange.readers.reading import TABLE, format_of
+    from evenhand.exchange.readers.source import Source
+
+    if not source.is_dir() or (source / "study.toml").exists():
+        return source.is_dir()
+    return format_of(Source(source)) == TABLE
+
+
+# ---- a study ------------------------------------------------------------------------------------
+
+
+def from_study(study: Study, *, tried: str = "") -> Dataset:
+    """Load a study: all ratings, of people and graders.
+
+    Grades under a text that was only tried are not part of a study, except those of the grader
+    `tried`. No look at the verdict is counted (see `analysing.analyse_study`).
+    """
+    from collections import Counter
+
+    from evenhand.analysis.dataset import Dataset
+    from evenhand.analysis.study_facts import StudyFacts
+    from evenhand.reporting.ratings_file.sidecar import prices_of
+    from evenhand.study.desk.oversight import oversight
+    from evenhand.study.lead.disagreements import sorted_so_far
+    from evenhand.study.session.background import raters_to_split_by
+    from evenhand.study.store.grades import TRIED
+    from evenhand.study.store.logs.attacked_log import attacked_table
+    from evenhand.study.store.totals import grade_totals
+
+    ratings, config, hashes = study.ratings(), study.config, study.accepted_hashes()
+    is_tried = ratings["rater_id"].str.contains(TRIED, regex=False)
+    usage, exclusions = grade_totals(study.store), oversight(study.store).exclusions
+    return Dataset(
+        name=config.name,
+        ratings=ratings[~is_tried | (ratings["rater_id"] == tried)],
+        units=study.units_with_lengths("all"),
+        scales=study_scales(study),
+        settings=config.analysis,
+        decision=config.decision,
+        seed=config.seed,
+        facts=StudyFacts(
+            rubric_hashes=hashes,
+            excluded={rater: each.reason for rater, each in exclusions.items()},
+            raters=raters_to_split_by(study),
+            usage=usage,
+            prices=prices_of(usage),
+            sorted=Counter((each.rubric, each.grader, each.kind) for each in sorted_so_far(study)),
+            attacked=attacked_table(study.store, hashes),
+            strata=config.sample.stratify,
+        ),
+        title=config.name,
+        titles={name: rubric.title for name, rubric in study.rubrics.items()},
+        names={
+            name: {option.key: option.name for option in rubric.options}
+            for name, rubric in study.rubrics.items()
+        },
+        synthetic=config.synthetic,
+    )
+
+
+def study_scales(study: Study) -> dict[str, Scale]:
+    """Return the scale of every rubric, with the thresholds in force and what each was tuned on."""
+    from evenhand.analysis import Scale
+
+    tunings = _tunings(study)
+    return {
+        name: Scale.from_rubric(rubric, study.config.thresholds.get(name), tunings.get(name))
+        for name, rubric in study.rubrics.items()
+    }
+
+
+def _tunings(study: Study) -> dict[str, dict[str, Tuning]]:
+    """Return what the thresholds in study.toml were tuned on, by rubric and grader.
+
+    A threshold counts as tuned if a logged one has this very number; any other was put in by hand.
+    """
+    from evenhand.analysis.labels.scale import Tuning
+    from evenhand.study.store.logs.threshold_log import tuned_thresholds
+
+    found: dict[str, dict[str, Tuning]] = {}
+    for each in tuned_thresholds(study.store):
+        if study.config.thresholds.get(each.rubric, {}).get(each.grader) == each.threshold:
+            found.setdefault(each.rubric, {})[each.grader] = Tuning(
+                clusters=frozenset(each.clusters),
+                objective=each.objective,
+                reference=each.reference,
+                instead_of=each.instead_of,
+            )
+    return found
+
+
+# ---- a file, a table ----------------------------------------------------------------------------
+
+
+def from_file(
+    file: Path,
+    options: ScaleOptions = USUAL_SCALE,
+    *,
+    units: Path | None = None,
+    scales: Mapping[str, Scale] | None = None,
+    **changes: Any,
+) -> Dataset:
+    """Load a ratings file on the scale declared, with the columns of a file of `units`, and with
+    its sidecar (`reporting.ratings_file.sidecar`).
+
+    `scales` replace those of the sidecar: only their rubrics are read, and the files that the
+    sidecar names are not. `changes` are settings. Raises InputError, naming file and row.
+    """
+    from evenhand.reporting.ratings_file.dataframes import rows_of_file
+    from evenhand.reporting.ratings_file.sidecar import attacked_beside, read_sidecar, units_beside
+    from evenhand.study.tables.formats import read_table
+
+    sidecar, attacked = read_sidecar(file), None
+    if sidecar is not None and scales is None:
+        units = units or units_beside(file, sidecar)
+        attacked = attacked_beside(file, sidecar)
+    beside = None if units is None else (read_table(units), units.name)
+    with naming_sidecar(file):
+        return from_rows(
+            rows_of_file(file, options),
+            options,
+            units=beside,
+            sidecar=sidecar,
+            attacked=attacked,
+            scales=scales,
+            **changes,
+        )
+
+
+@contextmanager
+def naming_sidecar(file: Path) -> Iterator[None]:
+    """Name the sidecar of a ratings file, if it has one, in the InputErrors of this block: a scale
+    or a column that nothing on the command line declares comes from there.
+    """
+    from evenhand.reporting.ratings_file.sidecar import sidecar_path
+
+    try:
+        yield
+    except InputError as error:
+        beside = sidecar_path(file)
+        if not beside.exists():
+            raise
+        raise InputError(f"{error} ({beside.name} was read too)") from None
+
+
+def from_rows(
+    rows: LongRows,
+    options: ScaleOptions = USUAL_SCALE,
+    *,
+    units: tuple[pd.DataFrame, str] | None = None,
+    sidecar: Sidecar | None = None,
+    attacked: pd.DataFrame | None = None,
+    scales: Mapping[str, Scale] | None = None,
+    **changes: Any,
+) -> Dataset:
+    """Load the rows of a ratings file or a table; `units` are a table of units and its name,
+    `attacked` the injection audit. The declared scale and the `changes` override the sidecar.
+    """
+    from evenhand.analysis.dataset import Dataset
+    from evenhand.reporting.ratings_file.items import clustered_by_items
+    from evenhand.reporting.ratings_file.sidecar import Sidecar
+    from evenhand.study.tables.ratings import rater_columns, split_ratings
+
+    source = rows.places.source
+    ratings, columns = split_ratings(rows.table, source)
+    if ratings.empty:
+        raise InputError(f"{source} has a header but no ratings")
+    if units is not None:
+        columns = with_units(columns, *units)
+    check_asked_for(changes, columns, rows.table, source if units is None else units[1])
+    known = sidecar or Sidecar.model_construct()  # which asks for no validator to be built
+    if scales is not None:
+        ratings = _on_rubrics(ratings, scales, source)
+    ratings, declared, remarks = declared_scales(
+        options, ratings, rows.places, known.known_scales() if scales is None else dict(scales)
+    )
+    asked = changes.get("cluster", known.asked_cluster)
+    columns, cluster, said = clustered_by_items(columns, ratings, asked, options)
+    raters = rater_columns(rows.table) if changes.get("rater_slices") else None
+    return Dataset(
+        name=source,
+        ratings=ratings,
+        units=columns,
+        scales=declared,
+        settings=known.settings_for(ratings),
+        decision=known.decision,
+        seed=known.seed,
+        facts=known.facts(raters, source, attacked),
+        title=known.study or Path(source).stem,
+        titles={name: each.title for name, each in known.scales.items() if each.title},
+        names={name: each.names for name, each in known.scales.items()},
+        notes=(*(sidecar.said(source) if sidecar else ()), *rows.notes, *said, *remarks),
+        synthetic=known.synthetic,
+    ).changed(**(changes if cluster is None else changes | {"cluster": cluster}))
+
+
+def _on_rubrics(ratings: pd.DataFrame, scales: Mapping[str, Scale], source: str) -> pd.DataFrame:
+    """Return the ratings on the rubrics of these scales; all, where the file names no rubric."""
+    names = ratings["rubric"]
+    if not (names != "").any():
+        return ratings
+    found = ratings[names.isin(list(scales))]
+    if found.empty:
+        raise InputError(
+            f"{source} has no ratings on {listed(scales)}; its rubrics are "
+            f"{listed(sorted(set(names)))}"
+        )
+    return found
