@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from evenhand.analysis.verification import Libraries
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Dataset:
     """Ratings and units, with scales, settings and facts.
 
@@ -56,6 +56,13 @@ class Dataset:
     notes: tuple[str, ...] = ()
     synthetic: bool = False
 
+    def __repr__(self) -> str:
+        kinds = self.ratings.drop_duplicates("rater_id")["rater_kind"].value_counts().to_dict()
+        raters = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+        units = self.ratings["unit_id"].nunique()
+        about = f"{len(self.ratings)} ratings of {units} units; raters: {raters or 'none'}"
+        return f"Dataset({self.name!r}, {about}; rubrics: {', '.join(self.scales) or 'one'})"
+
     def changed(self, **changes: Any) -> Dataset:
         """Return it with other settings (fields of `[analysis]` or `[decision]`), or another seed.
 
@@ -64,10 +71,6 @@ class Dataset:
         seed = changes.pop("seed", self.seed)
         settings, decision = with_changes(self.settings, self.decision, changes)
         return replace(self, settings=settings, decision=decision, seed=seed)
-
-    def knowing(self, **facts: Any) -> Dataset:
-        """Return it with other facts (fields of `StudyFacts`)."""
-        return replace(self, facts=replace(self.facts, **facts))
 
     def counted(self, rubric: str) -> pd.DataFrame:
         """Return the ratings of one rubric that count.

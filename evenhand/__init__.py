@@ -2,7 +2,7 @@
 
 >>> import evenhand as eh
 >>> dir(eh)
-['Check', 'InputError', '__version__', 'analysis', 'check', 'read']
+['Check', 'Dataset', 'InputError', '__version__', 'analysis', 'check', 'open_study', 'read']
 
 The public names are listed in `__init__.pyi` and loaded on first use, so `evenhand --help` loads
 none of what they need.

@@ -76,16 +76,12 @@ def analyse_study(
     Each look at new labels is counted; without a `look` there are no verdicts on such labels.
     Raises InputError where nothing is labelled yet.
     """
-    from evenhand.study.store.logs.looks import look_numbers
-
-    dataset = from_study(study).changed(**changes)
+    dataset = from_study(study, look=look).changed(**changes)
     if dataset.ratings.empty:
         raise InputError(
             "the study has no labels and no grades yet; collect some with `evenhand annotate` "
             "and `evenhand grade`"
         )
-    looks = look_numbers(study.store, looked_at(study, dataset.ratings), record=look)
-    dataset = dataset.knowing(looks=looks)
     analysis = dataset.analyse(verify=verify, why=why, pool=pool, on_stage=on_stage)
     return analysis, _study_context(study, dataset, analysis)
 
@@ -134,24 +130,6 @@ def analyse_dataset(
         rubric_titles=dataset.titles,
         label_names=dataset.names,
     )
-
-
-def looked_at(study: Study, ratings: pd.DataFrame) -> dict[str, str]:
-    """Return a hash of the labels that a look at the verdict sees, by rubric.
-
-    With fewer pairs labelled by two people than a verdict needs, no verdict can be given, so
-    looking at them is free.
-    """
-    from evenhand.study.store.logs.looks import labels_hash
-
-    pairs = study.units("all").set_index("unit_id")["cluster_id"]
-    present = {}
-    for name, own in ratings[ratings["rater_kind"] == "human"].groupby("rubric"):
-        people = own.groupby("unit_id")["rater_id"].nunique()
-        twice = pairs.reindex(people.index[people >= 2]).nunique()
-        if twice >= study.config.decision.min_clusters:
-            present[str(name)] = labels_hash(own)
-    return present
 
 
 def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> ReportContext:

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand.reporting.analysing import looked_at
-from evenhand.reporting.load import from_study
+from evenhand.reporting.load import from_study, looked_at
 from evenhand.reporting.ratings_file.sidecar import (
     GraderUsage,
     ScaleSection,

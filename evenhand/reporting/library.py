@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evenhand.errors import InputError
 from evenhand.reporting.ratings_file.dataframes import (
     Names,
     as_texts,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.analysis import Analysis, Verdict
+    from evenhand.analysis.dataset import Dataset
     from evenhand.analysis.labels.scale import Level
     from evenhand.analysis.report import ReportContext
 
@@ -119,8 +121,24 @@ def read(
     return found
 
 
+def open_study(folder: str | Path) -> Dataset:
+    """Load a study's folder: its ratings and units, with scales, settings and all that says which
+    of them count.
+
+    `check` takes it. `.ratings` and `.units` are its tables, `.counted(name)` the ratings of one
+    rubric that count. Nothing is written, and no look at the labels is counted, so that there is no
+    verdict on those that came in since the last `evenhand report`. Raises InputError where the
+    folder holds no study.
+    """
+    from evenhand.reporting.load import from_study
+    from evenhand.study import open_study
+
+    with open_study(Path(folder)) as study:
+        return from_study(study)
+
+
 def check(
-    ratings: pd.DataFrame,
+    ratings: pd.DataFrame | Dataset,
     *,
     human: Names = (),
     model: Names = (),
@@ -162,6 +180,9 @@ def check(
     that names items (`item`, `id`, `prompt` and others, or one that repeats as names and texts do)
     is what is resampled, and a note says which. With `independent` every unit is its own.
 
+    Instead of a table, `ratings` may be a `Dataset`, as `open_study` gives one. It knows its scales
+    and units, so that nothing but `changes` may be given with it.
+
     `changes` are settings of the analysis as in study.toml, such as `cluster="topic"`,
     `margin=0.05`, `slices=["topic"]`, `resamples=500` or `seed=1` (see `analysis.analyse`).
     `name` is what messages and the report call the ratings; messages name a row by its index.
@@ -179,6 +200,7 @@ def check(
     >>> [verdict["verdict"] for verdict in found.verdicts]
     ['may_stand_in']
     """
+    from evenhand.analysis.dataset import Dataset
     from evenhand.reporting.analysing import analyse_dataset
     from evenhand.reporting.load import from_rows
 
@@ -194,6 +216,13 @@ def check(
         independent=independent,
         in_python=True,
     )
+    if isinstance(ratings, Dataset):
+        if scale != ScaleOptions(in_python=True) or units is not None:
+            raise InputError(
+                "a Dataset knows its raters, scales and units; give only settings with it, such as "
+                "margin=0.05"
+            )
+        return Check(*analyse_dataset(ratings.changed(**changes), verify=True))
     rows = long_rows(ratings, name, scale)
     rows = replace(rows, notes=[*getattr(ratings, "attrs", {}).get("notes", ()), *rows.notes])
     dataset = from_rows(rows, scale, units=_units(units), **changes)

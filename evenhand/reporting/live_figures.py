@@ -73,7 +73,7 @@ def counted_of(
 
 def count_look(folder: Path) -> None:
     """Count a look at the verdict on the labels as they are now: the next figures will have it."""
-    from evenhand.reporting.analysing import looked_at
+    from evenhand.reporting.load import looked_at
     from evenhand.study import open_study
     from evenhand.study.store.logs.looks import look_numbers
 

@@ -59,11 +59,11 @@ def is_study(source: Path) -> bool:
 # ---- a study ------------------------------------------------------------------------------------
 
 
-def from_study(study: Study, *, tried: str = "") -> Dataset:
+def from_study(study: Study, *, look: bool = False, tried: str = "") -> Dataset:
     """Load a study: all ratings, of people and graders.
 
-    Grades under a text that was only tried are not part of a study, except those of the grader
-    `tried`. No look at the verdict is counted (see `analysing.analyse_study`).
+    A `look` at new labels is counted; without it there are no verdicts on them. Grades under a text
+    that was only tried are not part of a study, except those of the grader `tried`.
     """
     from collections import Counter
 
@@ -75,14 +75,16 @@ def from_study(study: Study, *, tried: str = "") -> Dataset:
     from evenhand.study.session.background import raters_to_split_by
     from evenhand.study.store.grades import TRIED
     from evenhand.study.store.logs.attacked_log import attacked_table
+    from evenhand.study.store.logs.looks import look_numbers
     from evenhand.study.store.totals import grade_totals
 
     ratings, config, hashes = study.ratings(), study.config, study.accepted_hashes()
     is_tried = ratings["rater_id"].str.contains(TRIED, regex=False)
+    ratings = ratings[~is_tried | (ratings["rater_id"] == tried)]
     usage, exclusions = grade_totals(study.store), oversight(study.store).exclusions
     return Dataset(
         name=config.name,
-        ratings=ratings[~is_tried | (ratings["rater_id"] == tried)],
+        ratings=ratings,
         units=study.units_with_lengths("all"),
         scales=study_scales(study),
         settings=config.analysis,
@@ -94,6 +96,7 @@ def from_study(study: Study, *, tried: str = "") -> Dataset:
             raters=raters_to_split_by(study),
             usage=usage,
             prices=prices_of(usage),
+            looks=look_numbers(study.store, looked_at(study, ratings), record=look),
             sorted=Counter((each.rubric, each.grader, each.kind) for each in sorted_so_far(study)),
             attacked=attacked_table(study.store, hashes),
             strata=config.sample.stratify,
@@ -106,6 +109,24 @@ def from_study(study: Study, *, tried: str = "") -> Dataset:
         },
         synthetic=config.synthetic,
     )
+
+
+def looked_at(study: Study, ratings: pd.DataFrame) -> dict[str, str]:
+    """Return a hash of the labels that a look at the verdict sees, by rubric.
+
+    With fewer pairs labelled by two people than a verdict needs, no verdict can be given, so
+    looking at them is free.
+    """
+    from evenhand.study.store.logs.looks import labels_hash
+
+    pairs = study.units("all").set_index("unit_id")["cluster_id"]
+    present = {}
+    for name, own in ratings[ratings["rater_kind"] == "human"].groupby("rubric"):
+        people = own.groupby("unit_id")["rater_id"].nunique()
+        twice = pairs.reindex(people.index[people >= 2]).nunique()
+        if twice >= study.config.decision.min_clusters:
+            present[str(name)] = labels_hash(own)
+    return present
 
 
 def study_scales(study: Study) -> dict[str, Scale]:

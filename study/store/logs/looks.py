@@ -38,7 +38,7 @@ def look_numbers(store: Store, present: Mapping[str, str], *, record: bool) -> d
 
     A look at new labels is logged if `record`; else its number is 0, for then it is not counted.
     """
-    with store.write() as connection:
+    with store.write() if record else store.read() as connection:
         known = _known(connection)
         found = {}
         for rubric, labels in present.items():

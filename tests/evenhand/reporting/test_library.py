@@ -17,6 +17,9 @@ from markupsafe import escape
 
 import evenhand as eh
 from evenhand.cli.main import main
+from evenhand.study import open_study
+from evenhand.study.settings.study_toml import change_config
+from tests.evenhand.reporting.judged_study import judged_study, tune_and_exclude
 
 
 @pytest.fixture(scope="module")
@@ -371,8 +374,42 @@ def test_hostile_labels_are_escaped(labels: pd.DataFrame) -> None:
     assert HOSTILE in str(found)
 
 
+@pytest.mark.slow
+def test_a_study_opened_in_python_is_that_of_the_report(tmp_path: Path) -> None:
+    folder = judged_study(tmp_path)
+    change_config(folder, {"decision": {"min_clusters": 10}})  # fewer are free to look at
+    with open_study(folder) as study:
+        tune_and_exclude(study)
+    dataset = eh.open_study(folder)
+    rubric = next(iter(dataset.scales))
+    excluded = set(dataset.facts.excluded)
+    assert excluded and excluded <= set(dataset.ratings["rater_id"])
+    assert not excluded & set(dataset.counted(rubric)["rater_id"])
+    assert f"{len(dataset.ratings)} ratings" in repr(dataset)
+    # Nobody has looked at the labels yet, and to open a study is no look.
+    for opened in (dataset, eh.open_study(folder)):
+        (unseen, *_) = eh.check(opened, resamples=50).verdicts
+        assert unseen["verdict"] == "cannot_tell"
+        assert "Labels have come in since the last report." in unseen["sentence"]
+    assert main(["report", str(folder), "--out", str(tmp_path / "report")]) == 0
+    said = json.loads((tmp_path / "report" / "report.json").read_text("utf-8"))
+    found = eh.check(eh.open_study(folder))
+    assert found.verdicts == said["verdicts"]
+    same(
+        found,
+        pd.read_csv(
+            tmp_path / "report" / "results.csv",
+            keep_default_na=False,
+            na_values={"estimate": "", "low": "", "high": ""},
+        ),
+    )
+    with pytest.raises(eh.InputError, match="give only settings"):
+        eh.check(dataset, categories=["A", "B"])
+
+
 def test_the_public_names() -> None:
-    assert dir(eh) == ["Check", "InputError", "__version__", "analysis", "check", "read"]
+    public = ["Check", "Dataset", "InputError", "__version__", "analysis", "check", "open_study"]
+    assert dir(eh) == [*public, "read"]
     assert set(dir(eh)) == set(eh.__all__)
     for name in dir(eh):
         getattr(eh, name)

@@ -10,7 +10,8 @@ import pytest
 
 from evenhand.cli.main import main
 from evenhand.errors import InputError
-from evenhand.reporting.analysing import analyse_file, analyse_source, analyse_study, looked_at
+from evenhand.reporting.analysing import analyse_file, analyse_source, analyse_study
+from evenhand.reporting.load import looked_at
 from evenhand.reporting.ratings_file.scales import ScaleOptions
 from evenhand.reporting.ratings_file.sidecar import Sidecar, read_sidecar, sidecar_path
 from evenhand.study import open_study
