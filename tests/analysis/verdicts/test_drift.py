@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from statsmodels.stats.inter_rater import cohens_kappa
 
+from benchmarks import drift
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis.bootstrap.influence import reach
 from evenhand.analysis.verdicts.drift import LEVEL, Versions, drift_rows, paired_labels
@@ -253,3 +254,14 @@ def test_probabilities_are_read_at_one_threshold() -> None:
     found = drift_of(paired_labels(given, None, scale, VERSIONS), VERSIONS, SETTINGS, RULE)
     assert found.verdict == "unchanged"
     assert "same label as before on 100.0%" in found.sentence
+
+
+@pytest.mark.slow
+def test_whole_clusters_that_fail_are_not_called_unchanged() -> None:
+    """Of 30 studies whose grader lost the margin, by failing clusters of 30 or 2 units: within the
+    level and three standard errors.
+    """
+    cell = drift.Cell(0.5, 100, 30, kind="fails clusters")
+    runs = [np.random.default_rng([29, run]) for run in range(30)]
+    called = [drift.decided(cell, 1.0, rng, resamples=10) for rng in runs]
+    assert called.count("unchanged") / 30 <= 0.025 + 3 * (0.025 * 0.975 / 30) ** 0.5
