@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypedDict
 import numpy as np
 
 from evenhand.analysis.bootstrap.boundary import FEW_CASES, Chance, kind_of, widened
-from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.intervals import Deciding, Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import BINARY, Coded
 from evenhand.analysis.notes import Note, Remark, Remarks, join_notes, says, text_of
@@ -56,9 +56,12 @@ class TableRow(TypedDict):
 
 
 class ResultRow(TableRow):
-    """Row with its remarks, whose text is `note`. No decision rests on a note."""
+    """Row with its remarks, whose text is `note`. No decision rests on a note, but on `deciding`,
+    None for a row that decides nothing.
+    """
 
     remarks: Remarks
+    deciding: Deciding | None
 
 
 def key_of(row: TableRow) -> tuple[str, str, str, str, str, str]:
@@ -106,14 +109,15 @@ class ResultRows:
         note: Note = "",
     ) -> Interval:
         """Add a row, `counts` (n_units, n_clusters), and return its interval as stored."""
+        deciding = interval.deciding
         key = (self.rubric, statistic, rater_a, rater_b, subset, at)
         if key in self.rows:
             raise ValueError(f"two results rows share the key {key}")
         if not _is_constant(statistic, rater_b, join_notes(note)):
             interval = self._widened(statistic, interval, counts[1], subset, at)
-            if not says(join_notes(note), "decided_at"):  # verdicts check this themselves
+            if deciding is None or math.isnan(deciding.alpha):  # verdicts check this themselves
                 interval = self._doubted(statistic, interval, subset, at)
-        remarks = join_notes(interval.remarks, note)
+        remarks = join_notes(interval.remarks, deciding.remarks if deciding else "", note)
         self.rows[key] = ResultRow(
             rubric=self.rubric,
             statistic=statistic,
@@ -128,6 +132,7 @@ class ResultRows:
             high=float(interval.high),
             note=text_of(remarks),
             remarks=remarks,
+            deciding=deciding,
         )
         return interval
 

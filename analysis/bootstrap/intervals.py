@@ -13,7 +13,7 @@ methods therefore take quantiles further out, so that the interval of a mean is 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import get_args
 
@@ -36,13 +36,51 @@ _TAIL = (1.0 - LEVEL) / 2.0
 
 
 @dataclass(frozen=True)
+class Deciding:
+    """How an interval decides a verdict: the level of its bounds, and what they are held against.
+
+    `alpha` is their one-sided level at this `look` (0 where no look is left, NaN where there are
+    no bounds), `next_alpha` that at the next; they hold for so many `comparisons` at once. Kappa
+    may lie below people's by the `margin`, NaN without one, which is `margin_share` of
+    people's own kappa, 0 if it is a number of its own. Where a bound is for people like these,
+    `people` is how many these are, and `from_people` the share of its variance that comes from the
+    choice of people.
+    """
+
+    alpha: float = math.nan
+    look: int = 1
+    comparisons: int = 1
+    next_alpha: float = 0.0
+    margin: float = math.nan
+    margin_share: float = 0.0
+    people: int = 0
+    from_people: float = 0.0
+
+    @property
+    def remarks(self) -> Remarks:
+        """What a note says of it."""
+        level = (self.alpha, self.look, self.comparisons, self.next_alpha)
+        said = {
+            Remark("decided_at", level): not math.isnan(self.alpha),
+            Remark("margin", (self.margin,)): not math.isnan(self.margin),
+            Remark("margin_share", (self.margin_share,)): self.margin_share > 0,
+            Remark("people", (self.people, self.from_people)): self.people > 0,
+        }
+        return tuple(remark for remark, is_said in said.items() if is_said)
+
+
+@dataclass(frozen=True)
 class Interval:
-    """An estimate with its 95% interval; NaN where undefined, with the reasons in `remarks`."""
+    """An estimate with its 95% interval; NaN where undefined, with the reasons in `remarks`.
+
+    Where it is `deciding`, `low` and `high` are one-sided bounds at the level of a verdict.
+    """
 
     estimate: float
     low: float
     high: float
     remarks: Remarks = ()
+    deciding: Deciding | None = None
 
     @classmethod
     def undefined(cls, reason: Reason) -> Interval:
@@ -54,6 +92,10 @@ class Interval:
     def point(cls, estimate: float, note: Note = "") -> Interval:
         """Return an estimate without bounds."""
         return cls(estimate, math.nan, math.nan, join_notes(note))
+
+    def held(self, deciding: Deciding | None) -> Interval:
+        """Return it with how it decides."""
+        return replace(self, deciding=deciding)
 
     @property
     def note(self) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, KappaMeans, deciding_kappa
 from evenhand.analysis.bootstrap.influence import influence, simultaneous_level
-from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.intervals import Deciding, Interval
 from evenhand.analysis.bootstrap.looks import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import LabelMatrix
@@ -60,9 +60,9 @@ def add_reference_rows(
     known = [each.apart for each in found if np.ptp(each.apart) > 0]
     together = simultaneous_level(np.column_stack(known), alpha) if known and alpha else alpha
     following = together * after / alpha if alpha else 0.0
-    said = Remark("decided_at", (together, look, len(found), following))
+    level = Deciding(together, look, len(found), following)
     for each in found:
-        each.add(rows, together, alpha, said)
+        each.add(rows, alpha, level)
 
 
 class _Compared:
@@ -89,8 +89,8 @@ class _Compared:
         values = means[kind].values
         return cls(reading, labels, left_out, values) if np.isfinite(values).all() else None
 
-    def add(self, rows: ResultRows, together: float, alpha: float, said: Remark) -> None:
-        """Add the rows of this label view."""
+    def add(self, rows: ResultRows, alpha: float, level: Deciding) -> None:
+        """Add the rows of this label view; the shares' bounds are at `alpha`."""
         coded, grader = self.reading.coded, self.reading.grader
         (reference,) = coded.members("human")
         both = coded.labelled[:, grader] & coded.labelled[:, reference]
@@ -102,8 +102,8 @@ class _Compared:
         }
         used = np.bincount(coded.codes[both, reference], minlength=coded.q)
         worth = effective_size(sizes_of(coded, self.left_out, both))
-        found = self._bounded(together, worth)
-        rows.add(KAPPA, found, counts, **about, subset=coded.subset, note=said)
+        found = self._bounded(level.alpha, worth)
+        rows.add(KAPPA, found.held(level), counts, **about, subset=coded.subset)
         rows.add(WORTH, Interval.point(worth), counts, **about, subset=coded.subset)
         other = both & (coded.codes[:, reference] != used.argmax())
         rarer = self.left_out.count(coded.clusters, other)[1]
@@ -122,7 +122,7 @@ class _Compared:
             if whole.any() and alpha:
                 found = Interval(*share_bounds(each[:, 0], each[:, 1], alpha))
             inside = self.left_out.count(verdicts.clusters, whole)
-            rows.add(name, found, inside, **about, subset=verdicts.subset, note=said)
+            rows.add(name, found.held(level), inside, **about, subset=verdicts.subset)
 
     def _bounded(self, alpha: float, worth: float) -> Interval:
         """Return kappa with both one-sided bounds, taken at the null."""

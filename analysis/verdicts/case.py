@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evenhand.analysis.bias import Finding, flagged
+from evenhand.analysis.bootstrap.intervals import Deciding
 from evenhand.analysis.injection import Audit, audit_of
 from evenhand.analysis.labels.matrix import BINARY, LabelMatrix
 from evenhand.analysis.notes import Code, says
@@ -94,22 +95,9 @@ class Bounds:
         return margin_of(self.difference)
 
     @property
-    def alpha(self) -> float:
-        """The one-sided level of the bounds."""
-        return float(str(self._said("decided_at")[0]))
-
-    @property
-    def next_alpha(self) -> float:
-        """The one-sided level at the next look; 0 where no look is left."""
-        return float(str(self._said("decided_at")[3]))
-
-    @property
-    def look(self) -> int:
-        """Number of this look at the verdict; 0 for none."""
-        return int(str(self._said("decided_at")[1]))
-
-    def _said(self, code: Code) -> tuple[object, ...]:
-        return next(each.detail for each in self.difference["remarks"] if each.code == code)
+    def level(self) -> Deciding:
+        """The level of the bounds at this look, and at the next."""
+        return self.difference["deciding"] or Deciding()
 
 
 @dataclass(frozen=True)
@@ -271,16 +259,7 @@ class Case:
 
 def margin_of(row: ResultRow) -> float:
     """The margin that a comparison's bound is compared with; NaN where it could not be made."""
-    said = (each.detail[0] for each in row["remarks"] if each.code == "margin")
-    return float(str(next(said, math.nan)))
-
-
-def share_of_people(row: ResultRow) -> float:
-    """Return the share of a bound's variance that comes from the choice of people; 0 if the bound
-    is for these people only.
-    """
-    said = (each.detail[1] for each in row["remarks"] if each.code == "people")
-    return float(str(next(said, 0.0)))
+    return row["deciding"].margin if row["deciding"] else math.nan
 
 
 Key = tuple[str, ...]

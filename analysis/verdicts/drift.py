@@ -24,14 +24,13 @@ from evenhand.analysis.agreement.pairs import (
     shared_units,
 )
 from evenhand.analysis.bootstrap.influence import reach
-from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.intervals import Deciding, Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.weights import with_weights
-from evenhand.analysis.notes import Remark, join_notes
 from evenhand.analysis.people.coverage import share_bounds, unscored_remark
 from evenhand.analysis.planning.more_clusters import REALISTIC, surer_level
 from evenhand.analysis.results import ResultRows
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
 LEVEL = 0.02
 """Nominal error rate of a one-sided bound. The rest of 2.5% is kept for samples so unbalanced that
 bounds miss a little more often than they should."""
+_LEVEL = Deciding(LEVEL, next_alpha=LEVEL)
 DRIFT = "drift"
 KAPPA_BEFORE = "drift_kappa_before"
 ANSWERED = "drift_answered"
@@ -125,10 +125,9 @@ def _add_answered(
     sums = np.repeat(shared.cluster_sums(labels.clusters, parts), frequency, axis=0)
     counts = shared.count(labels.clusters, asked)
     found = Interval(*share_bounds(sums[:, 0], sums[:, 1], LEVEL))
-    said = Remark("decided_at", (LEVEL, 1, 1, LEVEL))
-    note = join_notes(unscored_remark(labels, after, shared), said)
+    note = unscored_remark(labels, after, shared)
     about = {"rater_a": versions.before, "rater_b": versions.after}
-    rows.add(ANSWERED, found, counts, **about, subset="all", note=note)
+    rows.add(ANSWERED, found.held(_LEVEL), counts, **about, subset="all", note=note)
 
 
 @dataclass(frozen=True)
@@ -174,13 +173,12 @@ class _Paired:
         values = self.after.kappas - self.before.kappas
         names = [self.coded.raters[each] for each in self.at]
         about = {"subset": self.coded.subset, "rater_b": names[1]}
-        said = Remark("decided_at", (LEVEL, 1, 1, LEVEL))
         found, needed = self._change(values)
-        counts, margin = self.after.counts, Remark("margin", (self.margin,))
-        rows.add(DRIFT, found, counts, rater_a=names[0], **about, note=(said, margin))
+        counts, at_margin = self.after.counts, replace(_LEVEL, margin=self.margin)
+        rows.add(DRIFT, found.held(at_margin), counts, rater_a=names[0], **about)
         kappa = _bounded(self.before.excess, self.before.above)
         kept = {"rater_a": "humans", "rater_b": names[0], "subset": self.coded.subset}
-        rows.add(KAPPA_BEFORE, kappa, counts, **kept, note=said)
+        rows.add(KAPPA_BEFORE, kappa.held(_LEVEL), counts, **kept)
         counted = {RARER: self.after.rarer, WORTH: self.after.worth}
         if needed is not None:
             counted[NEEDED] = needed

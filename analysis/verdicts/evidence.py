@@ -13,18 +13,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from evenhand.analysis.agreement.pairs import deciding_kappa
 from evenhand.analysis.bootstrap.influence import reach, reach_over_people, simultaneous_level
-from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.intervals import Deciding, Interval
 from evenhand.analysis.bootstrap.looks import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn
-from evenhand.analysis.notes import Remark, join_notes
+from evenhand.analysis.notes import Remark
 from evenhand.analysis.planning.more_clusters import REALISTIC, surer_level
 from evenhand.analysis.results import BASELINES, ResultRows
 from evenhand.analysis.types import Array
@@ -43,19 +43,6 @@ WORTH = "clusters_worth"
 CHANCE = "chance_within_margin"
 NEEDED = "clusters_to_pass"
 WINNER = "best_grader_difference"
-
-
-@dataclass(frozen=True)
-class Level:
-    """The one-sided level of a rubric's bounds, at this look and at the next.
-
-    `graders` is the number of comparisons whose bounds hold simultaneously.
-    """
-
-    alpha: float
-    look: int
-    graders: int
-    next_alpha: float
 
 
 def add_deciding_rows(
@@ -105,56 +92,56 @@ def _to_beat(rows: ResultRows, coded: Coded) -> float:
     return max((row["estimate"] for row in found if row is not None), default=math.nan)
 
 
-def _level(found: Sequence[Comparison], rule: DecisionSettings, look: int) -> Level:
+def _level(found: Sequence[Comparison], rule: DecisionSettings, look: int) -> Deciding:
     """Return the level that this look may spend, shared by all comparisons of the rubric."""
     alpha, after = (level_of_look(each, rule.looks) for each in (look, look + 1))
     if not alpha:
-        return Level(0.0, look, len(found), 0.0)
+        return Deciding(0.0, look, len(found), 0.0)
     found = [each for each in found if each.counts_once]
     known = [each.apart for each in found if not np.isnan(each.apart).any()]
     together = simultaneous_level(np.column_stack(known), alpha) if known else alpha
-    return Level(together, look, len(found), together * after / alpha)
+    return Deciding(together, look, len(found), together * after / alpha)
 
 
-def _add_bounds(rows: ResultRows, found: Comparison, level: Level) -> None:
+def _add_bounds(rows: ResultRows, found: Comparison, level: Deciding) -> None:
     """Add the rows of one comparison."""
-    said = Remark("decided_at", (level.alpha, level.look, level.graders, level.next_alpha))
     silent = _silent_reach(found, level.alpha, rows.heaviest)
     difference = _at_null(found.difference, found.below_people, level.alpha)
     people = _bounded_over_people(found, difference, level.alpha)
-    margin = Remark("margin", (found.margin,))
+    at_margin = replace(level, margin=found.margin)
+    of_share = replace(at_margin, margin_share=found.share)
+    over_people = replace(level, people=found.n_people, from_people=found.share_of_people)
     pooled = Remark("pooled_pairs") if found.pooled else ""
-    share = Remark("margin_share", (found.share,)) if found.share else ""
     # A constant grader is itself one of the baselines, whatever another cluster brings.
     above = _at_null(found.excess, found.above_baseline, level.alpha)
     if found.constant:
         above = Interval(found.excess, found.excess, found.excess)
     constant = Remark("constant_rater") if found.constant else ""
     chance = Interval.point(found.chance_within)
-    for statistic, interval, note in (
-        (NON_INFERIORITY, difference, join_notes(margin, share, pooled)),
-        (NON_INFERIORITY_PEOPLE, people, Remark("people", (found.n_people, found.share_of_people))),
-        (ABOVE_BASELINE, above, constant),
-        (PEOPLE_KAPPA, _bounded(found.people, found.own, level.alpha, silent), pooled),
-        (CHANCE, chance, margin),
-        (NEEDED, _clusters_to_pass(found, difference, level), ""),
-        (WORTH, Interval.point(found.worth), ""),
-        (RARER, Interval.point(found.rarer), ""),
+    for statistic, interval, deciding, note in (
+        (NON_INFERIORITY, difference, of_share, pooled),
+        (NON_INFERIORITY_PEOPLE, people, over_people, ""),
+        (ABOVE_BASELINE, above, level, constant),
+        (PEOPLE_KAPPA, _bounded(found.people, found.own, level.alpha, silent), level, pooled),
+        (CHANCE, chance, at_margin, ""),
+        (NEEDED, _clusters_to_pass(found, difference, level), level, ""),
+        (WORTH, Interval.point(found.worth), level, ""),
+        (RARER, Interval.point(found.rarer), level, ""),
     ):
         if interval is not None:
             rows.add(
                 statistic,
-                interval,
+                interval.held(deciding),
                 found.counts,
                 rater_a="humans",
                 rater_b=found.grader,
                 subset=found.subset,
                 at=found.at,
-                note=join_notes(said, note),
+                note=note,
             )
 
 
-def _clusters_to_pass(found: Comparison, difference: Interval, level: Level) -> Interval | None:
+def _clusters_to_pass(found: Comparison, difference: Interval, level: Deciding) -> Interval | None:
     """Total number of clusters, the present ones included, that would show at the next look that
     the grader is within the margin, in 80% of studies if the estimates stay; None where it is shown
     already, or where no realistic number would.
@@ -214,7 +201,7 @@ def _silent_reach(found: Comparison, alpha: float, heaviest: float) -> float:
     return float(min(unseen / max(1.0 - found.chance, 1e-9), 2.0))
 
 
-def _add_winner(rows: ResultRows, found: Sequence[Comparison], level: Level) -> None:
+def _add_winner(rows: ResultRows, found: Sequence[Comparison], level: Deciding) -> None:
     """The best grader's difference without the luck of having been chosen, of several graders that
     were compared on one reading, with the simultaneous bounds of all.
     """

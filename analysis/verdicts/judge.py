@@ -26,7 +26,7 @@ from evenhand.analysis.planning.more_clusters import Bound, clusters_to_decide
 from evenhand.analysis.results import ResultRow, ResultRows, key_of
 from evenhand.analysis.verdicts import reasons as reasons_for
 from evenhand.analysis.verdicts import words
-from evenhand.analysis.verdicts.case import Bounds, Case, case_of, share_of_people
+from evenhand.analysis.verdicts.case import Bounds, Case, case_of
 from evenhand.analysis.verdicts.judge_reference import judge_against_reference
 from evenhand.analysis.verdicts.parts import part_of
 from evenhand.analysis.verdicts.reasons import Reason
@@ -334,7 +334,7 @@ def _missing(case: Case) -> tuple[list[Reason], int, NextStep | None]:
         undecided=undecided,
         promising=_promises(case, bounds),
         people=people,
-        look=bounds.look,
+        look=bounds.level.look,
     )
     step = NextStep(kind="people", number=people) if people else None
     return missing, more or 0, step
@@ -380,8 +380,8 @@ def _asked(case: Case, bounds: Bounds) -> Iterator[Bound]:
         if not row["low"] > bound:
             ends = (row["low"], row["estimate"], row["high"])
             varies = not says(row["remarks"], "nothing_varies")
-            of_people = share_of_people(row)
-            levels = bounds.alpha, bounds.next_alpha
+            of_people = row["deciding"].from_people if row["deciding"] else 0.0
+            levels = bounds.level.alpha, bounds.level.next_alpha
             known = None
             if row is bounds.difference and row["estimate"] > bound:
                 known = math.inf
@@ -422,7 +422,7 @@ def _impossible(case: Case) -> Reason | None:
     if bounds is None:
         return _plainly("undefined_plainly")
     if says(bounds.difference["remarks"], "no_level"):
-        return reasons_for.no_level(bounds.look)
+        return reasons_for.no_level(bounds.level.look)
     for row in (case.deciding(bounds), bounds.above):
         if math.isnan(row["low"]):
             return _plainly("no_interval")

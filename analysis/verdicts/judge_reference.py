@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from evenhand.analysis.bias import Finding, flagged
+from evenhand.analysis.bootstrap.intervals import Deciding
 from evenhand.analysis.injection import Audit, audit_of
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
 from evenhand.analysis.notes import reason_in_words, says
@@ -192,10 +193,10 @@ class _Case:
         if rarer := bars.rarer["estimate"]:
             needed = max(needed, math.ceil(bars.clusters * self.rule.min_rarer / rarer))
         for row, bar in bars.open_yet():
-            alpha, following = _decided_at(row)
+            level = row["deciding"] or Deciding()
             varies = not says(row["remarks"], "nothing_varies")
             ends = (row["low"], row["estimate"], row["high"])
-            asked.append(Bound(*ends, bar, alpha, following, varies))
+            asked.append(Bound(*ends, bar, level.alpha, level.next_alpha, varies))
         if self.coverage is not None and self._unanswered(clearly=False):
             low, estimate, high = (self.coverage[name] for name in ("low", "estimate", "high"))
             asked.append(Bound(low, estimate, high, self.rule.min_coverage))
@@ -244,7 +245,7 @@ class _Case:
         text = written(
             "figures.bar",
             name=name,
-            level=level_of(_decided_at(row)[0]),
+            level=level_of((row["deciding"] or Deciding()).alpha),
             sample=sample_of(row, self.noun if row["n_clusters"] != row["n_units"] else "unit"),
             bar=bar,
             **ends,
@@ -257,12 +258,6 @@ _FIGURES: tuple[Literal["estimate"], Literal["low"], Literal["high"]] = ("estima
 
 def _sentence(text: str) -> str:
     return written("because.reference_figures", figures=text[0].upper() + text[1:])
-
-
-def _decided_at(row: ResultRow) -> tuple[float, float]:
-    """The one-sided level of a bound, at this look and at the next."""
-    found = next(each.detail for each in row["remarks"] if each.code == "decided_at")
-    return float(str(found[0])), float(str(found[3]))
 
 
 def _case(

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Interval
+from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Deciding, Interval
 from evenhand.analysis.labels.matrix import BINARY, Coded
 from evenhand.analysis.labels.units import UnitColumn
-from evenhand.analysis.notes import Remark, join_notes
+from evenhand.analysis.notes import Remark
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.types import Codes, Mask
 from evenhand.analysis.verdicts.comparison import Beside, Comparison
@@ -62,13 +62,14 @@ def add_part_rows(
             found = part.beside.compared(of_part, to_beat=0.0)
             rows.add(
                 PART,
-                _bounded(found, alpha / len(parts), min_rarer),
+                _bounded(found, alpha / len(parts), min_rarer).held(
+                    Deciding(margin=found.margin) if found else None
+                ),
                 part.beside.left_out.count(coded.clusters, inside),
                 rater_a="humans",
                 rater_b=coded.raters[reading.grader],
                 subset=coded.subset,
                 at=reading.at,
-                note=join_notes(Remark("margin", (found.margin,)) if found else ""),
             )
 
 

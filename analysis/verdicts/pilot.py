@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from evenhand.analysis.bootstrap.intervals import Deciding
 from evenhand.analysis.planning.more_people import Pilot
 from evenhand.analysis.results import ResultRow
-from evenhand.analysis.verdicts.case import margin_of, share_of_people
 from evenhand.analysis.verdicts.evidence import NON_INFERIORITY, NON_INFERIORITY_PEOPLE
 
 
@@ -31,19 +31,19 @@ def pilots(rows: Iterable[ResultRow]) -> list[Pilot]:
 def _pilot(row: ResultRow, wider: ResultRow | None) -> Pilot:
     from scipy.special import stdtrit
 
-    said = {each.code: each.detail for each in (*row["remarks"], *(wider or row)["remarks"])}
-    alpha, _, _, next_alpha = (float(str(each)) for each in said["decided_at"])
+    level = row["deciding"] or Deciding()
+    over_people = (wider["deciding"] if wider else None) or Deciding(from_people=math.nan)
     reached = (row["high"] - row["low"]) / 2
-    of_clusters = (reached / float(stdtrit(row["n_clusters"] - 1, 1.0 - alpha))) ** 2
-    share = share_of_people(wider) if wider else math.nan
+    of_clusters = (reached / float(stdtrit(row["n_clusters"] - 1, 1.0 - level.alpha))) ** 2
+    share = over_people.from_people
     return Pilot(
         rubric=row["rubric"],
         grader=row["rater_b"],
         difference=row["estimate"],
-        margin=margin_of(row),
+        margin=level.margin,
         of_clusters=of_clusters,
         clusters=row["n_clusters"],
         of_people=of_clusters * share / (1.0 - share),
-        people=int(str(said["people"][0])) if wider else 0,
-        alpha=next_alpha,
+        people=over_people.people,
+        alpha=level.next_alpha,
     )

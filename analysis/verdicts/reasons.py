@@ -333,7 +333,7 @@ def _figures(row: ResultRow, case: Case, bounds: Bounds | None, at_once: int = 1
 def _interval(
     row: ResultRow, case: Case, bounds: Bounds | None, at_once: int = 1
 ) -> dict[str, object]:
-    alpha = bounds.alpha / at_once if bounds else 0.025
+    alpha = bounds.level.alpha / at_once if bounds else 0.025
     people = "two people" if case.n_humans == 2 else f"{case.n_humans} people"
     return {
         "difference": signed(row["estimate"]),
@@ -348,9 +348,8 @@ def _interval(
 
 def _share(bounds: Bounds | None) -> str:
     """Note that the margin is a share of people's kappa; empty where it is not."""
-    remarks = bounds.difference["remarks"] if bounds else ()
-    found = next((each.detail[0] for each in remarks if each.code == "margin_share"), None)
-    return written("figures.share", share=float(str(found))) if found is not None else ""
+    share = bounds.level.margin_share if bounds else 0.0
+    return written("figures.share", share=share) if share else ""
 
 
 def _margin(row: ResultRow, bounds: Bounds | None) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,8 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import DecisionSettings, Scale, StudyFacts, analyse, rank_graders
-from evenhand.analysis.bootstrap.intervals import Interval
-from evenhand.analysis.notes import Code, Note, Remark, join_notes
+from evenhand.analysis.bootstrap.intervals import Deciding, Interval
+from evenhand.analysis.notes import Code, Remark
 from evenhand.analysis.results import ResultRows, key_of
 from evenhand.analysis.verdicts.words import JUDGEMENTS
 from tests.ratings_files import read_ratings
@@ -74,9 +75,9 @@ def test_a_threshold_that_wins_elsewhere_is_named(
     from evenhand.analysis.verdicts.judge import judge_graders
     from evenhand.study.tables.ratings import validate_ratings
 
-    def at_held_out(low: float) -> Iterator[tuple[str, Interval, Note]]:
-        level = Remark("decided_at", (0.02, 1, 2, 0.0025))
-        margin = join_notes(level, Remark("margin", (0.1,)))
+    def at_held_out(low: float) -> Iterator[tuple[str, Interval, Deciding]]:
+        level = Deciding(0.02, 1, 2, 0.0025)
+        margin = replace(level, margin=0.1)
         yield "non_inferiority", Interval(0.0, low, 0.05), margin
         yield "kappa_above_baseline", Interval(0.7, 0.6, 0.8), level
         yield "people_kappa", Interval(0.7, 0.6, 0.8), level
@@ -99,8 +100,8 @@ def test_a_threshold_that_wins_elsewhere_is_named(
         where = {"rater_a": "humans", "rater_b": "g", "subset": "all|binary"}
         tuned, counts = Interval(0.12, 0.1, 0.2), (400, 400)
         rows.add("threshold_recommended", tuned, counts, note=Remark(code), at="kappa", **where)
-        for statistic, found, note in at_held_out(low):
-            rows.add(statistic, found, counts, note=note, at="held_out", **where)
+        for statistic, found, level in at_held_out(low):
+            rows.add(statistic, found.held(level), counts, at="held_out", **where)
         rule = DecisionSettings()
         return dict(judge_graders(rows, matrix, rule=rule, cluster_noun="unit")[0])
 

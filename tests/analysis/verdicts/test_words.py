@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.analysis.bias import Finding
+from evenhand.analysis.bootstrap.intervals import Deciding
 from evenhand.analysis.notes import Remark
 from evenhand.analysis.results import ResultRow
 from evenhand.analysis.verdicts.case import Bounds, Case
@@ -47,6 +48,7 @@ def row(statistic: str, low: float, estimate: float, high: float, **more: object
         "high": high,
         "note": "",
         "remarks": (),
+        "deciding": None,
     }
     return filled | more  # type: ignore[return-value]
 
@@ -59,16 +61,16 @@ def rows(draw: st.DrawFn, statistic: str, at: float, spread: float = 0.3, **more
     return row(statistic, estimate - below, estimate, estimate + above, **more)
 
 
-MARGIN = (Remark("margin", (0.1,)), Remark("decided_at", (0.02, 1, 2, 0.005)))
+LEVEL = Deciding(0.02, 1, 2, 0.005, margin=0.1)
 
 
 @st.composite
 def bounds(draw: st.DrawFn) -> Bounds:
     return Bounds(
-        draw(rows("non_inferiority", -0.05, remarks=MARGIN)),
-        draw(st.none() | rows("non_inferiority_people", -0.05, remarks=MARGIN)),
-        draw(rows("kappa_above_baseline", 0.3, remarks=MARGIN)),
-        draw(rows("people_kappa", 0.5, remarks=MARGIN)),
+        draw(rows("non_inferiority", -0.05, deciding=LEVEL)),
+        draw(st.none() | rows("non_inferiority_people", -0.05, deciding=LEVEL)),
+        draw(rows("kappa_above_baseline", 0.3, deciding=LEVEL)),
+        draw(rows("people_kappa", 0.5, deciding=LEVEL)),
         row("rarer_clusters", 0, draw(st.sampled_from([3.0, 12.0, 50.0])), 100),
         row("clusters_worth", 0, draw(st.sampled_from([15.0, 100.0])), 100),
         row("chance_within_margin", 0, draw(st.floats(0.0, 1.0)), 1),
@@ -82,7 +84,7 @@ def bias(estimate: float) -> Finding:
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    parts = st.lists(rows("part", -0.1, subset="slice=rare", remarks=MARGIN), max_size=2)
+    parts = st.lists(rows("part", -0.1, subset="slice=rare", deciding=LEVEL), max_size=2)
     share = draw(st.sampled_from([0.5, 0.88, 0.95, 1.0]))
     usual = {each.name: None for each in fields(Case)}
     given = {
@@ -138,10 +140,10 @@ def sound(decided: Bounds, **more: object) -> dict[str, object]:
 def between(low: float, high: float, above: float = 0.5) -> Bounds:
     """Bounds on the difference, beside people who agree; `above` a baseline by so much."""
     return Bounds(
-        row("non_inferiority", low, (low + high) / 2, high, remarks=MARGIN),
+        row("non_inferiority", low, (low + high) / 2, high, deciding=LEVEL),
         None,
-        row("kappa_above_baseline", above - 0.1, above, above + 0.1, remarks=MARGIN),
-        row("people_kappa", 0.5, 0.6, 0.7, remarks=MARGIN),
+        row("kappa_above_baseline", above - 0.1, above, above + 0.1, deciding=LEVEL),
+        row("people_kappa", 0.5, 0.6, 0.7, deciding=LEVEL),
         row("rarer_clusters", 0, 50.0, 100),
         row("clusters_worth", 0, 100.0, 100),
         row("chance_within_margin", 0, 0.8, 1),
