@@ -79,9 +79,9 @@ from evenhand.analysis.thresholds.probabilities import add_probability_rows
 from evenhand.analysis.thresholds.routing import ERROR, add_routing_rows
 from evenhand.analysis.thresholds.rows import add_threshold_rows
 from evenhand.analysis.usage import add_price_rows, add_usage_rows
-from evenhand.analysis.verdicts.against_reference import add_reference_rows
 from evenhand.analysis.verdicts.evidence import add_deciding_rows
 from evenhand.analysis.verdicts.judge import Verdict, judge_graders
+from evenhand.analysis.verdicts.reference import add_reference_rows
 from evenhand.analysis.verification import Libraries, Verification, verify_estimates
 from evenhand.rubrics.judge_prompt import with_own_prompt
 from evenhand.texts import written

@@ -23,8 +23,7 @@ from evenhand.analysis.report.disagreements_page import PAGE, has_page, page_of
 from evenhand.analysis.report.document import sections_of
 from evenhand.analysis.report.escaping import markdown
 from evenhand.analysis.results import RESULTS_COLUMNS
-from evenhand.analysis.verdicts.ranking import rank_graders
-from evenhand.analysis.verdicts.recommendation import recommendations
+from evenhand.analysis.verdicts.ranking import rank_graders, recommendations
 from evenhand.study.tables.atomic import atomic_write
 from evenhand.study.tables.private import new_folder
 from evenhand.study.tables.spreadsheets import guarded as spreadsheet

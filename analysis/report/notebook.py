@@ -13,7 +13,7 @@ from evenhand.analysis.report.sections import verdict_cards
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.report.terminal_panel import render_table_text
 from evenhand.analysis.verdicts.judge import limits_of
-from evenhand.analysis.verdicts.recommendation import recommendations
+from evenhand.analysis.verdicts.ranking import recommendations
 
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis

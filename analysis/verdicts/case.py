@@ -17,18 +17,17 @@ from evenhand.analysis.people.recoded import EXCHANGED, HIGHER, LOWER, RECODED, 
 from evenhand.analysis.results import BASELINES, RESULTS_KEY, ResultRow, ResultRows
 from evenhand.analysis.thresholds.in_force import IN_FORCE
 from evenhand.analysis.thresholds.rows import CEILING_HELD_OUT, KAPPA_HELD_OUT
-from evenhand.analysis.verdicts.against_reference import KAPPA as REFERENCE_KAPPA
 from evenhand.analysis.verdicts.evidence import (
     ABOVE_BASELINE,
     CHANCE,
     NEEDED,
     NON_INFERIORITY,
     NON_INFERIORITY_PEOPLE,
+    PART,
     PEOPLE_KAPPA,
     RARER,
     WORTH,
 )
-from evenhand.analysis.verdicts.parts import PART
 from evenhand.analysis.verdicts.readings import HELD_OUT, TUNED_FOR
 from evenhand.study.settings.analysis import DecisionSettings
 
@@ -260,30 +259,6 @@ class Case:
 def margin_of(row: ResultRow) -> float:
     """The margin that a comparison's bound is compared with; NaN where it could not be made."""
     return row["deciding"].margin if row["deciding"] else math.nan
-
-
-Key = tuple[str, ...]
-"""Unique key of a row, as `RESULTS_KEY`."""
-
-
-def deciding_keys(
-    judgement: str, evidence: Sequence[Sequence[str]]
-) -> tuple[Key | None, Key | None]:
-    """Find the keys of the ceiling difference and of the kappa that decided a verdict, in its
-    evidence.
-
-    Rows on the categories come first; a verdict at a threshold rests on the last.
-    """
-
-    def key(*statistics: str) -> Key | None:
-        own = [tuple(each) for each in evidence if each[3] not in BASELINES]
-        found = [each for each in own if each[1] in statistics]
-        return found[-1 if judgement == AT_THRESHOLD else 0] if found else None
-
-    return (
-        key(CEILING, CEILING_HELD_OUT),
-        key("cohen_kappa", "weighted_kappa_quadratic", KAPPA_HELD_OUT, REFERENCE_KAPPA),
-    )
 
 
 def case_of(

@@ -24,13 +24,11 @@ from evenhand.analysis.notes import Code, says
 from evenhand.analysis.people.majority_rates import Rate, rates_of
 from evenhand.analysis.planning.more_clusters import Bound, clusters_to_decide
 from evenhand.analysis.results import ResultRow, ResultRows, key_of
-from evenhand.analysis.verdicts import reasons as reasons_for
-from evenhand.analysis.verdicts import words
+from evenhand.analysis.verdicts import wording
 from evenhand.analysis.verdicts.case import Bounds, Case, case_of
-from evenhand.analysis.verdicts.judge_reference import judge_against_reference
-from evenhand.analysis.verdicts.parts import part_of
-from evenhand.analysis.verdicts.reasons import Reason
-from evenhand.analysis.verdicts.words import Decision, HoldsFor, Judgement, NextStep
+from evenhand.analysis.verdicts.evidence import part_of
+from evenhand.analysis.verdicts.reference import judge_against_reference
+from evenhand.analysis.verdicts.wording import Decision, HoldsFor, Judgement, NextStep, Reason
 from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.texts import written
 
@@ -116,14 +114,14 @@ def _against(
 
 def _judge(case: Case) -> Verdict:
     decision = _decide(case)
-    also = words.besides(case, decision.judgement)
+    also = wording.besides(case, decision.judgement)
     return Verdict(
         rubric=case.rubric,
         grader=case.grader,
         verdict=decision.judgement,
         sentence=replace(decision, reasons=[*decision.reasons, *also]).text,
         reason=_short(case, decision),
-        limits=words.limits(case),
+        limits=wording.limits(case),
         holds_for=decision.holds_for,
         threshold=decision.threshold,
         promising=decision.promising and not case.copied,
@@ -150,8 +148,8 @@ def _short(case: Case, decision: Decision) -> str:
     """Return the deciding reasons in a few words; if the grader copies a person, say so."""
     if not case.copied:
         return decision.short
-    copied = reasons_for.copied(case)
-    return f"{decision.short}; {copied}" if decision.judgement in words.PASSES else copied
+    copied = wording.copied(case)
+    return f"{decision.short}; {copied}" if decision.judgement in wording.PASSES else copied
 
 
 def _kappas(case: Case, judgement: Judgement) -> list[ResultRow | None]:
@@ -170,31 +168,31 @@ def _decide(case: Case) -> Decision:
     reasons, more, step = _missing(case)
     against = _reasons_against(case)
     if case.shares_nothing:
-        return words.cannot_tell(case, [_plainly("no_shared_unit")])
+        return wording.cannot_tell(case, [_plainly("no_shared_unit")])
     if case.share_scored[2] < case.rule.min_coverage:
-        return words.leaves_too_much_out(case)
+        return wording.leaves_too_much_out(case)
     passes = not (reasons or against or case.has_faults or case.is_tuned)
     at = _at_threshold(case)
     at_passes = at is not None and not case.has_faults_at_threshold
     if case.copied and (passes or at_passes):
-        return words.cannot_tell(case, [reasons_for.never_passes(case)])
+        return wording.cannot_tell(case, [wording.never_passes(case)])
     if passes:
-        return words.may_stand_in(case)
+        return wording.may_stand_in(case)
     if at is not None and at_passes:
-        return words.at_threshold(case, *at)
+        return wording.at_threshold(case, *at)
     if against and (held_out := _open_at_threshold(case)) and not case.has_faults_at_threshold:
         labels, promising = _more(case, [held_out]), _would_pass(case, held_out)
         reasons = _open_yet(case, held_out, labels)
         step = NextStep(kind="threshold", number=labels) if labels else None
-        return words.cannot_tell(case, reasons, labels or 0, promising=promising, step=step)
+        return wording.cannot_tell(case, reasons, labels or 0, promising=promising, step=step)
     # A grader that fails in a part does not pass, whatever more labels would show for the whole.
     falls_short = against or case.failing or (case.has_faults and not reasons)
     if falls_short and _is_informative(case):
-        return words.only_with_correction(case, against)
+        return wording.only_with_correction(case, against)
     if against:
-        return words.do_not_use(case, against)
+        return wording.do_not_use(case, against)
     promising = case.bounds is not None and _promises(case, case.bounds)
-    return words.cannot_tell(case, reasons, more, promising=promising, step=step)
+    return wording.cannot_tell(case, reasons, more, promising=promising, step=step)
 
 
 def _promises(case: Case, bounds: Bounds) -> bool:
@@ -218,8 +216,8 @@ def _open_yet(case: Case, held_out: Bounds, more: int | None) -> list[Reason]:
     """Return reasons that another threshold may pass, and how many more labels would decide."""
     clusters = case.deciding(held_out)["n_clusters"]
     promising = _would_pass(case, held_out)
-    advice = reasons_for.advice(clusters, more, case.noun, undecided=True, promising=promising)
-    return [reasons_for.falls_short_untuned(case, held_out), *advice]
+    advice = wording.advice(clusters, more, case.noun, undecided=True, promising=promising)
+    return [wording.falls_short_untuned(case, held_out), *advice]
 
 
 def _passes(case: Case, bounds: Bounds) -> bool:
@@ -287,13 +285,13 @@ def _is_informative(case: Case) -> bool:
 def _reasons_against(case: Case) -> list[Reason]:
     bounds, kappa, found = case.bounds, case.kappa, []
     if bounds is not None and _is_below(case, bounds):
-        found.append(reasons_for.below(case, bounds))
+        found.append(wording.below(case, bounds))
     if kappa is not None:
         high = bounds.above["high"] if bounds else kappa["high"] - case.to_beat
         constant = says(kappa["remarks"], "constant_rater") and not math.isnan(case.to_beat)
         agree = bounds is None or _people_agree(case, bounds)
         if (high <= 0 and agree) or constant:
-            found.append(reasons_for.baseline(case, kappa, clearly=True))
+            found.append(wording.baseline(case, kappa, clearly=True))
     return found
 
 
@@ -308,26 +306,26 @@ def _missing(case: Case) -> tuple[list[Reason], int, NextStep | None]:
         return *few, None
     missing = []
     if not _people_agree(case, bounds):
-        missing.append(reasons_for.people_hardly_agree(bounds.people, case.least_people_kappa))
+        missing.append(wording.people_hardly_agree(bounds.people, case.least_people_kappa))
         if bounds.people["estimate"] < case.least_people_kappa:
             return missing, 0, NextStep(kind="rubric", number=0)
     difference = case.deciding(bounds)
     if difference["low"] <= -bounds.margin:
-        missing.append(reasons_for.could_be_below(case, bounds))
+        missing.append(wording.could_be_below(case, bounds))
     if bounds.above["low"] <= 0:
-        missing.append(reasons_for.baseline(case, kappa, clearly=False))
+        missing.append(wording.baseline(case, kappa, clearly=False))
     if (rarer := bounds.rarer["estimate"]) < rule.min_rarer:
-        missing.append(reasons_for.too_few_rarer(rarer, rule.min_rarer, case.noun))
+        missing.append(wording.too_few_rarer(rarer, rule.min_rarer, case.noun))
     if difference["n_clusters"] >= rule.min_clusters > bounds.clusters:
-        missing.append(reasons_for.too_few_worth(bounds.clusters, rule.min_clusters, case.noun))
+        missing.append(wording.too_few_worth(bounds.clusters, rule.min_clusters, case.noun))
     if not case.scored_enough:
-        missing.append(reasons_for.may_leave_out(case))
+        missing.append(wording.may_leave_out(case))
     more = _more(case, [bounds] if missing else [])
     people = None if more is not None else _more_people(case, bounds)
     undecided, lacking = bool(missing), rule.min_clusters - difference["n_clusters"]
     if more is None and not people and lacking > 0:  # so few do not tell how many it will take
         more, undecided = lacking, False
-    missing += reasons_for.advice(
+    missing += wording.advice(
         difference["n_clusters"],
         more,
         case.noun,
@@ -352,7 +350,7 @@ def _too_few_shared(case: Case) -> tuple[list[Reason], int] | None:
     more = max(case.rule.min_clusters, MIN_SHARED_UNITS) - clusters
     if more <= 0:
         return None
-    return reasons_for.advice(clusters, more, case.noun, undecided=False), more
+    return wording.advice(clusters, more, case.noun, undecided=False), more
 
 
 def _more(case: Case, undecided: Sequence[Bounds]) -> int | None:
@@ -412,17 +410,17 @@ def _impossible(case: Case) -> Reason | None:
     if case.difference is None or case.kappa is None:
         return _plainly("no_shared_unit")
     if case.n_humans < 2:
-        return reasons_for.one_person(case)
+        return wording.one_person(case)
     if _unfit(case):
         return _plainly("two_people")
     if bounds is None and math.isnan(case.difference["estimate"]):
-        return reasons_for.undefined(case.difference)
+        return wording.undefined(case.difference)
     if math.isnan(case.to_beat):
         return _plainly("baselines_undefined")
     if bounds is None:
         return _plainly("undefined_plainly")
     if says(bounds.difference["remarks"], "no_level"):
-        return reasons_for.no_level(bounds.level.look)
+        return wording.no_level(bounds.level.look)
     for row in (case.deciding(bounds), bounds.above):
         if math.isnan(row["low"]):
             return _plainly("no_interval")

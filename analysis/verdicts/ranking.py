@@ -1,22 +1,52 @@
-"""Ranking of a rubric's graders by one rule, with their prices."""
+"""Ranking of a rubric's graders by one rule, with their prices, and what to do about the rubric:
+which grader to use, or what to label first.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from evenhand.analysis.bias.findings import audited, audited_grader, status_of
+from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.coverage import COVERAGE
-from evenhand.analysis.results import TableRow, key_of
+from evenhand.analysis.results import BASELINES, TableRow, key_of
+from evenhand.analysis.thresholds.rows import CEILING_HELD_OUT, KAPPA_HELD_OUT
 from evenhand.analysis.usage import PRICE
-from evenhand.analysis.verdicts.case import deciding_keys
+from evenhand.analysis.verdicts.case import AT_THRESHOLD
 from evenhand.analysis.verdicts.judge import Verdict
-from evenhand.analysis.verdicts.words import JUDGEMENTS, PASSES
+from evenhand.analysis.verdicts.reference import KAPPA as REFERENCE_KAPPA
+from evenhand.analysis.verdicts.wording import JUDGEMENTS, PASSES
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+Key = tuple[str, ...]
+"""Unique key of a row, as `RESULTS_KEY`."""
+
+
+def deciding_keys(
+    judgement: str, evidence: Sequence[Sequence[str]]
+) -> tuple[Key | None, Key | None]:
+    """Find the keys of the ceiling difference and of the kappa that decided a verdict, in its
+    evidence.
+
+    Rows on the categories come first; a verdict at a threshold rests on the last.
+    """
+
+    def key(*statistics: str) -> Key | None:
+        own = [tuple(each) for each in evidence if each[3] not in BASELINES]
+        found = [each for each in own if each[1] in statistics]
+        return found[-1 if judgement == AT_THRESHOLD else 0] if found else None
+
+    return (
+        key(CEILING, CEILING_HELD_OUT),
+        key("cohen_kappa", "weighted_kappa_quadratic", KAPPA_HELD_OUT, REFERENCE_KAPPA),
+    )
 
 
 @dataclass(frozen=True)
@@ -110,3 +140,99 @@ class _Rows:
             worst_bias=max(shifts, key=lambda row: abs(row["estimate"]), default=None),
             price=self._by_key.get((rubric, PRICE, "", grader, "all", "")),
         )
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """`sentence` about one rubric."""
+
+    rubric: str
+    sentence: str
+
+
+def recommendations(ranking: Mapping[str, Sequence[Candidate]]) -> list[Recommendation]:
+    """Return a recommendation for each rubric with graders, from `rank_graders`."""
+    found = (recommend(each, rubric) for rubric, each in ranking.items())
+    return [each for each in found if each is not None]
+
+
+def recommend(candidates: Sequence[Candidate], rubric: str) -> Recommendation | None:
+    """Recommend a grader for a rubric from its ranked graders; None where there are none.
+
+    The first that passes is recommended. If none does, the sentence names the cheapest way to a
+    decision, and the graders that may be used with correction until then.
+    """
+    if not candidates:
+        return None
+    called = rubric or written("recommend.nameless")
+    best, *others = candidates
+    if best.verdict["verdict"] in PASSES:
+        sentence = " ".join([_use(best, called, _is_cheaper(best, others)), *_also(others)])
+        return Recommendation(rubric, sentence)
+    return Recommendation(rubric, _not_yet(candidates, called))
+
+
+def _is_cheaper(best: Candidate, others: Sequence[Candidate]) -> bool:
+    """Return True if price ranks the best before another grader that agrees with people better."""
+    alike = [
+        each
+        for each in others
+        if each.verdict["verdict"] == best.verdict["verdict"]
+        and each.verdict["holds_for"] == best.verdict["holds_for"]
+    ]
+    return math.isfinite(best.usd) and any(
+        each.usd > best.usd and each.agreement > best.agreement for each in alike
+    )
+
+
+def _use(best: Candidate, rubric: str, is_cheaper: bool) -> str:
+    verdict, at = best.verdict, best.verdict["threshold"]
+    fields = {"grader": verdict["grader"], "rubric": rubric}
+    agrees = verdict["verdict"] == "agrees_with_reference"
+    if at is not None:
+        return written(f"recommend.{'agrees_at' if agrees else 'use_at'}", **fields, threshold=at)
+    if agrees:
+        return written("recommend.agrees", **fields)
+    if verdict["holds_for"]:
+        name = {"labels": "use_labels", "binary": "use_binary"}[verdict["holds_for"]]
+        return written(f"recommend.{name}", **fields)
+    return written("recommend.use_cheapest" if is_cheaper else "recommend.use", **fields)
+
+
+def _also(others: Sequence[Candidate]) -> list[str]:
+    """Sentences on other graders that pass, each with its condition."""
+    names = [_with_condition(each) for each in others if each.verdict["verdict"] in PASSES]
+    return [written("recommend.also", graders=" and ".join(names))] if names else []
+
+
+def _with_condition(candidate: Candidate) -> str:
+    verdict, grader = candidate.verdict, candidate.verdict["grader"]
+    if verdict["threshold"] is not None:
+        return written("recommend.also_at", grader=grader, threshold=verdict["threshold"])
+    if not verdict["holds_for"]:
+        return grader
+    name = {"labels": "also_labels", "binary": "also_binary"}[verdict["holds_for"]]
+    return written(f"recommend.{name}", grader=grader)
+
+
+def _not_yet(candidates: Sequence[Candidate], rubric: str) -> str:
+    best = candidates[0]
+    fields = {"grader": best.verdict["grader"], "reason": best.verdict["reason"]}
+    hopes = [c for c in candidates if c.verdict["promising"] and c.verdict["more_clusters"] > 0]
+    corrected = best.verdict["verdict"] == "only_with_correction"
+    if hopes:
+        cheapest = min(hopes, key=lambda each: each.verdict["more_clusters"])
+        first = written(
+            "recommend.label_more",
+            rubric=rubric,
+            reason=cheapest.verdict["reason"],
+            grader=cheapest.verdict["grader"],
+        )
+        return f"{first} {written('recommend.until_then', **fields)}" if corrected else first
+    if corrected:
+        return written("recommend.correction", rubric=rubric, **fields)
+    if best.verdict["verdict"] != "cannot_tell":
+        return written("recommend.nobody", rubric=rubric, **fields)
+    likeliest = next((c.verdict for c in candidates if c.verdict["promising"]), best.verdict)
+    fields = {"grader": likeliest["grader"], "reason": likeliest["reason"]}
+    return written("recommend.not_yet", rubric=rubric, **fields)

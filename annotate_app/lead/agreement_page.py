@@ -14,7 +14,7 @@ from evenhand.analysis.report.figures import ALL, ALL_BINARY
 from evenhand.analysis.report.source import GROUPS, rater_title
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.statistics import entry_for
-from evenhand.analysis.verdicts.case import deciding_keys
+from evenhand.analysis.verdicts.ranking import deciding_keys
 from evenhand.annotate_app.lead.parts.board import SERIES
 from evenhand.annotate_app.lead.parts.live_figures import latest_figures
 from evenhand.annotate_app.lead.parts.tables import show_table, to_the_minute

@@ -10,7 +10,7 @@ import streamlit as st
 
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.verdicts.judge import limits_of
-from evenhand.analysis.verdicts.words import TITLES
+from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.annotate_app.lead.parts.board import BoardCard, board
 from evenhand.annotate_app.lead.parts.counting import latest
 from evenhand.annotate_app.lead.parts.funnel_chart import show_funnel

@@ -46,7 +46,7 @@ def _select_options(select: Parser) -> None:
 def _select(arguments: argparse.Namespace) -> None:
     from evenhand.analysis import rank_graders
     from evenhand.analysis.verdicts.judge import limits_of
-    from evenhand.analysis.verdicts.recommendation import recommendations
+    from evenhand.analysis.verdicts.ranking import recommendations
     from evenhand.reporting.load import is_study
 
     analysis = analysis_of(arguments)
@@ -72,7 +72,7 @@ def _select(arguments: argparse.Namespace) -> None:
 
 
 def _row(candidate: Candidate) -> tuple[str, ...]:
-    from evenhand.analysis.verdicts.words import TITLES
+    from evenhand.analysis.verdicts.wording import TITLES
 
     return (
         candidate.verdict["grader"],

@@ -36,7 +36,7 @@ def verdict_lines(analysis: Analysis) -> list[str]:
     from evenhand.analysis import rank_graders
     from evenhand.analysis.report import render_routing_text
     from evenhand.analysis.verdicts.judge import limits_of
-    from evenhand.analysis.verdicts.recommendation import recommendations
+    from evenhand.analysis.verdicts.ranking import recommendations
 
     ranking = rank_graders(analysis.results, analysis.verdicts)
     verdicts = [verdict["sentence"] for verdict in analysis.verdicts]

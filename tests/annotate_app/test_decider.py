@@ -9,7 +9,7 @@ import pytest
 
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.verdicts.judge import Verdict
-from evenhand.analysis.verdicts.words import TITLES
+from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.annotate_app.lead.overview_page import verdict_card
 from evenhand.annotate_app.lead.parts.board import BoardCard, board, figures_row
 from evenhand.annotate_app.lead.parts.decider import (

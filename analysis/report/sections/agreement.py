@@ -26,7 +26,7 @@ from evenhand.analysis.report.source import (
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import BASELINES
 from evenhand.analysis.statistics import entry_for
-from evenhand.analysis.verdicts.parts import PART
+from evenhand.analysis.verdicts.evidence import PART
 from evenhand.texts import in_pieces, written
 
 _PAIR_PANEL = (

@@ -19,8 +19,8 @@ from evenhand.analysis.report.source import Source, rater_title
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.usage import PRICE
 from evenhand.analysis.verdicts.judge import Verdict, limits_of
-from evenhand.analysis.verdicts.recommendation import recommendations
-from evenhand.analysis.verdicts.words import TITLES
+from evenhand.analysis.verdicts.ranking import recommendations
+from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.texts import written
 
 

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.analysis.dataset import Dataset
-    from evenhand.analysis.verdicts.drift import Versions
-    from evenhand.analysis.verdicts.judge_drift import Drift, DriftVerdict
+    from evenhand.analysis.verdicts.drift import Drift, DriftVerdict, Versions
 
 _MOST_BYTES = 50_000_000
 _LEFT_OUT = ("seconds", "rubric_hash", "created_at")
@@ -178,8 +177,7 @@ def compared(
     `changes`. Raises InputError where there are no such grades now, none on a unit of the baseline,
     or grades under another text of the rubric, unless `new_rubric` allows it.
     """
-    from evenhand.analysis.verdicts.drift import Versions, paired_labels
-    from evenhand.analysis.verdicts.judge_drift import drift_of
+    from evenhand.analysis.verdicts.drift import Versions, drift_of, paired_labels
 
     wanted = [n for n in baseline.scales if rubric is None or same_rubric(n, rubric)]
     if not wanted:

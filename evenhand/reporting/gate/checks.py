@@ -27,7 +27,7 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     from evenhand.analysis import Analysis, Verdict
     from evenhand.analysis.report import ReportContext
-    from evenhand.analysis.verdicts.judge_drift import Drift
+    from evenhand.analysis.verdicts.drift import Drift
 
 Outcome = Literal["met", "not_met", "cannot_tell"]
 _WORST_FIRST: tuple[Outcome, ...] = ("not_met", "cannot_tell", "met")

@@ -10,8 +10,14 @@ from statsmodels.stats.inter_rater import cohens_kappa
 from benchmarks import drift
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis.bootstrap.influence import reach
-from evenhand.analysis.verdicts.drift import LEVEL, Versions, drift_rows, paired_labels
-from evenhand.analysis.verdicts.judge_drift import Drift, drift_of
+from evenhand.analysis.verdicts.drift import (
+    LEVEL,
+    Drift,
+    Versions,
+    drift_of,
+    drift_rows,
+    paired_labels,
+)
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
 from evenhand.study.tables.ratings import validate_ratings
 

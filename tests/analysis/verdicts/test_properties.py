@@ -9,7 +9,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from evenhand.analysis import Scale, analyse
-from evenhand.analysis.verdicts.words import JUDGEMENTS
+from evenhand.analysis.verdicts.wording import JUDGEMENTS
 
 pytestmark = pytest.mark.thorough
 

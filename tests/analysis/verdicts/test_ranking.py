@@ -14,7 +14,7 @@ from evenhand.analysis import DecisionSettings, Scale, StudyFacts, analyse, rank
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval
 from evenhand.analysis.notes import Code, Remark
 from evenhand.analysis.results import ResultRows, key_of
-from evenhand.analysis.verdicts.words import JUDGEMENTS
+from evenhand.analysis.verdicts.wording import JUDGEMENTS
 from tests.ratings_files import read_ratings
 
 TWO = Scale("tone", ("1", "2"), affirmative=frozenset({"1"}))

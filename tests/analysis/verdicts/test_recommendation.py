@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from evenhand.analysis.verdicts.ranking import Candidate
-from evenhand.analysis.verdicts.recommendation import recommend
+from evenhand.analysis.verdicts.ranking import Candidate, recommend
 
 
 def candidate(grader: str, verdict: str, price: float | None = None, **more: Any) -> Candidate:

@@ -18,9 +18,8 @@ from evenhand.analysis.notes import Remark
 from evenhand.analysis.results import ResultRow
 from evenhand.analysis.verdicts.case import Bounds, Case
 from evenhand.analysis.verdicts.judge import Verdict, _judge
-from evenhand.analysis.verdicts.ranking import Candidate
-from evenhand.analysis.verdicts.recommendation import recommend
-from evenhand.analysis.verdicts.words import PASSES
+from evenhand.analysis.verdicts.ranking import Candidate, recommend
+from evenhand.analysis.verdicts.wording import PASSES
 from evenhand.study.settings.analysis import DecisionSettings
 
 HEADS = {

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis.verdicts.judge_drift import Drift
+from evenhand.analysis.verdicts.drift import Drift
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_file
 from evenhand.reporting.gate.baseline import (
