@@ -1,28 +1,243 @@
-"""The audit of one rubric, question by question."""
+"""The audit of one rubric, question by question: order, side, family, length, parts of the sample,
+groups of humans.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evenhand.analysis.agreement.pairs import (
+    KappaMeans,
+    deciding_kappa,
+    eligible_pairs,
+    shared_units,
+)
 from evenhand.analysis.bias.audit_rows import AuditRows
 from evenhand.analysis.bias.calls import Calls, directed_calls, verdict_calls
-from evenhand.analysis.bias.family import add_family_rows
-from evenhand.analysis.bias.length import add_length_rows
 from evenhand.analysis.bias.order import add_order_rows, both_orders_of
-from evenhand.analysis.bias.rater_groups import add_rater_group_rows
+from evenhand.analysis.bias.shift import Shifts, shift_with
 from evenhand.analysis.bias.side import add_direction_rows, add_side_rows
-from evenhand.analysis.bias.slices import add_slice_bias_rows
 from evenhand.analysis.bootstrap.resamples import Resampling
-from evenhand.analysis.labels.matrix import LabelMatrix
+from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn, UnitFacts
+from evenhand.analysis.notes import join_notes
 from evenhand.analysis.results import ResultRows
+from evenhand.analysis.types import Array, Mask
 from evenhand.study.settings.analysis import BiasSettings
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "anthropic": ("claude",),
+    "openai": ("gpt", "chatgpt", "o1", "o3", "o4", "davinci"),
+    "google": ("gemini", "gemma", "palm"),
+    "meta": ("llama",),
+    "mistral": ("mistral", "mixtral", "ministral", "magistral"),
+    "qwen": ("qwen", "qwq"),
+    "deepseek": ("deepseek",),
+    "xai": ("grok",),
+    "cohere": ("command",),
+    "microsoft": ("phi",),
+}
+"""Parts of a model's name by which its family is known."""
+
+
+def family_of(rater: str, families: Mapping[str, Sequence[str]] | None = None) -> str:
+    """Return the family of a grader or subject by its model's name, "" where none is known.
+
+    Only the model's name counts, not the provider before the colon: many servers speak another's
+    protocol. The part that comes first decides, an own entry of `families` before all others.
+
+    >>> family_of("anthropic:claude-opus-5"), family_of("openai:llama-3@http://gpt.example/v1")
+    ('anthropic', 'meta')
+    >>> family_of("deepseek-r1-distill-llama-8b"), family_of("baseline:lexical")
+    ('deepseek', '')
+    >>> family_of("our-tune-7b", {"anthropic": ["our-tune"]})
+    'anthropic'
+    """
+    name = rater.partition("@")[0].rpartition(":")[2].casefold()
+    for known in (families or {}, FAMILIES):
+        found = [
+            (place.start(), family)
+            for family, parts in known.items()
+            for part in parts
+            if (place := re.search(rf"(?<![a-z0-9]){re.escape(part.casefold())}", name))
+        ]
+        if found:
+            return min(found)[1]
+    return ""
+
+
+def add_family_rows(
+    audit: AuditRows, calls: Calls | None, families: Mapping[str, Sequence[str]]
+) -> None:
+    """Add `bias_self_preference` of graders whose family is among the subjects, with others.
+
+    It is the affirmative calls on subjects of its own family minus those on the others, beyond what
+    humans' score of the same units explains (see `analysis.bias.shift`). `at` is the family.
+    """
+    if calls is None:
+        return
+    of_subject = [family_of(subject, families) for subject in calls.subjects]
+    of_unit = np.array([*of_subject, ""])[calls.subject]
+    for grader in calls.graders:
+        family = family_of(calls.raters[grader], families)
+        if not family or family not in of_subject or set(of_subject) == {family}:
+            continue
+        own = np.where(calls.subject >= 0, of_unit == family, np.nan)
+        shift = shift_with(calls, grader, own, audit.resamples)
+        if shift is not None:
+            audit.add_shift(
+                "bias_self_preference",
+                calls.raters[grader],
+                shift,
+                subset=calls.subset,
+                at=family,
+            )
+
+
+LENGTH_COLUMNS = ("response_words",)
+PAIR_LENGTH_COLUMNS = ("response_a_words", "response_b_words")
+
+
+def add_length_rows(
+    audit: AuditRows, verdicts: Calls | None, directed: Calls | None, facts: UnitFacts
+) -> None:
+    """Add `bias_length` of every grader: the rise of its calls with every doubling of the length.
+
+    The rise is beyond what humans' score of the same units explains (see `analysis.bias.shift`).
+
+    For responses it relates the verdict to the length (column `response_words`); for pairs, the
+    side favoured to how much longer side a is than b (`response_a_words`, `response_b_words`).
+    """
+    for calls, columns, unit in (
+        (verdicts, LENGTH_COLUMNS, "per doubling of the response"),
+        (directed, PAIR_LENGTH_COLUMNS, "towards a side, per doubling of its length"),
+    ):
+        doublings = _doublings(facts, columns)
+        if calls is None or np.isnan(doublings).all():
+            continue
+        shifts = Shifts(calls, doublings[calls.unit], audit.resamples)
+        for grader in calls.graders:
+            shift = shifts.of(grader)
+            if shift is not None:
+                audit.add_shift(
+                    "bias_length",
+                    calls.raters[grader],
+                    shift,
+                    subset=calls.subset,
+                    at=columns[0],
+                    note=unit,
+                )
+
+
+def _doublings(facts: UnitFacts, columns: tuple[str, ...]) -> Array:
+    """Return log2 of the words (with two columns, of their ratio); NaN where unknown."""
+    words = [facts.numbers(name) for name in columns]
+    logs = [np.log2(np.where(each > 0, each, np.nan)) for each in words]
+    return np.asarray(logs[0] if len(logs) == 1 else logs[0] - logs[1])
+
+
+def add_slice_bias_rows(
+    audit: AuditRows, calls: Calls | None, columns: Sequence[UnitColumn]
+) -> None:
+    """Add `bias_slice` of every grader and every value of the columns.
+
+    It is the affirmative calls in the slice minus those in the rest, beyond what humans' score of
+    the same units explains.
+
+    Agreement with humans in the slice is another question: `slice_difference`.
+    """
+    if calls is None:
+        return
+    for column in columns:
+        if len(column.values) < 2:
+            continue
+        codes = column.codes[calls.unit]
+        shifts = [
+            Shifts(calls, np.where(codes >= 0, codes == code, np.nan), audit.resamples)
+            for code in range(len(column.values))
+        ]
+        for grader in calls.graders:
+            for code, value in enumerate(column.values):
+                shift = shifts[code].of(grader)
+                if shift is not None and (units := _called(calls, grader, codes == code)).any():
+                    audit.add_shift(
+                        "bias_slice",
+                        calls.raters[grader],
+                        replace(shift, counts=audit.resamples.count(calls.clusters, units)),
+                        subset=calls.part(f"{column.name}={value}"),
+                    )
+
+
+def _called(calls: Calls, grader: int, inside: Mask) -> Mask:
+    """Return the units of the slice that the grader and a human called."""
+    by_people = ~np.isnan(calls.people).all(axis=1)
+    return np.asarray(inside & by_people & ~np.isnan(calls.values[:, grader]))
+
+
+def add_rater_group_rows(
+    audit: AuditRows, coded: Coded, members: Mapping[str, frozenset[str]]
+) -> None:
+    """Add `bias_rater_group`: the grader's mean kappa with one group minus that with the others.
+
+    Both are over humans of the same column, on units that humans of both groups labelled.
+
+    `members` holds the humans of every `column=value`. Of two groups only the first by name has a
+    row, since the second is its mirror image; `at` is the other group, or "others".
+    """
+    if not members:
+        return
+    columns: dict[str, dict[str, list[int]]] = {}
+    for name, raters in members.items():
+        column, _, value = name.partition("=")
+        own = [at for at in coded.members("human") if coded.raters[at] in raters]
+        if own:
+            columns.setdefault(column, {})[value] = own
+    kappas = KappaMeans(coded, audit.resamples, [deciding_kappa(coded)])
+    for column, groups in columns.items():
+        for value, own in sorted(groups.items())[: 1 if len(groups) == 2 else None]:
+            others = [value_ for value_ in groups if value_ != value]
+            if others:
+                rest = [rater for other in others for rater in groups[other]]
+                against = others[0] if len(others) == 1 else "others"
+                _add_group(audit, kappas, (own, rest), f"{column}={value}", against)
+
+
+def _add_group(
+    audit: AuditRows,
+    kappas: KappaMeans,
+    groups: tuple[list[int], list[int]],
+    subset: str,
+    against: str,
+) -> None:
+    coded = kappas.coded
+    by_both = coded.labelled_by_any(groups[0]) & coded.labelled_by_any(groups[1])
+    for grader in coded.members("model"):
+        within = by_both & coded.labelled[:, grader]
+        if not within.any():
+            continue
+        shared = shared_units(coded, audit.resamples, within)
+        pairs = [eligible_pairs([(h, grader) for h in group], shared) for group in groups]
+        first, second = (kappas.over(each, within)[deciding_kappa(coded)] for each, _ in pairs)
+        audit.add(
+            "bias_rater_group",
+            coded.raters[grader],
+            first.values - second.values,
+            audit.resamples.count(coded.clusters, within),
+            subset=subset,
+            at=against,
+            note=join_notes(
+                f"{len(groups[0])} against {len(groups[1])} people", *(note for _, note in pairs)
+            ),
+        )
 
 
 def add_bias_rows(

@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
-from evenhand.analysis.labels.matrix import AFFIRMATIVE
+from evenhand.analysis.labels.counted import ALL_RATERS
+from evenhand.analysis.labels.matrix import AFFIRMATIVE, BINARY
+from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.coverage import COVERAGE, UNSCORED_AS_DISAGREEMENT
 from evenhand.analysis.report.blocks import Block, Paragraph, ReportSection, Table
 from evenhand.analysis.report.charts.shares import label_distribution
 from evenhand.analysis.report.charts.timing import SESSION_STATISTICS, session_drift
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure
-from evenhand.analysis.report.sections.exclusions import exclusion_blocks
 from evenhand.analysis.report.sections.wording import defined, sentences
 from evenhand.analysis.report.source import READINGS, Layers, Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.statistics import entry_for
 from evenhand.texts import in_pieces, written
+
+_READINGS = {ALL: ALL_RATERS, ALL_BINARY: ALL_RATERS + BINARY}
+_STATISTICS = ["observed_agreement", "cohen_kappa", "weighted_kappa_quadratic", CEILING]
+
+
+def exclusion_blocks(source: Source, rubric: str) -> list[Block]:
+    """People among themselves and every grader with them; empty where no rater is excluded."""
+    draft = TableDraft(
+        source.caption(rubric, written("exclusions.caption")),
+        "Rater",
+        [entry_for(name).label for name in _STATISTICS],
+    )
+    for main, everyone in _READINGS.items():
+        found = source.figures.select(rubric, "observed_agreement", everyone)
+        listed = [figure.raters for figure in found if figure.raters[0] == "humans"]
+        for title, subset in (("without", main), ("with", everyone)):
+            binary = subset.endswith(BINARY)
+            draft.group(written(f"exclusions.{title}_binary" if binary else f"exclusions.{title}"))
+            for raters in listed:
+                name = rater_title(raters[1] or raters[0])
+                draft.add(name, source.row(rubric, _STATISTICS, raters, subset))
+    tables = draft.finish()
+    return [Paragraph(written("exclusions.about")), *tables] if tables else []
+
 
 _WORK = (
     "rater_agreement",
