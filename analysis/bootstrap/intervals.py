@@ -37,7 +37,7 @@ _TAIL = (1.0 - LEVEL) / 2.0
 
 @dataclass(frozen=True)
 class Deciding:
-    """How an interval decides a verdict: the level of its bounds, and what they are held against.
+    """Level of the bounds that decide a verdict, and the margin that they are held against.
 
     `alpha` is their one-sided level at this `look` (0 where no look is left, NaN where there are
     no bounds), `next_alpha` that at the next; they hold for so many `comparisons` at once. Kappa
@@ -58,7 +58,7 @@ class Deciding:
 
     @property
     def remarks(self) -> Remarks:
-        """What a note says of it."""
+        """The remarks for a note."""
         level = (self.alpha, self.look, self.comparisons, self.next_alpha)
         said = {
             Remark("decided_at", level): not math.isnan(self.alpha),
