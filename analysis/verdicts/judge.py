@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Literal, TypedDict
 
@@ -28,6 +28,7 @@ from evenhand.analysis.verdicts import wording
 from evenhand.analysis.verdicts.case import Bounds, Case, case_of
 from evenhand.analysis.verdicts.evidence import part_of
 from evenhand.analysis.verdicts.reference import judge_against_reference
+from evenhand.analysis.verdicts.requirements import Name, requirements
 from evenhand.analysis.verdicts.wording import Decision, HoldsFor, Judgement, NextStep, Reason
 from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.texts import written
@@ -204,12 +205,7 @@ def _promises(case: Case, bounds: Bounds) -> bool:
 
 def _would_pass(case: Case, bounds: Bounds) -> bool:
     """Return True if the grader would meet the rule with bounds as narrow as its estimates."""
-    return (
-        case.deciding(bounds)["estimate"] > -bounds.margin
-        and bounds.above["estimate"] > 0
-        and bounds.people["estimate"] >= case.least_people_kappa
-        and case.share_scored[0] >= case.rule.min_coverage
-    )
+    return all(each.is_likely for each in requirements(case, bounds).values())
 
 
 def _open_yet(case: Case, held_out: Bounds, more: int | None) -> list[Reason]:
@@ -221,30 +217,15 @@ def _open_yet(case: Case, held_out: Bounds, more: int | None) -> list[Reason]:
 
 
 def _passes(case: Case, bounds: Bounds) -> bool:
-    """Return True if the bounds meet the rule: within the margin, above the baselines, compared
-    with people who agree, on enough clusters of both kinds.
-    """
-    difference, rule = case.deciding(bounds), case.rule
-    return (
-        difference["low"] > -bounds.margin
-        and bounds.above["low"] > 0
-        and _people_agree(case, bounds)
-        and bounds.rarer["estimate"] >= rule.min_rarer
-        and bounds.clusters >= rule.min_clusters
-    )
-
-
-def _people_agree(case: Case, bounds: Bounds) -> bool:
-    """Return True if people clearly agree well enough for a grader to be compared with them."""
-    return bounds.people["low"] > 0 and bounds.people["low"] >= case.least_people_kappa
+    """Return True if the bounds meet every requirement."""
+    return all(each.is_met for each in requirements(case, bounds).values())
 
 
 def _is_below(case: Case, bounds: Bounds) -> bool:
     """Return True if the grader is clearly further below people than the margin."""
-    difference, rule = case.deciding(bounds), case.rule
-    enough = bounds.rarer["estimate"] >= rule.min_rarer and _people_agree(case, bounds)
-    many = bounds.clusters >= rule.min_clusters
-    return enough and many and difference["high"] < -bounds.margin
+    held = requirements(case, bounds)
+    enough: tuple[Name, ...] = ("people_agree", "both_kinds", "enough_clusters")
+    return held["within_margin"].is_broken and all(held[name].is_met for name in enough)
 
 
 def _at_threshold(case: Case) -> tuple[Bounds, ResultRow] | None:
@@ -252,8 +233,7 @@ def _at_threshold(case: Case) -> tuple[Bounds, ResultRow] | None:
     bounds, threshold = case.held_out, case.in_force or case.advised
     if bounds is None or threshold is None or not case.advises("tuned") or _unfit(case):
         return None
-    passes = _passes(case, bounds) and case.scored_enough
-    return (bounds, threshold) if passes else None
+    return (bounds, threshold) if _passes(case, bounds) else None
 
 
 def _open_at_threshold(case: Case) -> Bounds | None:
@@ -261,7 +241,8 @@ def _open_at_threshold(case: Case) -> Bounds | None:
     bounds = case.held_out
     if bounds is None or not case.advises("tuned", "not_identifiable") or _unfit(case):
         return None
-    return None if _is_below(case, bounds) or bounds.above["high"] <= 0 else bounds
+    is_useless = requirements(case, bounds)["above_baselines"].is_broken
+    return None if _is_below(case, bounds) or is_useless else bounds
 
 
 def _unfit(case: Case) -> bool:
@@ -289,7 +270,7 @@ def _reasons_against(case: Case) -> list[Reason]:
     if kappa is not None:
         high = bounds.above["high"] if bounds else kappa["high"] - case.to_beat
         constant = says(kappa["remarks"], "constant_rater") and not math.isnan(case.to_beat)
-        agree = bounds is None or _people_agree(case, bounds)
+        agree = bounds is None or requirements(case, bounds)["people_agree"].is_met
         if (high <= 0 and agree) or constant:
             found.append(wording.baseline(case, kappa, clearly=True))
     return found
@@ -304,26 +285,18 @@ def _missing(case: Case) -> tuple[list[Reason], int, NextStep | None]:
     if impossible or bounds is None or kappa is None:
         few = _too_few_shared(case) or ([impossible or _plainly("undefined_plainly")], 0)
         return *few, None
-    missing = []
-    if not _people_agree(case, bounds):
-        missing.append(wording.people_hardly_agree(bounds.people, case.least_people_kappa))
-        if bounds.people["estimate"] < case.least_people_kappa:
-            return missing, 0, NextStep(kind="rubric", number=0)
-    difference = case.deciding(bounds)
-    if difference["low"] <= -bounds.margin:
-        missing.append(wording.could_be_below(case, bounds))
-    if bounds.above["low"] <= 0:
-        missing.append(wording.baseline(case, kappa, clearly=False))
-    if (rarer := bounds.rarer["estimate"]) < rule.min_rarer:
-        missing.append(wording.too_few_rarer(rarer, rule.min_rarer, case.noun))
-    if difference["n_clusters"] >= rule.min_clusters > bounds.clusters:
-        missing.append(wording.too_few_worth(bounds.clusters, rule.min_clusters, case.noun))
-    if not case.scored_enough:
-        missing.append(wording.may_leave_out(case))
+    difference, held = case.deciding(bounds), requirements(case, bounds)
+    people = held["people_agree"]
+    if not people.is_met and not people.is_likely:
+        return [people.why()], 0, NextStep(kind="rubric", number=0)
+    lacking = rule.min_clusters - difference["n_clusters"]
+    if lacking > 0:  # said with the advice
+        del held["enough_clusters"]
+    missing = [each.why() for each in held.values() if not each.is_met]
     more = _more(case, [bounds] if missing else [])
-    people = None if more is not None else _more_people(case, bounds)
-    undecided, lacking = bool(missing), rule.min_clusters - difference["n_clusters"]
-    if more is None and not people and lacking > 0:  # so few do not tell how many it will take
+    asked = None if more is not None else _more_people(case, bounds)
+    undecided = bool(missing)
+    if more is None and not asked and lacking > 0:  # so few do not tell how many it will take
         more, undecided = lacking, False
     missing += wording.advice(
         difference["n_clusters"],
@@ -331,10 +304,10 @@ def _missing(case: Case) -> tuple[list[Reason], int, NextStep | None]:
         case.noun,
         undecided=undecided,
         promising=_promises(case, bounds),
-        people=people,
+        people=asked,
         look=bounds.level.look,
     )
-    step = NextStep(kind="people", number=people) if people else None
+    step = NextStep(kind="people", number=asked) if asked else None
     return missing, more or 0, step
 
 
@@ -368,28 +341,10 @@ def _more(case: Case, undecided: Sequence[Bounds]) -> int | None:
     return clusters_to_decide(clusters, asked, needed)
 
 
-def _asked(case: Case, bounds: Bounds) -> Iterator[Bound]:
-    """Yield each bound that is not decided yet."""
-    for row, bound in (
-        (case.deciding(bounds), -bounds.margin),
-        (bounds.above, 0.0),
-        (bounds.people, case.least_people_kappa),
-    ):
-        if not row["low"] > bound:
-            ends = (row["low"], row["estimate"], row["high"])
-            varies = not says(row["remarks"], "nothing_varies")
-            of_people = row["deciding"].from_people if row["deciding"] else 0.0
-            levels = bounds.level.alpha, bounds.level.next_alpha
-            known = None
-            if row is bounds.difference and row["estimate"] > bound:
-                known = math.inf
-                if bounds.to_pass is not None:
-                    known = bounds.to_pass["estimate"] / row["n_clusters"]
-            either_way = row is bounds.people
-            yield Bound(*ends, bound, *levels, varies, of_people, either_way, known)
-    if not case.scored_enough:
-        share, least, most = case.share_scored
-        yield Bound(least, share, most, case.rule.min_coverage)
+def _asked(case: Case, bounds: Bounds) -> list[Bound]:
+    """Return each bound that is not settled yet."""
+    held = requirements(case, bounds).values()
+    return [each.unsettled for each in held if each.unsettled and not each.is_met]
 
 
 def _more_people(case: Case, bounds: Bounds) -> int | None:
