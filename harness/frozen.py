@@ -171,6 +171,13 @@ def _real(name: str) -> Callable[[Path], None]:
     return make
 
 
+def _newsroom(folder: Path) -> None:
+    """Ratings on an ordinal scale, the first person in a grader's place."""
+    ratings = pd.read_csv(REAL / "newsroom.csv", dtype=str, keep_default_na=False)
+    ratings.loc[ratings["rater_id"] == "r0", "rater_kind"] = "model"
+    ratings.to_csv(folder / "newsroom.csv", index=False)
+
+
 # The commands
 
 
@@ -340,8 +347,8 @@ DICES = """
 check: check dices350.csv --categories No,Unsure,Yes --affirmative Yes --epsilon 0.1 --out out/check
 """
 NEWSROOM = """
-check: check newsroom.csv --categories 1,2,3,4,5 --level ordinal --model r0 --human r1,r2 \
---slice slice --resamples 200 --out out/check
+check: check newsroom.csv --categories 1,2,3,4,5 --level ordinal --slice slice \
+--resamples 200 --out out/check
 """
 
 STEADY = "synthetic:grader-steady"
@@ -362,7 +369,7 @@ CASES = [
     Case("llmbar", LLMBAR, _real("llmbar"), needs="llmbar.csv"),
     Case("large", LARGE, _large),
     Case("dices", DICES, _real("dices350"), needs="dices350.csv"),
-    Case("newsroom", NEWSROOM, _real("newsroom"), needs="newsroom.csv"),
+    Case("newsroom", NEWSROOM, _newsroom, needs="newsroom.csv"),
     Case("readme", README, _readme),
 ]
 
