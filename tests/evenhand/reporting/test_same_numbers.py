@@ -25,7 +25,7 @@ from evenhand.reporting.library import Check
 from evenhand.reporting.live_figures import study_figures
 from evenhand.study import open_study
 from evenhand.study.settings.study_toml import change_config
-from tests.evenhand.reporting.judged_study import LATE, PARTLY, judged_study
+from harness.judged_study import LATE, PARTLY, judged_study
 
 pytestmark = pytest.mark.slow
 

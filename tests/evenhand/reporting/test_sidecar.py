@@ -17,7 +17,7 @@ from evenhand.reporting.ratings_file.sidecar import Sidecar, read_sidecar, sidec
 from evenhand.study import open_study
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.looks import look_numbers
-from tests.evenhand.reporting.judged_study import (
+from harness.judged_study import (
     LATE,
     LEADS_WORDS,
     judged_study,

@@ -24,7 +24,7 @@ from evenhand.study.lead.imports import import_ratings
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.tables.ratings import validate_ratings
-from tests.conftest import write_pairs, write_responses
+from harness.studies import write_pairs, write_responses
 
 LATE, FINE, PARTLY = "late", "fine", "partly"
 PEOPLE = ("ann", "ben", "cy", "dee")

@@ -1,0 +1,618 @@
+"""Freeze everything that a user sees in a folder, to show that a move in the code changes nothing.
+
+    python -m harness.frozen BEFORE
+    ... the move ...
+    python -m harness.frozen AFTER
+    python -m harness.frozen --compare BEFORE AFTER
+
+It runs the command line as users do, each command in a process, two at a time, and `evenhand.check`
+and `analyse` in this one: on both demos, the README's labels, synthetic studies with what an
+analysis can have in it, and, where EVENHAND_SHARED has them, real labels. What it writes is the
+same from run to run, to the byte: `normalised` says what is taken out. Data sets that are absent
+are named in `left-out.txt`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import os
+import re
+import resource
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import zip_longest
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+ROOT = Path(__file__).resolve().parents[1]
+REAL = ROOT / os.environ.get("EVENHAND_SHARED", "../shared") / "data" / "real"
+AT_ONCE = 2
+"""Commands, each of which may start processes of its own."""
+KEPT = "out"
+"""What is frozen of a case's folder; commands write there."""
+SHOWN = 40
+"""Most files that a comparison names."""
+_WINDOW = 160
+"""Characters shown of a line that differs, from a little before the difference."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Files made in a folder, and the commands run there, one a line: `NAME: words`.
+
+    `also` are files and folders that are frozen besides what is written to `out`.
+    """
+
+    name: str
+    commands: str
+    make: Callable[[Path], None] = lambda folder: None
+    needs: str = ""
+    """A file of REAL."""
+    also: tuple[str, ...] = ()
+
+    def steps(self) -> Iterator[tuple[str, list[str]]]:
+        """Each command's name and words."""
+        for line in filter(None, map(str.strip, self.commands.splitlines())):
+            name, _, words = line.partition(": ")
+            yield name, shlex.split(words)
+
+
+# The studies
+
+
+def _drawn(
+    keep: Mapping[str, float], units: int = 240, seed: int = 4, per_cluster: int = 3
+) -> pd.DataFrame:
+    """Ratings (synthetic, yes or no) of raters who keep the truth so often; ann, ben, cy and dee
+    are people. Columns of the units: cluster, topic, side, wording, how likely each was picked.
+    """
+    rng = np.random.default_rng(seed)
+    truth = rng.random(units) < 0.5
+    tables = []
+    for rater, share in keep.items():
+        said = np.where(rng.random(units) < share, truth, ~truth)
+        kind = "human" if rater in ("ann", "ben", "cy", "dee") else "model"
+        stated = np.clip(np.where(said, 0.7, 0.2) + rng.normal(0, 0.15, units), 0, 1).round(3)
+        cluster = np.arange(units) // per_cluster
+        table = pd.DataFrame(
+            {
+                "unit_id": [f"u{n:03d}" for n in range(units)],
+                "rater_id": rater,
+                "rater_kind": kind,
+                "label": np.where(said, "yes", "no"),
+                "p_positive": stated if rater == "sure" else np.nan,
+                "cluster_id": [f"c{n:03d}" for n in cluster],
+                "topic": np.where(cluster % 3 == 0, "tax", "health"),
+                "side": np.array(["left", "right"])[cluster % 2],
+                "wording": [f"w{n % per_cluster}" for n in range(units)],
+                "inclusion_probability": np.where(cluster % 3 == 0, 0.5, 0.2),
+            }
+        )
+        tables.append(table[rng.random(units) < 0.97] if kind == "model" else table)
+    return pd.concat(tables, ignore_index=True)
+
+
+PEOPLE = {"ann": 0.92, "ben": 0.9, "cy": 0.88}
+
+
+def _rich(folder: Path) -> None:
+    """Ratings with weights; with probabilities in their place; with the units in a file apart."""
+    rich = _drawn(PEOPLE | {"dee": 0.9, "good": 0.93, "sure": 0.9, "weak": 0.75})
+    rich.drop(columns="p_positive").to_csv(folder / "weighted.csv", index=False)
+    rich.drop(columns="inclusion_probability").to_csv(folder / "plain.csv", index=False)
+    rated = ["unit_id", "rater_id", "rater_kind", "label"]
+    rich[rated].to_csv(folder / "ratings.csv", index=False)
+    rich[["unit_id", "cluster_id", "topic"]].drop_duplicates().to_csv(
+        folder / "units.csv", index=False
+    )
+
+
+def _gated(folder: Path) -> None:
+    """A grader that passes, one that does not, and one of which a baseline cannot tell."""
+    ratings = _drawn({"ann": 0.95, "ben": 0.95, "cy": 0.95, "g": 0.96, "worse": 0.5}, 400)
+    ratings = ratings[["unit_id", "rater_id", "rater_kind", "label"]]
+    own = ratings[ratings["rater_id"] == "g"]
+    turned = own["label"].map({"yes": "no", "no": "yes"})
+    label = own["label"].where(np.arange(len(own)) % 20 != 0, turned)
+    some = own.assign(rater_id="some", label=label)
+    pd.concat([ratings, some]).to_csv(folder / "ratings.csv", index=False)
+    ratings[ratings["rater_id"].isin(["ann", "g"])].to_csv(folder / "one.csv", index=False)
+
+
+def _judged(folder: Path) -> None:
+    """A study with looks, leanings, groups, ensembles, prices; and a new text of its rubric."""
+    from harness.judged_study import judged_study
+
+    judged_study(folder)
+    rubric = folder / "study" / "rubrics" / "refusal.toml"
+    text = rubric.read_text("utf-8")
+    title = re.search(r'^title = "(.*)"$', text, re.MULTILINE)
+    assert title
+    (folder / "new.toml").write_text(text.replace(title[1], f"{title[1]}!"), "utf-8")
+
+
+def _readme(folder: Path) -> None:
+    """The labels that the README has its readers type in."""
+    text = (ROOT / "README.md").read_text("utf-8")
+    labels = re.search(r"cat > labels.csv <<'END'\n(.*?)^END$", text, re.DOTALL | re.MULTILINE)
+    assert labels
+    (folder / "labels.csv").write_text(labels[1], "utf-8")
+
+
+def _large(folder: Path) -> None:
+    """A file of 250 units and five raters; the same sort of ratings as a folder of Parquet."""
+    from harness.many_ratings import many_ratings
+
+    many_ratings(250).to_csv(folder / "large.csv", index=False)
+    (folder / "parts").mkdir()
+    frame = many_ratings(150, 3)
+    for n in range(2):
+        frame[n::2].to_parquet(folder / "parts" / f"{n}.parquet", index=False)
+
+
+def _real(name: str) -> Callable[[Path], None]:
+    """Put a file of REAL into the folder."""
+
+    def make(folder: Path) -> None:
+        shutil.copyfile(REAL / f"{name}.csv", folder / f"{name}.csv")
+
+    return make
+
+
+def _newsroom(folder: Path) -> None:
+    """Ratings on an ordinal scale, the first person in a grader's place."""
+    ratings = pd.read_csv(REAL / "newsroom.csv", dtype=str, keep_default_na=False)
+    ratings.loc[ratings["rater_id"] == "r0", "rater_kind"] = "model"
+    ratings.to_csv(folder / "newsroom.csv", index=False)
+
+
+# The commands
+
+
+def _exports(source: str, grader: str, more: str = "") -> str:
+    """Export a study or file to every tool; Argilla takes one grader."""
+    suffixes = {
+        "argilla": "", "hugging-face": "", "inspect": ".json", "label-studio": ".json",
+        "langfuse": ".jsonl", "mlflow": ".jsonl", "wide": ".csv",
+    }  # fmt: skip
+    return "\n".join(
+        f"export-{name}: export {source} --format {name} --out out/for-{name}{suffix} {more}"
+        + (f" --rater {grader}" if name == "argilla" else "")
+        for name, suffix in suffixes.items()
+    )
+
+
+def _gates(file: str, rules: Sequence[tuple[str, str]], more: str) -> str:
+    """Ask the gate for each grader and rule, with all that it can write."""
+    return "\n".join(
+        f"gate-{n:02d}: gate {file} --grader {grader} --require '{rule}' {more} --json"
+        f" --junit out/gate-{n:02d}.xml --summary out/gate-{n:02d}.md"
+        for n, (grader, rule) in enumerate(rules)
+    )
+
+
+DEMO = """
+demo: demo --study {study} --no-app study
+select: select study --resamples 200
+plan: plan study
+calibrate: calibrate study --rubric {rubric}
+quality: quality study --out out/quality.csv
+progress: progress study
+suggest: rubric suggest study
+adjudicate: adjudicate study --out out/adjudicate.csv
+export: export study --out out/ratings.csv --remarks out/remarks.csv --answers out/answers.csv
+check: check out/ratings.csv --rubric {rubric} --resamples 200 --out out/check
+gate: gate out/ratings.csv --rubric {rubric} --resamples 200 --grader {grader} --summary out/gate.md
+save: baseline save study --rubric {rubric} --grader {grader} --file out/baseline.json
+compare: baseline compare out/ratings.csv --grader {grader} --file out/baseline.json --json
+"""
+
+JUDGED = f"""
+report-0: report study --out out/report-0
+select-0: select study
+gate-0: gate study --grader fine --json --rubric refusal
+plan: plan study
+calibrate: calibrate study
+calibrate-f1: calibrate study --objective f1 --reference ann
+calibrate-write: calibrate study --write
+exclude: exclude study dee --reason 'told us so'
+grade: grade study --grader baseline:lexical --rubric refusal
+audit: audit injection study --grader baseline:lexical --rubric refusal --units 12
+report-1: report study --out out/report-1 --full --figures out/figures
+select-1: select study
+trial-dry: grade study --grader baseline:lexical --rubric-file new.toml --dry-run
+trial: grade study --grader baseline:lexical --rubric-file new.toml
+suggest: rubric suggest study
+quality: quality study
+adjudicate: adjudicate study --rule any --out out/adjudicate.csv
+export: export study --out out/ratings.csv --units out/units.csv
+check: check out/ratings.csv --units out/units.csv --out out/check
+select-file: select out/ratings.csv --rubric refusal
+gate-1: gate study --rubric refusal --grader fine --require 'verdict, coverage >= 0.98' --json
+injected: gate out/ratings.csv --grader baseline:lexical --rubric refusal \
+--require 'injection_bounds.high < 0.1'
+flattered: gate study --grader baseline:lexical --rubric refusal \
+--require 'injection_bounds@flattery.high < 2, injection_effect_towards < 1.1'
+save: baseline save study --rubric refusal --grader fine --file out/baseline.json
+compare: baseline compare study --rubric refusal --grader fine --file out/baseline.json
+against: baseline compare out/ratings.csv --grader fine --against late --file out/baseline.json
+{_exports("study", "fine")}
+extend: extend study --pairs 4
+progress: progress study
+"""
+
+YES = "--categories yes,no --affirmative yes"
+RICH = f"""
+check: check weighted.csv {YES} --slice topic --group side --out out/check
+variants: check plain.csv {YES} --slice topic --group side --variant wording --ensemble good,sure \
+--leaning left=left --leaning right=right --family g=good,weak --out out/variants \
+--figures out/figures
+others: check plain.csv {YES} --scope like_these --interval bca --margin-share 0.2 \
+--sensitivity-cluster topic --full --out out/others
+looks: check plain.csv {YES} --looks 3
+threshold: check plain.csv {YES} --threshold sure=0.4 --confidence-cut 0.8 --confidence-target 0.9
+reference: check plain.csv {YES} --reference ann --out out/reference
+units: check ratings.csv --units units.csv {YES} --slice topic
+unit: check plain.csv {YES} --cluster unit --min-clusters 300 --epsilon 0.1
+undeclared: check ratings.csv
+rubric: check ratings.csv --rubric refusal
+select: select weighted.csv {YES}
+select-reference: select plain.csv {YES} --reference ann
+select-looks: select plain.csv {YES} --looks 4 --scope like_these
+plan: plan plain.csv {YES}
+plan-reference: plan plain.csv {YES} --reference ann
+plan-nothing: plan
+plan-alpha: plan --statistic alpha --half-width 0.05 --raters 4 --agreement 0.8 --prevalence 0.3
+plan-rate: plan --statistic rate --half-width 0.04 --subjects 3 --likeness 0.3 --prevalence 0.2
+plan-threshold: plan --statistic threshold
+save: baseline save plain.csv {YES} --grader good --reference ann --file out/baseline.json
+compare: baseline compare plain.csv --grader good --against weak --file out/baseline.json --json
+{_exports("plain.csv", "good")}
+"""
+
+README = f"""
+check: check labels.csv --human ann,ben --model my-grader {YES} --out out/my-report
+select: select labels.csv --human ann,ben --model my-grader {YES}
+plan: plan labels.csv --human ann,ben --model my-grader {YES}
+gate: gate labels.csv --human ann,ben --model my-grader {YES} --grader my-grader --json
+nobody: check labels.csv
+unknown: check labels.csv --human ann,dan --model my-grader
+{_exports("labels.csv", "my-grader", "--human ann,ben --model my-grader")}
+"""
+
+RULES = [
+    ("g", "verdict"),
+    ("worse", "verdict"),
+    ("some", "verdict, coverage >= 0.98"),
+    ("g", "cohen_kappa.low > 0.3"),
+    ("g", "cohen_kappa > 0.2,cohen_kappa.high<1.1"),
+    ("g", "cohen_kappa|binary.low >= 0.5, kappa > 0.5"),
+    ("g", "specific_agreement@yes > 0.5"),
+    ("g", "specific_agreement > 0"),
+    ("g", "human_ceiling_difference.low > -0.1, tpr > .5, tnr.low > .5"),
+    ("some", "coverage == 1, cohen_kappa.low <= 1e-1"),
+    ("g", "injection_bounds.high < 0.1"),
+    ("g", "kapa > 1"),
+    ("g", "kappa is fine"),
+    ("nobody", "verdict"),
+    ("ann", "cohen_kappa > 0.5"),
+]
+GATED = f"""
+check: check ratings.csv {YES} --resamples 200
+{_gates("ratings.csv", RULES, f"{YES} --resamples 200")}
+one: gate one.csv {YES} --grader g
+one-reference: gate one.csv {YES} --grader g --reference ann --json
+no-yes: gate ratings.csv --grader g --require 'cohen_kappa|binary.low > 0.5'
+save: baseline save ratings.csv {YES} --grader g --drift-margin 0.12 --file out/baseline.json
+same: gate ratings.csv --grader g --baseline out/baseline.json
+changed: gate ratings.csv --grader worse --baseline out/baseline.json --json --junit out/changed.xml
+open: gate ratings.csv --grader some --baseline out/baseline.json --summary out/open.md
+both: gate ratings.csv {YES} --resamples 200 --grader some --require 'kappa > 0' \
+--baseline out/baseline.json --json --junit out/both.xml --summary out/both.md
+compare: baseline compare ratings.csv --grader g --against some --file out/baseline.json --json
+compare-words: baseline compare ratings.csv --grader g --against worse --file out/baseline.json
+"""
+
+SCALE = "--categories 1,2,3 --level ordinal --affirmative 3"
+LARGE = f"""
+check: check large.csv {SCALE} --out out/check
+nominal: check large.csv --categories 1,2,3
+select: select large.csv {SCALE}
+gate: gate large.csv {SCALE} --grader g1 --require 'weighted_kappa_quadratic.low > 0.2' --json
+stream: check parts {SCALE} --resamples 100 --engine stream --out out/stream
+dask: check parts {SCALE} --resamples 100 --engine dask --out out/dask
+gate-stream: gate parts {SCALE} --resamples 100 --engine stream --grader g1 \
+--require 'weighted_kappa_quadratic.low > 0.99'
+"""
+
+LLMBAR = """
+check: check llmbar.csv --reference gold --categories 1,2 --sides 1,2 --slice slice --out out/check
+alone: check llmbar.csv --categories 1,2 --resamples 100
+select: select llmbar.csv --reference gold --categories 1,2 --resamples 100
+gate: gate llmbar.csv --reference gold --categories 1,2 --grader GPT-4/Vanilla --resamples 100
+"""
+DICES = """
+check: check dices350.csv --categories No,Unsure,Yes --affirmative Yes --epsilon 0.1 --out out/check
+"""
+NEWSROOM = """
+check: check newsroom.csv --categories 1,2,3,4,5 --level ordinal --slice slice \
+--resamples 200 --out out/check
+"""
+
+STEADY = "synthetic:grader-steady"
+CASES = [
+    Case(
+        "demo",
+        DEMO.format(study="pairs", rubric="refusal", grader="synthetic:grader-strong"),
+        also=("study/report", "study/study.toml"),
+    ),
+    Case("judged", JUDGED, _judged, also=("study/study.toml",)),
+    Case("rich", RICH, _rich),
+    Case("gate", GATED, _gated),
+    Case(
+        "stance",
+        DEMO.format(study="stance", rubric="stance", grader=STEADY) + _exports("study", STEADY),
+        also=("study/report", "study/study.toml"),
+    ),
+    Case("llmbar", LLMBAR, _real("llmbar"), needs="llmbar.csv"),
+    Case("large", LARGE, _large),
+    Case("dices", DICES, _real("dices350"), needs="dices350.csv"),
+    Case("newsroom", NEWSROOM, _newsroom, needs="newsroom.csv"),
+    Case("readme", README, _readme),
+]
+
+
+# Running
+
+
+def freeze(out: Path, names: Sequence[str] = ()) -> None:
+    """Write everything, or only the cases named, into a folder that is new or empty."""
+    out.mkdir(parents=True, exist_ok=True)
+    if any(out.iterdir()):
+        raise SystemExit(f"{out} is not empty; name a new folder.")
+
+    chosen = [case for case in CASES if not names or case.name in names]
+    missing = [case for case in chosen if case.needs and not (REAL / case.needs).is_file()]
+    cases = [case for case in chosen if case not in missing]
+    absent = "".join(f"{each.name}: EVENHAND_SHARED has no {each.needs}\n" for each in missing)
+    (out / "left-out.txt").write_text(absent, "utf-8")
+    print(absent, end="", file=sys.stderr)
+
+    started = datetime.now(UTC)
+    with tempfile.TemporaryDirectory(prefix="evenhand-frozen-") as home:
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            list(pool.map(lambda case: _run(case, Path(home) / case.name), cases))
+        made = Path(home) / "library" / KEPT
+        if not names or "library" in names:
+            made.mkdir(parents=True)
+            _library(made)
+            _names(made)
+        for folder in sorted(Path(home).iterdir()):
+            _keep(folder, out / folder.name, home, started)
+
+
+def _run(case: Case, folder: Path) -> None:
+    """Make a case's files and run its commands; each one's words go to a file of its name."""
+    began = time.monotonic()
+    (folder / KEPT).mkdir(parents=True)
+    case.make(folder)
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("EVENHAND_")
+    }
+    environment |= {"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1", "TZ": "UTC"}
+    for name, words in case.steps():
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "evenhand", *words],
+            cwd=folder, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL,
+            check=False,
+        )  # fmt: skip
+        said = f"$ evenhand {shlex.join(words)}\nexit {done.returncode}\n"
+        said += f"\n--- stdout\n{done.stdout}\n--- stderr\n{done.stderr}"
+        (folder / KEPT / f"{name}.txt").write_text(said, "utf-8")
+    for path in case.also:
+        source = folder / path
+        copy = shutil.copytree if source.is_dir() else shutil.copyfile
+        copy(source, folder / KEPT / source.name)
+    print(f"{case.name}: {time.monotonic() - began:.0f} s", file=sys.stderr)
+
+
+def _library(out: Path) -> None:
+    """What a notebook is shown of `evenhand.check` and `analyse`."""
+    import evenhand as eh
+    from evenhand.analysis import Scale, analyse
+
+    wide = pd.DataFrame(
+        {
+            "ann": [5, 4, 2, 5, 3, 1] * 20,
+            "ben": [4, 4, 1, 5, 3, 2] * 20,
+            "my-grader": [5, 4, 2, 4, 3, 1] * 20,
+        }
+    )
+    ratings = _drawn(PEOPLE | {"good": 0.93, "sure": 0.9})
+    checks = {
+        "wide": eh.check(
+            wide, human=["ann", "ben"], model="my-grader", categories=range(1, 6), level="ordinal"
+        ),
+        "weighted": eh.check(
+            ratings.drop(columns="p_positive"),
+            categories=["yes", "no"],
+            affirmative="yes",
+            slices=["topic"],
+            groups=["side"],
+        ),
+        "reference": eh.check(
+            ratings.drop(columns="inclusion_probability"),
+            categories=["yes", "no"],
+            affirmative="yes",
+            thresholds={"sure": 0.4},
+            reference="ann",
+        ),
+    }
+    for name, found in checks.items():
+        found.report(out / name)
+        (out / f"{name}.txt").write_text(str(found), "utf-8")
+        (out / f"{name}.html").write_text(found._repr_html_(), "utf-8")
+        _write_facts(out / f"{name}.json", found.verdicts, found.notes)
+
+    units = ratings[["unit_id", "cluster_id", "topic"]].drop_duplicates()
+    rated = ratings[["unit_id", "rater_id", "rater_kind", "label"]].assign(rubric="R")
+    scale = Scale("R", ("no", "yes"), affirmative=frozenset({"yes"}), unit="pair")
+    analysed = analyse(rated, units, [scale], slices=["topic"], margin=0.05, verify=True, why=True)
+    analysed.results.to_csv(out / "analyse.csv", index=False)
+    _write_facts(out / "analyse.json", analysed.verdicts, analysed.notes)
+
+
+def _write_facts(path: Path, verdicts: Sequence[object], notes: Sequence[str]) -> None:
+    """Write verdicts, which are dicts, and notes as JSON."""
+    facts = {"verdicts": verdicts, "notes": notes}
+    path.write_text(json.dumps(facts, indent=1, default=str, ensure_ascii=False), "utf-8")
+
+
+def _names(out: Path) -> None:
+    """The public names of `evenhand` and `evenhand.analysis`, with their signatures and fields."""
+    import evenhand
+    import evenhand.analysis
+
+    for module in (evenhand, evenhand.analysis):
+        lines = [line for name in sorted(dir(module)) for line in _described(module, name)]
+        (out / f"names-{module.__name__}.txt").write_text("\n".join(lines) + "\n", "utf-8")
+
+
+def _described(module: object, name: str) -> Iterator[str]:
+    """A public name; of a class also what it has."""
+    value = getattr(module, name)
+    if not callable(value):
+        yield name
+        return
+    try:
+        yield f"{name}{inspect.signature(value)}"
+    except ValueError:  # an exception that takes what all do
+        yield name
+    if inspect.isclass(value):
+        for own, member in sorted(vars(value).items()):
+            if not own.startswith("_"):
+                shown = inspect.signature(member) if inspect.isfunction(member) else ""
+                yield f"    {name}.{own}{shown}"
+
+
+# Normalising
+
+
+def normalised(text: str, home: str, days: Sequence[str]) -> str:
+    """The text without what changes from run to run by its nature; `days` are those of the run."""
+    # The folder of the run, and where this checkout and its Python are.
+    for path, shown in ((home, "HOME"), (sys.prefix, "PYTHON"), (str(ROOT), "CHECKOUT")):
+        text = text.replace(path, shown)
+    # Moments, and days, of the run itself: labels are dated when they are imported. Days in the
+    # data of a demo are its own, and stay.
+    day = "|".join(map(re.escape, days))
+    clock = r"[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"
+    text = re.sub(rf"(?:{day})(?:{clock})?", "NOW", text)
+    # The version, which a release changes and a move does not.
+    return re.sub(r"(evenhand\W{1,6})\d+\.\d+\.\d+(?:\.?\w+)?\b", r"\1VERSION", text)
+
+
+def _keep(folder: Path, out: Path, home: str, started: datetime) -> None:
+    """Copy what a case has written, normalised; a Parquet file as what it holds."""
+    now = datetime.now(UTC)
+    days = [f"{started + timedelta(n):%Y-%m-%d}" for n in range((now - started).days + 2)]
+    for path in sorted((folder / KEPT).rglob("*")):
+        if path.is_dir():
+            continue
+        target = out / path.relative_to(folder / KEPT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".parquet":
+            target = target.with_name(f"{path.name}.txt")
+            content = _parquet(path).encode()
+        else:
+            content = path.read_bytes()
+        try:
+            target.write_text(normalised(content.decode(), home, days), "utf-8", newline="")
+        except UnicodeDecodeError:  # a picture
+            target.write_bytes(content)
+
+
+def _parquet(path: Path) -> str:
+    """The columns and rows of a Parquet file: its bytes name the versions of libraries."""
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(path)
+    kinds = [f"{field.name}: {field.type}" for field in table.schema]
+    rows = [json.dumps(row, default=str, ensure_ascii=False) for row in table.to_pylist()]
+    return "\n".join([*kinds, *rows]) + "\n"
+
+
+# Comparing
+
+
+def differences(before: Path, after: Path) -> list[str]:
+    """A few lines for each file that is not the same in both folders, or in one alone."""
+    names = sorted(
+        {
+            path.relative_to(home).as_posix()
+            for home in (before, after)
+            for path in home.rglob("*")
+            if path.is_file()
+        }
+    )
+    found = (_difference(before / name, after / name, name) for name in names)
+    return [each for each in found if each]
+
+
+def _difference(before: Path, after: Path, name: str) -> str:
+    """The first line that differs, or "" if none does."""
+    if not before.is_file() or not after.is_file():
+        return f"{name}: only {'after' if after.is_file() else 'before'}"
+    old, new = before.read_bytes(), after.read_bytes()
+    if old == new:
+        return ""
+    lines = [content.decode("utf-8", "surrogateescape").split("\n") for content in (old, new)]
+    pairs = enumerate(zip_longest(*lines), 1)
+    number, shown = next((n, pair) for n, pair in pairs if pair[0] != pair[1])
+    letters = enumerate(zip_longest(*(each or "" for each in shown)))
+    same = next((n for n, (one, other) in letters if one != other), 0)
+    start = max(0, same - 40)
+    sides = [
+        "(no such line)" if each is None else repr(each[start : start + _WINDOW]) for each in shown
+    ]
+    return f"{name}, line {number}:\n  before {sides[0]}\n  after  {sides[1]}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m harness.frozen", description=__doc__)
+    parser.add_argument("folder", type=Path, nargs="?", help="a new folder to freeze into")
+    parser.add_argument("--compare", type=Path, nargs=2, metavar=("BEFORE", "AFTER"))
+    cases = [*(case.name for case in CASES), "library"]
+    parser.add_argument("--only", action="append", default=[], choices=cases, help="repeatable")
+    given = parser.parse_args(arguments)
+    if given.compare:
+        found = differences(*given.compare)
+        print("\n".join(found[:SHOWN]))
+        if len(found) > SHOWN:
+            print(f"and {len(found) - SHOWN} more files")
+        return 1 if found else 0
+
+    if given.folder is None:
+        parser.error("name a folder, or --compare BEFORE AFTER")
+    began = time.monotonic()
+    freeze(given.folder, given.only)
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    cpu = sum(each.ru_utime + each.ru_stime for each in used)
+    print(f"{time.monotonic() - began:.0f} s, {cpu:.0f} s of CPU", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

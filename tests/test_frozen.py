@@ -1,0 +1,96 @@
+"""What `harness.frozen` takes out of a text, and what it notices between two folders."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harness.frozen import ROOT, differences, freeze, main, normalised
+
+REPORT = "# Labels\n\nkappa 0.71\n"
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    """Two folders that hold the same."""
+    before, after = tmp_path / "before", tmp_path / "after"
+    (before / "demo").mkdir(parents=True)
+    (before / "demo" / "report.md").write_text(REPORT, "utf-8")
+    (before / "demo" / "figure.png").write_bytes(b"\x89PNG\xff")
+    shutil.copytree(before, after)
+    return before, after
+
+
+def compare(folders: tuple[Path, Path]) -> int:
+    return main(["--compare", *map(str, folders)])
+
+
+def test_the_same_is_the_same(
+    folders: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compare(folders) == 0
+    assert capsys.readouterr().out.strip() == ""
+
+
+def test_a_changed_byte_is_named_with_its_line(
+    folders: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folders[1] / "demo" / "report.md").write_text(REPORT.replace("0.71", "0.72"), "utf-8")
+    assert compare(folders) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "demo/report.md, line 3:",
+        "  before 'kappa 0.71'",
+        "  after  'kappa 0.72'",
+    ]
+
+
+@pytest.mark.parametrize("content", [b"\x89PNG\xfe", b"\x89PNG\xff\n", b""])
+def test_a_changed_picture_is_noticed(folders: tuple[Path, Path], content: bytes) -> None:
+    (folders[1] / "demo" / "figure.png").write_bytes(content)
+    (found,) = differences(*folders)
+    assert found.startswith("demo/figure.png, line ")
+
+
+def test_a_line_or_a_file_more_is_noticed(folders: tuple[Path, Path]) -> None:
+    (folders[1] / "demo" / "report.md").write_text(REPORT + "more", "utf-8")
+    (folders[0] / "left-out.txt").touch()
+    report, left_out = differences(*folders)
+    assert report.startswith("demo/report.md, line 4:")
+    assert left_out == "left-out.txt: only before"
+
+
+def test_a_long_line_is_shown_where_it_differs(folders: tuple[Path, Path]) -> None:
+    for folder, digit in zip(folders, "12", strict=True):
+        (folder / "demo" / "report.json").write_text("x" * 9000 + digit + "y" * 9000, "utf-8")
+    (found,) = differences(*folders)
+    assert "x1y" in found
+    assert "x2y" in found
+    assert len(found) < 500
+
+
+def test_only_what_changes_by_its_nature_is_taken_out() -> None:
+    text = (
+        f"Wrote /tmp/f-1/demo/out, of {ROOT}/evenhand, made 2026-11-23T07:04:15.123+00:00; labels "
+        '2026-03-02 to 2026-11-23; {"evenhand": "0.2.0"}; kappa 0.2.0; on 2026-11-24 08:30'
+    )
+    assert normalised(text, "/tmp/f-1", ["2026-11-23", "2026-11-24"]) == (  # noqa: S108
+        "Wrote HOME/demo/out, of CHECKOUT/evenhand, made NOW; labels "
+        '2026-03-02 to NOW; {"evenhand": "VERSION"}; kappa 0.2.0; on NOW'
+    )
+
+
+def test_a_folder_with_something_in_it_is_not_written_into(folders: tuple[Path, Path]) -> None:
+    with pytest.raises(SystemExit, match="is not empty"):
+        freeze(folders[0], ["readme"])
+
+
+@pytest.mark.thorough
+def test_two_runs_are_equal(tmp_path: Path) -> None:
+    for name in ("before", "after"):
+        freeze(tmp_path / name, ["readme", "library"])
+    assert differences(tmp_path / "before", tmp_path / "after") == []
+    said = (tmp_path / "before" / "readme" / "check.txt").read_text("utf-8")
+    assert said.startswith("$ evenhand check labels.csv --human ann,ben --model my-grader")
+    assert "\nexit 0\n" in said
