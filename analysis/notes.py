@@ -107,7 +107,7 @@ TEXTS: dict[Code, str] = {
     "people_agree_by_chance": "people_agree_by_chance",
     "no_sharpness_fits": "no_sharpness_fits",
     "promise_needs_more": "no cut can promise this with {} units: label about {} more",
-    "promise_out_of_reach": "no cut can promise this with {} units or any realistic number",
+    "promise_out_of_reach": "no cut can promise this with {} units, or with twenty times as many",
     "target_not_reached": "target_not_reached",
     "too_few_clusters": "too_few_clusters",
     "too_few_labels": "too few labels",

@@ -107,6 +107,8 @@ def _routes(figures: ResultsIndex, rubric: str) -> Iterator[tuple[Figure, str]]:
 
 
 def _no_route(reason: Remark, target: str) -> str:
+    if reason.code == "unequal_chances":
+        return written("confidence.unequal", target=target)
     units, *more = reason.detail
     if not more:
         return written("confidence.out_of_reach", target=target, units=units)

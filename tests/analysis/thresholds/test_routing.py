@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -95,9 +96,24 @@ def test_with_too_few_units_it_is_said_how_many_more() -> None:
 def test_a_grader_that_agrees_too_seldom_is_not_helped_by_labels() -> None:
     found = analysed(study([True, False] * 60, [0.9] * 120))
     assert render_routing_text(found) == [
-        "Routing, g on tone: no cut can promise 95% agreement with 120 units. No realistic number "
-        "would do if agreement stays as it is."
+        "Routing, g on tone: no cut can promise 95% agreement with 120 units. More than twenty "
+        "times as many would be needed, if agreement stays as it is."
     ]
+
+
+def test_units_that_were_not_equally_likely_to_be_picked_have_no_promise(
+    halves: pd.DataFrame, tmp_path: Path
+) -> None:
+    names = halves["unit_id"].unique()
+    chances = np.where(np.arange(len(names)) % 2, 0.2, 1.0)
+    units = pd.DataFrame({"unit_id": names, "inclusion_probability": chances})
+    found = analyse(halves, units, [SCALE], resamples=100)
+    assert render_routing_text(found) == [
+        "Routing, g on tone: no cut can promise 95% agreement, because units were not equally "
+        "likely to be picked: a promise counts units."
+    ]
+    write_report(found, ReportContext("ratings"), tmp_path)
+    assert "because units were not equally likely" in (tmp_path / "report.md").read_text("utf-8")
 
 
 def test_every_look_has_its_share_of_the_error() -> None:

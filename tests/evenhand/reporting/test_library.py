@@ -19,7 +19,7 @@ import evenhand as eh
 from evenhand.cli.main import main
 from evenhand.study import open_study
 from evenhand.study.settings.study_toml import change_config
-from tests.evenhand.reporting.judged_study import judged_study, tune_and_exclude
+from harness.judged_study import judged_study, tune_and_exclude
 
 
 @pytest.fixture(scope="module")
