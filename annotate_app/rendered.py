@@ -1,7 +1,7 @@
 """A response's Markdown as a tree of plain data, from which the panel builds the page.
 
 Only a closed list of nodes can be in the tree. No HTML passes through (it is text like any other),
-no address can be followed, no image is loaded, and formulas are not interpreted.
+no address can be followed, no image is loaded, and formulas stay as they are (`formulas`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
+
+from evenhand.annotate_app.formulas import keep_formulas
 
 Node = str | list[Any]
 """A text, or [tag, attributes, child, child, ...]; by place, a text may be [first, beyond]."""
@@ -28,6 +30,7 @@ _AHEAD = 2_000
 _DROPS_BELOW = 4 * DEEPEST
 _PARSER = MarkdownIt("commonmark", {"html": False, "maxNesting": _DROPS_BELOW})
 _PARSER.enable(["table", "strikethrough"])
+keep_formulas(_PARSER)
 _TAGS = {
     "paragraph": "p",
     "blockquote": "blockquote",
