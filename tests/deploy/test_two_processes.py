@@ -46,7 +46,7 @@ class ChildPostgresql:
 
     def start(self) -> None:
         """As a service manager does: again, while processes of the killed one are still ending."""
-        engine, end = sa.create_engine(self.url), time.monotonic() + 20
+        engine, end = sa.create_engine(self.url), time.monotonic() + 120
         self._run()
         while time.monotonic() < end:
             if self.process.poll() is not None:
@@ -127,7 +127,7 @@ class Crowd:
 
     async def goes_on(self) -> None:
         """Wait until so many more answers are acknowledged."""
-        wanted, end = len(self.acknowledged) + ENOUGH, time.monotonic() + 20
+        wanted, end = len(self.acknowledged) + ENOUGH, time.monotonic() + 120
         while len(self.acknowledged) < wanted:
             assert time.monotonic() < end, "the work does not go on"
             await asyncio.sleep(0.02)
