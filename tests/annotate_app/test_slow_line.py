@@ -216,3 +216,28 @@ def test_forward_over_a_slow_line(far, each_way):
     for option in "LR":
         person.answer(option)
     assert person.stored() == person.given
+
+
+WATCH = """
+window.alarms = 0;
+const look = () => {
+  const said = document.querySelector(".evenhand-offline");
+  if (said?.checkVisibility({ visibilityProperty: true })) window.alarms += 1;
+  requestAnimationFrame(look);
+};
+look();
+"""
+
+
+def test_nothing_alarms_who_opens_the_page_over_a_slow_line(
+    browser: Browser, served: Served
+) -> None:
+    served.enter("opens")
+    page = browser.new_page()
+    page.add_init_script(WATCH)
+    with SlowLine(served.port) as line:
+        line.milliseconds = 75
+        page.goto(f"{line.url}?rater=opens")
+        page.wait_for_selector(READY)
+        assert page.evaluate("window.alarms") == 0
+    page.close()
