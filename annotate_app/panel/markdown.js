@@ -6,6 +6,10 @@ const TAGS = new Set(
 );
 const LOOKS = /^(h[1-6]|wide|link|image|address|left|center|right)$/;
 const OWN_WAY = /^(p|h[3-6]|ul|ol|li|blockquote|table|th|td)$/; // each runs its own way
+// Of these "auto" sees no text: what is inside has a direction of its own.
+const HOLDS_PARTS = /^(ul|ol|li|blockquote|table)$/;
+const RIGHT_TO_LEFT =
+  /^\P{L}*[\p{sc=Arab}\p{sc=Hebr}\p{sc=Syrc}\p{sc=Thaa}\p{sc=Nkoo}\p{sc=Adlm}\p{sc=Rohg}\p{sc=Samr}\p{sc=Mand}]/u;
 
 // Most texts come as a place in the response: [first, beyond].
 function spelled(nodes, text) {
@@ -38,6 +42,7 @@ function partView([tag, { class: look, start }, ...children], words, controls) {
         ? [` (${children.join("")})`]
         : children;
   made.append(...renderedNodes(inside, words, controls));
+  if (HOLDS_PARTS.test(tag)) made.dir = RIGHT_TO_LEFT.test(made.textContent) ? "rtl" : "ltr";
   return made;
 }
 

@@ -210,3 +210,19 @@ def test_marks_can_be_left_out(annotator, make_study, serve_study):
     odd = annotator("plain", server).page.locator(".response .text", has_text="side a")
     assert odd.locator(".control").count() == 0
     assert odd.locator(".return").count() == 1  # a line is broken all the same
+
+
+def test_lists_quotes_and_tables_run_as_what_they_hold(annotator, make_study, serve_study):
+    def text(number: int, side: str) -> str:
+        return (
+            "- *שלום*\n\n- so\n\n> أهلا\n\n1. so\n\n   - שלום\n\n| שלום | a |\n| - | - |\n| b | c |"
+        )
+
+    server = serve_study(make_study(1, text, display="markdown"))
+    drawn = annotator("both-ways", server).page.locator(".response .text").first
+    found = {
+        part: drawn.locator(part).first.evaluate("node => getComputedStyle(node).direction")
+        for part in ("ul", "ul > li:nth-child(2)", "blockquote", "ol", "ol ul", "table", "td")
+    }
+    rtl = {"ul", "blockquote", "ol ul", "table"}
+    assert {part for part, way in found.items() if way == "rtl"} == rtl, found
