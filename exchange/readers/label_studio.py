@@ -1,7 +1,13 @@
-"""Label Studio: the exports JSON, JSON-MIN and CSV (labelstud.io/guide/export)."""
+"""Label Studio: the exports JSON and JSON-MIN (labelstud.io/guide/export).
+
+Its CSV and TSV sort the columns by name, so that nothing tells labels from the task's own data.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
+from evenhand.errors import InputError
 from evenhand.exchange.readers.rows import Export, Rows
 from evenhand.exchange.readers.source import Record, Source, inside, objects, text_of
 from evenhand.texts import written
@@ -20,10 +26,18 @@ def read(source: Source) -> Export:
     """A task is a unit, by the `unit_id` of its data if it has one. A control (`from_name`) is a
     rubric; an annotation is a person's rating, a prediction that of a model version.
     """
+    if source.header:
+        raise InputError(
+            f"{source.name} is a table of Label Studio, which does not say which columns are "
+            "labels; export the project as JSON, or name a column of labels: --format table "
+            "--columns unit=id,rater=annotator,label=COLUMN --human NAME,..."
+        )
     rows = Rows(source)
-    for record in source.records():
+    records = source.records()
+    addresses = _addresses(records)
+    for record in records:
         if _is_task(record):
-            _add_task(rows, record)
+            _add_task(rows, record, addresses)
         else:
             _add_small(rows, record)
     return rows.export(written("exchange.label_studio"))
@@ -35,7 +49,22 @@ def _is_task(record: Record) -> bool:
     )
 
 
-def _add_task(rows: Rows, task: Record) -> None:
+def _addresses(tasks: Iterable[Record]) -> dict[str, object]:
+    """The address of each annotator, by id: exports of one project may name a person by either."""
+    annotations = (
+        each
+        for task in tasks
+        for each in objects(task.get("annotations") or task.get("completions"))
+    )
+    people = (each.get("completed_by") for each in annotations)
+    return {
+        text_of(person.get("id")): person["email"]
+        for person in people
+        if isinstance(person, dict) and person.get("email")
+    }
+
+
+def _add_task(rows: Rows, task: Record, addresses: Mapping[str, object]) -> None:
     unit = task["data"].get("unit_id") or task.get("id") or task.get("inner_id")
     rows.describe(unit, task["data"])
     for annotation in objects(task.get("annotations") or task.get("completions")):
@@ -46,7 +75,9 @@ def _add_task(rows: Rows, task: Record) -> None:
             "seconds": annotation.get("lead_time"),
             "created_at": annotation.get("updated_at") or annotation.get("created_at"),
         }
-        _add_results(rows, unit, _person(annotation.get("completed_by")), "human", annotation, more)
+        person = _person(annotation.get("completed_by"))
+        person = addresses.get(text_of(person), person)
+        _add_results(rows, unit, person, "human", annotation, more)
     if drafts := objects(task.get("drafts")):
         rows.leave_out(written("left_out.drafts"), len(drafts))
     predictions = task.get("predictions") or []
@@ -89,7 +120,7 @@ def _single(answer: object) -> object:
 
 
 def _add_small(rows: Rows, record: Record) -> None:
-    """JSON-MIN and CSV: the task's data, its `id`, the controls, then facts about the answer."""
+    """JSON-MIN: the task's data, its `id`, the controls, then facts about the answer."""
     names = list(record)
     start = names.index("id") + 1 if "id" in names else len(names)
     end = names.index("annotator") if "annotator" in names[start:] else len(names)

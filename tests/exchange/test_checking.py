@@ -61,6 +61,52 @@ def test_what_cannot_be_told_is_said(
     assert len(said.splitlines()) == 1
 
 
+@pytest.mark.parametrize("delimiter", [",", "\t"])
+def test_a_table_of_label_studio_is_not_guessed_at(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], delimiter: str
+) -> None:
+    """The tool sorts the columns: a label may come before `id`, and the task's data after it."""
+    table = pd.DataFrame(
+        {
+            "annotation_id": range(4),
+            "annotator": ["ann@example.org", "ben@example.org"] * 2,
+            "clear": ["yes", "no", "no", "no"],
+            "created_at": "2026-01-01T00:00:00Z",
+            "id": [1, 1, 2, 2],
+            "lead_time": 3.2,
+            "topic": ["tax", "tax", "war", "war"],
+        }
+    )
+    file = tmp_path / ("export.tsv" if delimiter == "\t" else "export.csv")
+    table.to_csv(file, sep=delimiter, index=False)
+    assert main(["check", str(file), *FEW]) == 2
+    said = capsys.readouterr().err
+    assert "does not say which columns are labels; export the project as JSON" in said
+    columns = "unit=id,rater=annotator,label=clear"
+    obeyed = [
+        "--format",
+        "table",
+        "--columns",
+        columns,
+        "--human",
+        "ann@example.org,ben@example.org",
+    ]
+    assert main(["check", str(file), *obeyed, *FEW]) == 0
+    assert "ann@example.org · ben@example.org" in capsys.readouterr().out
+
+
+def test_a_person_named_by_id_and_by_address_is_one(tmp_path: Path) -> None:
+    def task(unit: int, *people: object) -> dict:
+        result = [{"from_name": "fair", "type": "choices", "value": {"choices": ["yes"]}}]
+        given = [{"completed_by": each, "result": result} for each in people]
+        return {"id": unit, "data": {"text": "t"}, "annotations": given}
+
+    ann, ben = ({"id": at, "email": f"{who}@example.org"} for at, who in ((1, "ann"), (2, "ben")))
+    file = tmp_path / "project.json"
+    file.write_text(json.dumps([task(1, ann, 2), task(2, 1, ben), task(3, 3)]))
+    assert sorted(set(eh.read(file)["rater_id"])) == ["3", "ann@example.org", "ben@example.org"]
+
+
 def test_raters_are_told_by_plain_names_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -186,7 +232,7 @@ def test_a_pretended_potato_folder(tmp_path: Path) -> None:
     assert dict(export.left_out) == {"answers with several labels": 1}
 
 
-@pytest.mark.parametrize("file", ["langfuse.json", "langsmith.jsonl", "label_studio_min.json"])
+@pytest.mark.parametrize("file", ["langfuse.json", "langsmith.jsonl"])
 def test_the_same_scores_as_csv(file: str, tmp_path: Path) -> None:
     content = (FILES / file).read_text()
     lines_of = content.splitlines() if file.endswith("l") else []
