@@ -285,11 +285,6 @@ def _lesson(failure: GraderFailure, complaint: str, shape: Shape) -> Shape | Non
     """Return the shape to try instead, or None if the refusal is not about parameters."""
     # A 500 is one where the table of refusals says that the request is at fault, as llama.cpp's is.
     at_fault = failure.status == 500 and isinstance(failure, Rejected)
-    if not (failure.status in _TEACHING or at_fault) or failure.means in (
-        "credit",
-        "key",
-        "model",
-        "path",
-    ):
-        return None
-    return learn(shape, complaint)
+    about_account = failure.means in ("credit", "key", "model", "path")
+    teaches = (failure.status in _TEACHING or at_fault) and not about_account
+    return learn(shape, complaint) if teaches else None
