@@ -178,7 +178,7 @@ def document(found: dict[Cell, Tally], runs: int, resamples: int, seed: int) -> 
         [
             "# How often the injection audit is wrong",
             "",
-            f"Written by `python -m benchmarks.injection`, {today}, seed {seed}, "
+            f"Written by `python -m benchmarks.injection --runs {runs}`, {today}, seed {seed}, "
             f"{library_versions()}.",
             "",
             f"{runs:,} simulated audits a row (synthetic graders), {resamples:,} resamples, which "

@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import PrivateAttr, ValidationError, field_validator, model_validator
 
@@ -24,8 +24,16 @@ from evenhand.rubrics.rendering import TEXT_VARIABLES, placeholders
 from evenhand.rubrics.verbatim import PromptTemplate
 from evenhand.texts import written
 
+if TYPE_CHECKING:
+    import regex
+
 OWN_PROMPT = "#prompt-"
 """Part of the id of a grader that reads a user's own prompt; the prompt's hash follows."""
+
+PATTERN_SECONDS = 1.0
+"""The most seconds of computing that a pattern may take over one reply. Usual ones take less than a
+hundredth.
+"""
 
 _STEP = re.compile(r"([A-Za-z_][\w-]*)|\[(\d{1,4})\]")
 _PATH = re.compile(r"(?:\$\.)?[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*|\[\d{1,4}\])*")
@@ -51,7 +59,8 @@ class JudgePrompt(PromptTemplate):
     def _one_group(cls, pattern: str) -> str:
         try:
             groups = re.compile(pattern).groups
-        except (re.error, OverflowError, RecursionError) as error:
+            _timed(pattern)
+        except (re.error, ValueError, OverflowError, RecursionError) as error:
             raise ValueError(written("judge_prompt.no_pattern", why=error)) from None
         if pattern and groups != 1:
             raise ValueError(written("judge_prompt.groups", groups=groups))
@@ -75,6 +84,10 @@ class JudgePrompt(PromptTemplate):
         """16 hexadecimal digits of SHA-256 over its words and where the answer stands."""
         text = json.dumps(self.model_dump(), sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @cached_property
+    def _pattern(self) -> regex.Pattern[str]:
+        return _timed(self.answer_pattern)
 
     @property
     def source(self) -> bytes:
@@ -119,7 +132,8 @@ class JudgePrompt(PromptTemplate):
         return JudgedRubric.model_construct(**own | {"prompt": self, "of_people": rubric})
 
     def pieces(self, reply: str) -> Iterable[str]:
-        """Return the texts found in the place of the answer.
+        """Return the texts found in the place of the answer. Raises TimeoutError where the pattern
+        takes longer than `PATTERN_SECONDS` over the reply.
 
         >>> at = JudgePrompt(template="{response}", answer_json="verdict.scores[1]")
         >>> list(at.pieces('Well: {"verdict": {"scores": [1, 4]}}'))
@@ -128,7 +142,8 @@ class JudgePrompt(PromptTemplate):
         if self.answer_line:
             return reply.strip().splitlines()[-1:]
         if self.answer_pattern:
-            return [found[1] for found in re.finditer(self.answer_pattern, reply) if found[1]]
+            found = self._pattern.findall(reply, timeout=PATTERN_SECONDS)
+            return [answer for answer in found if answer]
         return [
             value if isinstance(value, str) else json.dumps(value)
             for fields in json_fields(reply)
@@ -172,10 +187,22 @@ class PlacedParser(RubricParser):
         self._prompt = prompt
 
     def label(self, text: str) -> str | None:
-        """Return the key given in that place, or None."""
+        """Return the key given in that place, or None. Raises TimeoutError as `pieces` does."""
         answer, read = answer_of(text), super().label
         given = {read(piece) for piece in self._prompt.pieces(answer or "")}
         return given.pop() if len(given) == 1 else None
+
+
+def _timed(pattern: str) -> regex.Pattern[str]:
+    """Compile a pattern with the package whose searches end in time: those of `re` cannot, and a
+    pattern such as `((a|aa)+)b` may take years over a reply of a few dozen characters.
+    """
+    import regex  # of all that reads rubrics, only such prompts need it
+
+    try:
+        return regex.compile(pattern, regex.VERSION0)
+    except regex.error as error:
+        raise ValueError(str(error)) from None
 
 
 def _sentence(error: ValidationError) -> str:

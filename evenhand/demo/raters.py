@@ -78,9 +78,10 @@ def simulate_ratings(
     """A `ratings` table in which every rater has labelled every unit of `truth` on every rubric.
 
     `truth` has the columns `unit_id, rubric, label`; rows of other rubrics are passed over. Labels
-    are in the pair's own orientation; on pair units people see the orders ab and ba in turn and
-    models see ab. Times are made up from the seed. Raises InputError where a rater knows no such
-    rubric or a label is none of the rubric's categories.
+    are in the pair's own orientation; on pair units people see the orders ab and ba in turn, and
+    models see both, as `grade` asks them, with the same answer: they have no bias of order. Times
+    are made up from the seed. Raises InputError where a rater knows no such rubric or a label is
+    none of the rubric's categories.
     """
     import pandas as pd
 
@@ -131,6 +132,8 @@ def _ratings(
             json.dumps(dict(zip(rubric.categories, row, strict=True))) for row in mass.tolist()
         ]
         table["prob_method"] = "verbalised"
+    if rubric.unit == "pair" and rater.rater_kind == "model":
+        return pd.concat([table, table.assign(order="ba")], ignore_index=True)
     return table
 
 

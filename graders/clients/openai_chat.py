@@ -283,6 +283,8 @@ def _about_probabilities(before: Shape, after: Shape) -> bool:
 
 def _lesson(failure: GraderFailure, complaint: str, shape: Shape) -> Shape | None:
     """Return the shape to try instead, or None if the refusal is not about parameters."""
-    if failure.status not in _TEACHING or failure.means in ("credit", "key", "model", "path"):
-        return None
-    return learn(shape, complaint)
+    # A 500 is one where the table of refusals says that the request is at fault, as llama.cpp's is.
+    at_fault = failure.status == 500 and isinstance(failure, Rejected)
+    about_account = failure.means in ("credit", "key", "model", "path")
+    teaches = (failure.status in _TEACHING or at_fault) and not about_account
+    return learn(shape, complaint) if teaches else None

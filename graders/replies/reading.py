@@ -25,6 +25,9 @@ from evenhand.rubrics import Rubric, answer_of
 NOT_LOGPROBS = "not_logprobs"
 """Key in a reply's evidence: the reason why its figures cannot be log-probabilities."""
 
+PATTERN_SLOW = "pattern_too_slow"
+"""Unscored: the pattern of the user's own prompt did not come to an end over this reply."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
@@ -50,7 +53,10 @@ def outcome_of(said: Said, rubric: Rubric | None, method: str) -> Outcome:
         return read_percent(said.text, rubric.categories, said.evidence)
     if method == REASON_FIRST:
         return read_reason(said.text, rubric.parser(), said.evidence)
-    label = rubric.parser().label(said.text)
+    try:
+        label = rubric.parser().label(said.text)
+    except TimeoutError:
+        return Outcome(unscored_reason=PATTERN_SLOW, raw=said.text, evidence=said.evidence)
     alone = Outcome(
         label=label or "",
         unscored_reason="" if label else "unparseable",

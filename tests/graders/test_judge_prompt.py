@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.graders import Choice, forecast, grade
 from evenhand.reporting.report import report_study
-from evenhand.rubrics import JudgePrompt, load_rubric
+from evenhand.rubrics import JudgePrompt, judge_prompt, load_rubric
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, completion, message
 from harness.studies import MarkedStudy
@@ -107,6 +108,31 @@ def test_the_words_go_out_alone_and_the_answer_is_read_where_they_say(
 )
 def test_an_answer_elsewhere_is_none(place: str, reply: str, label: str | None) -> None:
     assert at(place).for_rubric(load_rubric("refusal")).parser().label(reply) == label
+
+
+def test_a_pattern_that_comes_to_no_end_costs_one_reply_its_label_and_not_the_run(
+    server: ProtocolServer,
+    claude: str,
+    marked_study: MarkedStudy,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`re` takes some 10 seconds for 40 letters and 1.6 times as long for each more."""
+    endless = "a" * 40
+
+    def said(call: Call) -> Reply:
+        return message(endless if "p0001|m|a" in call.user else "aaaVerdict: 3")
+
+    monkeypatch.setattr(judge_prompt, "PATTERN_SECONDS", 0.05)
+    server.script, study = said, marked_study(pairs=1)
+    text = PATTERN.replace(r"Verdict: \[\[(.+?)\]\]", r"^(?:a|aa)+Verdict: (\d)")
+    judge = JudgePrompt.read(prompt_file(tmp_path, text))
+    began = time.process_time()
+    summary = grade(study, [claude], prompt=judge, **FAST)
+    assert time.process_time() - began < 5
+    assert (summary.scored, summary.stopped) == (1, ())
+    found = {(row["label"], row["unscored_reason"]) for row in rows(study)}
+    assert found == {("", "pattern_too_slow"), ("3", "")}
 
 
 WRONG = {

@@ -16,7 +16,7 @@ RECORDED = [row for row in refusals() if row.words]
 def test_every_row_is_whole() -> None:
     for row in refusals():
         assert row.means in MEANS
-        assert row.source
+        assert row.source.startswith("https://")
         assert row.status or row.words
         re.compile(row.words)
         assert row.recorded or not row.words

@@ -125,11 +125,15 @@ def test_the_subjects_leanings_and_the_lexical_graders_taste_for_words_show(
 
 
 def test_price_against_agreement_is_seen(demo: Path, results: pd.DataFrame) -> None:
-    """What each grader costs is made up, and said to be; the offline one costs nothing."""
+    """What each grader costs is made up, and said to be; the offline one costs nothing. Pairs cost
+    twice as much: they are shown in both orders.
+    """
     rows = results[results["statistic"] == "price_per_1000_units"]
-    assert rows.groupby("rater_b")["estimate"].first().to_dict() == pytest.approx(
-        {"baseline:lexical": 0.0} | {grader: 1000 * each for grader, each in PRICES.items()}
-    )
+    for rubric, prices in rows.groupby("rubric"):
+        grades = 2_000 if rubric == "even-handedness" else 1_000
+        assert prices.set_index("rater_b")["estimate"].to_dict() == pytest.approx(
+            {"baseline:lexical": 0.0} | {grader: grades * each for grader, each in PRICES.items()}
+        )
     assert rows["note"].str.endswith("synthetic").all()
     page = (demo / "report" / "report.html").read_text("utf-8")
     assert page.count("price against agreement with annotators <a") == 3

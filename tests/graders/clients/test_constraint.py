@@ -93,6 +93,39 @@ def test_the_way_is_learnt_once_remembered_and_kept_with_every_grade(
     assert {each.provenance["asked_by"] for each in attempts(study)} == {way}
 
 
+UNKNOWN = "Failed to deserialize the JSON body into the target type: response_format"
+REFUSALS = {
+    # https://github.com/ikawrakow/ik_llama.cpp/issues/778, and llama.cpp before its #9527
+    "llama.cpp": error(
+        500, 'response_format type must be one of "text" or "json_object", but got: json_schema'
+    ),
+    # https://github.com/ggml-org/llama.cpp/issues/23463, by llama_cpp/server/errors.py
+    "llama-cpp-python": error(
+        500,
+        "1 validation error:\n  {'type': 'literal_error', 'loc': ('body', 'response_format', "
+        "'ChatCompletionRequestResponseFormat', 'type'), 'msg': \"Input should be 'text' or "
+        "'json_object'\", 'input': 'json_schema'}",
+    ),
+    # https://github.com/huggingface/text-generation-inference/issues/2899 and pull request 3276
+    "TGI": error(422, f"{UNKNOWN}: missing field `value` at line 1 column 168"),
+    # https://github.com/BerriAI/litellm/issues/7580, https://github.com/khoj-ai/khoj/issues/1336
+    "DeepSeek, before": error(
+        422, f"{UNKNOWN}: response_format.type `json_schema` is unavailable now at line 1"
+    ),
+    "DeepSeek": error(400, "This response_format type is unavailable now"),
+}
+
+
+@pytest.mark.parametrize("who", REFUSALS)
+def test_a_server_without_schemas_is_asked_by_a_tool(
+    server: ProtocolServer, marked_study: MarkedStudy, who: str
+) -> None:
+    server.script = lambda call: REFUSALS[who] if way_of(call.body) == "json_schema" else held(call)
+    study = marked_study(pairs=3)
+    assert grade(study, [server.openai], method="label", concurrency=1, **FAST).scored == 6
+    assert ways_of(server) == ["json_schema", *["tool"] * 6]
+
+
 def test_the_schema_names_the_keys_and_nothing_else(
     server: ProtocolServer, marked_study: MarkedStudy
 ) -> None:
