@@ -133,6 +133,7 @@ class Bucket:
         from botocore import exceptions
 
         silent = (exceptions.ConnectionError, exceptions.HTTPClientError)
+        broken = (exceptions.IncompleteReadError, exceptions.FlexibleChecksumError)
         missing = (
             exceptions.NoCredentialsError,
             exceptions.PartialCredentialsError,
@@ -156,6 +157,8 @@ class Bucket:
                 f"the object store of {place} does not answer; look at the network, and at "
                 "AWS_ENDPOINT_URL if it is not Amazon's"
             ) from None
+        except broken:
+            raise InputError(f"what came from {place} is not whole; run this again") from None
         except (exceptions.BotoCoreError, ValueError):
             raise InputError(
                 f"the settings for {place} cannot be used; look at AWS_ENDPOINT_URL, AWS_REGION "
