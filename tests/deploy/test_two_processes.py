@@ -46,7 +46,7 @@ class ChildPostgresql:
 
     def start(self) -> None:
         """As a service manager does: again, while processes of the killed one are still ending."""
-        engine, end = sa.create_engine(self.url), time.monotonic() + 20
+        engine, end = sa.create_engine(self.url), time.monotonic() + 60
         self._run()
         while time.monotonic() < end:
             if self.process.poll() is not None:
