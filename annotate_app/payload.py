@@ -155,7 +155,7 @@ def read_look(sent: Any) -> Look | None:
     """Read the panel's wish to look at a unit or the list; None if it is not a valid one."""
     match sent:
         case {"nonce": str(nonce), "wish": "task" | "list" | "next" as wish, "task_id": str(task)}:
-            if not _short([nonce]) or len(task) >= _LONGEST_ID:
+            if not _short([nonce, *filter(None, [task])]):
                 return None
             return Look(nonce, wish, task, *(_listing(sent) if wish == "list" else ()))
     return None

@@ -19,7 +19,7 @@ from evenhand.study.keeping.backup import BACKUPS, backup_of
 from evenhand.study.settings.study_toml import change_config, read_config
 from evenhand.study.store.address import is_url, resolved
 from evenhand.study.store.copying import States, copy_tables, found_tables, states
-from evenhand.study.store.database import Database
+from evenhand.study.store.database import SILENT, Database
 from evenhand.study.store.schema import SCHEMA_VERSION, meta
 from evenhand.study.store.secret import study_secret
 from evenhand.study.store.upgrading import migrate
@@ -41,13 +41,14 @@ def move_store(folder: Path, to: str) -> States:
     """Copy the store to a URL, or to a file name within the folder, and let study.toml name it.
 
     Returns the rows and checksum of every table. The former store stays as it is. Raises InputError
-    where the study is open elsewhere, or the place holds anything but this very state of it.
+    where the study is open elsewhere, or the place holds anything but this very state of it; it or
+    StoreAway where one of the two does not answer.
     """
     config = read_config(folder)
     place = _new_place(folder, config.store, to)
-    source = Database.connect(config.store, folder, alone=True)
-    with contextlib.closing(source), source.only_user() as connection:
-        moved = _to_database(connection, place, folder)
+    store = Database.connect(config.store, folder, alone=True, silent=SILENT)
+    with contextlib.closing(store), store.only_user() as source:
+        moved = _to_database(store, source, place, folder)
         change_config(folder, {"": {"store": place}})
     _hand_over(folder)
     return moved
@@ -56,10 +57,11 @@ def move_store(folder: Path, to: str) -> States:
 def upgrade_store(folder: Path) -> Upgraded:
     """Bring the store to the program's schema, all or nothing, after a backup.
 
-    Raises InputError where a newer evenhand wrote it, or the study is open elsewhere.
+    Raises InputError where a newer evenhand wrote it, or the study is open elsewhere; StoreAway
+    where the database does not answer.
     """
     config = read_config(folder)
-    store = Database.connect(config.store, folder, alone=True)
+    store = Database.connect(config.store, folder, alone=True, silent=SILENT)
     with contextlib.closing(store):
         with store.only_user():  # no one else is about to write
             pass
@@ -121,31 +123,36 @@ def _new_place(folder: Path, present: str, to: str) -> str:
     return to
 
 
-def _to_database(source: sa.Connection, place: str, folder: Path) -> States:
+def _to_database(store: Database, source: sa.Connection, place: str, folder: Path) -> States:
     location = resolved(place)
     file = folder / location
     if is_url(location) or file.exists():
-        target = Database.connect(location, folder)
+        target = Database.connect(location, folder, silent=SILENT)
         with contextlib.closing(target):
-            return _copied(source, target)
+            return _copied(store, source, target)
     with tempfile.TemporaryDirectory(dir=folder, prefix=f".{location}.") as building:
         target = Database.connect(location, Path(building), create=True)
         with contextlib.closing(target):
-            moved = _copied(source, target)
+            moved = _copied(store, source, target)
         os.replace(Path(building) / location, file)  # closed, so it has no log next to it
     return moved
 
 
-def _copied(source: sa.Connection, target: Database) -> States:
+def _copied(store: Database, source: sa.Connection, target: Database) -> States:
     """Copy to an empty database; one that holds the same already, since a run was stopped between
     the copy and the settings, is left as it is.
     """
+
+    def on_rows() -> None:  # whichever of the two they come from, the other has nothing to say
+        store.goes_on()
+        target.goes_on()
+
     try:
         with target.write(bounded=False) as connection:
             if not sa.inspect(connection).has_table(meta.name):
-                return copy_tables(source, connection)
-            wanted = states(source, found_tables(source))
-            if states(connection, found_tables(connection)) == wanted:
+                return copy_tables(source, connection, on_rows)
+            wanted = states(source, found_tables(source), on_rows)
+            if states(connection, found_tables(connection), on_rows) == wanted:
                 return wanted
     except (StoreAway, sa.exc.DatabaseError) as error:
         reason = str(error.__cause__).splitlines()[0]  # in the driver's words

@@ -97,6 +97,8 @@ class Database:
         self.engine = engine
         self._patience = patience
         self._lock = threading.RLock()
+        if silent is not None:  # long work: a statement that ends is a word
+            sa.event.listen(engine, "after_cursor_execute", lambda *_: self.goes_on())
         # A file's lock has its own limit, and the command line may take its time.
         if silent is None and patience < PATIENCE:
             silent = _HANGS * patience
@@ -136,7 +138,8 @@ class Database:
     ) -> Self:
         """Open a database of any schema, or an empty one if it is new. With `alone` no other
         process may have it open, now or until it is closed: see `only_user`. A server that is
-        silent for `silent` seconds within a transaction is given up; see `goes_on`.
+        silent for `silent` seconds within a transaction is given up: it has to end a statement by
+        then, or send rows, of which `goes_on` tells.
         """
         location = resolved(location)
         if is_url(location):
@@ -336,7 +339,8 @@ def _keep_others_out(connection: sa.Connection) -> None:
     connection.execute(sa.text("LOCK TABLE meta IN ACCESS EXCLUSIVE MODE NOWAIT"))
     others = sa.text(
         "SELECT count(*) FROM pg_stat_activity "
-        "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        "WHERE datname = current_database() AND pid <> pg_backend_pid() "
+        "AND backend_type = 'client backend'"  # the server's own cleaning is nobody else
     )
     if connection.execute(others).scalar_one():
         raise InputError(_IN_USE)

@@ -62,7 +62,7 @@ def rows_that_fit(
         chunks = map(group.column, range(group.num_columns))
         own = (each for each in chunks if each.path_in_schema.partition(".")[0] in columns)
         size = sum(each.total_uncompressed_size for each in own)
-        _check_part(size, group.num_rows, most, name)
+        check_part(size, group.num_rows, most, name)
         longest = max(longest, size / max(group.num_rows, 1))
     return max(1, min(most, int(_PART / longest)))
 
@@ -78,12 +78,13 @@ def parts_that_fit(
     for batch in batches:
         own = sum(_length(column) for column in batch.columns)
         size, rows = size + own, rows + len(batch)
-        _check_part(size, rows, most, name)
+        check_part(size, rows, most, name)
         step = max(1, -(-len(batch) // max(1, -(-own // _PART))))
         yield from (batch.slice(at, step) for at in range(0, len(batch), step))
 
 
-def _check_part(size: int, rows: int, most: int, name: str) -> None:
+def check_part(size: int, rows: int, most: int, name: str) -> None:
+    """Raise InputError where `most` rows, or fewer, hold more than a table read as a whole may."""
     if size > MOST_DECODED * max(1, -(-rows // most)):
         raise InputError(
             f"{name} holds more than {MOST_DECODED // 1024**2:,} MB in {most:,} rows once it is "

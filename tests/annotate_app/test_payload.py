@@ -157,7 +157,8 @@ def test_no_more_answers_are_read_than_a_page_has_at_once():
 def test_wishes_to_look_back_are_read():
     wish = {"nonce": "n", "wish": "task", "task_id": ""}
     assert read_look(wish) == Look("n", "task", "")
-    for wrong in (None, {}, wish | {"wish": "all"}, wish | {"nonce": ""}, wish | {"task_id": 3}):
+    for wrong in (None, {}, wish | {"wish": "all"}, wish | {"nonce": ""}, wish | {"task_id": 3},
+                  wish | {"task_id": "\ud800"}, wish | {"task_id": "x" * 9_999}):  # fmt: skip
         assert read_look(wrong) is None
 
 

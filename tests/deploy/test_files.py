@@ -220,7 +220,7 @@ def test_every_dependency_is_pinned_by_its_hash(lock: str) -> None:
     text = (ROOT / lock).read_text("utf-8")
     assert "://" not in text, "where a registry is, is everybody's own matter"
     pinned = re.findall(r"^\S.*(?:\n +.*)*", text, re.MULTILINE)
-    assert len(pinned) > 20
+    assert len(pinned) > 5
     for each in pinned:
         assert re.match(r"[\w.-]+(\[\S+\])?==\S+ (; .* )?\\\n +--hash=sha256:[0-9a-f]{64}", each), (
             each

@@ -30,7 +30,8 @@ from evenhand.reporting.at_scale.parts import (
     reduce_part,
     scattered,
 )
-from evenhand.study.tables.pieces import Piece
+from evenhand.study.tables.decoded import check_part
+from evenhand.study.tables.pieces import PIECE_ROWS, Piece
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -132,7 +133,12 @@ def on_dask(address: str) -> Iterator[OnDask]:
 def _scatter(piece: Piece, reading: Reading, parts: int) -> tuple[Facts, list[pa.Table]]:
     import pyarrow as pa
 
-    tables = list(read_piece(piece, reading))
+    tables: list[pa.Table] = []
+    size = rows = 0
+    for read in read_piece(piece, reading):
+        tables.append(read)
+        size, rows = size + read.nbytes, rows + len(read)
+        check_part(size, rows, PIECE_ROWS, piece.name)  # a worker holds all of it
     if not tables:
         return Facts(), []
     table = pa.concat_tables(tables).combine_chunks()

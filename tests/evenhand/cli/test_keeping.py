@@ -61,6 +61,7 @@ def test_what_is_wrong_is_one_sentence(study: Study, run: Run, tmp_path: Path) -
         (("restore", tmp_path / "b.zip", tmp_path / "again"), "is no backup of evenhand"),
         (("backup", study.folder, tmp_path / "b.zip"), "exists already"),
         (("backup", tmp_path, tmp_path / "c.zip"), "is not a study"),
+        (("backup", study.folder, "s3://b/c.zip"), "name a folder there with --to"),
         (("store", "copy", study.folder, "--to", "study.db"), "where the study's store is already"),
     ):
         done = run(*words)

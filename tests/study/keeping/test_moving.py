@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
-from evenhand.errors import InputError
+from evenhand.errors import InputError, StoreAway
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.keeping import moving
 from evenhand.study.keeping.archive import check_archive
 from evenhand.study.keeping.backup import backup_study, restore_study
 from evenhand.study.keeping.moving import move_store
@@ -18,6 +22,21 @@ from evenhand.study.settings.study_toml import read_config
 from evenhand.study.store.copying import found_tables, states
 from evenhand.study.store.database import Database
 from evenhand.study.store.schema import metadata
+from harness.postgresql import Postgresql
+
+
+def once_it_has_noticed(run: Callable[[], object]) -> None:
+    """Run it when the server, back again, knows that the former connections are gone."""
+    end = time.monotonic() + 15
+    while time.monotonic() < end:
+        with contextlib.suppress(InputError):  # the study is open elsewhere
+            run()
+            return
+        time.sleep(0.2)
+    run()
+
+
+HANGS = "the store (does not answer|cannot be copied there|.* cannot be opened): .+$"
 
 
 def rows_of(location: str, folder: Path):
@@ -196,6 +215,44 @@ def test_a_password_need_not_stand_in_study_toml(
     monkeypatch.delenv("PASSWORD")
     with pytest.raises(InputError, match="PASSWORD, which is not set"):
         open_study(study.folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", ["before", "within"])
+@pytest.mark.parametrize("which", ["former", "new"])
+def test_a_database_that_hangs_ends_a_move_in_a_sentence(
+    which: str, at: str, labelled, new_postgresql, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, server = labelled(), Postgresql()
+    folder, store, new = study.folder, "study.db", server.new_database()
+    study.close()
+    monkeypatch.setattr(moving, "SILENT", 2.0)
+    try:
+        if which == "former":
+            move_store(folder, new)
+            store, new = new, new_postgresql()
+        if at == "before":
+            server.freeze()
+        else:
+            copy = moving.copy_tables
+
+            def hang(*given):
+                server.freeze()
+                return copy(*given)
+
+            monkeypatch.setattr(moving, "copy_tables", hang)
+        begun = time.monotonic()
+        with pytest.raises((StoreAway, InputError), match=HANGS):
+            move_store(folder, new)
+        assert time.monotonic() - begun < 15
+        assert read_config(folder).store == store
+        server.thaw()
+        monkeypatch.undo()
+        once_it_has_noticed(lambda: move_store(folder, new))
+        assert read_config(folder).store == new
+    finally:
+        server.thaw()
+        server.end()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")

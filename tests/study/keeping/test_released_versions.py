@@ -111,7 +111,7 @@ def upgraded(folder: Path, killed_after: float | None = None) -> tuple[bool, flo
         if killed_after is not None:
             time.sleep(killed_after)
             process.send_signal(signal.SIGKILL)
-        ended = "done" in process.stdout.read()
+        ended = "done" in process.stdout.readline()  # Python's own end may take longer than all
         took = time.perf_counter() - begun
     assert killed_after is not None or process.returncode == 0
     return ended, took
@@ -170,6 +170,8 @@ def test_a_study_at_work_goes_on_after_the_upgrade_and_after_every_kill(
         folder = copied(old, tmp_path / f"killed-{number}", postgresql)
         ended, _ = upgraded(folder, killed_after=0.7 * seconds * number / KILLS)
         killed += not ended
+        if ended:  # too late: the machine was busier when the time was taken
+            seconds /= 2
         if not ended and version == "0.1.0":
             kept = held(folder)
             assert kept == untouched or {*kept} > {*untouched}  # as it was, or all of it done

@@ -5,24 +5,27 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
-from evenhand.errors import InputError
+from evenhand.errors import InputError, StoreAway
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.oversight import oversight
 from evenhand.study.keeping import moving
 from evenhand.study.keeping.backup import restore_study
-from evenhand.study.keeping.moving import upgrade_store
+from evenhand.study.keeping.moving import move_store, upgrade_store
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.copying import copy_tables
 from evenhand.study.store.database import Database
 from evenhand.study.store.schema import SCHEMA_VERSION, metadata
 from evenhand.study.store.upgrading import scripts
+from harness.postgresql import Postgresql
+from tests.study.keeping.test_moving import once_it_has_noticed
 
 
 @pytest.fixture
@@ -111,6 +114,38 @@ def test_a_study_of_0_1_0_on_postgresql(old_study: Path, new_postgresql) -> None
     change_config(old_study, {"": {"store": url}})
     upgrade_store(old_study)
     check_upgraded(old_study)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", ["before", "within"])
+def test_an_upgrade_of_a_database_that_hangs_ends_in_a_sentence(
+    at: str, old_study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = Postgresql()
+    monkeypatch.setattr(moving, "SILENT", 2.0)
+    try:
+        move_store(old_study, server.new_database())
+        if at == "before":
+            server.freeze()
+        else:
+            migrate = moving.migrate
+
+            def hang(*given):
+                server.freeze()
+                return migrate(*given)
+
+            monkeypatch.setattr(moving, "migrate", hang)
+        begun = time.monotonic()
+        with pytest.raises(StoreAway, match=r"does not answer|cannot be opened"):
+            upgrade_store(old_study)
+        assert time.monotonic() - begun < 15
+        server.thaw()
+        monkeypatch.undo()
+        once_it_has_noticed(lambda: upgrade_store(old_study))
+        check_upgraded(old_study)
+    finally:
+        server.thaw()
+        server.end()
 
 
 @pytest.mark.slow

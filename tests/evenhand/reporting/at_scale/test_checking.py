@@ -7,13 +7,18 @@ import signal
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_file
 from evenhand.reporting.at_scale import on_dask
 from evenhand.reporting.at_scale.checking import analyse_at_scale
+from evenhand.reporting.at_scale.parts import Reading, read_piece
 from evenhand.reporting.ratings_file.declared import ScaleOptions
+from evenhand.study.tables import decoded
+from evenhand.study.tables.pieces import pieces_of
 from harness.many_ratings import CATEGORIES, many_ratings
 
 SCALE = ScaleOptions(categories=CATEGORIES, level="ordinal", affirmative=("3",))
@@ -77,6 +82,20 @@ def test_a_worker_that_is_killed_costs_time_and_no_result(folder: Path) -> None:
         address = f"dask:{cluster.scheduler_address}"
         assert csv_of(folder / "parts", address, on_stage=kill) == undisturbed
     assert len(killed) == 1
+
+
+def test_a_piece_that_a_worker_cannot_hold_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each batch fits, as it has to for the stream; a worker of Dask holds all of them."""
+    monkeypatch.setattr(decoded, "MOST_DECODED", 10_000_000)
+    table = pa.table({"unit_id": ["u"] * 500_000, "label": ["y" * 30] * 500_000})
+    parquet.write_table(table, tmp_path / "large.parquet")
+    reading = Reading("large.parquet", {})
+    (piece,) = pieces_of(str(tmp_path / "large.parquet"), reading.wanted, reading.theirs)
+    assert sum(len(part) for part in read_piece(piece, reading)) == 500_000
+    with pytest.raises(InputError, match=r"large.parquet holds more than .* in 1,000,000 rows"):
+        on_dask._scatter(piece, reading, 2)
 
 
 def test_without_dask_one_sentence_says_what_to_install(folder: Path, monkeypatch) -> None:
