@@ -146,7 +146,10 @@ def measured(setting: Setting, study: Path, home: Path, seconds: float) -> Resul
     with serving(study, home, setting.processes) as served:
         name = f"a{time.time_ns():x}"
         ports = cycle([each.port for each in served])
-        people = [Session(next(ports), f"{name}-{n}") for n in range(setting.annotators)]
+        people = [
+            Session(next(ports), f"{name}-{n}", f"127.0.{1 + n // 200}.{1 + n % 200}")
+            for n in range(setting.annotators)
+        ]
         first = [Session(each.port, f"{name}-first-{each.port}") for each in served]
         served[0].enter(*(person.rater for person in people + first))
         with open_study(study) as opened:

@@ -17,10 +17,15 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 @dataclass
 class Session:
-    """One page that is open: `acknowledged` are the submit ids that the server said it stored."""
+    """One page that is open: `acknowledged` are the submit ids that the server said it stored.
+
+    `address` is the loopback address that it comes from: of one address only so many pages may be
+    open.
+    """
 
     port: int
     rater: str
+    address: str = "127.0.0.1"
     page_hash: str = ""
     component: str = ""
     data: dict[str, Any] = field(default_factory=dict)
@@ -30,7 +35,7 @@ class Session:
     begun: float = 0.0
 
     async def open(self) -> None:
-        self.socket = await connected(self.port)
+        self.socket = await connected(self.port, self.address)
         await self._send()
         await self._until_finished()
 
@@ -112,14 +117,15 @@ class Session:
         return data
 
 
-async def connected(port: int) -> websockets.ClientConnection:
-    """The connection over which a page works."""
+async def connected(port: int, address: str = "127.0.0.1") -> websockets.ClientConnection:
+    """The connection over which a page works, from this address."""
     return await websockets.connect(
         f"ws://127.0.0.1:{port}/_stcore/stream",
         subprotocols=[websockets.Subprotocol("streamlit")],
         origin=websockets.Origin(f"http://127.0.0.1:{port}"),
         max_size=None,
         open_timeout=60,
+        local_addr=(address, 0),
     )
 
 
