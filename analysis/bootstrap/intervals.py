@@ -13,7 +13,7 @@ methods therefore take quantiles further out, so that the interval of a mean is 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import get_args
 
@@ -80,7 +80,7 @@ class Interval:
     low: float
     high: float
     remarks: Remarks = ()
-    deciding: Deciding | None = None
+    deciding: Deciding | None = field(default=None, repr=False)
 
     @classmethod
     def undefined(cls, reason: Reason) -> Interval:

@@ -150,4 +150,4 @@ def test_a_file_without_a_format_is_no_study(run: Run, tmp_path: Path) -> None:
     done = run("export", tmp_path / "labels.csv", "--out", tmp_path / "x.csv")
     assert (done.returncode, "labels.csv" in done.stderr) == (2, True)
     done = run("export", tmp_path / "labels.csv", "--out", tmp_path / "x.csv", "--format", "wide")
-    assert (done.returncode, "has no ratings yet" in done.stderr) == (2, True)
+    assert (done.returncode, "no ratings" in done.stderr) == (2, True)
