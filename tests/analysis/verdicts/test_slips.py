@@ -88,7 +88,12 @@ def test_where_people_agree_more_labels_let_a_good_grader_pass(judged: Callable)
     assert found["verdict"] == "may_stand_in"
 
 
-PASSES_AT = [(60, 0.95, 0.28), (100, 0.95, 0.45), (150, 0.995, 0.9), (250, 0.995, 0.95)]
+PASSES_AT = [
+    (60, 0.95, 0.28),
+    pytest.param(100, 0.95, 0.45, marks=pytest.mark.thorough),
+    pytest.param(150, 0.995, 0.9, marks=pytest.mark.thorough),
+    (250, 0.995, 0.95),
+]
 """Units, share of units on which a rater is right, and the least power. On the same studies version
 0.2.0 let .18, .35, .55 and .67 pass."""
 
