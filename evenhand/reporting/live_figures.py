@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     import pandas as pd
 
+    from evenhand.analysis.dataset import Dataset
     from evenhand.study import Study
 
 Counted = TypeVar("Counted")
@@ -36,6 +37,7 @@ def study_figures(
     from evenhand.analysis.report import write_report
     from evenhand.analysis.report.disagreements_page import widest_first
     from evenhand.reporting.analysing import analyse_study
+    from evenhand.reporting.load import from_study
     from evenhand.reporting.quality import study_quality
     from evenhand.study import open_study
     from evenhand.study.tables.atomic import atomic_write
@@ -48,9 +50,10 @@ def study_figures(
         analysis, context = analyse_study(study, verify=False, look=False, on_stage=on_stage)
         new_folder(out)
         on_stage(written("lead.stage_raters"))
-        write_table(study_quality(study), out / QUALITY_FILE)
+        dataset = from_study(study)
+        write_table(study_quality(study, dataset), out / QUALITY_FILE)
         on_stage(written("lead.stage_over_time"))
-        write_table(agreement_so_far(study), out / OVER_TIME_FILE)
+        write_table(agreement_so_far(study, dataset), out / OVER_TIME_FILE)
     on_stage(written("lead.stage_writing"))
     write_report(analysis, context, out)
     found = [asdict(each) for each in widest_first(analysis.disagreements)]
@@ -81,12 +84,10 @@ def count_look(folder: Path) -> None:
         look_numbers(study.store, looked_at(study, study.ratings()), record=True)
 
 
-def agreement_so_far(study: Study) -> pd.DataFrame:
-    """`analysis.raters.over_time` of a study, without the raters who are excluded."""
+def agreement_so_far(study: Study, dataset: Dataset) -> pd.DataFrame:
+    """`analysis.raters.over_time` of a study's dataset, without the raters who are excluded."""
     from evenhand.analysis.raters.over_time import agreement_over_time
-    from evenhand.reporting.load import from_study
 
-    dataset = from_study(study)
     return agreement_over_time(
         dataset.ratings,
         {rubric.name: dataset.scales[rubric.name] for rubric in study.labelled_rubrics()},

@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
+    from evenhand.analysis.dataset import Dataset
     from evenhand.study import Study
 
 
-def study_quality(study: Study) -> pd.DataFrame:
-    """`analysis.raters.quality` of a study, with a column `excluded`: the reason, or ""."""
+def study_quality(study: Study, dataset: Dataset | None = None) -> pd.DataFrame:
+    """`analysis.raters.quality` of a study, with a column `excluded`: the reason, or "".
+
+    `dataset` is the study's, if it is loaded already.
+    """
     from evenhand.analysis.raters.quality import rater_quality
     from evenhand.reporting.load import from_study
     from evenhand.study.desk.attention import attention_results
 
-    dataset = from_study(study)
+    dataset = dataset or from_study(study)
     reasons = dataset.facts.excluded
     table = rater_quality(
         dataset.ratings,
