@@ -33,7 +33,7 @@ from evenhand.study.lead.imports import import_ratings
 from evenhand.study.tables.ratings import split_ratings
 from harness.postgresql import own_postgresql
 from harness.served import Served
-from harness.sessions import Session, work_at_pace
+from harness.sessions import Session, address_of, work_at_pace
 from harness.watching import Watching
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -147,8 +147,7 @@ def measured(setting: Setting, study: Path, home: Path, seconds: float) -> Resul
         name = f"a{time.time_ns():x}"
         ports = cycle([each.port for each in served])
         people = [
-            Session(next(ports), f"{name}-{n}", f"127.0.{1 + n // 200}.{1 + n % 200}")
-            for n in range(setting.annotators)
+            Session(next(ports), f"{name}-{n}", address_of(n)) for n in range(setting.annotators)
         ]
         first = [Session(each.port, f"{name}-first-{each.port}") for each in served]
         served[0].enter(*(person.rater for person in people + first))

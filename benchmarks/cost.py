@@ -13,7 +13,7 @@ from pathlib import Path
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from harness.served import Served
-from harness.sessions import Session
+from harness.sessions import Session, address_of
 
 CROWD, PAUSE = 10_000, 10
 """Annotators at once, and seconds between two submits of each."""
@@ -44,7 +44,7 @@ def page_cost(study: Path, home: Path, annotators: int) -> tuple[float, float, f
         assert served.process is not None
         used = _reader(served.process.pid)
         name = f"c{time.time_ns():x}"
-        people = [Session(served.port, f"{name}-{n}") for n in range(annotators + 1)]
+        people = [Session(served.port, f"{name}-{n}", address_of(n)) for n in range(annotators + 1)]
         served.enter(*(person.rater for person in people))
         first, *others = people
 

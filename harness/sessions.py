@@ -117,6 +117,15 @@ class Session:
         return data
 
 
+def address_of(number: int) -> str:
+    """A loopback address (Linux) for the page of this number.
+
+    >>> address_of(0), address_of(250)
+    ('127.0.1.1', '127.0.2.51')
+    """
+    return f"127.0.{1 + number // 200}.{1 + number % 200}"
+
+
 async def connected(port: int, address: str = "127.0.0.1") -> websockets.ClientConnection:
     """The connection over which a page works, from this address."""
     return await websockets.connect(
