@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from evenhand.analysis.all_rubrics import Analysis, analyse
 from evenhand.analysis.labels.counted import one_version
 from evenhand.analysis.study_facts import StudyFacts
 from evenhand.study.settings.analysis import (
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from evenhand.analysis.all_rubrics import Analysis
     from evenhand.analysis.labels.scale import Scale
     from evenhand.analysis.verification import Libraries
 
@@ -92,6 +92,8 @@ class Dataset:
         on_stage: Callable[[str], None] | None = None,
     ) -> Analysis:
         """Analyse it (`evenhand.analysis.analyse`, for the options too)."""
+        from evenhand.analysis.all_rubrics import analyse  # most uses need none of it
+
         return analyse(
             self.ratings,
             self.units,

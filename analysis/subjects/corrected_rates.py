@@ -40,77 +40,13 @@ from evenhand.analysis.subjects.scores import people_means
 from evenhand.analysis.types import Array, Codes, Mask
 from evenhand.analysis.writer import About, Writer
 
-
-def add_rank_rows(
-    out: Writer, grader: str, subjects: Sequence[str], raw: Array, corrected: Array
-) -> None:
-    """Add rows on a grader's ranking of the subjects by raw and by corrected rates (rows,
-    subjects).
-
-    `rate_rank_raw` and `rate_rank_ppi` (at = subject) are places, 1 the highest rate;
-    `rate_order_kendall` is tau-b of raw and corrected rates; `rate_order_flip` (at = "A>B",
-    neighbours by the raw rates) is the share of resamples in which the corrected rate of B is above
-    that of A, equal rates counting half: an order that changes at all flips two neighbours. Only of
-    subjects whose `rate_ppi` row is defined, and two of them at least.
-    """
-    found = (out.rows.get("rate_ppi", "humans", grader, out.subset, name) for name in subjects)
-    of = {at: row for at, row in enumerate(found) if row and not np.isnan(row["estimate"])}
-    if len(of) < 2:
-        return
-    order = _Order(out, grader, list(of.values()))
-    # Ranks jump: no jackknife can measure a subject's influence on them.
-    raw, corrected = (out.resamples.plain(rates)[:, list(of)] for rates in (raw, corrected))
-    order.add_ranks("rate_rank_raw", raw)
-    order.add_ranks("rate_rank_ppi", corrected)
-    order.add_kendall(raw, corrected)
-    order.add_flips(raw, corrected)
-
-
-@dataclass(frozen=True)
-class _Order:
-    """The order of some subjects under one grader; `of` are rows of theirs, for the counts."""
-
-    out: Writer
-    grader: str
-    of: Sequence[ResultRow]
-
-    def add_ranks(self, statistic: str, rates: Array) -> None:
-        for row, values in zip(self.of, mid_ranks(-rates).T, strict=True):
-            units = self._units([row])
-            self.out.add(statistic, values, units, a="humans", b=self.grader, at=row["at"])
-
-    def add_kendall(self, raw: Array, corrected: Array) -> None:
-        values, units = kendall(raw, corrected), self._units(self.of)
-        self.out.add("rate_order_kendall", values, units, a="humans", b=self.grader)
-
-    def add_flips(self, raw: Array, corrected: Array) -> None:
-        drawn = corrected[1:]
-        for first, second in pairwise(np.argsort(-raw[0], kind="stable")):
-            apart = drawn[:, second] - drawn[:, first]
-            apart = apart[~np.isnan(apart)]
-            share = float(np.mean(0.5 + 0.5 * np.sign(apart))) if len(apart) else np.nan
-            changed = corrected[0, second] > corrected[0, first]
-            note = Remark("order_changed") if changed else ""
-            rows = [self.of[first], self.of[second]]
-            at = from_to(rows[0]["at"], rows[1]["at"])
-            of = About(a="humans", b=self.grader, at=at, note=note)
-            self.out.add_value("rate_order_flip", share, self._units(rows), **of)
-
-    def _units(self, of: Sequence[ResultRow]) -> tuple[int, int]:
-        """Units and clusters of the subjects that a row is about."""
-        return sum(row["n_units"] for row in of), max(row["n_clusters"] for row in of)
-
-
 NOT_INFORMATIVE = Remark("grader_not_informative")
 """Rogan-Gladen divides by sensitivity + specificity - 1, which may be 0 for all that is known."""
 NOTHING_UNLABELLED = Remark("no_unlabelled_units")
 """The grader graded only what people labelled: their own rate is the answer."""
 IMPOSSIBLE = Remark("outside_zero_one")
 """The whole interval lies beyond [0, 1]: the error rates cannot be those of this subject."""
-
 _ALPHA = 0.05
-
-
 MIN_STRATUM = 20
 """A stratum of fewer labelled clusters, or fewer others, is taken together with the next: a
 resample must not come out without any, and a share of few says nothing of its own."""
@@ -127,7 +63,7 @@ def add_corrected_rate_rows(
     labelled too. `rogan_gladen_bias` is the corrected rate minus people's own rate on these.
     `strata` are the columns that the labelled sample is stratified by: PPI++ is stratified, too.
     Where the units table names no subject, all units are one. For the order of the subjects
-    see `analysis.subjects.corrected_rates`. Without people or without graders there is no row.
+    see `add_rank_rows`. Without people or without graders there is no row.
     """
     if not labels.humans or not labels.models:
         return
@@ -349,3 +285,66 @@ class _GradersRates:
     ) -> Interval:
         of = About(a="humans", b=self.grader, at=at, note=note)
         return self.out.add(statistic, values, units, reason=reason, **of)
+
+
+def add_rank_rows(
+    out: Writer, grader: str, subjects: Sequence[str], raw: Array, corrected: Array
+) -> None:
+    """Add rows on a grader's ranking of the subjects by raw and by corrected rates (rows,
+    subjects): does the correction change the order, and how sure is that?
+
+    Only for PPI++: Rogan-Gladen with one pair of error rates for all subjects is one straight line
+    for all raw rates, and leaves their order as it is.
+
+    `rate_rank_raw` and `rate_rank_ppi` (at = subject) are places, 1 the highest rate;
+    `rate_order_kendall` is tau-b of raw and corrected rates; `rate_order_flip` (at = "A>B",
+    neighbours by the raw rates) is the share of resamples in which the corrected rate of B is above
+    that of A, equal rates counting half: an order that changes at all flips two neighbours. Only of
+    subjects whose `rate_ppi` row is defined, and two of them at least.
+    """
+    found = (out.rows.get("rate_ppi", "humans", grader, out.subset, name) for name in subjects)
+    of = {at: row for at, row in enumerate(found) if row and not np.isnan(row["estimate"])}
+    if len(of) < 2:
+        return
+    order = _Order(out, grader, list(of.values()))
+    # Ranks jump: no jackknife can measure a subject's influence on them.
+    raw, corrected = (out.resamples.plain(rates)[:, list(of)] for rates in (raw, corrected))
+    order.add_ranks("rate_rank_raw", raw)
+    order.add_ranks("rate_rank_ppi", corrected)
+    order.add_kendall(raw, corrected)
+    order.add_flips(raw, corrected)
+
+
+@dataclass(frozen=True)
+class _Order:
+    """The order of some subjects under one grader; `of` are rows of theirs, for the counts."""
+
+    out: Writer
+    grader: str
+    of: Sequence[ResultRow]
+
+    def add_ranks(self, statistic: str, rates: Array) -> None:
+        for row, values in zip(self.of, mid_ranks(-rates).T, strict=True):
+            units = self._units([row])
+            self.out.add(statistic, values, units, a="humans", b=self.grader, at=row["at"])
+
+    def add_kendall(self, raw: Array, corrected: Array) -> None:
+        values, units = kendall(raw, corrected), self._units(self.of)
+        self.out.add("rate_order_kendall", values, units, a="humans", b=self.grader)
+
+    def add_flips(self, raw: Array, corrected: Array) -> None:
+        drawn = corrected[1:]
+        for first, second in pairwise(np.argsort(-raw[0], kind="stable")):
+            apart = drawn[:, second] - drawn[:, first]
+            apart = apart[~np.isnan(apart)]
+            share = float(np.mean(0.5 + 0.5 * np.sign(apart))) if len(apart) else np.nan
+            changed = corrected[0, second] > corrected[0, first]
+            note = Remark("order_changed") if changed else ""
+            rows = [self.of[first], self.of[second]]
+            at = from_to(rows[0]["at"], rows[1]["at"])
+            of = About(a="humans", b=self.grader, at=at, note=note)
+            self.out.add_value("rate_order_flip", share, self._units(rows), **of)
+
+    def _units(self, of: Sequence[ResultRow]) -> tuple[int, int]:
+        """Units and clusters of the subjects that a row is about."""
+        return sum(row["n_units"] for row in of), max(row["n_clusters"] for row in of)

@@ -32,139 +32,9 @@ from evenhand.analysis.verdicts.comparison import AtNull, Beside, Comparison
 from evenhand.analysis.verdicts.readings import UNTUNED, Reading, readings_of
 from evenhand.study.settings.analysis import DecisionSettings
 
-
-def winner_corrected(estimates: Array, covariance: Array, reach: float) -> tuple[int, float]:
-    """(winner, corrected estimate) of jointly normal estimates (graders,).
-
-    `covariance` (graders, graders) is theirs; `reach` is how many standard errors the simultaneous
-    interval reaches to each side, within which the corrected value is kept.
-
-    >>> far = winner_corrected(np.array([0.5, 0.0]), np.diag([0.01, 0.01]), 2.5)
-    >>> near = winner_corrected(np.array([0.05, 0.0]), np.diag([0.01, 0.01]), 2.5)
-    >>> far[0], round(far[1], 3), near[0], round(near[1], 3)
-    (0, 0.5, 0, -0.057)
-    """
-    from scipy.optimize import brentq
-
-    best = int(np.argmax(estimates))
-    value, spread = float(estimates[best]), float(np.sqrt(covariance[best, best]))
-    if len(estimates) < 2 or not spread > 0:
-        return best, value
-    ends = _ends(estimates, covariance, best)
-    low, high = value - reach * spread, value + reach * spread
-
-    def too_likely(mean: float) -> float:
-        """Return the probability of a value up to the observed one, minus a half."""
-        return _share_below(value, mean, spread, *ends) - 0.5
-
-    if too_likely(low) <= 0:
-        return best, low
-    if too_likely(high) >= 0:
-        return best, value
-    return best, float(brentq(too_likely, low, high))
-
-
-def _ends(estimates: Array, covariance: Array, best: int) -> tuple[float, float]:
-    """The range of values in which this grader wins, with the independent part of the others held
-    fixed.
-    """
-    slope = covariance[:, best] / covariance[best, best]
-    rest = estimates - slope * estimates[best]
-    low, high = -np.inf, np.inf
-    for other in range(len(estimates)):
-        if other == best or slope[other] == 1.0:
-            continue
-        at = float(rest[other] / (1.0 - slope[other]))
-        low, high = (max(low, at), high) if slope[other] < 1.0 else (low, min(high, at))
-    return low, high
-
-
-def _share_below(value: float, mean: float, spread: float, low: float, high: float) -> float:
-    """P(X <= value) for X normal about `mean` and known to lie between `low` and `high`."""
-    from scipy.stats import truncnorm
-
-    ends = ((end - mean) / spread for end in (low, high))
-    return float(truncnorm.cdf((value - mean) / spread, *ends))
-
-
-PART = "part_non_inferiority"
-
-
-@dataclass(frozen=True)
-class _Part:
-    """Units of one part of the sample, and graders compared with people on them."""
-
-    name: str
-    chosen: Mask
-    beside: Beside
-
-    def of(self, coded: Coded) -> Coded:
-        """The labels in this part."""
-        return coded.only(self.chosen, coded.part(self.name))
-
-
-def add_part_rows(
-    rows: ResultRows,
-    readings: Sequence[Reading],
-    beside: Beside,
-    columns: Sequence[UnitColumn],
-    alpha: float,
-    min_rarer: int,
-) -> None:
-    """`part_non_inferiority` of every grader in every part that units columns tell apart: as
-    `non_inferiority`, with bounds that hold in all parts of a grader at once at the level `alpha`.
-
-    There are none where fewer than `min_rarer` clusters have a label of the rarer kind.
-    """
-    if not readings:
-        return
-    parts = list(_parts(readings[0].coded.clusters, beside, columns))
-    for reading in readings:
-        for part in parts:
-            coded = part.of(reading.coded)
-            people = coded.people_beside(reading.grader)
-            inside = coded.labelled[:, reading.grader] & coded.labelled_by_any(people)
-            of_part = Reading(coded, reading.grader, reading.at)
-            found = part.beside.compared(of_part, to_beat=0.0)
-            rows.add(
-                PART,
-                _bounded_in_part(found, alpha / len(parts), min_rarer).held(
-                    Deciding(margin=found.margin) if found else None
-                ),
-                part.beside.left_out.count(coded.clusters, inside),
-                rater_a="humans",
-                rater_b=coded.raters[reading.grader],
-                subset=coded.subset,
-                at=reading.at,
-            )
-
-
-def _parts(clusters: Codes, beside: Beside, columns: Sequence[UnitColumn]) -> Iterator[_Part]:
-    for column in columns:
-        for code, value in enumerate(column.values):
-            chosen = column.codes == code
-            if chosen.any():
-                kept = np.unique(clusters[chosen])
-                inside = Beside(beside.left_out.only(kept), beside.margin, beside.margin_share)
-                yield _Part(f"{column.name}={value}", chosen, inside)
-
-
-def _bounded_in_part(found: Comparison | None, alpha: float, min_rarer: int) -> Interval:
-    if found is None:
-        return Interval.undefined("too_few_labels")
-    if found.rarer < min_rarer or found.worth < MIN_CLUSTERS or not alpha:
-        return Interval.point(found.difference, Remark("too_few_labels"))
-    below, above = found.below_people.reach(alpha)
-    return Interval(found.difference, found.difference - below, found.difference + above)
-
-
-def part_of(row: ResultRow) -> str:
-    """The name of the part that a row is about."""
-    return row["subset"].removesuffix(BINARY)
-
-
 NON_INFERIORITY = "non_inferiority"
 NON_INFERIORITY_PEOPLE = "non_inferiority_people"
+PART = "part_non_inferiority"
 ABOVE_BASELINE = "kappa_above_baseline"
 PEOPLE_KAPPA = "people_kappa"
 RARER = "rarer_clusters"
@@ -330,6 +200,82 @@ def _silent_reach(found: Comparison, alpha: float, heaviest: float) -> float:
     return float(min(unseen / max(1.0 - found.chance, 1e-9), 2.0))
 
 
+def add_part_rows(
+    rows: ResultRows,
+    readings: Sequence[Reading],
+    beside: Beside,
+    columns: Sequence[UnitColumn],
+    alpha: float,
+    min_rarer: int,
+) -> None:
+    """Add `part_non_inferiority` of every grader in every part that units columns tell apart: as
+    `non_inferiority`, with bounds that hold in all parts of a grader at once at the level `alpha`
+    (Bonferroni: parts share few clusters).
+
+    A pass on the whole may fail in a part. Only a part in which a grader is clearly below people
+    counts against it: most parts are too small to show more. There are no bounds where fewer than
+    `min_rarer` clusters have a label of the rarer kind.
+    """
+    if not readings:
+        return
+    parts = list(_parts(readings[0].coded.clusters, beside, columns))
+    for reading in readings:
+        for part in parts:
+            coded = part.of(reading.coded)
+            people = coded.people_beside(reading.grader)
+            inside = coded.labelled[:, reading.grader] & coded.labelled_by_any(people)
+            of_part = Reading(coded, reading.grader, reading.at)
+            found = part.beside.compared(of_part, to_beat=0.0)
+            rows.add(
+                PART,
+                _bounded_in_part(found, alpha / len(parts), min_rarer).held(
+                    Deciding(margin=found.margin) if found else None
+                ),
+                part.beside.left_out.count(coded.clusters, inside),
+                rater_a="humans",
+                rater_b=coded.raters[reading.grader],
+                subset=coded.subset,
+                at=reading.at,
+            )
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Units of one part of the sample, and graders compared with people on them."""
+
+    name: str
+    chosen: Mask
+    beside: Beside
+
+    def of(self, coded: Coded) -> Coded:
+        """The labels in this part."""
+        return coded.only(self.chosen, coded.part(self.name))
+
+
+def _parts(clusters: Codes, beside: Beside, columns: Sequence[UnitColumn]) -> Iterator[_Part]:
+    for column in columns:
+        for code, value in enumerate(column.values):
+            chosen = column.codes == code
+            if chosen.any():
+                kept = np.unique(clusters[chosen])
+                inside = Beside(beside.left_out.only(kept), beside.margin, beside.margin_share)
+                yield _Part(f"{column.name}={value}", chosen, inside)
+
+
+def _bounded_in_part(found: Comparison | None, alpha: float, min_rarer: int) -> Interval:
+    if found is None:
+        return Interval.undefined("too_few_labels")
+    if found.rarer < min_rarer or found.worth < MIN_CLUSTERS or not alpha:
+        return Interval.point(found.difference, Remark("too_few_labels"))
+    below, above = found.below_people.reach(alpha)
+    return Interval(found.difference, found.difference - below, found.difference + above)
+
+
+def part_of(row: ResultRow) -> str:
+    """The name of the part that a row is about."""
+    return row["subset"].removesuffix(BINARY)
+
+
 def _add_winner(rows: ResultRows, found: Sequence[Comparison], level: Deciding) -> None:
     """The best grader's difference without the luck of having been chosen, of several graders that
     were compared on one reading, with the simultaneous bounds of all.
@@ -359,3 +305,64 @@ def _add_winner(rows: ResultRows, found: Sequence[Comparison], level: Deciding) 
             subset=subset,
             note=f"the best of {len(among)} graders, corrected for having been chosen",
         )
+
+
+def winner_corrected(estimates: Array, covariance: Array, reach: float) -> tuple[int, float]:
+    """Return the winner, and its estimate corrected for having been chosen as the best, of jointly
+    normal estimates (graders,).
+
+    The best of many looks better than it is. Given that it is the best, its estimate is normal with
+    the tail below the runner-up cut off; the corrected estimate is the value under which the
+    observed one would be the median (Andrews, Kitagawa & McCloskey 2024, section 3). It is kept
+    within the reach of the simultaneous interval, as their hybrid estimator is: far from a tie it
+    is the plain estimate, and near one it is not carried away.
+
+    `covariance` (graders, graders) is theirs; `reach` is how many standard errors the simultaneous
+    interval reaches to each side, within which the corrected value is kept.
+
+    >>> far = winner_corrected(np.array([0.5, 0.0]), np.diag([0.01, 0.01]), 2.5)
+    >>> near = winner_corrected(np.array([0.05, 0.0]), np.diag([0.01, 0.01]), 2.5)
+    >>> far[0], round(far[1], 3), near[0], round(near[1], 3)
+    (0, 0.5, 0, -0.057)
+    """
+    from scipy.optimize import brentq
+
+    best = int(np.argmax(estimates))
+    value, spread = float(estimates[best]), float(np.sqrt(covariance[best, best]))
+    if len(estimates) < 2 or not spread > 0:
+        return best, value
+    ends = _ends(estimates, covariance, best)
+    low, high = value - reach * spread, value + reach * spread
+
+    def too_likely(mean: float) -> float:
+        """Return the probability of a value up to the observed one, minus a half."""
+        return _share_below(value, mean, spread, *ends) - 0.5
+
+    if too_likely(low) <= 0:
+        return best, low
+    if too_likely(high) >= 0:
+        return best, value
+    return best, float(brentq(too_likely, low, high))
+
+
+def _ends(estimates: Array, covariance: Array, best: int) -> tuple[float, float]:
+    """The range of values in which this grader wins, with the independent part of the others held
+    fixed.
+    """
+    slope = covariance[:, best] / covariance[best, best]
+    rest = estimates - slope * estimates[best]
+    low, high = -np.inf, np.inf
+    for other in range(len(estimates)):
+        if other == best or slope[other] == 1.0:
+            continue
+        at = float(rest[other] / (1.0 - slope[other]))
+        low, high = (max(low, at), high) if slope[other] < 1.0 else (low, min(high, at))
+    return low, high
+
+
+def _share_below(value: float, mean: float, spread: float, low: float, high: float) -> float:
+    """P(X <= value) for X normal about `mean` and known to lie between `low` and `high`."""
+    from scipy.stats import truncnorm
+
+    ends = ((end - mean) / spread for end in (low, high))
+    return float(truncnorm.cdf((value - mean) / spread, *ends))

@@ -25,30 +25,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-Key = tuple[str, ...]
-"""Unique key of a row, as `RESULTS_KEY`."""
-
-
-def deciding_keys(
-    judgement: str, evidence: Sequence[Sequence[str]]
-) -> tuple[Key | None, Key | None]:
-    """Find the keys of the ceiling difference and of the kappa that decided a verdict, in its
-    evidence.
-
-    Rows on the categories come first; a verdict at a threshold rests on the last.
-    """
-
-    def key(*statistics: str) -> Key | None:
-        own = [tuple(each) for each in evidence if each[3] not in BASELINES]
-        found = [each for each in own if each[1] in statistics]
-        return found[-1 if judgement == AT_THRESHOLD else 0] if found else None
-
-    return (
-        key(CEILING, CEILING_HELD_OUT),
-        key("cohen_kappa", "weighted_kappa_quadratic", KAPPA_HELD_OUT, REFERENCE_KAPPA),
-    )
-
-
 @dataclass(frozen=True)
 class Candidate:
     """A grader in a ranking: its verdict and the rows that it is ranked by.
@@ -140,6 +116,30 @@ class _Rows:
             worst_bias=max(shifts, key=lambda row: abs(row["estimate"]), default=None),
             price=self._by_key.get((rubric, PRICE, "", grader, "all", "")),
         )
+
+
+Key = tuple[str, ...]
+"""Unique key of a row, as `RESULTS_KEY`."""
+
+
+def deciding_keys(
+    judgement: str, evidence: Sequence[Sequence[str]]
+) -> tuple[Key | None, Key | None]:
+    """Find the keys of the ceiling difference and of the kappa that decided a verdict, in its
+    evidence.
+
+    Rows on the categories come first; a verdict at a threshold rests on the last.
+    """
+
+    def key(*statistics: str) -> Key | None:
+        own = [tuple(each) for each in evidence if each[3] not in BASELINES]
+        found = [each for each in own if each[1] in statistics]
+        return found[-1 if judgement == AT_THRESHOLD else 0] if found else None
+
+    return (
+        key(CEILING, CEILING_HELD_OUT),
+        key("cohen_kappa", "weighted_kappa_quadratic", KAPPA_HELD_OUT, REFERENCE_KAPPA),
+    )
 
 
 @dataclass(frozen=True)

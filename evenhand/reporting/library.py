@@ -180,8 +180,8 @@ def check(
     that names items (`item`, `id`, `prompt` and others, or one that repeats as names and texts do)
     is what is resampled, and a note says which. With `independent` every unit is its own.
 
-    Instead of a table, `ratings` may be a `Dataset`, as `open_study` gives one. It knows its scales
-    and units, so that nothing but `changes` may be given with it.
+    Instead of a table, `ratings` may be a `Dataset`, as `open_study` gives one. It knows its name,
+    scales and units, so that nothing but `changes` may be given with it.
 
     `changes` are settings of the analysis as in study.toml, such as `cluster="topic"`,
     `margin=0.05`, `slices=["topic"]`, `resamples=500` or `seed=1` (see `analysis.analyse`).
@@ -217,10 +217,10 @@ def check(
         in_python=True,
     )
     if isinstance(ratings, Dataset):
-        if scale != ScaleOptions(in_python=True) or units is not None:
+        if scale != ScaleOptions(in_python=True) or units is not None or name != "ratings":
             raise InputError(
-                "a Dataset knows its raters, scales and units; give only settings with it, such as "
-                "margin=0.05"
+                "a Dataset knows its name, raters, scales and units; give only settings with it, "
+                "such as margin=0.05"
             )
         return Check(*analyse_dataset(ratings.changed(**changes), verify=True))
     rows = long_rows(ratings, name, scale)

@@ -16,36 +16,14 @@ from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.statistics import entry_for
 from evenhand.texts import in_pieces, written
 
-_READINGS = {ALL: ALL_RATERS, ALL_BINARY: ALL_RATERS + BINARY}
-_STATISTICS = ["observed_agreement", "cohen_kappa", "weighted_kappa_quadratic", CEILING]
-
-
-def exclusion_blocks(source: Source, rubric: str) -> list[Block]:
-    """People among themselves and every grader with them; empty where no rater is excluded."""
-    draft = TableDraft(
-        source.caption(rubric, written("exclusions.caption")),
-        "Rater",
-        [entry_for(name).label for name in _STATISTICS],
-    )
-    for main, everyone in _READINGS.items():
-        found = source.figures.select(rubric, "observed_agreement", everyone)
-        listed = [figure.raters for figure in found if figure.raters[0] == "humans"]
-        for title, subset in (("without", main), ("with", everyone)):
-            binary = subset.endswith(BINARY)
-            draft.group(written(f"exclusions.{title}_binary" if binary else f"exclusions.{title}"))
-            for raters in listed:
-                name = rater_title(raters[1] or raters[0])
-                draft.add(name, source.row(rubric, _STATISTICS, raters, subset))
-    tables = draft.finish()
-    return [Paragraph(written("exclusions.about")), *tables] if tables else []
-
-
 _WORK = (
     "rater_agreement",
     "rater_agreement_drift",
     "rater_seconds_median",
     "rater_seconds_drift",
 )
+_WITH_EXCLUDED = {ALL: ALL_RATERS, ALL_BINARY: ALL_RATERS + BINARY}
+_EXCLUSION_PANEL = ["observed_agreement", "cohen_kappa", "weighted_kappa_quadratic", CEILING]
 
 
 def section(source: Source) -> ReportSection | None:
@@ -183,3 +161,23 @@ def _shares(source: Source, rubric: str) -> list[Figure]:
 def _share_title(subset: str, category: str) -> str:
     affirmed = (subset, category) == (ALL_BINARY, AFFIRMATIVE)
     return written("raters.affirmative") if affirmed else category
+
+
+def exclusion_blocks(source: Source, rubric: str) -> list[Block]:
+    """People among themselves and every grader with them; empty where no rater is excluded."""
+    draft = TableDraft(
+        source.caption(rubric, written("exclusions.caption")),
+        "Rater",
+        [entry_for(name).label for name in _EXCLUSION_PANEL],
+    )
+    for main, everyone in _WITH_EXCLUDED.items():
+        found = source.figures.select(rubric, "observed_agreement", everyone)
+        listed = [figure.raters for figure in found if figure.raters[0] == "humans"]
+        for title, subset in (("without", main), ("with", everyone)):
+            binary = subset.endswith(BINARY)
+            draft.group(written(f"exclusions.{title}_binary" if binary else f"exclusions.{title}"))
+            for raters in listed:
+                name = rater_title(raters[1] or raters[0])
+                draft.add(name, source.row(rubric, _EXCLUSION_PANEL, raters, subset))
+    tables = draft.finish()
+    return [Paragraph(written("exclusions.about")), *tables] if tables else []
