@@ -27,10 +27,12 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     from evenhand.analysis import Analysis, Verdict
     from evenhand.analysis.report import ReportContext
+    from evenhand.analysis.requirement import State
     from evenhand.analysis.verdicts.drift import Drift
 
 Outcome = Literal["met", "not_met", "cannot_tell"]
 _WORST_FIRST: tuple[Outcome, ...] = ("not_met", "cannot_tell", "met")
+_OF_STATE: dict[State, Outcome] = {"met": "met", "open": "cannot_tell", "broken": "not_met"}
 _OF_DRIFT: dict[str, Outcome] = {
     "unchanged": "met",
     "changed": "not_met",
@@ -105,7 +107,6 @@ def gate(
     *,
     require: str | None = None,
     baseline: Path | None = None,
-    rubric: str | None = None,
     options: ScaleOptions | None = None,
     units: Path | None = None,
     new_rubric: bool = False,
@@ -117,13 +118,14 @@ def gate(
     in `evenhand gate --help`), against a `baseline` file, or both. With neither the verdict on the
     grader must be a pass.
 
-    `options` describe a file's labels, `units` name a file of its units, `changes` are settings.
-    With an `engine` the rule is checked on ratings that are reduced while they are read
-    (`reporting.at_scale`). Raises InputError where either cannot be checked on these labels.
+    `options` name the rubric and describe a file's labels, `units` name a file of its units,
+    `changes` are settings. With an `engine` the rule is checked on ratings that are reduced while
+    they are read (`reporting.at_scale`). Raises InputError where either cannot be checked on
+    these labels.
     """
     if require is None and baseline is None:
         require = VERDICT
-    options = options or ScaleOptions(rubric=rubric)
+    options = options or ScaleOptions()
     checks: list[Check] = []
     notes: list[str] = []
     verdict, weaker = "", ""
@@ -191,12 +193,9 @@ def _of_verdict(found: Verdict | None, grader: str) -> Check:
 
 
 def _of_clause(found: CheckedClause) -> Check:
-    outcome: Outcome = "met" if found.is_met else "cannot_tell"
-    if not found.is_met and not found.is_undefined:
-        outcome = "not_met"
     value = None if math.isnan(found.value) else found.value
     figures = {"value": value, "required": found.clause.number, "note": found.note}
-    return Check(str(found.clause), outcome, found.sentence, figures)
+    return Check(str(found.clause), _OF_STATE[found.state], found.sentence, figures)
 
 
 def _drifts(
