@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from evenhand.rubrics.asked import asked_rubric
 from evenhand.rubrics.cues import LexicalCues, PolarityWords
 from evenhand.rubrics.judge_prompt import JudgedRubric, JudgePrompt
 from evenhand.rubrics.loading import dump_rubric, load_rubric, shipped_rubrics
 from evenhand.rubrics.model import Coarser, Published, Rubric
-from evenhand.rubrics.options import Option
+from evenhand.rubrics.options import Block, Option
 from evenhand.rubrics.parsing import RubricParser, answer_of
 from evenhand.rubrics.rendering import PeopleText, PromptText, TextBlock
 
 __all__ = [
+    "Block",
     "Coarser",
     "JudgePrompt",
     "JudgedRubric",
@@ -24,6 +26,7 @@ __all__ = [
     "RubricParser",
     "TextBlock",
     "answer_of",
+    "asked_rubric",
     "dump_rubric",
     "load_rubric",
     "shipped_rubrics",
