@@ -214,8 +214,9 @@ def limits(case: Case) -> str:
     if case.rule.scope == "like_these":
         return "" if case.present.parts else written("limits.parts")
     people = "two" if case.people.number == 2 else str(case.people.number)
-    covered = "limits.people" if case.present.parts else "limits.people_and_parts"
-    return written(covered, people=people)
+    if case.present.parts:
+        return written("limits.people", people=people)
+    return written("limits.people_and_parts", people=people)
 
 
 def place(case: Case) -> str:
