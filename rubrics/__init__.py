@@ -5,15 +5,22 @@ from __future__ import annotations
 from evenhand.rubrics.asked import asked_rubric
 from evenhand.rubrics.cues import LexicalCues, PolarityWords
 from evenhand.rubrics.judge_prompt import JudgedRubric, JudgePrompt
-from evenhand.rubrics.loading import dump_rubric, load_rubric, shipped_rubrics
+from evenhand.rubrics.loading import (
+    dump_rubric,
+    library_rubrics,
+    load_rubric,
+    named_rubrics,
+    shipped_rubrics,
+)
 from evenhand.rubrics.model import Coarser, Published, Rubric
-from evenhand.rubrics.options import Block, Option
+from evenhand.rubrics.options import Block, Golden, Option
 from evenhand.rubrics.parsing import RubricParser, answer_of
 from evenhand.rubrics.rendering import PeopleText, PromptText, TextBlock
 
 __all__ = [
     "Block",
     "Coarser",
+    "Golden",
     "JudgePrompt",
     "JudgedRubric",
     "LexicalCues",
@@ -28,6 +35,8 @@ __all__ = [
     "answer_of",
     "asked_rubric",
     "dump_rubric",
+    "library_rubrics",
     "load_rubric",
+    "named_rubrics",
     "shipped_rubrics",
 ]

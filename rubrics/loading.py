@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Mapping
 from functools import cache, lru_cache
@@ -13,13 +14,33 @@ from evenhand.errors import InputError
 from evenhand.rubrics.model import Rubric
 
 if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
     from pydantic import ValidationError
 
 
 @cache
 def shipped_rubrics() -> dict[str, str]:
-    """Names and file texts of the rubrics that come with evenhand, in alphabetical order."""
-    folder = files("evenhand.rubrics")
+    """Names and file texts of the rubrics that come with evenhand for pairs and propositions, in
+    alphabetical order.
+    """
+    return _texts_in(files("evenhand.rubrics"))
+
+
+@cache
+def library_rubrics() -> dict[str, str]:
+    """Names and file texts of the rubrics that come with evenhand for items, in alphabetical order.
+    They are used where they are named, and never by default.
+    """
+    return _texts_in(files("evenhand.rubrics") / "library")
+
+
+def named_rubrics() -> dict[str, str]:
+    """Names and file texts of all rubrics that can be named: the shipped ones, then the library."""
+    return shipped_rubrics() | library_rubrics()
+
+
+def _texts_in(folder: Traversable) -> dict[str, str]:
     texts = {
         entry.name.removesuffix(".toml"): entry.read_text("utf-8")
         for entry in folder.iterdir()
@@ -29,7 +50,7 @@ def shipped_rubrics() -> dict[str, str]:
 
 
 def load_rubric(source: str | Path) -> Rubric:
-    """A shipped rubric by name, or any rubric by the path of its file.
+    """A rubric that comes with evenhand by name, or any rubric by the path of its file.
 
     >>> load_rubric("refusal").categories
     ('1', '2', '3', '4', '5')
@@ -37,18 +58,18 @@ def load_rubric(source: str | Path) -> Rubric:
     Raises InputError where there is no such rubric or the file does not say what a rubric must say.
     """
     name = str(source).replace("_", "-")
-    if name in shipped_rubrics():
-        return parse_rubric(shipped_rubrics()[name], f"{name}.toml")
-    path = Path(source)
-    return parse_rubric(rubric_text(path), path.name)
+    file = f"{name}.toml" if name in named_rubrics() else Path(source).name
+    return parse_rubric(rubric_text(source), file)
 
 
-def rubric_text(path: Path) -> str:
-    """The text of a rubric file. Raises InputError where there is none."""
+def rubric_text(source: str | Path) -> str:
+    """The text of a rubric's file, by name or path. Raises InputError where there is none."""
+    named, path = named_rubrics(), Path(source)
+    if text := named.get(str(source).replace("_", "-")):
+        return text
     if not path.is_file():
         raise InputError(
-            f"there is no rubric {str(path)!r}: name a file, or one of "
-            + ", ".join(shipped_rubrics())
+            f"there is no rubric {str(path)!r}: name a file, or one of {', '.join(named)}"
         )
     try:
         return path.read_text("utf-8")
@@ -92,6 +113,28 @@ def _said(fault: Mapping[str, Any]) -> list[str]:
     return [f"{place}: {message}" if place else message for message in messages]
 
 
+def draft_rubric(name: str, start: str | Path = "") -> str:
+    """The text of a new rubric file: a commented draft, or the rubric `start` under another name,
+    without the figures that others published on it.
+
+    Raises InputError where the name cannot be a rubric's, or belongs to one that comes with
+    evenhand.
+    """
+    if name.replace("_", "-") in named_rubrics():
+        raise InputError(
+            f"{name!r} is a rubric that comes with evenhand; give yours another name, such as "
+            f"my-{name}"
+        )
+    text = (files("evenhand.rubrics") / "templates" / "draft.toml").read_text("utf-8")
+    if start:
+        begun = load_rubric(start).model_copy(update={"name": "draft", "published": ()})
+        head, blank, _ = text.partition("\n\n")
+        text = head + blank + dump_rubric(begun)
+    text = text.replace('"draft"', json.dumps(name), 1)
+    parse_rubric(text, f"{name}.toml")
+    return text
+
+
 def dump_rubric(rubric: Rubric) -> str:
     """The rubric as the text of a rubric file; `parse_rubric` of it gives the rubric again."""
     import tomlkit
@@ -101,7 +144,8 @@ def dump_rubric(rubric: Rubric) -> str:
     prompt = fields.pop("prompt", None)
     # Tables come last: a key that followed one would be a part of it.
     tables = {
-        name: fields.pop(name, None) for name in ("blocks", "options", "lexical", "translations")
+        name: fields.pop(name, None)
+        for name in ("blocks", "options", "golden", "lexical", "translations")
     }
     for key, value in (fields | tables).items():
         if value is not None:

@@ -13,7 +13,7 @@ from pydantic import Field, field_validator, model_validator
 
 from evenhand.errors import InputError
 from evenhand.rubrics.cues import LexicalCues, PolarityWords
-from evenhand.rubrics.options import Block, Option, Texts
+from evenhand.rubrics.options import Block, Golden, Option, Texts
 from evenhand.rubrics.parsing import RubricParser
 from evenhand.rubrics.rendering import (
     TEXT_VARIABLES,
@@ -96,6 +96,10 @@ class Rubric(Texts):
     """The words for people who read another language, by its code. Graders never see them."""
     evidence: Literal["optional", "required", ""] = ""
     """Request to mark the words that decided: none, optional or required."""
+    not_for: str = ""
+    """Where the rubric does not apply, for whoever chooses one. Raters never see it."""
+    golden: tuple[Golden, ...] = ()
+    """Units whose right option is known, to hold a grader against."""
 
     @model_validator(mode="before")
     @classmethod
@@ -127,6 +131,7 @@ class Rubric(Texts):
             self._check_variables,
             self._check_swaps,
             self._check_prompt,
+            self._check_golden,
             self._check_translations,
         )
         faults = []
@@ -193,6 +198,23 @@ class Rubric(Texts):
         if columns and self.unit == "pair":
             raise ValueError("`blocks` belong to rubrics on responses; a pair shows its two sides")
 
+    def _check_golden(self) -> None:
+        if self.golden and self.unit == "pair":
+            raise ValueError("`golden` belongs to rubrics on responses, not on pairs")
+        for number, golden in enumerate(self.golden, 1):
+            if golden.label not in self.categories:
+                raise ValueError(
+                    f"golden answer {number}: its label is {golden.label!r}, which is no option's "
+                    "key"
+                )
+            if left := [name for name in self.variables if not golden.texts.get(name)]:
+                raise ValueError(f"golden answer {number} has no text for {left[0]!r}")
+            if other := sorted(set(golden.texts) - set(self.variables)):
+                raise ValueError(
+                    f"golden answer {number} has a text for {other[0]!r}, which the rubric does "
+                    "not show"
+                )
+
     def _check_translations(self) -> None:
         if not LANGUAGE.fullmatch(self.language):
             raise ValueError(f'language is {self.language!r}; write a code such as "en"')
@@ -244,9 +266,9 @@ class Rubric(Texts):
         """16 hexadecimal digits of SHA-256 over everything that a rater sees.
 
         Level, affirmative and unclear options, favoured sides, coarser categories, threshold,
-        lexical cues and published figures are left out: they change how labels are read, not what a
-        rater was asked. So are translations, each of which has a hash of its own (`in_language`).
-        A request to mark words is part of the hash if the rubric makes one.
+        lexical cues, published figures and golden answers are left out: they change how labels are
+        read, not what a rater was asked. So are translations, each of which has a hash of its own
+        (`in_language`). A request to mark words is part of the hash if the rubric makes one.
         """
         seen = self.model_dump(
             mode="json",

@@ -39,6 +39,15 @@ class Block(Texts):
         return value
 
 
+class Golden(Texts):
+    """A golden answer: a unit's `texts` by variable, and the option that is right for it. Graders
+    are held against these; raters never see them.
+    """
+
+    label: str
+    texts: dict[str, str] = Field(min_length=1)
+
+
 class Option(Texts):
     """A permitted category: the key is stored, and raters read the rest."""
 

@@ -42,11 +42,35 @@ def _import_options(imports: Parser) -> None:
     )
 
 
+def _new_options(new: Parser) -> None:
+    new.add_argument("name", metavar="NAME", help="of the rubric; its file is NAME.toml")
+    new.add_argument(
+        "--from",
+        dest="start",
+        default="",
+        metavar="NAME|FILE",
+        help="begin with another rubric's text (a commented draft)",
+    )
+
+
+def _new(arguments: argparse.Namespace) -> None:
+    from evenhand.rubrics.loading import draft_rubric
+
+    text, path = draft_rubric(arguments.name, arguments.start), Path(f"{arguments.name}.toml")
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise InputError(f"{path} is there already; choose another name or move it") from None
+    console().print(written("rubric_check.made", path=path))
+    console().print(written("terminal.next", command=f"evenhand rubric check {path}"))
+
+
 def _list(_arguments: argparse.Namespace) -> None:
-    from evenhand.rubrics import load_rubric, shipped_rubrics
+    from evenhand.rubrics import load_rubric, named_rubrics
 
     rows = []
-    for name in shipped_rubrics():
+    for name in named_rubrics():
         rubric = load_rubric(name)
         affirmative = ",".join(rubric.affirmative)
         rows.append((name, rubric.unit, rubric.level, ",".join(rubric.categories), affirmative))
@@ -59,6 +83,8 @@ def _show(arguments: argparse.Namespace) -> None:
     rubric = load_rubric(arguments.rubric)
     prompt = rubric.for_prompt({name: f"[{name}]" for name in rubric.variables})
     console().print(f"{rubric.title} (hash {rubric.hash})\n\n{prompt.system}\n\n{prompt.user}")
+    if rubric.not_for:
+        console().print("\n" + written("rubric_check.not_for", where=rubric.not_for))
     for code, shown in rubric.versions.items():
         if shown is not rubric:
             console().print("\n" + written("tables.translation", code=code, hash=shown.hash))
@@ -78,10 +104,9 @@ def _check(arguments: argparse.Namespace) -> int:
 def _check_one(file: str) -> int:
     """Print every fault of a file, or else what will be sent and what in it contradicts itself."""
     from evenhand.rubrics.checking import contradictions
-    from evenhand.rubrics.loading import read_rubric, rubric_text, shipped_rubrics
+    from evenhand.rubrics.loading import read_rubric, rubric_text
 
-    shipped = shipped_rubrics().get(file.replace("_", "-"))
-    rubric, faults = read_rubric(shipped or rubric_text(Path(file)))
+    rubric, faults = read_rubric(rubric_text(file))
     if rubric is None:
         for fault in faults:
             console(stderr=True).print(f"evenhand rubric check: {file}: {fault}")
@@ -185,6 +210,7 @@ def _affirmative(text: str) -> tuple[str, tuple[str, ...]]:
 ACTIONS = (
     Verb("list", "the rubrics that come with evenhand", _no_options, _list),
     Verb("show", "print a rubric as the prompt that graders read", _show_options, _show),
+    Verb("new", "write a commented draft of a rubric to a file", _new_options, _new),
     Verb("check", "name every fault of a rubric file, or say what is sent", _check_options, _check),
     Verb(
         "import",
@@ -194,4 +220,4 @@ ACTIONS = (
     ),
     Verb("suggest", "list what a study's rubrics leave unclear", _suggest_options, _suggest),
 )
-VERBS = (Verb("rubric", "list, show, check or import rubrics; what is unclear in them", _options),)
+VERBS = (Verb("rubric", "list, show, write, check or import rubrics; what is unclear", _options),)

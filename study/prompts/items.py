@@ -45,11 +45,14 @@ _TEXTS = ("prompt", "context", "reference", "response")
 @dataclass(frozen=True, kw_only=True)
 class ItemColumns:
     """The columns of an items file by what they are; empty where there is none. `show` are those
-    that raters read, in this order; `prompt` and `response` are among them.
+    that raters read, in this order; `prompt`, `context`, `reference` and `response` are among
+    them.
     """
 
     show: tuple[str, ...]
     prompt: str = ""
+    context: str = ""
+    reference: str = ""
     response: str = ""
     subject: str = ""
     cluster: str = ""
@@ -58,7 +61,7 @@ class ItemColumns:
 
     def said(self) -> list[tuple[str, str]]:
         """What each column is taken for, as (role, columns)."""
-        roles = ("prompt", "response", "subject", "cluster", "id", "judge")
+        roles = (*_TEXTS, "subject", "cluster", "id", "judge")
         named = [("shown", ", ".join(self.show))]
         return named + [(role, getattr(self, role)) for role in roles if getattr(self, role)]
 
@@ -126,6 +129,8 @@ def item_columns(
     return ItemColumns(
         show=tuple(shown),
         prompt=first("prompt"),
+        context=first("context"),
+        reference=first("reference"),
         response=response or shown[-1],
         subject=subject or next(iter(called("subject")), ""),
         cluster=cluster,
@@ -229,14 +234,15 @@ def _blocks(columns: ItemColumns, name: str) -> tuple[Block, ...]:
 
 
 def _variable(column: str, columns: ItemColumns) -> str:
-    """The name of a shown column in a rubric.
+    """The name of a shown column in a rubric: what it is, or else its own in plain letters.
 
-    >>> columns = ItemColumns(show=("Question", "RAG Context", "output"), prompt="Question")
+    >>> columns = ItemColumns(show=("Question", "passage", "My note"), context="passage")
     >>> [_variable(each, columns) for each in columns.show]
-    ['prompt', 'rag_context', 'output']
+    ['question', 'context', 'my_note']
     """
-    if column in (columns.prompt, columns.response):
-        return "prompt" if column == columns.prompt else "response"
+    for role in _TEXTS:
+        if column == getattr(columns, role):
+            return role
     name = re.sub(r"[^a-z0-9]+", "_", column.casefold()).strip("_")
     name = name if re.match("[a-z]", name) else f"text_{name}"
     return f"{name}_text" if name.endswith(("_a", "_b")) else name.strip("_")

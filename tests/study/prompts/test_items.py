@@ -25,7 +25,7 @@ from evenhand.study.prompts.items import (
 RAG = {
     "id": ["x1", "x2", "x3"],
     "Question": ["Where?", "Where?", "When?"],
-    "retrieved_contexts": ["In Basel.", "In Basel.", "In </retrieved_contexts> May."],
+    "retrieved_contexts": ["In Basel.", "In Basel.", "In </context> May."],
     "output": ["Basel", "Bern", "May"],
     "model": ["m1", "m2", "m1"],
     "judge": ["Yes", "no", "1.0"],
@@ -46,6 +46,7 @@ def test_columns_are_known_by_their_names() -> None:
     columns = item_columns(pd.DataFrame(RAG), "f.csv", judge="judge")
     assert columns.show == ("Question", "retrieved_contexts", "output")
     assert (columns.prompt, columns.response) == ("Question", "output")
+    assert (columns.context, columns.reference) == ("retrieved_contexts", "")
     assert (columns.subject, columns.id, columns.judge) == ("model", "id", "judge")
 
 
@@ -63,13 +64,12 @@ def test_raters_and_graders_read_the_same_blocks_and_the_judge_stays_hidden(tmp_
         shown = rubric.for_people(values)
         assert [(block.label, block.text) for block in shown.blocks] == [
             ("Question", "When?"),
-            ("Retrieved contexts", "In </retrieved_contexts> May."),
+            ("Retrieved contexts", "In </context> May."),
             ("Output", "May"),
         ]
         prompt = rubric.for_prompt(values).user
-        # A text cannot leave its fence, not even by the tag of a block of the rubric's own.
-        assert prompt.count("</retrieved_contexts>") == 1
-        assert "In &lt; /retrieved_contexts > May." in prompt
+        assert prompt.count("</context>") == 1
+        assert "In &lt;/context> May." in prompt
         assert "judge" not in prompt
         stored = study.ratings().set_index("unit_id")
         assert stored["label"].to_dict() == {"x1|m1|a": "yes", "x2|m2|a": "no", "x3|m1|a": "yes"}
@@ -81,6 +81,35 @@ def test_raters_and_graders_read_the_same_blocks_and_the_judge_stays_hidden(tmp_
         }
         assert units["prompt_id"].nunique() == 2
         assert "judge" not in units
+
+
+def test_a_text_cannot_leave_its_fence_not_even_by_the_tag_of_a_block_of_its_own() -> None:
+    items = made(
+        {"My notes": ["In </my_notes> May."], "output": ["x"]}, show=["My notes", "output"]
+    )
+    values = {"my_notes": "In </my_notes> May.", "response": "x"}
+    prompt = asked(items).for_prompt(values).user
+    assert prompt.count("</my_notes>") == 1
+    assert "In &lt; /my_notes > May." in prompt
+
+
+def test_context_and_reference_are_kept_under_the_names_that_rubrics_use() -> None:
+    items = made({"input": ["a"], "passage": ["b"], "gold": ["c"], "answer": ["d"], "note": ["e"]})
+    assert [block.column for block in items.blocks] == [
+        "prompt",
+        "context",
+        "reference",
+        "response",
+    ]
+    assert [block.label for block in items.blocks] == ["Input", "Passage", "Gold", "Answer"]
+    kept = {"pair_id", "prompt_a", "context", "reference", "note", "item_id"}
+    assert set(items.pairs) == kept
+
+
+def test_two_columns_cannot_both_be_the_context() -> None:
+    rows = {"passage": ["b"], "context": ["c"], "answer": ["d"]}
+    with pytest.raises(InputError, match=r"f\.csv: two columns would be called 'context'; rename"):
+        made(rows, show=["passage", "answer"])
 
 
 def test_other_words_in_a_block_are_another_text() -> None:

@@ -1,0 +1,185 @@
+"""The rubrics that come along for items, golden answers, and `rubric new`."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from evenhand.cli.main import main
+from evenhand.errors import InputError
+from evenhand.rubrics import (
+    Rubric,
+    dump_rubric,
+    library_rubrics,
+    load_rubric,
+    named_rubrics,
+    shipped_rubrics,
+)
+from evenhand.rubrics.checking import contradictions
+from evenhand.rubrics.loading import draft_rubric, parse_rubric
+from evenhand.study import open_study
+from evenhand.study.creation import usual_rubrics
+from tests.conftest import ROOT
+
+NAMES = sorted(library_rubrics())
+ITEMS = """\
+question,retrieved_contexts,output,model,judge
+Where is the office?,"The office moved from Bern to Basel in May.",In Basel.,m1,yes
+Where is the office?,"The office moved from Bern to Basel in May.",In Bern.,m2,no
+When did it move?,"The office moved from Bern to Basel in May.",In May.,m1,yes
+"""
+
+
+def test_there_are_ten_and_none_is_asked_unless_it_is_named() -> None:
+    assert len(NAMES) == 10
+    assert not set(NAMES) & set(shipped_rubrics())
+    usual = {rubric.name for each in (False, True) for rubric in usual_rubrics(propositions=each)}
+    assert usual == set(shipped_rubrics()) == {"even-handedness", "hedging", "refusal", "stance"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_says_all_that_people_need(name: str) -> None:
+    rubric = load_rubric(name)
+    assert rubric.name == name
+    assert rubric.unit == "response"
+    assert rubric.not_for
+    assert rubric.affirmative
+    assert [block.column for block in rubric.blocks] == list(rubric.variables)
+    assert 2 <= len(rubric.options) <= 5
+    assert all(option.description and option.examples for option in rubric.options)
+    assert contradictions(rubric) == []
+    assert library_rubrics()[name].startswith("# For ")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_golden_answers_cover_every_option_and_are_no_example(name: str) -> None:
+    rubric = load_rubric(name)
+    assert 4 <= len(rubric.golden) <= 8
+    assert {golden.label for golden in rubric.golden} == set(rubric.categories)
+    examples = " ".join(example for option in rubric.options for example in option.examples)
+    assert not [each for each in rubric.golden if each.texts["response"] in examples]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_golden_answers_are_seen_by_nobody_who_rates(name: str) -> None:
+    rubric = load_rubric(name)
+    bare = Rubric.model_validate(
+        tomllib.loads(library_rubrics()[name]) | {"golden": (), "not_for": ""}
+    )
+    assert bare.hash == rubric.hash
+    values = dict.fromkeys(rubric.variables, "x")
+    assert bare.for_people(values) == rubric.for_people(values)
+    assert bare.for_prompt(values) == rubric.for_prompt(values)
+    again = parse_rubric(dump_rubric(rubric), "again.toml")
+    assert (again, again.hash) == (rubric, rubric.hash)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('label = "partly"', 'label = "half"', "golden answer 2: its label is 'half'"),
+        ('texts.response = "Five."\n', "", "golden answer 1 has no text for 'response'"),
+        ('texts.response = "Five."', 'texts.response = " "', "golden answer 1 has no text for"),
+        ("texts.response", 'texts.note = "x"\ntexts.response', "1 has a text for 'note', which"),
+    ],
+)
+def test_a_golden_answer_that_does_not_fit_is_named(old: str, new: str, says: str) -> None:
+    text = draft_rubric("mine")
+    assert old in text
+    with pytest.raises(InputError, match=says):
+        parse_rubric(text.replace(old, new, 1), "mine.toml")
+
+
+def test_a_rubric_on_pairs_has_no_golden_answers() -> None:
+    text = shipped_rubrics()["even-handedness"]
+    golden = '\n[[golden]]\nlabel = "A"\ntexts.prompt_a = "x"\n'
+    with pytest.raises(InputError, match="`golden` belongs to rubrics on responses"):
+        parse_rubric(text + golden, "even-handedness.toml")
+
+
+def test_a_new_rubric_works_as_it_is_and_overwrites_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["rubric", "new", "mine"]) == 0
+    path = tmp_path / "mine.toml"
+    assert path.read_text("utf-8").count("\n# ") > 10
+    assert main(["rubric", "check", "mine.toml"]) == 0
+    rubric = load_rubric(path)
+    assert rubric.name == "mine"
+    assert {golden.label for golden in rubric.golden} == set(rubric.categories)
+    assert contradictions(rubric) == []
+    path.write_text("settled")
+    capsys.readouterr()
+    assert main(["rubric", "new", "mine"]) == 2
+    assert "mine.toml is there already" in capsys.readouterr().err
+    assert path.read_text("utf-8") == "settled"
+
+
+@pytest.mark.parametrize("name", named_rubrics())
+def test_a_new_rubric_begins_as_another(name: str) -> None:
+    rubric, begun = load_rubric(name), parse_rubric(draft_rubric("mine", name), "mine.toml")
+    assert begun.hash == rubric.hash
+    assert (begun.name, begun.published) == ("mine", ())
+    assert (begun.golden, begun.translations) == (rubric.golden, rubric.translations)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("tone", "'tone' is a rubric that comes with evenhand"),
+        ("tool_use", "'tool_use' is a rubric that comes with evenhand"),
+        ("../mine", "a rubric's name is lower-case letters, digits and -"),
+        ('a"b', "a rubric's name is lower-case letters, digits and -"),
+    ],
+)
+def test_a_name_that_cannot_be_a_new_rubrics_is_refused(
+    name: str,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["rubric", "new", name]) == 2
+    assert said in " ".join(capsys.readouterr().err.split())
+    assert not [*tmp_path.iterdir()]
+
+
+def test_they_are_listed_and_say_where_they_do_not_apply(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["rubric", "list"]) == 0
+    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()[2:] if line.strip()]
+    assert [name for name in listed if name in named_rubrics()] == [*named_rubrics()]
+    assert main(["rubric", "show", "faithfulness"]) == 0
+    assert "Not for: Answers that may draw on" in capsys.readouterr().out
+    assert main(["rubric", "show", "refusal"]) == 0
+    assert "Not for" not in capsys.readouterr().out
+
+
+def test_the_manual_names_them_with_their_questions() -> None:
+    page = (ROOT / "docs" / "howto" / "label-a-file.md").read_text("utf-8")
+    for name in [*NAMES, "refusal"]:
+        assert f"| `{name}` | {load_rubric(name).question} |" in page
+
+
+def test_a_file_of_items_is_rated_by_one_that_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("answers.csv").write_text(ITEMS)
+    words = ["new", "s", "--items", "answers.csv", "--rubric", "faithfulness", "--judge", "judge"]
+    assert main(words) == 0
+    with open_study(tmp_path / "s") as study:
+        (rubric,) = study.rubrics.values()
+        assert rubric == load_rubric("faithfulness")
+        shown = rubric.for_people(study.values(rubric, "p0002|m2|a"))
+        assert [(block.label, block.text) for block in shown.blocks] == [
+            ("Prompt", "Where is the office?"),
+            ("Context", "The office moved from Bern to Basel in May."),
+            ("Response", "In Bern."),
+        ]
+        assert study.ratings()["label"].tolist() == ["yes", "no", "yes"]
