@@ -295,7 +295,7 @@ def _grade(arguments: argparse.Namespace) -> int:
     print_stop("grade", summary.stopped, [w for part in summary.graders for w in part.warnings])
     if text is None:
         console().print(written("terminal.next", command=f"evenhand report {arguments.dir}"))
-    return _code(over_budget=summary.over_budget, stopped=bool(summary.stopped))
+    return ended(over_budget=summary.over_budget, stopped=bool(summary.stopped))
 
 
 def _respond(arguments: argparse.Namespace) -> int:
@@ -330,7 +330,7 @@ def _respond(arguments: argparse.Namespace) -> int:
     )
     stopped = [written("grade.respond_stopped", why=run.stopped)] if run.stopped else []
     print_stop("respond", stopped, run.warnings)
-    return _code(over_budget=summary.over_budget, stopped=bool(run.stopped))
+    return ended(over_budget=summary.over_budget, stopped=bool(run.stopped))
 
 
 def _system_prompt(file: Path) -> str:
@@ -346,7 +346,8 @@ def _system_prompt(file: Path) -> str:
     return text
 
 
-def _code(*, over_budget: bool, stopped: bool) -> int:
+def ended(*, over_budget: bool, stopped: bool) -> int:
+    """Return the exit code of a run that asked models."""
     if over_budget:
         return OVER_BUDGET
     return STOPPED if stopped else DONE

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli.exits import BAD_INPUT, DONE
+from evenhand.cli.ratings import add_pace
 from evenhand.cli.terminal import console, print_table
-from evenhand.cli.verbs import Parser, Verb, add_verbs
+from evenhand.cli.verbs import Parser, Verb, add_verbs, refuse
 from evenhand.errors import InputError
 from evenhand.texts import written
 
@@ -94,11 +95,34 @@ def _check_options(check: Parser) -> None:
     check.add_argument(
         "files", nargs="+", metavar="NAME|FILE", help="a .toml file, or one of `rubric list`"
     )
+    check.add_argument(
+        "--grader",
+        action="append",
+        metavar="GRADER",
+        help="ask this grader about the golden answers, as `evenhand grade` names it; repeatable",
+    )
+    check.add_argument(
+        "--dry-run", action="store_true", help="show what would be asked and cost; no network"
+    )
+    add_pace(check)
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    """Check every file by itself, so that a fault in one hides none in another."""
-    return max(_check_one(file) for file in arguments.files)
+    """Check every file by itself, so that a fault in one hides none in another; then ask graders
+    about the golden answers, where any are named.
+    """
+    if not arguments.grader:
+        pace = ["--dry-run", "--concurrency", "--timeout", "--budget"]
+        refuse(arguments, pace, "goes with --grader, which is asked about the golden answers")
+    elif len(arguments.files) > 1:
+        raise InputError("--grader is asked about one rubric; name one")
+    code = max(_check_one(file) for file in arguments.files)
+    if code != DONE or not arguments.grader:
+        return code
+    from evenhand.cli.golden import try_golden
+    from evenhand.rubrics import load_rubric
+
+    return try_golden(load_rubric(arguments.files[0]), arguments)
 
 
 def _check_one(file: str) -> int:

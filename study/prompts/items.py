@@ -78,6 +78,12 @@ class Items:
     cluster: str
     judged: pd.DataFrame | None
 
+    @property
+    def unit_ids(self) -> list[str]:
+        """The unit of each item, in their order."""
+        whose = zip(self.responses["pair_id"], self.responses["subject"], strict=True)
+        return [unit_id(item, subject, "a") for item, subject in whose]
+
 
 def item_columns(
     frame: pd.DataFrame,
@@ -198,6 +204,16 @@ def make_items(frame: pd.DataFrame, columns: ItemColumns, name: str) -> Items:
     return Items(pairs, responses, blocks, cluster, judged)
 
 
+def golden_items(rubric: Rubric) -> Items:
+    """Return a rubric's golden answers as items, in their order."""
+    import pandas as pd
+
+    # A rubric may show no text that is called response; a unit always has one.
+    frame = pd.DataFrame([{"response": "-"} | golden.texts for golden in rubric.golden])
+    roles = {role: role for role in _TEXTS if role in frame}
+    return make_items(frame, ItemColumns(show=rubric.variables, **roles), f"{rubric.name}.toml")
+
+
 def _check_rows(frame: pd.DataFrame, columns: ItemColumns, name: str) -> None:
     bare = frame[list(columns.show)].apply(lambda cells: cells.str.strip() == "").all(axis=1)
     if bare.any():
@@ -301,13 +317,9 @@ def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.Da
                 f"which is no option; the options are {', '.join(rubric.categories)}"
             )
         labels.append(key)
-    subjects = items.responses["subject"]
     frame = pd.DataFrame(
         {
-            "unit_id": [
-                unit_id(pair, subject, "a")
-                for pair, subject in zip(items.judged["pair_id"], subjects, strict=True)
-            ],
+            "unit_id": items.unit_ids,
             "rubric": rubric.name,
             "rater_id": re.sub(r"[^A-Za-z0-9._-]+", "-", column).strip("-")[:64] or "judge",
             "rater_kind": "model",
