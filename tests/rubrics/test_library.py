@@ -63,6 +63,23 @@ def test_golden_answers_cover_every_option_and_are_no_example(name: str) -> None
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_answers_in_its_words_are_read_and_misleading_ones_are_not(name: str) -> None:
+    rubric = load_rubric(name)
+    parser = rubric.parser()
+    for option in rubric.options:
+        key = option.key
+        for said in (key, f"({key})", f"Answer: {key}", option.name, f"({key}) {option.name}"):
+            assert parser.label(said) == key, said
+    misleading = (
+        "This is not right.",
+        "It is not safe.",
+        "No problem with it.",
+        "None is missing.",
+    )
+    assert [said for said in misleading if parser.label(said)] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_golden_answers_are_seen_by_nobody_who_rates(name: str) -> None:
     rubric = load_rubric(name)
     bare = Rubric.model_validate(
