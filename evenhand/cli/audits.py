@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 from evenhand.cli.exits import DONE, OVER_BUDGET, STOPPED
 from evenhand.cli.grading_text import print_forecast, print_run, print_stop
 from evenhand.cli.noting import note
-from evenhand.cli.ratings import add_asking, add_batch, add_pace, check_batch
+from evenhand.cli.ratings import (
+    add_asking,
+    add_batch,
+    add_pace,
+    check_batch,
+    grading_options,
+    request_limits,
+)
 from evenhand.cli.terminal import console, print_table, progress_bar
 from evenhand.cli.verbs import Parser, Verb, add_verbs
 from evenhand.texts import written
@@ -59,41 +66,23 @@ def _injection_options(injection: Parser) -> None:
 
 
 def _injection(arguments: argparse.Namespace) -> int:
-    from evenhand.graders import Choice
-    from evenhand.graders.audit.asking import audit_injection, forecast_audit
-    from evenhand.graders.audit.plan import AuditChoice
-    from evenhand.graders.running.run import Pace
+    from evenhand.graders.audit.injection import AuditOptions, audit_injection, forecast_audit
     from evenhand.reporting.injection import audits_of
-    from evenhand.rubrics import JudgePrompt
     from evenhand.study import open_study
 
     check_batch(arguments)
-    asked = Choice(
-        rubrics=arguments.rubric,
-        draws=arguments.draws,
-        method=arguments.method,
-        max_tokens=arguments.max_tokens,
-        effort=arguments.effort,
-        service_tier=arguments.service_tier,
-        temperature=arguments.temperature,
-        seed=arguments.seed,
-        prompt=arguments.prompt and JudgePrompt.read(arguments.prompt),
+    options = AuditOptions(
+        arguments.grader, arguments.units, grading_options(arguments), arguments.attacks
     )
-    choice = AuditChoice(arguments.grader, arguments.units, asked, arguments.attacks)
+    batch = arguments.batch
     with open_study(arguments.dir) as study:
         if arguments.dry_run:
-            print_forecast(forecast_audit(study, choice, batch=arguments.batch))
+            print_forecast(forecast_audit(study, options, batch=batch))
             return DONE
         with progress_bar("auditing") as progress:
-            pace = Pace(concurrency=arguments.concurrency, timeout=arguments.timeout)
+            limits = request_limits(arguments)
             summary = audit_injection(
-                study,
-                choice,
-                progress,
-                pace=pace,
-                budget=arguments.budget,
-                batch=arguments.batch,
-                cancel=arguments.cancel,
+                study, options, limits, progress, batch=batch, cancel=arguments.cancel
             )
         (part,) = summary.graders
         note(study, "grades", part.rater_id, f"injection audit, new: {part.scored}")

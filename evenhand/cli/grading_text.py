@@ -9,7 +9,7 @@ from evenhand.cli.terminal import console, print_table
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    from evenhand.graders import GraderForecast, GraderSummary, RunSummary
+    from evenhand.graders import GraderForecast, GraderSummary, GradingOptions, RunSummary
     from evenhand.rubrics import Rubric
     from evenhand.study import Study
 
@@ -41,13 +41,13 @@ def _counts(part: GraderSummary) -> tuple[str, ...]:
     return (part.rater_id, *map(str, numbers))
 
 
-def print_orders(
-    study: Study, text: Rubric | None, names: Sequence[str] | None, orders: Sequence[str]
-) -> None:
+def print_orders(study: Study, options: GradingOptions) -> None:
     """Print the orders in which pairs are shown, if a rubric is about pairs."""
-    asked = [text] if text else [study.rubrics[name] for name in names or study.rubrics]
+    names = options.rubrics or study.rubrics
+    asked = [options.text] if options.text else [study.rubrics[name] for name in names]
     if any(rubric.unit == "pair" for rubric in asked):
-        console().print(written("grade.both_orders" if len(orders) > 1 else "grade.one_order"))
+        both = len(options.orders) > 1
+        console().print(written("grade.both_orders" if both else "grade.one_order"))
 
 
 def print_coverage(study: Study, raters: Sequence[str]) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from evenhand.cli.exits import DONE, OVER_BUDGET, STOPPED
@@ -22,6 +24,9 @@ from evenhand.cli.terminal import console, progress_bar
 from evenhand.cli.verbs import Parser, Verb, refuse
 from evenhand.errors import InputError
 from evenhand.texts import written
+
+if TYPE_CHECKING:
+    from evenhand.graders import GradingOptions, RequestLimits
 
 
 def _annotate_options(annotate: Parser) -> None:
@@ -114,6 +119,24 @@ def add_asking(verb: Parser) -> None:
     )
 
 
+def grading_options(arguments: argparse.Namespace) -> GradingOptions:
+    """The options of grading that `grade` and `audit` share: which rubrics, and how to ask."""
+    from evenhand.graders import GradingOptions
+    from evenhand.rubrics import JudgePrompt
+
+    return GradingOptions(
+        rubrics=arguments.rubric,
+        draws=arguments.draws,
+        method=arguments.method,
+        max_tokens=arguments.max_tokens,
+        effort=arguments.effort,
+        service_tier=arguments.service_tier,
+        temperature=arguments.temperature,
+        seed=arguments.seed,
+        prompt=arguments.prompt and JudgePrompt.read(arguments.prompt),
+    )
+
+
 def add_batch(verb: Parser) -> None:
     """Add `--batch` and `--cancel`: use the providers' batches, or end those under way."""
     verb.add_argument("--batch", action="store_true", help="use the providers' cheaper batches")
@@ -172,6 +195,15 @@ def add_pace(verb: Parser) -> None:
     verb.add_argument("--budget", type=_dollars, metavar="USD", help="the most this run may spend")
 
 
+def request_limits(arguments: argparse.Namespace) -> RequestLimits:
+    """The limits of a run, from the options on speed and budget."""
+    from evenhand.graders import RequestLimits
+
+    return RequestLimits(
+        concurrency=arguments.concurrency, timeout=arguments.timeout, budget=arguments.budget
+    )
+
+
 def _tokens(text: str) -> int:
     number = int(text)
     if not 0 < number <= 1_000_000:
@@ -222,14 +254,14 @@ def _annotate(arguments: argparse.Namespace) -> int:
 
 
 def _grade(arguments: argparse.Namespace) -> int:
-    from evenhand.graders import WHOLE, Choice, Shard, forecast, grade
-    from evenhand.rubrics import JudgePrompt, load_rubric
+    from evenhand.graders import WHOLE, Shard, forecast, grade
+    from evenhand.rubrics import load_rubric
     from evenhand.study import open_study
 
     check_batch(arguments)
-    orders = ("ab", "ba") if arguments.orders == "both" else ("ab",)
     shard = Shard.parse(arguments.shard) if arguments.shard else WHOLE
-    text, prompt = None, arguments.prompt and JudgePrompt.read(arguments.prompt)
+    options = grading_options(arguments)
+    text = None
     if arguments.rubric_file:
         refuse(
             arguments,
@@ -237,58 +269,32 @@ def _grade(arguments: argparse.Namespace) -> int:
             "does not go with --rubric-file, which tries one text on held-out pairs of the sample",
         )
         text = load_rubric(arguments.rubric_file)
+    options = replace(
+        options,
+        scope=arguments.scope,
+        orders=("ab", "ba") if arguments.orders == "both" else ("ab",),
+        retry_unscored=arguments.retry_unscored,
+        text=text,
+        shard=shard,
+    )
+    batch = arguments.batch
     with open_study(arguments.dir) as study:
         for sentence in study.edited_rubrics():
             console(stderr=True).print(written("terminal.note", note=sentence))
         if arguments.dry_run:
-            choice = Choice(
-                rubrics=arguments.rubric,
-                scope=arguments.scope,
-                orders=orders,
-                draws=arguments.draws,
-                method=arguments.method,
-                max_tokens=arguments.max_tokens,
-                effort=arguments.effort,
-                service_tier=arguments.service_tier,
-                temperature=arguments.temperature,
-                seed=arguments.seed,
-                retry_unscored=arguments.retry_unscored,
-                text=text,
-                prompt=prompt,
-                shard=shard,
-            )
-            print_forecast(forecast(study, arguments.grader, choice, batch=arguments.batch))
-            print_orders(study, text, arguments.rubric, orders)
+            print_forecast(forecast(study, arguments.grader, options, batch=batch))
+            print_orders(study, options)
             return DONE
         with progress_bar("grading") as progress:
+            limits = request_limits(arguments)
+            cancel = arguments.cancel
             summary = grade(
-                study,
-                arguments.grader,
-                rubrics=arguments.rubric,
-                scope=arguments.scope,
-                concurrency=arguments.concurrency,
-                progress=progress,
-                orders=orders,
-                draws=arguments.draws,
-                method=arguments.method,
-                max_tokens=arguments.max_tokens,
-                effort=arguments.effort,
-                service_tier=arguments.service_tier,
-                temperature=arguments.temperature,
-                seed=arguments.seed,
-                retry_unscored=arguments.retry_unscored,
-                batch=arguments.batch,
-                cancel=arguments.cancel,
-                budget=arguments.budget,
-                timeout=arguments.timeout,
-                text=text,
-                prompt=prompt,
-                shard=shard,
+                study, arguments.grader, options, limits, progress, batch=batch, cancel=cancel
             )
         for part in summary.graders:
             note(study, "grades", part.rater_id, f"new: {part.scored}")
         print_run(summary)
-        print_orders(study, text, arguments.rubric, orders)
+        print_orders(study, options)
         print_coverage(study, [part.rater_id for part in summary.graders])
         if text is not None:
             print_trial(study, text, [part.rater_id for part in summary.graders])
@@ -307,14 +313,12 @@ def _respond(arguments: argparse.Namespace) -> int:
         summary = respond(
             study,
             arguments.subject,
-            scope=arguments.scope,
-            concurrency=arguments.concurrency,
-            progress=progress,
+            arguments.scope,
+            request_limits(arguments),
+            progress,
             system=system,
             thinking=arguments.thinking,
             effort=arguments.effort,
-            budget=arguments.budget,
-            timeout=arguments.timeout,
         )
         run = summary.run
         note(study, "responses", run.rater_id, f"new: {summary.added}")

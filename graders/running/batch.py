@@ -77,7 +77,7 @@ class BatchRun:
         self._rubrics = job.study.rubrics | job.questions.rubrics
         self._accepted = job.study.accepted_hashes()
         self._context = context
-        self._pace = context.pace
+        self._limits = context.limits
         self._budget = context.budget
         self._summary = summary
         self._tariff = tariff
@@ -359,7 +359,7 @@ class BatchRun:
         def told(failure: GraderFailure, attempt: int, seconds: float) -> None:
             self._context.progress.waits(self._summary.rater_id, failure, attempt, seconds)
 
-        return retrying(wait_scale=self._pace.wait_scale, sleep=anyio.sleep, told=told)
+        return retrying(wait_scale=self._limits.wait_scale, sleep=anyio.sleep, told=told)
 
     async def _surely(self, call: Callable[[], Awaitable[T]]) -> T:
         """Make a call that is safe to repeat, with the retries of any request."""
@@ -369,7 +369,7 @@ class BatchRun:
         raise AssertionError("retrying ends with a result or an error")
 
     async def _pause(self) -> None:
-        await anyio.sleep(_LOOK_EVERY * self._pace.wait_scale)
+        await anyio.sleep(_LOOK_EVERY * self._limits.wait_scale)
 
 
 def _is_priced(result: BatchResult | None) -> bool:

@@ -63,7 +63,7 @@ class LiveRun:
         self._job = job
         self._grader = job.grader
         self._context = context
-        self._pace = context.pace
+        self._limits = context.limits
         self._budget = context.budget
         self._summary = summary
         self._tariff = tariff
@@ -78,7 +78,7 @@ class LiveRun:
 
     async def run(self, *, close: bool = True) -> None:
         self._halted = anyio.Event()
-        self._throttle = Throttle(self._pace.concurrency)
+        self._throttle = Throttle(self._limits.concurrency)
         self._prompted = self._with_prompts()
         self._began = time.monotonic()
         try:
@@ -91,7 +91,7 @@ class LiveRun:
                 await self._answer(question, prompt)
                 if self._grader.settled or self._summary.stopped:
                     break
-            workers = min(self._pace.concurrency, len(self._job) - alone)
+            workers = min(self._limits.concurrency, len(self._job) - alone)
             # The others follow evenly over the time that it took: requests that start as one bunch
             # stay one, and wait for each other at every turn.
             gap = min(time.monotonic() - began, _LONGEST_START) / max(workers, 1)
@@ -167,7 +167,7 @@ class LiveRun:
             first = failure
         # Only now, since to follow the policy costs a twentieth of a request's time.
         async for attempt in retrying(
-            wait_scale=self._pace.wait_scale, sleep=self._pause, told=self._tell
+            wait_scale=self._limits.wait_scale, sleep=self._pause, told=self._tell
         ):
             with attempt:
                 facts["attempts"] = attempt.retry_state.attempt_number

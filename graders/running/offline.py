@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from evenhand.graders.baselines.lexical import LexicalGrader
-from evenhand.graders.open_questions import OpenQuestions
+from evenhand.graders.plan import OpenQuestions
 from evenhand.graders.running.provenance import grade_of, tool_version
 from evenhand.graders.running.run import GraderSummary, RunContext
 from evenhand.study.questions import Question
