@@ -67,7 +67,7 @@ def _injection_options(injection: Parser) -> None:
 
 def _injection(arguments: argparse.Namespace) -> int:
     from evenhand.graders.audit.injection import AuditOptions, audit_injection, forecast_audit
-    from evenhand.reporting.injection import audits_of
+    from evenhand.reporting.analysing import audits_of
     from evenhand.study import open_study
 
     check_batch(arguments)

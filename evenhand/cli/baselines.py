@@ -8,8 +8,7 @@ from pathlib import Path
 
 from evenhand.cli.gate import add_new_rubric
 from evenhand.cli.noting import note_in
-from evenhand.cli.options.scale_options import FILE_OPTIONS, SCALE_OPTIONS, scale_options
-from evenhand.cli.options.setting_options import add_analysis_options, given_settings
+from evenhand.cli.options import FILE_OPTIONS, SCALE_OPTIONS, add_analysis_options, given_options
 from evenhand.cli.terminal import console, print_line, working
 from evenhand.cli.verbs import Parser, Verb, add_verbs, refuse
 from evenhand.errors import InputError
@@ -51,7 +50,7 @@ def _compare_options(compare: Parser) -> None:
 
 
 def _add_common(verb: Parser, file: str, options: set[str]) -> None:
-    from evenhand.cli.options.setting_options import option_names
+    from evenhand.cli.options import option_names
 
     verb.add_argument("source", type=Path, metavar="DIR|RATINGS", help="the labels and grades")
     verb.add_argument("--grader", required=True, metavar="NAME", help="the grader")
@@ -71,9 +70,9 @@ def _save(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.load import load
 
     _refuse_beside_a_study(arguments)
-    options, settings = scale_options(arguments), given_settings(arguments)
+    options = given_options(arguments)
     with working("reading the labels"):
-        found = load(arguments.source, options, units=arguments.units, **settings)
+        found = load(arguments.source, options)
         # Of a file only the rubric's rows were read, whatever the rubric is called there.
         rubric = arguments.rubric if arguments.source.is_dir() else None
         baseline = baseline_of(found, arguments.grader, rubric)
@@ -107,9 +106,8 @@ def _compare(arguments: argparse.Namespace) -> None:
             arguments.source,
             arguments.against or arguments.grader,
             baseline=arguments.file,
-            options=scale_options(arguments),
+            options=given_options(arguments),
             new_rubric=arguments.new_rubric,
-            **given_settings(arguments),
         )
     if arguments.json:
         text = json.dumps(found.as_dict(), ensure_ascii=False, allow_nan=False)

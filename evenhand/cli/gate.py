@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli.exits import CANNOT_TELL, DONE, NOT_MET
-from evenhand.cli.options.scale_options import SCALE_OPTIONS, scale_options
-from evenhand.cli.options.setting_options import add_engine, engine_of, given_settings
-from evenhand.cli.options.sources import add_source
+from evenhand.cli.options import SCALE_OPTIONS, add_engine, add_source, engine_of, given_options
 from evenhand.cli.terminal import console, print_line, working
 from evenhand.cli.verbs import Parser, Verb, refuse
 from evenhand.errors import InputError
@@ -96,12 +94,10 @@ def _found(arguments: argparse.Namespace) -> Gate:
             arguments.grader,
             require=arguments.require,
             baseline=arguments.baseline,
-            options=scale_options(arguments),
-            units=arguments.units,
+            options=given_options(arguments),
             new_rubric=arguments.new_rubric,
             engine=engine,
             on_stage=tell,
-            **given_settings(arguments),
         )
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def print_run(summary: RunSummary) -> None:
     """Print a table of the run: grades known before, asked for and received, by grader."""
-    from evenhand.graders.replies.replay import REPEATED
+    from evenhand.graders.replies.draws import REPEATED
 
     print_table(
         ["grader", "known before", "to ask", "labelled", "unscored", "left"],

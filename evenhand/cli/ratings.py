@@ -19,7 +19,7 @@ from evenhand.cli.grading_text import (
 )
 from evenhand.cli.lead import print_lead_link
 from evenhand.cli.noting import note, note_edits
-from evenhand.cli.options.app_address import app_address
+from evenhand.cli.options import app_address
 from evenhand.cli.terminal import console, progress_bar
 from evenhand.cli.verbs import Parser, Verb, refuse
 from evenhand.errors import InputError

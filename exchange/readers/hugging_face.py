@@ -12,9 +12,8 @@ from typing import Any
 from evenhand.errors import InputError
 from evenhand.exchange.readers.argilla import questions_in, rows_of_dataset
 from evenhand.exchange.readers.pair_votes import are_votes, votes
-from evenhand.exchange.readers.parquet import columns_of
 from evenhand.exchange.readers.rows import Export
-from evenhand.exchange.readers.source import MOST_BYTES, Source, Written, inside
+from evenhand.exchange.readers.source import MOST_BYTES, Source, Written, columns_of, inside
 from evenhand.study.tables.decoded import check_arrow, check_parquet
 from evenhand.study.tables.formats import FIRST_ROW, cell_text
 from evenhand.texts import written

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, TypeVar
+
+from pydantic import ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 
 from evenhand.graders.scrub import storable
 
@@ -46,3 +48,17 @@ class Outcome:
 
 def _as_text(reply: Mapping[str, Any]) -> str:
     return json.dumps(storable(reply))
+
+
+T = TypeVar("T")
+
+
+def _or_none(value: Any, read: ValidatorFunctionWrapHandler) -> Any:
+    try:
+        return read(value)
+    except ValidationError:
+        return None
+
+
+OrNone = Annotated[T | None, WrapValidator(_or_none)]
+"""A field that is None where the value has another type."""

@@ -11,15 +11,15 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from evenhand.graders.clients.capabilities import warnings_about
-from evenhand.graders.clients.keys import told_by_study
+from evenhand.graders.clients.connection import told_by_study
 from evenhand.graders.options import GradingOptions
 from evenhand.graders.plan import GradingTask, plan_grading
 from evenhand.graders.scrub import Scrubber
-from evenhand.graders.usage import Tokens
 from evenhand.rubrics import JudgedRubric, PromptText
 from evenhand.texts import written
 
 if TYPE_CHECKING:
+    from evenhand.graders.money import Tokens
     from evenhand.study import Study
 
 _AT_ONCE = 500
@@ -57,7 +57,7 @@ def forecast(
 
 def forecast_of(study: Study, task: GradingTask, *, batch: bool = False) -> GraderForecast:
     """Forecast the part of one grader: render its questions and price them."""
-    from evenhand.graders.money import Tariff, input_estimate, price_table_date
+    from evenhand.graders.money import Tariff, Tokens, input_estimate, price_table_date
 
     if task.spec.speaks == "baseline":
         return GraderForecast(
@@ -107,6 +107,7 @@ def _likely(study: Study, task: GradingTask) -> tuple[Tokens | None, str]:
     """Return the mean tokens of this grader's earlier requests, as a forecast for one more, and the
     sentence that says so. The tokens are None where there are no earlier requests.
     """
+    from evenhand.graders.money import Tokens
     from evenhand.study.store.totals import grade_totals
 
     totals = grade_totals(study.store)
@@ -147,8 +148,8 @@ def _request(task: GradingTask, prompt: PromptText) -> Mapping[str, Any]:
         from evenhand.graders.clients import other_form
 
         return other_form.build_request(task.spec, prompt, task.settings)
-    from evenhand.graders.clients.chat_requests import build_request as build_chat_request
-    from evenhand.graders.clients.chat_requests import first_shape
+    from evenhand.graders.clients.chat_api import build_request as build_chat_request
+    from evenhand.graders.clients.chat_api import first_shape
 
     shape = first_shape(task.spec, task.settings)
     return build_chat_request(task.spec.model, prompt, shape, task.settings)

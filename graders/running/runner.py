@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
+from evenhand.graders.baselines import LexicalGrader
 from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.options import WHOLE, GradingOptions, RequestLimits
-from evenhand.graders.plan import GradingTask, plan_grading
+from evenhand.graders.plan import GradingTask, OpenQuestions, plan_grading
 from evenhand.graders.running.locking import Elsewhere, only_runner
+from evenhand.graders.running.provenance import grade_of, tool_version
 from evenhand.graders.running.run import GraderSummary, Progress, ProgressCounter, RunContext
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
 from evenhand.rubrics import JudgedRubric
+from evenhand.study.questions import Question
+from evenhand.study.store.grades import GradeAttempt
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -23,11 +28,11 @@ if TYPE_CHECKING:
     from evenhand.graders.money import Budget, Tariff
     from evenhand.graders.running.batch import BatchRun
     from evenhand.graders.running.live import LiveRun
-    from evenhand.graders.running.offline import OfflineRun
     from evenhand.study import Study
     from evenhand.study.settings.prices import ModelPrices
 
 _ALL, _LIMITS = GradingOptions(), RequestLimits()
+_CHUNK = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +170,7 @@ def _part(
     under a budget, its price is missing.
     """
     if task.spec.speaks == "baseline":
-        from evenhand.graders.running.offline import OfflineRun
+        from evenhand.graders.running.runner import OfflineRun
 
         return OfflineRun(study, task.questions, context, summary)
     from evenhand.graders.money import Tariff
@@ -239,10 +244,39 @@ def open_grader(
 def _carry_out(parts: Sequence[OfflineRun | LiveRun | BatchRun], progress: ProgressCounter) -> None:
     """Run offline parts first, then all graders behind a network side by side."""
     from evenhand.graders.running.live import run_all
-    from evenhand.graders.running.offline import OfflineRun
+    from evenhand.graders.running.runner import OfflineRun
 
     for part in parts:
         if isinstance(part, OfflineRun):
             part.run()
     if remote := [part for part in parts if not isinstance(part, OfflineRun)]:
         run_all(remote, progress)
+
+
+class OfflineRun:
+    """Grades all open questions by counting words. Raises InputError where a rubric has no cues."""
+
+    def __init__(
+        self, study: Study, questions: OpenQuestions, context: RunContext, summary: GraderSummary
+    ) -> None:
+        self._study = study
+        self._questions = questions
+        self._context = context
+        self._summary = summary
+        self._graders = {
+            rubric.name: LexicalGrader(rubric) for rubric in {each.rubric for each in questions}
+        }
+
+    def run(self) -> None:
+        questions = iter(self._questions)
+        while chunk := list(self._grades(list(islice(questions, _CHUNK)))):
+            self._study.store.add_grades(chunk)
+            self._context.count(chunk, self._summary)
+
+    def _grades(self, questions: list[Question]) -> Iterator[GradeAttempt]:
+        shown = self._study.values_of(questions)
+        for question, values in zip(questions, shown, strict=True):
+            outcome = self._graders[question.rubric.name].grade(values)
+            facts = {"provider": "baseline", "tool": tool_version(), "cost_usd": 0.0}
+            provenance = facts | outcome.evidence
+            yield grade_of(self._questions.rater_id, question, outcome, provenance=provenance)

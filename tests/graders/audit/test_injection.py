@@ -19,7 +19,7 @@ from evenhand.graders.audit.injection import (
 from evenhand.graders.money import Tariff
 from evenhand.graders.running.batch import BatchRun
 from evenhand.graders.spec import parse_spec
-from evenhand.reporting.injection import audits_of
+from evenhand.reporting.analysing import audits_of
 from evenhand.rubrics import rendering
 from evenhand.study import Study
 from evenhand.study.settings.analysis import DecisionSettings

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.graders.clients import claude, openai_chat
-from evenhand.graders.clients.openai_batch import OpenAIBatches
+from evenhand.graders.clients.batches import OpenAIBatches
 from evenhand.graders.failures import GraderFailure, Transient, json_object
 from evenhand.graders.money import usage_facts
 from evenhand.graders.replies.outcome import Outcome

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from evenhand.cli.main import main
-from evenhand.graders.clients.chat_replies import parse_reply
+from evenhand.graders.clients.chat_api import parse_reply
 from evenhand.graders.clients.claude import parse_reply as parse_message
 from evenhand.graders.clients.constraint import way_of
 from evenhand.rubrics import load_rubric

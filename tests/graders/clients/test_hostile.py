@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from evenhand.graders.clients.chat_requests import Shape
-from evenhand.graders.clients.chat_requests import build_request as build_chat_request
+from evenhand.graders.clients.chat_api import Shape
+from evenhand.graders.clients.chat_api import build_request as build_chat_request
 from evenhand.graders.clients.claude import build_request
 from evenhand.rubrics import load_rubric
 from harness.protocol_server import ProtocolServer

@@ -8,8 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.graders.clients.chat_replies import parse_reply
-from evenhand.graders.clients.chat_requests import Shape, build_request, learn
+from evenhand.graders.clients.chat_api import Shape, build_request, learn, parse_reply
 from evenhand.graders.replies.outcome import Outcome
 from evenhand.rubrics import load_rubric
 from harness.protocol_server import ProtocolServer

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from evenhand.cli.main import main
-from evenhand.graders.clients.chat_replies import parse_reply
+from evenhand.graders.clients.chat_api import parse_reply
 from evenhand.study.store.totals import grade_totals
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, completion, error

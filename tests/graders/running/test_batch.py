@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from evenhand.graders import RunSummary
-from evenhand.graders.clients.claude_batch import ClaudeBatches
+from evenhand.graders.clients.batches import ClaudeBatches
 from evenhand.study import Study
 from evenhand.study.store.logs.batches import BatchJournal
 from evenhand.study.store.schema import batch_events, grades

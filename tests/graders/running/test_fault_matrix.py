@@ -11,9 +11,8 @@ from decimal import Decimal
 import pytest
 
 from evenhand.graders import GradingOptions, forecast
-from evenhand.graders.money import Tariff
+from evenhand.graders.money import Tariff, Tokens
 from evenhand.graders.spec import parse_spec
-from evenhand.graders.usage import Tokens
 from harness.protocol_server import ProtocolServer
 from harness.replies import DROPPED, Call, Reply, answer, error
 from harness.studies import MarkedStudy

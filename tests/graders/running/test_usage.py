@@ -21,12 +21,11 @@ from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, forecast
 from evenhand.graders.clients.grader import Reply
 from evenhand.graders.grader_settings import GraderSettings, rater_id
-from evenhand.graders.money import Budget, OverBudget, Tariff, output_limit, usage_facts
+from evenhand.graders.money import Budget, OverBudget, Tariff, Tokens, output_limit, usage_facts
 from evenhand.graders.replies.outcome import Outcome
 from evenhand.graders.running import dry_run
 from evenhand.graders.running.reservations import Reservations
 from evenhand.graders.spec import parse_spec
-from evenhand.graders.usage import Tokens
 from evenhand.study.settings.prices import ModelPrices
 from evenhand.study.store.schema import grades
 from evenhand.study.store.totals import grade_totals
