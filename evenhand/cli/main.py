@@ -10,8 +10,6 @@ from collections.abc import Sequence
 
 from evenhand import __version__
 from evenhand.cli import (
-    audits,
-    baselines,
     calibration,
     decisions,
     demo,
@@ -33,11 +31,11 @@ from evenhand.errors import InputError
 
 GROUPS: dict[str, tuple[Verb, ...]] = {
     "Make a study": (*demo.VERBS, *planning.VERBS, *studies.VERBS, *rubrics.VERBS),
-    "Collect responses, labels and grades": (*ratings.VERBS, *audits.VERBS, *tables.VERBS),
+    "Collect responses, labels and grades": (*ratings.VERBS, *tables.VERBS),
     "Lead the annotators": (*sessions.VERBS, *lead.VERBS),
     "Keep a study": keeping.VERBS,
     "Analyse": reports.VERBS,
-    "Decide": (*decisions.VERBS, *gate.VERBS, *baselines.VERBS, *calibration.VERBS),
+    "Decide": (*decisions.VERBS, *gate.VERBS, *calibration.VERBS),
 }
 """The verbs as `evenhand --help` shows them."""
 

@@ -14,7 +14,6 @@ from evenhand.errors import InputError
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.reporting.ratings_file.missing import listed
 from evenhand.reporting.ratings_file.scales import declared_scales
-from evenhand.reporting.ratings_file.units import check_asked_for, with_units
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -223,7 +222,11 @@ def from_rows(
     """
     from evenhand.analysis.dataset import Dataset
     from evenhand.reporting.ratings_file.sidecar import Sidecar
-    from evenhand.reporting.ratings_file.units import clustered_by_items
+    from evenhand.reporting.ratings_file.units import (
+        check_asked_for,
+        clustered_by_items,
+        with_units,
+    )
     from evenhand.study.tables.ratings import rater_columns, split_ratings
 
     source, changes = rows.places.source, options.settings

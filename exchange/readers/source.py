@@ -185,6 +185,11 @@ def text_of(value: object) -> str:
     return str(value) if isinstance(value, str) else ""
 
 
+def label_cell(value: object) -> str:
+    """A cell of a typed table as a label: a text, a number, a date, true or false."""
+    return str(value).lower() if isinstance(value, bool) else cell_text(value)
+
+
 def _why(fault: Exception) -> str:
     if isinstance(fault, json.JSONDecodeError):
         return f"{fault.msg[:1].lower()}{fault.msg[1:]} at character {fault.pos + 1}"

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ValidationError
 
 from evenhand.errors import InputError
-from evenhand.graders.clients.batches import BatchService
+from evenhand.graders.clients.batches import BatchService, ClaudeBatches
 from evenhand.graders.clients.capabilities import about_retirement
 from evenhand.graders.clients.connection import headers_for, key_for, pooled, told_by_study
 from evenhand.graders.clients.constraint import (
@@ -318,8 +318,6 @@ class ClaudeGrader:
         return Reply(request, request_id, outcome, charged=charged_by(raw.headers))
 
     def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchService:
-        from evenhand.graders.clients.batches import ClaudeBatches
-
         if self.spec.at.provider.client:  # no cloud's client offers them
             raise InputError(written("provider.no_batches", provider=self.spec.provider))
         return ClaudeBatches(self._client, self.spec, self._scrubber, pause)

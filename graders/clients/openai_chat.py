@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from evenhand.graders.clients.batches import BatchService
+from evenhand.graders.clients.batches import BatchService, OpenAIBatches
 from evenhand.graders.clients.capabilities import about_retirement
 from evenhand.graders.clients.chat_api import (
     HARD_LABEL,
@@ -264,8 +264,6 @@ class OpenAIGrader:
         ]
 
     def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchService:
-        from evenhand.graders.clients.batches import OpenAIBatches
-
         return OpenAIBatches(self._client, self.spec, self._scrubber)
 
     async def lifecycle(self) -> list[str]:

@@ -43,11 +43,7 @@ class Outcome:
         """Return the outcome of a reply that does not fit the provider's interface; its text is
         kept up to `MOST_KEPT` characters.
         """
-        return cls(unscored_reason="unparseable", raw=_as_text(reply)[:MOST_KEPT])
-
-
-def _as_text(reply: Mapping[str, Any]) -> str:
-    return json.dumps(storable(reply))
+        return cls(unscored_reason="unparseable", raw=json.dumps(storable(reply))[:MOST_KEPT])
 
 
 T = TypeVar("T")

@@ -170,8 +170,6 @@ def _part(
     under a budget, its price is missing.
     """
     if task.spec.speaks == "baseline":
-        from evenhand.graders.running.runner import OfflineRun
-
         return OfflineRun(study, task.questions, context, summary)
     from evenhand.graders.money import Tariff
     from evenhand.graders.running.jobs import GradeJob, live_job
@@ -244,7 +242,6 @@ def open_grader(
 def _carry_out(parts: Sequence[OfflineRun | LiveRun | BatchRun], progress: ProgressCounter) -> None:
     """Run offline parts first, then all graders behind a network side by side."""
     from evenhand.graders.running.live import run_all
-    from evenhand.graders.running.runner import OfflineRun
 
     for part in parts:
         if isinstance(part, OfflineRun):

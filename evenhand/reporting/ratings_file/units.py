@@ -1,5 +1,4 @@
-"""What a ratings file says of its units: their columns, and the column that names the items, where
-units repeat them.
+"""What a ratings file says of its units: their columns, and the one that names items they repeat.
 
 Rows that repeat an item are no more evidence than one of them, so an item is a cluster. A column
 names the items if some of its cells repeat and
