@@ -19,7 +19,7 @@ STEPS = 4
 
 def make_stance_demo(folder: Path, progress: Progress) -> None:
     """Make the demo study: whole, or not at all. Raises InputError where the folder is taken."""
-    from evenhand.graders import grade
+    from evenhand.graders import GradingOptions, grade
     from evenhand.rubrics import load_rubric
     from evenhand.study import create_study, open_study
     from evenhand.study.creation import StudyPlan, built_whole, new_folder, usual_rubrics
@@ -52,7 +52,7 @@ def make_stance_demo(folder: Path, progress: Progress) -> None:
             progress(1, STEPS, "writing synthetic responses, labelling by synthetic raters")
             _respond_and_rate(study)
             progress(2, STEPS, "grading with baseline:lexical")
-            grade(study, ["baseline:lexical"], scope="all", rubrics=["stance"])
+            grade(study, ["baseline:lexical"], GradingOptions(scope="all", rubrics=["stance"]))
         progress(STEPS, STEPS, "done")
 
 

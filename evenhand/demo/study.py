@@ -22,7 +22,7 @@ STEPS = 4
 def make_demo(folder: Path, progress: Progress) -> None:
     """Make the demo study: whole, or not at all. Raises InputError where the folder is taken."""
     from evenhand.demo.bank import leanings
-    from evenhand.graders import grade
+    from evenhand.graders import GradingOptions, grade
     from evenhand.study import create_study, open_study
     from evenhand.study.creation import StudyPlan, built_whole, new_folder, usual_rubrics
     from evenhand.study.settings.study_toml import change_config
@@ -52,7 +52,7 @@ def make_demo(folder: Path, progress: Progress) -> None:
             progress(2, STEPS, "labelling by synthetic raters")
             _rate(study, truth)
             progress(3, STEPS, f"grading with {LEXICAL}")
-            grade(study, [LEXICAL], scope="all")
+            grade(study, [LEXICAL], GradingOptions(scope="all"))
         progress(STEPS, STEPS, "done")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
-from evenhand.graders.sharding import WHOLE, Shard
+from evenhand.graders.options import WHOLE, Shard
 from evenhand.study.tables.private import FILE
 
 if TYPE_CHECKING:
