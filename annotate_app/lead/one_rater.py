@@ -12,7 +12,7 @@ from evenhand.study import Study
 from evenhand.study.desk.attention import attention_results
 from evenhand.study.desk.oversight import oversight
 from evenhand.study.lead.one_rater import confusions, label_shares, rater_answers
-from evenhand.study.store.logs.remarks import remarks_table
+from evenhand.study.store.logs.answers import remarks_table
 from evenhand.texts import written
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from evenhand.study import Study
 from evenhand.study.session.prolific import rater_of, released_submissions
 from evenhand.study.session.sessions import RELEASE_REASONS, Sessions
 from evenhand.study.session.times import session_times
-from evenhand.study.store.logs.lead_log import note_act
+from evenhand.study.store.logs.decisions import note_act
 from evenhand.texts import written
 
 _READMIT = "readmit"

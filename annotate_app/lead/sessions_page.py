@@ -22,7 +22,7 @@ from evenhand.study.access.admission import (
 from evenhand.study.access.participants import new_code
 from evenhand.study.desk.oversight import oversight, pause, resume
 from evenhand.study.session.prolific import study_url
-from evenhand.study.store.logs.lead_log import note_act
+from evenhand.study.store.logs.decisions import note_act
 from evenhand.texts import written
 
 _MOST_INVITES = 200

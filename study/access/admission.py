@@ -23,8 +23,8 @@ from evenhand.study.access.accounts import accounts, make_token, read_login, rea
 from evenhand.study.access.codes import as_written, folded, known_spelling
 from evenhand.study.access.participants import enter
 from evenhand.study.refused import Refused
-from evenhand.study.store.grades import utc_now
-from evenhand.study.store.logs.session_log import add_event, events_of
+from evenhand.study.store.events import append
+from evenhand.study.store.logs.session import add_event, events_of
 from evenhand.study.store.schema import (
     account_events,
     claims,
@@ -221,4 +221,4 @@ def _invite_token(store: Store, invite: str, rater: str, hours: float) -> str:
 
 def _note(connection: sa.Connection, invite: str, rater: str, kind: str) -> None:
     event: dict[str, Any] = {"invite_id": invite, "rater_id": rater, "kind": kind}
-    connection.execute(sa.insert(invite_events).values(event | {"created_at": utc_now()}))
+    append(connection, invite_events, event)

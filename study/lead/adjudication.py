@@ -21,8 +21,7 @@ from evenhand.study.lead.people import accepted_text, people_labels
 from evenhand.study.questions import Key
 from evenhand.study.store.database import conflict_free_insert
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.logs.answer_details import marks_on
-from evenhand.study.store.logs.remarks import add_remark
+from evenhand.study.store.logs.answers import add_remark, marks_on
 from evenhand.study.store.schema import labels, remarks
 from evenhand.study.tables.columns import require_columns
 from evenhand.study.tables.formats import FIRST_ROW
@@ -304,7 +303,7 @@ def _reasons(study: Study, excluded: set[str]) -> dict[tuple[str, str], list[str
     """Return the remarks that people gave with their labels, by unit and rubric: the latest of each
     person.
     """
-    from evenhand.study.store.logs.remarks import remarks_table
+    from evenhand.study.store.logs.answers import remarks_table
 
     said = remarks_table(study.store)
     said = said[

@@ -17,8 +17,8 @@ from evenhand.study.desk.claims import last_version
 from evenhand.study.session.own_texts import Name, OwnTexts
 from evenhand.study.session.practice import PracticeDesk
 from evenhand.study.session.step import Step, StepName
-from evenhand.study.store.grades import utc_now
-from evenhand.study.store.logs.session_log import Event, EventKind, add_event, events_of, given_back
+from evenhand.study.store.events import append
+from evenhand.study.store.logs.session import Event, EventKind, add_event, events_of, given_back
 from evenhand.study.store.schema import attention_labels, background_answers, claims, labels
 from evenhand.study.workspace import Study
 
@@ -177,9 +177,7 @@ class Sessions:
                 return
             for question, answer in answers.items():
                 row = {"rater_id": rater_id, "question": question, "answer": answer}
-                connection.execute(
-                    sa.insert(background_answers).values(row | {"created_at": utc_now()})
-                )
+                append(connection, background_answers, row)
             add_event(connection, rater_id, "background_done")
 
     def complete(self, rater_id: str) -> None:

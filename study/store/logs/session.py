@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from evenhand.study.store.grades import utc_now
+from evenhand.study.store.events import EventLog, append
 from evenhand.study.store.schema import session_events
 
 EventKind = Literal[
@@ -38,18 +38,13 @@ class Event:
 
 def add_event(connection: sa.Connection, rater_id: str, kind: EventKind, **detail: Any) -> None:
     """Append one event within a `write()`."""
-    event = {"rater_id": rater_id, "kind": kind, "detail": detail, "created_at": utc_now()}
-    connection.execute(sa.insert(session_events).values(event))
+    append(connection, session_events, {"rater_id": rater_id, "kind": kind, "detail": detail})
 
 
 def events_of(connection: sa.Connection, rater_id: str) -> list[Event]:
-    """A rater's events in the order in which they came."""
-    query = (
-        sa.select(session_events)
-        .where(session_events.c.rater_id == rater_id)
-        .order_by(session_events.c.event_id)
-    )
-    return [Event(row.kind, row.detail, row.created_at) for row in connection.execute(query)]
+    """Return a rater's events in the order in which they came."""
+    log = EventLog(session_events, Event)
+    return log.within(connection, session_events.c.rater_id == rater_id)
 
 
 def given_back(log: Sequence[Event]) -> str:
