@@ -19,8 +19,13 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.runtime.runtime_util import get_max_widget_state_size_bytes
 
 from evenhand.annotate_app.log_lines import visitor
-from evenhand.annotate_app.logins.browser import bound, browser_of, new_cookie
-from evenhand.annotate_app.logins.upload_pass import may_download, may_upload
+from evenhand.annotate_app.logins.browser import (
+    bound,
+    browser_of,
+    may_download,
+    may_upload,
+    new_cookie,
+)
 from evenhand.annotate_app.where import (
     address_of,
     has_room,

@@ -21,7 +21,7 @@ import anyio
 from evenhand.graders.failures import Stopped
 from evenhand.graders.spec import GraderSpec
 from evenhand.graders.usage import Terms, Tokens
-from evenhand.study.settings.prices import ModelPrices
+from evenhand.study.settings.providers import ModelPrices
 from evenhand.texts import written
 
 _COUNTS = tuple(field.name for field in fields(Tokens))

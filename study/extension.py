@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
 from evenhand.study import seeding
-from evenhand.study.prompts.sampling import draw_sample
-from evenhand.study.prompts.unequal import Wave, chances_for, inclusion, pick
+from evenhand.study.prompts.sampling import Wave, chances_for, draw_sample, inclusion, pick
 from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.decisions import WAVES

@@ -10,8 +10,7 @@ from typing import Any
 
 from evenhand.errors import InputError
 from evenhand.exchange.readers.archive import Archive
-from evenhand.study.tables.foreign import DELIMITED
-from evenhand.study.tables.formats import delimiter_of, read_table
+from evenhand.study.tables.formats import DELIMITED, delimiter_of, read_table
 
 MOST_BYTES = 256 * 1024**2
 """Bytes read of one file at once; a table goes to a reader that takes it in pieces."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from evenhand.graders.running.offline import OfflineRun
     from evenhand.rubrics import JudgePrompt, Rubric
     from evenhand.study import Study
-    from evenhand.study.settings.prices import ModelPrices
+    from evenhand.study.settings.providers import ModelPrices
 
 
 @dataclass(frozen=True, slots=True)

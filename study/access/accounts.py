@@ -20,8 +20,8 @@ from evenhand.errors import InputError
 from evenhand.study.access.guessing import attempt, note_attempt, refuse_guessing
 from evenhand.study.refused import Refused
 from evenhand.study.store.events import append
+from evenhand.study.store.meta import study_secret
 from evenhand.study.store.schema import account_events, is_latest, lead_events
-from evenhand.study.store.secret import study_secret
 from evenhand.study.store.store import Store
 from evenhand.study.tables.ratings import RATER_CODE, RESERVED_RATERS
 

@@ -1,1 +1,1 @@
-"""Append-only logs next to the labels and grades: answers, replies, batches, sessions, decisions."""
+"""Logs beside the labels and grades: answers, replies, batches, sessions, decisions."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import sqlalchemy as sa
 
-from evenhand.study.prompts.unequal import Wave, inclusion
+from evenhand.study.prompts.sampling import Wave, inclusion
 from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.store.database import Database
 from evenhand.study.store.events import EventLog, append

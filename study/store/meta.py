@@ -1,15 +1,41 @@
-"""The time of the last event of a kind in a study (such as a backup): a row of `meta` for each."""
+"""Single values of a study, a row of `meta` each: its secret, and when something last happened."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from datetime import UTC, datetime
 from typing import Literal
 
 import sqlalchemy as sa
 
-from evenhand.study.store.database import Database, conflict_free_insert
+from evenhand.study.store.database import Database, add_secret, conflict_free_insert
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import meta
+
+# The secret: random bytes made with the store, kept in it alone, and never shown. It signs tokens,
+# and draws what annotators must not foresee. Backups hold it, exports do not.
+
+
+def study_secret(store: Database) -> bytes:
+    """Return the secret; made now where the store is of a version that made it late."""
+    query = sa.select(meta.c.value).where(meta.c.key == "secret")
+    with store.read() as connection:
+        found = connection.execute(query).scalar_one_or_none()
+    if found is None:
+        with store.write() as connection:
+            add_secret(connection)
+            found = connection.execute(query).scalar_one()
+    return bytes.fromhex(found)
+
+
+def key_for(store: Database, purpose: str) -> bytes:
+    """Return a key for one purpose only, which reveals nothing of the secret or of other keys."""
+    return hmac.new(study_secret(store), purpose.encode(), hashlib.sha256).digest()
+
+
+# Times of the last event of a kind
+
 
 Moment = Literal["asked", "backup"]
 """A check that the store can be written; a good backup made."""
