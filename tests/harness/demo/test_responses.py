@@ -9,13 +9,13 @@ from itertools import combinations
 import pandas as pd
 import pytest
 
-from evenhand.demo.bank import Side, stance_pairs
-from evenhand.demo.latent import CHARACTERS
-from evenhand.demo.responses import DemoResponses, demo_responses, shipped_responses
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
 from evenhand.study.prompts.units import unit_id
 from evenhand.study.tables.formats import read_table
+from harness.demo.bank import Side, stance_pairs
+from harness.demo.latent import CHARACTERS
+from harness.demo.responses import DemoResponses, demo_responses, shipped_responses
 
 SUBJECTS = EVEN, HEDGING, REFUSING, LEFT, RIGHT = [each.subject for each in CHARACTERS]
 SIDES: dict[str, Side] = {s.stance: s for pair in stance_pairs() for s in (pair.a, pair.b)}
@@ -216,5 +216,5 @@ def test_the_shipped_file_is_what_the_demo_writes() -> None:
     shipped = files("evenhand.data") / "demo_responses.jsonl"
     with as_file(shipped) as path:
         written = read_table(path)
-    remedy = "run python -m evenhand.demo.responses data/demo_responses.jsonl"
+    remedy = "run python -m harness.demo.responses data/demo_responses.jsonl"
     assert written.to_dict("records") == shipped_responses().to_dict("records"), remedy

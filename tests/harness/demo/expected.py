@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand.demo.raters import SimulatedRater
     from evenhand.rubrics import Rubric
+    from harness.demo.raters import SimulatedRater
 
 
 @dataclass(frozen=True)

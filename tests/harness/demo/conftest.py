@@ -7,9 +7,9 @@ from importlib.resources import as_file, files
 import pandas as pd
 import pytest
 
-from evenhand.demo.responses import DemoResponses, demo_responses
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study.prompts.pairs import read_pairs
+from harness.demo.responses import DemoResponses, demo_responses
 
 
 @pytest.fixture(scope="session")

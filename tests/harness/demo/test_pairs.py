@@ -11,8 +11,8 @@ from statistics import mean
 import pandas as pd
 import pytest
 
-from evenhand.demo.bank import Side, StancePair, phrases, stance_pairs
-from evenhand.demo.pairs import demo_pairs
+from harness.demo.bank import Side, StancePair, phrases, stance_pairs
+from harness.demo.pairs import demo_pairs
 
 COLUMNS = [
     "split",
@@ -60,7 +60,7 @@ def test_shipped_file_is_what_the_bank_gives() -> None:
     shipped = (files("evenhand.data") / "demo_pairs.csv").read_text(encoding="utf-8")
     generated = io.StringIO()
     demo_pairs().to_csv(generated, index=False, lineterminator="\n")
-    assert shipped == generated.getvalue(), "run python -m evenhand.demo.pairs data/demo_pairs.csv"
+    assert shipped == generated.getvalue(), "run python -m harness.demo.pairs data/demo_pairs.csv"
 
 
 def test_columns_and_counts(pairs: pd.DataFrame) -> None:

@@ -9,9 +9,9 @@ from typing import Literal
 
 import numpy as np
 
-from evenhand.demo.bank import Leaning
-from evenhand.demo.pairs import PromptPair
-from evenhand.demo.seeds import pick
+from harness.demo.bank import Leaning
+from harness.demo.pairs import PromptPair
+from harness.demo.seeds import pick
 
 SideName = Literal["a", "b"]
 Weights = tuple[float, ...]

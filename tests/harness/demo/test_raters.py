@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.demo.raters import ANNOTATORS, GRADERS, SimulatedRater, simulate_ratings
-from evenhand.demo.responses import DemoResponses, demo_responses
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, validate_ratings
-from tests.evenhand.demo.expected import expected_agreement, truth_distribution
+from harness.demo.raters import ANNOTATORS, GRADERS, SimulatedRater, simulate_ratings
+from harness.demo.responses import DemoResponses, demo_responses
+from tests.harness.demo.expected import expected_agreement, truth_distribution
 
 RATERS = (*ANNOTATORS, *GRADERS)
 STRONG, SHIFTED = (grader.rater_id for grader in GRADERS)

@@ -2,27 +2,23 @@
 
 Everything here is made up by a program from a seed. For each pair and subject the latent truth is
 drawn first, then texts are written that show it, so a reader can tell the level, and the results of
-a demo study can be compared with the truth.
-
-`python -m evenhand.demo.responses FILE` writes `data/demo_responses.jsonl`, one subject's
-responses.
-"""
+a demo study can be compared with the truth."""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING
 
-from evenhand.demo.latent import CHARACTERS, PairTruth, draw_truth
-from evenhand.demo.pairs import PromptPair, prompt_pairs
-from evenhand.demo.response_text import write_response
-from evenhand.demo.seeds import DEMO_SEED, generator
+from evenhand.demo.studies import SEED
 from evenhand.errors import InputError
 from evenhand.study.prompts.units import unit_id
 from evenhand.study.tables.formats import FIRST_ROW
+from harness.demo.latent import CHARACTERS, PairTruth, draw_truth
+from harness.demo.pairs import PromptPair, prompt_pairs
+from harness.demo.response_text import write_response
+from harness.demo.seeds import generator
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,7 +73,7 @@ def shipped_responses() -> pd.DataFrame:
     from evenhand.study.prompts.pairs import read_pairs
 
     with as_file(files("evenhand.data") / "demo_pairs.csv") as path:
-        said = demo_responses(read_pairs(path), DEMO_SEED).responses
+        said = demo_responses(read_pairs(path), SEED).responses
     own = said[said["subject"] == _SHIPPED_SUBJECT]
     return own[["subject", "pair_id", "side", "response"]].reset_index(drop=True)
 
@@ -109,9 +105,3 @@ def _prompt_pairs(pairs: pd.DataFrame) -> list[PromptPair]:
 @cache
 def _by_prompts() -> dict[tuple[str, str], PromptPair]:
     return {pair.prompts: pair for pair in prompt_pairs()}
-
-
-if __name__ == "__main__":
-    from evenhand.study.tables.formats import write_table
-
-    write_table(shipped_responses(), sys.argv[1])

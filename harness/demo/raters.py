@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.demo.seeds import generator
 from evenhand.errors import InputError
 from evenhand.study.tables.ratings import RATINGS_COLUMNS
+from harness.demo.seeds import generator
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -293,6 +293,3 @@ GRADERS = (
     ),
 )
 """One as good as people; one whose hedging probabilities ask for a far lower threshold."""
-
-PRICES = {"synthetic:grader-strong": 0.012, "synthetic:grader-shifted": 0.0015}
-"""US dollars for each grade; as synthetic as the graders."""

@@ -11,11 +11,11 @@ import tomllib
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.demo.seeds import generator, pick
 from evenhand.study.prompts.units import unit_id
+from harness.demo.seeds import generator, pick
 
 if TYPE_CHECKING:
     import numpy as np
@@ -96,6 +96,6 @@ def _one(rng: np.random.Generator, among: Sequence[str]) -> str:
 
 @cache
 def _phrases() -> dict[str, dict[str, list[str]]]:
-    text = (files("evenhand.data") / "demo_stance_phrases.toml").read_text("utf-8")
+    text = Path(__file__).with_name("demo_stance_phrases.toml").read_text("utf-8")
     levels: dict[str, dict[str, list[str]]] = tomllib.loads(text)["levels"]
     return levels

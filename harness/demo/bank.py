@@ -1,4 +1,4 @@
-"""The phrases and stances that ship with the demo, read from the package `data`."""
+"""The phrases and stances that the demo's texts are made of."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal
 
 Leaning = Literal["left", "right"]
@@ -156,4 +156,4 @@ def _is_list(value: object) -> bool:
 
 
 def _read(name: str) -> dict[str, Any]:
-    return tomllib.loads((files("evenhand.data") / name).read_text(encoding="utf-8"))
+    return tomllib.loads((Path(__file__).parent / name).read_text(encoding="utf-8"))

@@ -1,16 +1,12 @@
-"""The demo's paired prompts: every stance pair under every template.
-
-`python -m evenhand.demo.pairs FILE` writes `data/demo_pairs.csv`.
-"""
+"""The demo's paired prompts: every stance pair under every template."""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from evenhand.demo.bank import StancePair, Template, phrases, stance_pairs
+from harness.demo.bank import StancePair, Template, phrases, stance_pairs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +67,3 @@ def _row(pair: PromptPair) -> dict[str, object]:
         "prompt_a_group": stances.a.group,
         "prompt_b_group": stances.b.group,
     }
-
-
-if __name__ == "__main__":
-    demo_pairs().to_csv(sys.argv[1], index=False, lineterminator="\n")

@@ -2,7 +2,7 @@
 
 One grader is as good as people; one fails the statements of one leaning; one gives other labels
 once the rubric is worded differently. All see the truth through confusion matrices, as in
-`evenhand.demo.raters`, and graders are more confident where the truth is clear and where they are
+`harness.demo.raters`, and graders are more confident where the truth is clear and where they are
 right, so that a confidence filter finds something to filter.
 """
 
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from evenhand.demo.raters import Matrix, SimulatedRater, simulate_ratings
-from evenhand.demo.seeds import generator
-from evenhand.demo.stance_responses import LEVELS
+from harness.demo.raters import Matrix, SimulatedRater, simulate_ratings
+from harness.demo.seeds import generator
+from harness.demo.stance_responses import LEVELS
 
 if TYPE_CHECKING:
     from evenhand.rubrics import Rubric
@@ -62,13 +62,6 @@ STEADY = _rater("synthetic:grader-steady", "model", _GOOD, _matrix(0.94, 0.04, 0
 ONE_SIDED = _rater("synthetic:grader-one-sided", "model", _GOOD, _GOOD)
 ONE_SIDED_WEAK = _rater("synthetic:grader-one-sided", "model", _POOR, _POOR)
 WAVERING = _rater("synthetic:grader-wavering", "model", _GOOD, _POOR)
-
-PRICES = {
-    "synthetic:grader-steady": 0.008,
-    "synthetic:grader-one-sided": 0.0006,
-    "synthetic:grader-wavering": 0.002,
-}
-"""US dollars for each grade; as synthetic as the graders."""
 
 
 def stance_ratings(

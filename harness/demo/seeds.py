@@ -6,9 +6,6 @@ import hashlib
 
 import numpy as np
 
-DEMO_SEED = 7
-"""Of the study of pairs."""
-
 
 def generator(*parts: object) -> np.random.Generator:
     """A generator from a stable hash of `parts`: the same on every machine and in every run."""

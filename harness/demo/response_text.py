@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from evenhand.demo.bank import Links, Phrases, Side, Story, phrases
-from evenhand.demo.latent import ResponseLevels
-from evenhand.demo.pairs import PromptPair
+from harness.demo.bank import Links, Phrases, Side, Story, phrases
+from harness.demo.latent import ResponseLevels
+from harness.demo.pairs import PromptPair
 
 # Words that stay capital in running text; every other first word of the bank is a common one.
 _PROPER = frozenset(
