@@ -20,7 +20,7 @@ from evenhand.study import Study, create_study, open_study
 from evenhand.study.creation import StudyPlan
 from evenhand.study.keeping.moving import upgrade_store
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.store.logs.answer_details import add_details
+from evenhand.study.store.logs.answers import add_details
 from evenhand.study.store.schema import labels, meta
 from evenhand.study.tables.evidence import Mark
 from harness.annotator import SUBJECT, prompt_text, response_text

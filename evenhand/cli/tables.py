@@ -172,8 +172,7 @@ def _export_tables(arguments: argparse.Namespace) -> None:
     )
     from evenhand.reporting.ratings_file.sidecar import sidecar_path
     from evenhand.study import open_study
-    from evenhand.study.store.logs.answer_details import answers_table
-    from evenhand.study.store.logs.remarks import remarks_table
+    from evenhand.study.store.logs.answers import answers_table, remarks_table
     from evenhand.study.tables.atomic import atomic_write
     from evenhand.study.tables.formats import write_table
 

@@ -178,9 +178,9 @@ def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> Report
 
 
 def _picked_by_uncertainty(study: Study, noun: str) -> dict[str, int]:
-    from evenhand.study.store.logs.waves import sample_waves_of
+    from evenhand.study.store.logs.decisions import WAVES
 
-    picked = [len(w.taken) for w in sample_waves_of(study.store) if w.by == "uncertainty"]
+    picked = [len(w.taken) for w in WAVES.all(study.store) if w.by == "uncertainty"]
     return {f"{noun} picked where graders differ or are unsure": sum(picked)} if picked else {}
 
 

@@ -71,8 +71,8 @@ def from_study(study: Study, *, look: bool = False, tried: str = "") -> Dataset:
     from evenhand.study.lead.disagreements import sorted_so_far
     from evenhand.study.session.background import raters_to_split_by
     from evenhand.study.store.grades import TRIED
-    from evenhand.study.store.logs.attacked_log import attacked_table
-    from evenhand.study.store.logs.looks import look_numbers
+    from evenhand.study.store.logs.decisions import look_numbers
+    from evenhand.study.store.logs.replies import attacked_table
     from evenhand.study.store.totals import grade_totals
 
     ratings, config, hashes = study.ratings(), study.config, study.accepted_hashes()
@@ -114,7 +114,7 @@ def looked_at(study: Study, ratings: pd.DataFrame) -> dict[str, str]:
     With fewer pairs labelled by two people than a verdict needs, no verdict can be given, so
     looking at them is free.
     """
-    from evenhand.study.store.logs.looks import labels_hash
+    from evenhand.study.store.logs.decisions import labels_hash
 
     pairs = study.units("all").set_index("unit_id")["cluster_id"]
     present = {}
@@ -143,10 +143,10 @@ def _tunings(study: Study) -> dict[str, dict[str, Tuning]]:
     A threshold counts as tuned if a logged one has this very number; any other was put in by hand.
     """
     from evenhand.analysis.labels.scale import Tuning
-    from evenhand.study.store.logs.threshold_log import tuned_thresholds
+    from evenhand.study.store.logs.decisions import TUNED_THRESHOLDS
 
     found: dict[str, dict[str, Tuning]] = {}
-    for each in tuned_thresholds(study.store):
+    for each in TUNED_THRESHOLDS.all(study.store):
         if study.config.thresholds.get(each.rubric, {}).get(each.grader) == each.threshold:
             found.setdefault(each.rubric, {})[each.grader] = Tuning(
                 clusters=frozenset(each.clusters),

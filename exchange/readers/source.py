@@ -17,8 +17,7 @@ from typing import Any
 
 from evenhand.errors import InputError
 from evenhand.study.tables.decoded import check_parquet
-from evenhand.study.tables.foreign import DELIMITED
-from evenhand.study.tables.formats import cell_text, delimiter_of, read_table
+from evenhand.study.tables.formats import DELIMITED, cell_text, delimiter_of, read_table
 
 MOST_BYTES = 256 * 1024**2
 """Bytes read of one file at once; a table goes to a reader that takes it in pieces."""

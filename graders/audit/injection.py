@@ -24,7 +24,7 @@ from evenhand.rubrics import Rubric
 from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.questions import AttackedQuestion, Question
 from evenhand.study.seeding import digest
-from evenhand.study.store.logs.attacked_log import Trial, finished_trials
+from evenhand.study.store.logs.replies import Trial, finished_trials
 from evenhand.study.tables.attacks import CLEAN, REPEATS, reading
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec, parse_spec
 from evenhand.rubrics import PromptText
 from evenhand.study.prompts.pairs import sides_of
-from evenhand.study.store.logs.response_log import ResponseAttempt, ResponseLog
+from evenhand.study.store.logs.replies import ResponseAttempt, ResponseLog
 
 if TYPE_CHECKING:
     from evenhand.study import Study

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from evenhand.graders.options import RequestLimits
     from evenhand.graders.scrub import Scrubber
     from evenhand.study.store.grades import GradeAttempt
-    from evenhand.study.store.logs.response_log import ResponseAttempt
+    from evenhand.study.store.logs.replies import ResponseAttempt
 
     Attempt = TypeVar("Attempt", GradeAttempt, ResponseAttempt)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from evenhand.graders.running.batch import BatchRun
     from evenhand.graders.running.live import LiveRun
     from evenhand.study import Study
-    from evenhand.study.settings.prices import ModelPrices
+    from evenhand.study.settings.providers import ModelPrices
 
 _ALL, _LIMITS = GradingOptions(), RequestLimits()
 _CHUNK = 500

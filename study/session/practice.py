@@ -31,7 +31,7 @@ from evenhand.study.questions import Question
 from evenhand.study.seeding import digest
 from evenhand.study.session.step import Step
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.logs.session_log import Event, events_of
+from evenhand.study.store.logs.session import Event, events_of
 from evenhand.study.store.schema import practice_labels
 from evenhand.study.workspace import Study
 

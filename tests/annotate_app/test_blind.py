@@ -23,17 +23,16 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from evenhand.demo.responses import demo_responses
-from evenhand.demo.stance_responses import demo_answers
 from evenhand.rubrics import load_rubric
 from evenhand.study import create_study, open_study
 from evenhand.study.creation import StudyPlan
-from evenhand.study.prompts.pairs import read_pairs
-from evenhand.study.prompts.propositions import read_propositions
+from evenhand.study.prompts.pairs import read_pairs, read_propositions
 from evenhand.study.prompts.units import has_known_answer, parse_unit_id
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.schema import claims
 from harness.attacker import Screen, Watcher, guessed_ids, identified, told
+from harness.demo.responses import demo_responses
+from harness.demo.stance_responses import demo_answers
 from harness.served import Served
 
 pytestmark = pytest.mark.browser  # it starts the app, as those do

@@ -16,7 +16,7 @@ from evenhand.study.extension import uncertainty
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.store.logs.waves import inclusion_so_far, sample_waves_of
+from evenhand.study.store.logs.decisions import WAVES, inclusion_so_far
 from evenhand.study.store.schema import sample_waves
 from evenhand.study.tables.ratings import validate_ratings
 from harness.studies import upgraded_without
@@ -83,7 +83,7 @@ def test_only_graders_of_every_pair_count(study: Study) -> None:
     with pytest.raises(InputError, match="all grades are alike and sure"):
         extend_sample(study, 4, "uncertainty")
     assert len(study.store.sample()) == 8
-    assert sample_waves_of(study.store) == []
+    assert WAVES.all(study.store) == []
 
 
 def test_people_s_labels_do_not_move_what_is_picked(study: Study) -> None:
@@ -142,7 +142,7 @@ def test_a_draw_by_chance_afterwards_is_one_more_wave(study: Study) -> None:
 
 def test_drawn_by_chance_alone_a_study_has_no_waves_and_no_column(study: Study) -> None:
     extend_sample(study, 5)
-    assert sample_waves_of(study.store) == []
+    assert WAVES.all(study.store) == []
     assert "inclusion_probability" not in study.units("all")
 
 
@@ -177,7 +177,7 @@ def test_a_store_of_before_learns_of_waves(
         rate(now, "one", lambda n: "1")
         rate(now, "two", odd)
         extend_sample(now, 3, "uncertainty")
-        first, second = sample_waves_of(now.store)
+        first, second = WAVES.all(now.store)
     assert (first.by, set(first.chances.values())) == ("chance", {0.25})
     assert (second.by, list(second.chances)) == ("uncertainty", list(first.chances))
     assert np.isfinite(list(second.chances.values())).all()

@@ -20,7 +20,7 @@ from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.store.logs.lead_log import Act, acts
+from evenhand.study.store.logs.decisions import Act, acts
 from evenhand.study.tables.ratings import validate_ratings
 from tests.evenhand.cli.commands import Run
 

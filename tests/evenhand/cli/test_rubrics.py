@@ -13,7 +13,7 @@ from evenhand.study.lead.disagreements import sort_disagreement
 from evenhand.study.lead.flags import raised_flags
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.logs.remarks import WITHDRAWN, add_remark
+from evenhand.study.store.logs.answers import WITHDRAWN, add_remark
 from evenhand.study.store.schema import flag_events
 from evenhand.study.tables.ratings import validate_ratings
 from harness.studies import with_edited_rubric

@@ -17,7 +17,7 @@ from evenhand.reporting.ratings_file.scales import ScaleOptions
 from evenhand.reporting.ratings_file.sidecar import Sidecar, read_sidecar, sidecar_path
 from evenhand.study import open_study
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.store.logs.looks import look_numbers
+from evenhand.study.store.logs.decisions import look_numbers
 from harness.judged_study import (
     LATE,
     LEADS_WORDS,

@@ -23,7 +23,7 @@ from evenhand.reporting.analysing import audits_of
 from evenhand.rubrics import rendering
 from evenhand.study import Study
 from evenhand.study.settings.analysis import DecisionSettings
-from evenhand.study.store.logs.attacked_log import attacked_table
+from evenhand.study.store.logs.replies import attacked_table
 from evenhand.study.store.schema import attacked_grades, grades
 from evenhand.study.tables.attacks import ATTACKS
 from harness.protocol_server import ProtocolServer

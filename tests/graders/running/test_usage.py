@@ -26,7 +26,7 @@ from evenhand.graders.replies.outcome import Outcome
 from evenhand.graders.running import dry_run
 from evenhand.graders.running.reservations import Reservations
 from evenhand.graders.spec import parse_spec
-from evenhand.study.settings.prices import ModelPrices
+from evenhand.study.settings.providers import ModelPrices
 from evenhand.study.store.schema import grades
 from evenhand.study.store.totals import grade_totals
 from harness.protocol_server import ProtocolServer

@@ -23,7 +23,7 @@ from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.session.prolific import participants_table
 from evenhand.study.session.sessions import Sessions
-from evenhand.study.store.logs.session_log import events_of
+from evenhand.study.store.logs.session import events_of
 from evenhand.study.tables.ratings import validate_ratings
 
 PASSWORD = "correct horse battery"

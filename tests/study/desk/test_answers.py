@@ -11,7 +11,7 @@ from evenhand.study.desk.answers import SKIP_REASONS, Answer, Flag
 from evenhand.study.desk.claims import last_version
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.store.logs.remarks import remarks_table
+from evenhand.study.store.logs.answers import remarks_table
 from evenhand.study.store.schema import claims, labels
 
 

@@ -19,8 +19,8 @@ from evenhand.study.keeping.moving import upgrade_store
 from evenhand.study.prompts.units import has_known_answer
 from evenhand.study.session.practice import PracticeDesk
 from evenhand.study.settings.study_toml import change_config
+from evenhand.study.store.meta import study_secret
 from evenhand.study.store.schema import attention_labels, claims, meta
-from evenhand.study.store.secret import study_secret
 from harness.attacker import guessed_ids, identified, public_digest
 from tests.study.desk.test_attention import ATTENTION, ONE_RUBRIC
 

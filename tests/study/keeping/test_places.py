@@ -15,7 +15,7 @@ from evenhand.errors import InputError
 from evenhand.study.keeping import places
 from evenhand.study.keeping.backup import keep_backups, restore_study
 from evenhand.study.keeping.places import Bucket
-from evenhand.study.store.moments import hours_since_backup
+from evenhand.study.store.meta import hours_since_backup
 from harness.object_store import BUCKET, KEY, SECRET, ObjectStore, boto3_folder, object_store
 from harness.slow_line import SlowLine
 from tests.study.keeping.test_kept import nights

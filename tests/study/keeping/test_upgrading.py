@@ -22,8 +22,8 @@ from evenhand.study.keeping.moving import move_store, upgrade_store
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.copying import copy_tables
 from evenhand.study.store.database import Database
+from evenhand.study.store.migrations import scripts
 from evenhand.study.store.schema import SCHEMA_VERSION, metadata
-from evenhand.study.store.upgrading import scripts
 from harness.postgresql import Postgresql
 from tests.study.keeping.test_moving import once_it_has_noticed
 

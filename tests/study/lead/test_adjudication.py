@@ -16,7 +16,7 @@ from evenhand.study.lead.adjudication import (
     queue_table,
 )
 from evenhand.study.lead.imports import import_ratings
-from evenhand.study.store.logs.remarks import remarks_table
+from evenhand.study.store.logs.answers import remarks_table
 from evenhand.study.tables.ratings import validate_ratings
 
 REFUSAL = load_rubric("refusal")  # 1 to 5, ordinal

@@ -12,7 +12,7 @@ from evenhand.study.desk.answers import Flag
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.own_flags import Withdrawal
 from evenhand.study.lead.flags import raised_flags, reopen_flag, settle_flag
-from evenhand.study.store.logs.remarks import remarks_table, standing
+from evenhand.study.store.logs.answers import remarks_table, standing
 from evenhand.study.store.schema import flag_events
 
 

@@ -10,7 +10,7 @@ import pytest
 from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study, open_study
-from evenhand.study.lead import leases
+from evenhand.study.lead import adjudication
 from evenhand.study.lead.adjudication import adjudication_queue, decide, open_next, past_decisions
 from evenhand.study.lead.adjudication import reopen as reopen_case
 from evenhand.study.lead.imports import import_ratings
@@ -54,13 +54,13 @@ def test_who_passes_over_gives_the_unit_to_others_and_sees_it_again_at_the_end(s
 
 def test_who_leaves_keeps_nothing(study):
     case, _ = open_next(study, "ada", RULE)
-    leases.give_back(study.store, "ada")
+    adjudication.give_back(study.store, "ada")
     assert open_next(study, "ben", RULE)[0] == case
 
 
 def test_a_unit_comes_back_when_its_lease_is_over_and_the_late_one_is_refused(study, monkeypatch):
     case, _ = open_next(study, "ada", RULE)
-    monkeypatch.setattr(leases, "LEASE_MINUTES", -1.0)
+    monkeypatch.setattr(adjudication, "LEASE_MINUTES", -1.0)
     decide(study, "ada", *case.key, "1", "late, but nobody took it", holder="ada")
     slow, _ = open_next(study, "ada", RULE)
     assert open_next(study, "ben", RULE)[0] == slow
@@ -71,9 +71,9 @@ def test_a_unit_comes_back_when_its_lease_is_over_and_the_late_one_is_refused(st
 
 def test_what_was_decided_meanwhile_is_not_handed_out(study):
     keys = [each.key for each in adjudication_queue(study, RULE)]
-    seen = leases.last_label(study.store)
+    seen = adjudication.last_label(study.store)
     decide(study, "ben", *keys[0], "1", "plain")
-    assert leases.take_first(study.store, "ada", keys, seen) == keys[1]
+    assert adjudication.take_first(study.store, "ada", keys, seen) == keys[1]
 
 
 @pytest.mark.slow

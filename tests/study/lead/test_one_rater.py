@@ -11,8 +11,7 @@ from evenhand.rubrics import load_rubric
 from evenhand.study import Study
 from evenhand.study.desk.oversight import exclude
 from evenhand.study.lead.imports import import_ratings
-from evenhand.study.lead.one_rater import confusions, label_shares, rater_answers
-from evenhand.study.lead.timeline import labels_over_time
+from evenhand.study.lead.people import confusions, label_shares, labels_over_time, rater_answers
 from evenhand.study.tables.ratings import validate_ratings
 
 GIVEN = {"ann": "115", "ben": "125", "cy": "225"}

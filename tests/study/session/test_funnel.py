@@ -8,7 +8,7 @@ from evenhand.study.desk.oversight import exclude
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.session.funnel import Funnel, funnel
 from evenhand.study.session.sessions import Sessions
-from evenhand.study.store.logs.session_log import add_event
+from evenhand.study.store.logs.session import add_event
 from evenhand.study.tables.ratings import validate_ratings
 
 CONSENT = '[consent]\ntext = "You may stop at any time."\n'
