@@ -10,6 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+# As `evenhand` does where it begins, and before numpy is read: lanes take cores enough.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import pytest
 
 from evenhand.study import Study, open_study
@@ -80,6 +83,20 @@ def _turn(item: pytest.Item, tests: Mapping[str, int]) -> tuple[int, int]:
 def _has_mark(file: str, mark: str) -> bool:
     """Told by its text: who deals out the tests knows no more of them than their names."""
     return f"pytest.mark.{mark}" in (ROOT / file).read_text("utf-8")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_core() -> Iterator[None]:
+    """No verb that runs in a lane starts processes to be quicker: lanes take all cores already."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "cpu_count", lambda: 1)
+        yield
+
+
+@pytest.fixture
+def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of what is shared among processes."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
 
 
 @pytest.fixture(scope="session")

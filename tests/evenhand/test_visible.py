@@ -148,7 +148,7 @@ def test_a_study_with_such_names_is_reported_exported_and_shown(make_study, tmp_
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("odd", ["\x0b", "\x07\x1b[31m", "\ufffe", "\u2028", "\x85", b"\xff"])
+@pytest.mark.parametrize("odd", ["\x0b\x07\x1b[31m\ufffe\u2028\x85", b"\xff"])
 def test_the_program_ends_well_and_the_terminal_gets_no_raw_control(tmp_path, odd) -> None:
     """Of version 0.2.0 `check --out` ended in a native panic, exit 134, or in a traceback."""
     middle = os.fsdecode(odd) if isinstance(odd, bytes) else odd

@@ -218,8 +218,15 @@ def test_a_password_need_not_stand_in_study_toml(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("at", ["before", "within"])
-@pytest.mark.parametrize("which", ["former", "new"])
+@pytest.mark.parametrize(
+    ("which", "at"),
+    [
+        ("former", "within"),
+        ("new", "before"),
+        pytest.param("former", "before", marks=pytest.mark.thorough),
+        pytest.param("new", "within", marks=pytest.mark.thorough),
+    ],
+)
 def test_a_database_that_hangs_ends_a_move_in_a_sentence(
     which: str, at: str, labelled, new_postgresql, monkeypatch: pytest.MonkeyPatch
 ) -> None:

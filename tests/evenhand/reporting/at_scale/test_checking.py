@@ -45,6 +45,7 @@ def csv_of(source: Path, engine: str, **more: object) -> bytes:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("two_cores")
 def test_a_stream_has_the_rows_and_verdicts_of_the_ordinary_check(folder: Path) -> None:
     whole, _ = analyse_file(folder / "whole.csv", SCALE, **SETTINGS)
     found, context = analyse_at_scale(folder / "parts", SCALE, **SETTINGS)
