@@ -58,10 +58,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """A million objects are made while the tests are collected, and none of them is garbage."""
+    """A million objects are made while the tests are collected, and none of them is garbage.
+    Afterwards it is looked for as seldom as `evenhand` itself does.
+    """
     gc.disable()
     done = yield
     gc.freeze()
+    gc.set_threshold(100_000)
     gc.enable()
     return done
 

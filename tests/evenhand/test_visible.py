@@ -83,7 +83,7 @@ def labelled(label: str, rater: str, grader: str, part: str) -> pd.DataFrame:
 
 @pytest.mark.slow
 @settings(
-    max_examples=3, deadline=None, phases=[Phase.explicit, Phase.generate],
+    max_examples=1, deadline=None, phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )  # fmt: skip
 @given(st.text(WHOLE, max_size=8), st.text(WHOLE, max_size=8), st.text(WHOLE, max_size=8))

@@ -60,9 +60,7 @@ def test_what_is_restored_is_the_study(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "at", [pytest.param("before", marks=pytest.mark.thorough), "within"]
-)
+@pytest.mark.parametrize("at", [pytest.param("before", marks=pytest.mark.thorough), "within"])
 def test_a_backup_of_a_database_that_hangs_ends_in_a_sentence(
     at: str, labelled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -117,9 +117,7 @@ def test_a_study_of_0_1_0_on_postgresql(old_study: Path, new_postgresql) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "at", [pytest.param("before", marks=pytest.mark.thorough), "within"]
-)
+@pytest.mark.parametrize("at", [pytest.param("before", marks=pytest.mark.thorough), "within"])
 def test_an_upgrade_of_a_database_that_hangs_ends_in_a_sentence(
     at: str, old_study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
