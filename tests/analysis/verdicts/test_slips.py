@@ -156,7 +156,7 @@ def test_unequal_clusters_count_for_what_they_are_worth(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("studies", [60, pytest.param(400, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("studies", [60, pytest.param(200, marks=pytest.mark.thorough)])
 def test_whole_clusters_that_fail_do_not_slip_through(make_matrix: Callable, studies: int) -> None:
     """False passes of a grader at the margin, in studies of 120 such clusters: within the level
     and three standard errors.
@@ -248,6 +248,7 @@ def test_a_margin_of_more_than_a_quarter_of_peoples_kappa_becomes_a_share(
     assert "margin 0.10;" in found["sentence"]
 
 
+@pytest.mark.slow
 def test_seventeen_categories_are_not_refused_for_peoples_agreement(
     judged: Callable, rng: np.random.Generator
 ) -> None:
