@@ -29,7 +29,6 @@ from evenhand.errors import InputError
 from evenhand.reporting import exporting
 from evenhand.reporting.gate.checks import Check, Gate
 from evenhand.reporting.gate.files import junit_xml, summary_markdown
-from evenhand.rubrics import load_rubric
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.tables.formats import read_table
@@ -52,6 +51,7 @@ def is_shown(text: str) -> bool:
     return not kinds & {"Cc", "Cs", "Zl", "Zp"} and not set("\ufffe\uffff\u202e\u2066") & {*text}
 
 
+@pytest.mark.slow
 @given(st.text(st.characters()))
 @example(CONTROLS)
 @example("\ud800\udc00 \udfff\r\n\r")
@@ -130,7 +130,7 @@ def test_any_text_names_labels_raters_and_slices(tmp_path, one: str, two: str, t
 @pytest.mark.slow
 def test_a_study_with_such_names_is_reported_exported_and_shown(make_study, tmp_path) -> None:
     odd = CONTROLS.translate({10: None, 13: None, 9: None})
-    study = make_study(rubrics=[load_rubric("refusal")])
+    study = make_study(rubrics=["refusal"])
     units = study.rubric_units(study.rubrics["refusal"])
     ratings = pd.DataFrame([
         {"unit_id": unit, "rubric": "refusal", "rater_id": rater, "rater_kind": kind,

@@ -160,6 +160,7 @@ def test_the_same_text_twice_is_no_better(
     assert "We cannot tell yet" in found.sentences[0]
 
 
+@pytest.mark.slow
 def test_too_few_units_are_said(claude: str, marked_study: MarkedStudy, server) -> None:
     server.script = answer_by_text
     study = marked_study(pairs=5, rubrics=(RUBRIC,))

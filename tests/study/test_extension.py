@@ -67,6 +67,7 @@ def test_graders_who_differ_or_are_unsure_score_a_pair(study: Study) -> None:
     assert uncertainty(study)["p0002"] == pytest.approx(4 * (2.9 / 3) * (0.1 / 3) / 16)
 
 
+@pytest.mark.slow
 def test_only_graders_of_every_pair_count(study: Study) -> None:
     with pytest.raises(InputError, match=r"no grader has graded all pairs .* --scope all"):
         extend_sample(study, 4, "uncertainty")
@@ -80,6 +81,7 @@ def test_only_graders_of_every_pair_count(study: Study) -> None:
     assert sample_waves_of(study.store) == []
 
 
+@pytest.mark.slow
 def test_people_s_labels_do_not_move_what_is_picked(study: Study) -> None:
     rate(study, "one", lambda n: "1")
     rate(study, "two", odd)

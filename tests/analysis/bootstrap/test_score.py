@@ -257,6 +257,7 @@ def test_a_second_implementation_agrees(size: int) -> None:
     assert np.maximum(found, nothing) == pytest.approx(np.maximum(plainly, nothing), abs=2e-4)
 
 
+@pytest.mark.slow
 def test_the_whole_way_from_labels_agrees() -> None:
     for counts in drawn(2, 12, 30, 60):
         product = compared(counts)
@@ -269,6 +270,7 @@ def test_the_whole_way_from_labels_agrees() -> None:
         assert low == pytest.approx(plain_lower(counts, ALPHA, kept=kept), abs=2e-4)
 
 
+@pytest.mark.slow
 def test_smaller_steps_hardly_move_a_bound() -> None:
     for counts in drawn(3, 6, 30, 60):
         finer = plain_lower(counts, ALPHA, step=0.05, steps=400)

@@ -111,6 +111,7 @@ def test_a_good_grader_passes_with_the_labels_that_people_have(
     assert passed / studies >= least
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", [0.0, 0.01, 0.02])
 def test_who_passes_still_passes_with_more_of_the_same(judged: Callable, wrong: float) -> None:
     passed = []
@@ -177,6 +178,7 @@ def test_whole_clusters_that_fail_do_not_slip_through(make_matrix: Callable, stu
 # --- A crowd -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_crowd_of_whom_each_labelled_a_little_is_decided(
     make_ratings: Callable, rng: np.random.Generator
 ) -> None:
@@ -198,6 +200,7 @@ def test_a_crowd_of_whom_each_labelled_a_little_is_decided(
 # --- Looks ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_second_look_has_the_firsts_level(judged: Callable) -> None:
     """Two looks are the usual plan; a third one has what was kept."""
     truth = "12" * 60

@@ -93,6 +93,7 @@ def test_only_what_is_recommended_is_written(
     assert _thresholds(study) == written
 
 
+@pytest.mark.slow
 def test_any_threshold_is_written_by_name(study: Study) -> None:
     whose = ["--rubric", "refusal", "--grader", "prob"]
     asked = ["calibrate", str(study.folder), *whose, "--write", "--threshold", "0.3"]

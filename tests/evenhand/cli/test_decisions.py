@@ -122,6 +122,7 @@ def test_a_rule_about_the_audit_is_held_against_its_worst_attack() -> None:
     assert held("injection_flips.high < 0.4").startswith("not met  injection_flips at flattery")
 
 
+@pytest.mark.slow
 def test_select_ranks_and_says_why(run: Run, ratings: Path) -> None:
     done = run("select", ratings)
     assert done.returncode == 0, done.stderr
@@ -131,6 +132,7 @@ def test_select_ranks_and_says_why(run: Run, ratings: Path) -> None:
     assert "Rule: at most 0.1 kappa below people" in done.stdout
 
 
+@pytest.mark.slow
 def test_select_knows_what_a_study_has_paid(run: Run, tmp_path: Path, make_study) -> None:
     from evenhand.study.store.grades import GradeAttempt
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from evenhand.reporting.analysing import analyse_study
-from evenhand.rubrics import load_rubric
 from evenhand.study import Study, open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.settings.study_toml import change_config
@@ -18,7 +17,7 @@ from tests.evenhand.cli.commands import Run
 @pytest.fixture
 def study(make_study, run: Run) -> Study:
     """Six pairs labelled by three people and graded offline; closed."""
-    study = make_study(subjects=("s1",), stratify=(), rubrics=[load_rubric("refusal")])
+    study = make_study(subjects=("s1",), stratify=(), rubrics=["refusal"])
     desk = AnnotationDesk(study)
     for rater in ("ann", "ben", "cem"):
         work_through(desk, rater, seconds=2.0, options=5)

@@ -40,7 +40,7 @@ ASKING = {"respond"}
 @pytest.fixture
 def folder(make_study) -> Path:
     """A study with labels of two people and a grader with probabilities."""
-    study = make_study(pairs=30, sample=20, rubrics=[load_rubric("refusal")])
+    study = make_study(pairs=30, sample=20, rubrics=["refusal"])
     desk = AnnotationDesk(study)
     for rater in ("ann", "ben"):
         work_through(desk, rater, 1)

@@ -22,7 +22,7 @@ UNITS = ["p0001|s|a", "p0001|s|b", "p0002|s|a"]
 def study(make_study) -> Study:
     """Two people and a grader on three units: 1 and 2 against 5 twice, 1 and 1 against 3. A third
     person is excluded."""
-    study = make_study(pairs=2, subjects=("s",), rubrics=[load_rubric("refusal")])
+    study = make_study(pairs=2, subjects=("s",), rubrics=["refusal"])
     given = {"ann": "121", "ben": "211", "gpt": "553", "cy": "444"}
     with_labels(study, given, units=UNITS, graders=["gpt"])
     exclude(study.store, "cy", "asked to be", "lead")
@@ -98,6 +98,7 @@ def test_unclear_units_stand_by_what_was_chosen(run, study: Study) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_what_was_unclear_in_an_older_text_is_over(run, study: Study) -> None:
     about = {"rubric": "refusal", "unit_id": UNITS[0], "grader": "gpt"}
     sort_disagreement(study, "lead", **about, kind="rubric_unclear")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.oversight import (
@@ -21,7 +20,7 @@ from harness.studies import work_through
 
 @pytest.fixture
 def study(make_study):
-    return make_study(pairs=4, subjects=("s",), rubrics=[load_rubric("refusal")], raters_per_unit=1)
+    return make_study(pairs=4, subjects=("s",), rubrics=["refusal"], raters_per_unit=1)
 
 
 def test_a_pause_stops_the_handing_out_and_not_the_taking_in(study):

@@ -104,6 +104,7 @@ def test_a_backup_names_no_database(labelled, new_postgresql, tmp_path: Path) ->
     assert "postgresql" not in settings
 
 
+@pytest.mark.slow
 def test_people_label_while_it_is_made(labelled, tmp_path: Path) -> None:
     study = labelled(pairs=30)
     acknowledged, over = [], threading.Event()

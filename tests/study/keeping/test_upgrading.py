@@ -191,6 +191,7 @@ def test_grades_that_another_server_gave_are_named_for_it(old_study: Path) -> No
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", ["migrate", "backup_of"])
 def test_an_upgrade_that_fails_has_changed_nothing(
     at: str, old_study: Path, monkeypatch: pytest.MonkeyPatch

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.rubrics import load_rubric
 from evenhand.study import Study, open_study
 from evenhand.study.lead import leases
 from evenhand.study.lead.adjudication import adjudication_queue, decide, open_next, past_decisions
@@ -20,7 +19,7 @@ RULE = "any"
 @pytest.fixture
 def study(make_study) -> Study:
     """Four responses that two people disagree on."""
-    study = make_study(pairs=2, subjects=("s",), rubrics=[load_rubric("refusal")])
+    study = make_study(pairs=2, subjects=("s",), rubrics=["refusal"])
     with_labels(study, {"r1": "1111", "r2": "4444"})
     assert len(adjudication_queue(study, RULE)) == 4
     return study
@@ -84,6 +83,7 @@ def test_many_at_once_never_meet(study):
     assert set(done) == set(past_decisions(study)[["unit_id", "rubric"]].itertuples(index=False))
 
 
+@pytest.mark.slow
 def test_a_revision_is_a_new_decision_and_the_latest_counts(study):
     case, _ = open_next(study, "ada", RULE)
     decide(study, "ada", *case.key, "1", "at first sight", holder="ada")

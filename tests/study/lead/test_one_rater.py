@@ -6,7 +6,6 @@ import math
 
 import pytest
 
-from evenhand.rubrics import load_rubric
 from evenhand.study import Study
 from evenhand.study.desk.oversight import exclude
 from evenhand.study.lead.one_rater import confusions, label_shares, rater_answers
@@ -19,7 +18,7 @@ GIVEN = {"ann": "115", "ben": "125", "cy": "225"}
 @pytest.fixture
 def study(make_study) -> Study:
     """Three people on three responses, an hour from unit to unit."""
-    study = make_study(pairs=2, subjects=("s",), rubrics=[load_rubric("refusal")])
+    study = make_study(pairs=2, subjects=("s",), rubrics=["refusal"])
     hours = [f"2026-03-02T{hour:02d}:30:00+00:00" for hour in (9, 10, 11)]
     return with_labels(study, GIVEN, seconds=10.0, created_at=hours)
 

@@ -6,7 +6,6 @@ import math
 
 import pytest
 
-from evenhand.rubrics import load_rubric
 from evenhand.study import extend_sample, open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.oversight import exclude
@@ -17,7 +16,7 @@ from harness.studies import work_through
 @pytest.fixture
 def study(make_study):
     """8 response units, two raters each: 16 places."""
-    return make_study(pairs=4, subjects=("s",), rubrics=[load_rubric("refusal")], raters_per_unit=2)
+    return make_study(pairs=4, subjects=("s",), rubrics=["refusal"], raters_per_unit=2)
 
 
 def test_before_anyone_has_labelled(study):
@@ -29,7 +28,7 @@ def test_before_anyone_has_labelled(study):
 
 
 def test_an_empty_study_has_no_place_to_fill(make_study):
-    study = make_study(pairs=4, responses=None, rubrics=[load_rubric("refusal")])
+    study = make_study(pairs=4, responses=None, rubrics=["refusal"])
     assert rubric_progress(study)["wanted"].tolist() == [0]
     assert time_left(rubric_progress(study)).startswith("There is nothing to label yet")
 

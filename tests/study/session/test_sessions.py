@@ -95,6 +95,7 @@ def test_a_study_without_steps_begins_with_the_labelling(make_session) -> None:
     assert events(sessions) == []
 
 
+@pytest.mark.slow
 def test_from_the_welcome_to_the_labelling(sessions) -> None:
     steps = [sessions.next_step("r").name]
 

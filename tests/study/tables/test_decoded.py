@@ -32,6 +32,7 @@ def write_bomb(table: pa.Table, path: Path, use_dictionary: bool = True) -> None
     )
 
 
+@pytest.mark.slow
 def test_a_parquet_file_of_gigabytes_is_refused_in_a_sentence(tmp_path: Path) -> None:
     """Of version 0.2.0 such a file, of 289 KB, took 3.9 GB."""
     path = tmp_path / "bomb.parquet"
@@ -75,6 +76,7 @@ def in_pieces(path: Path) -> Iterator[pa.Table]:
         yield from batches_of(piece, {"label": "text"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_reference", [True, False])
 def test_a_bomb_that_is_read_in_pieces_is_refused_too(
     by_reference: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

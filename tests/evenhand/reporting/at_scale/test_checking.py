@@ -85,6 +85,7 @@ def test_a_worker_that_is_killed_costs_time_and_no_result(folder: Path) -> None:
     assert len(killed) == 1
 
 
+@pytest.mark.slow
 def test_a_piece_that_a_worker_cannot_hold_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
