@@ -29,6 +29,7 @@ from evenhand.study.tables.evidence import MOST_MARKS, read_marks, written_marks
 
 if TYPE_CHECKING:
     from evenhand.rubrics import Option, TextBlock
+    from evenhand.rubrics.conversation import Turn
     from evenhand.study import Study
     from evenhand.study.desk.answers import Receipt
     from evenhand.study.desk.desk import Sent
@@ -345,11 +346,17 @@ def _block(block: TextBlock, reader: Language, display: str) -> dict[str, Any]:
         "label": block_label(block, reader),
         "kind": block.kind,
         "code": own == "code",
+        **({"turns": [_turn(turn, reader) for turn in block.turns]} if block.turns else {}),
         "side": block.side,
         "text": block.text,
         "tree": tree,
         "plain": drawn and tree is None and bool(block.text.strip()),
     }
+
+
+def _turn(turn: Turn, reader: Language) -> dict[str, str]:
+    name = f" · {turn.name[:_LONGEST_LINE]}" if turn.name else ""
+    return {"role": turn.role, "label": reader.say(f"turn.{turn.role}") + name, "text": turn.text}
 
 
 def _after_questions(block: TextBlock) -> bool:
