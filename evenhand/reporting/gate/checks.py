@@ -107,7 +107,6 @@ def gate(
     require: str | None = None,
     baseline: Path | None = None,
     options: ScaleOptions | None = None,
-    units: Path | None = None,
     new_rubric: bool = False,
     engine: str = "",
     on_stage: Callable[[str], None] | None = None,
@@ -117,10 +116,9 @@ def gate(
     in `evenhand gate --help`), against a `baseline` file, or both. With neither the verdict on the
     grader must be a pass.
 
-    `options` name the rubric and describe a file's labels, `units` name a file of its units,
-    `changes` are settings. With an `engine` the rule is checked on ratings that are reduced while
-    they are read (`reporting.at_scale`). Raises InputError where either cannot be checked on
-    these labels.
+    `options` name the rubric and describe a file's labels and its units, `changes` are settings.
+    With an `engine` the rule is checked on ratings that are reduced while they are read
+    (`reporting.at_scale`). Raises InputError where either cannot be checked on these labels.
     """
     if require is None and baseline is None:
         require = VERDICT
@@ -131,7 +129,7 @@ def gate(
     verdict, weaker = "", ""
     if require is not None:
         rule = parse_rule(require)
-        asked = replace(options, units=units or options.units, settings=changes)
+        asked = replace(options, settings=changes)
         analysis, context = _analysed(source, asked, engine, on_stage)
         checks, verdict, weaker = _of_rule(source, grader, rule, options, analysis)
         notes += [*context.notes, *([written("terminal.synthetic")] if context.synthetic else [])]
