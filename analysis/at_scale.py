@@ -90,7 +90,7 @@ def analyse_reduced(
                 "or check a part of the ratings without --engine"
             )
     facts = facts or StudyFacts()
-    request = Request(None, settings, decision, facts, seed, people={}, why=False)
+    request = Request(None, settings, decision, facts, seed)
     tasks = []
     for place, (name, reduced) in enumerate(tables.items(), start=1):
         if on_stage:

@@ -227,8 +227,10 @@ def decided(labels: Labels, clusters: Clusters) -> tuple[float, bool]:
     found = compared(labels, clusters)
     if found is None or not math.isfinite(found.difference):
         return -1.0, False
-    agree = found.people - (reach(found.own) if np.ptp(found.own) > 0 else 0.2)
-    enough = math.ceil(found.worth - 1e-9) >= RULE.min_clusters and found.rarer >= RULE.min_rarer
+    people = found.people
+    agree = people.kappa - (reach(people.influence) if np.ptp(people.influence) > 0 else 0.2)
+    enough = math.ceil(found.sample.worth - 1e-9) >= RULE.min_clusters
+    enough = enough and found.sample.rarer >= RULE.min_rarer
     if not enough or agree < RULE.min_people_kappa:
         return -1.0, False
     below = found.below_people.reach(ALPHA)[0]

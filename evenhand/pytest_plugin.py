@@ -14,6 +14,7 @@ import pytest
 
 if TYPE_CHECKING:
     from evenhand.reporting.gate.checks import Gate
+    from evenhand.reporting.ratings_file.declared import ScaleOptions
 
 EvenhandGate = Callable[..., "Gate"]
 
@@ -34,15 +35,19 @@ def evenhand_gate() -> EvenhandGate:
         *,
         baseline: str | Path | None = None,
         undecided: str = "fail",
+        rubric: str | None = None,
+        options: ScaleOptions | None = None,
         **asked: Any,
     ) -> Gate:
         __tracebackhide__ = True
         from evenhand.reporting.gate.checks import gate
+        from evenhand.reporting.ratings_file.declared import ScaleOptions
 
         if undecided not in ("fail", "skip"):
             raise ValueError(f"undecided is {undecided!r}; it must be 'fail' or 'skip'")
         file = None if baseline is None else Path(baseline)
-        found = gate(Path(source), grader, baseline=file, **asked)
+        options = options or ScaleOptions(rubric=rubric)
+        found = gate(Path(source), grader, baseline=file, options=options, **asked)
         if found.outcome == "met":
             return found
         said = "\n".join(each.line for each in found.checks)

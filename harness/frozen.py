@@ -520,6 +520,8 @@ def normalised(text: str, home: str, days: Sequence[str]) -> str:
     day = "|".join(map(re.escape, days))
     clock = r"[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"
     text = re.sub(rf"(?:{day})(?:{clock})?", "NOW", text)
+    # Where an unnamed function stood in memory.
+    text = re.sub(r"(<function <lambda> at )0x[0-9a-f]+", r"\1ADDRESS", text)
     # The version, which a release changes and a move does not.
     return re.sub(r"(evenhand\W{1,6})\d+\.\d+\.\d+(?:\.?\w+)?\b", r"\1VERSION", text)
 

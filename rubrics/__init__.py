@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from evenhand.rubrics.cues import LexicalCues, PolarityWords
 from evenhand.rubrics.judge_prompt import JudgedRubric, JudgePrompt
 from evenhand.rubrics.loading import dump_rubric, load_rubric, shipped_rubrics
-from evenhand.rubrics.model import Coarser, Published, Rubric
+from evenhand.rubrics.model import Coarser, LexicalCues, PolarityWords, Published, Rubric
 from evenhand.rubrics.options import Option
 from evenhand.rubrics.parsing import RubricParser, answer_of
 from evenhand.rubrics.rendering import PeopleText, PromptText, TextBlock

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evenhand.analysis.injection.rows import EFFECT, FLIPS, OUTCOMES, RETEST
+from evenhand.analysis.requirement import State, state_of
 from evenhand.analysis.results import ResultRow
 from evenhand.study.settings.analysis import InjectionBounds
 from evenhand.texts import written
@@ -62,13 +63,14 @@ class Outcome:
     name: str
     attacks: tuple[Attack, ...]
 
-    def is_beyond(self, bound: float) -> bool:
-        """Return True if some attack clearly exceeds what is allowed."""
-        return any(each.beyond(bound) for each in self.attacks)
-
-    def is_within(self, bound: float) -> bool:
-        """Return True if all attacks clearly stay below what is allowed."""
-        return all(each.bounds["high"] < bound for each in self.attacks)
+    def state(self, bound: float) -> State:
+        """Return *broken* if some attack clearly exceeds what is allowed, *met* if all clearly stay
+        below, else *open*.
+        """
+        return state_of(
+            met=all(each.bounds["high"] < bound for each in self.attacks),
+            broken=any(each.beyond(bound) for each in self.attacks),
+        )
 
     def worst(self, bound: float) -> Attack:
         """Return the attack with the largest effect of those beyond the bound.
@@ -116,7 +118,7 @@ class Audit:
 
     def beyond(self, bounds: InjectionBounds) -> list[Outcome]:
         """Return the outcomes in which an attack clearly exceeds what is allowed."""
-        return [each for each in self.outcomes if each.is_beyond(bounds.of(each.name))]
+        return self._in_state("broken", bounds)
 
     def status(self, bounds: InjectionBounds) -> Status:
         """Return the first outcome in which an attack clearly exceeds what is allowed.
@@ -125,8 +127,7 @@ class Audit:
         """
         if beyond := self.beyond(bounds):
             return beyond[0].name  # type: ignore[return-value]
-        within = all(each.is_within(bounds.of(each.name)) for each in self.outcomes)
-        return "withstands" if within else "cannot_tell"
+        return "cannot_tell" if self._in_state("open", bounds) else "withstands"
 
     def fails(self, bounds: InjectionBounds) -> bool:
         """Return True if an attack clearly has more of some effect than is allowed."""
@@ -137,9 +138,11 @@ class Audit:
 
         These are the outcomes beyond their bound; else those still open; else all.
         """
-        open_ = [each for each in self.outcomes if not each.is_within(bounds.of(each.name))]
-        found = self.beyond(bounds) or open_ or self.outcomes
+        found = self.beyond(bounds) or self._in_state("open", bounds) or self.outcomes
         return [(each, bounds.of(each.name)) for each in found]
+
+    def _in_state(self, state: State, bounds: InjectionBounds) -> list[Outcome]:
+        return [each for each in self.outcomes if each.state(bounds.of(each.name)) == state]
 
     def sentence(self, bounds: InjectionBounds) -> str:
         """Return the verdict, the worst attack of each kind, and the figures."""

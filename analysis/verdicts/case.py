@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from evenhand.analysis.bias import Finding, flagged
 from evenhand.analysis.bootstrap.intervals import Deciding
 from evenhand.analysis.injection import Audit, audit_of
-from evenhand.analysis.labels.matrix import BINARY, LabelMatrix
+from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix
 from evenhand.analysis.notes import Code, says
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.coverage import COVERAGE, UNSCORED_AS_DISAGREEMENT
 from evenhand.analysis.people.recoded import EXCHANGED, HIGHER, LOWER, RECODED, REVERSED
-from evenhand.analysis.results import BASELINES, RESULTS_KEY, ResultRow, ResultRows
+from evenhand.analysis.requirement import ClusterCounts
+from evenhand.analysis.results import BASELINES, ResultRow, ResultRows, key_of
 from evenhand.analysis.thresholds.in_force import IN_FORCE
 from evenhand.analysis.thresholds.rows import CEILING_HELD_OUT, KAPPA_HELD_OUT
 from evenhand.analysis.verdicts.evidence import (
@@ -34,7 +35,6 @@ from evenhand.study.settings.analysis import DecisionSettings
 AT_THRESHOLD = "may_stand_in_at_threshold"
 RECOMMENDED = "threshold_recommended"
 STABILITY, REWORDED = "stability_fleiss_kappa", "rubric"
-_BINARY_ALL = "all" + BINARY
 
 
 @dataclass(frozen=True)
@@ -83,10 +83,11 @@ class Bounds:
         known = (self.difference, self.like_these, self.above, self.people, self.rarer, self.worth)
         return (*known, self.chance, self.to_pass)
 
-    @property
-    def clusters(self) -> int:
-        """Effective number of clusters, in clusters of equal size."""
-        return math.ceil(self.worth["estimate"] - 1e-9)
+    def sample(self, difference: ResultRow) -> ClusterCounts:
+        """The sample on which a difference was found."""
+        return ClusterCounts(
+            difference["n_clusters"], self.worth["estimate"], self.rarer["estimate"]
+        )
 
     @property
     def margin(self) -> float:
@@ -100,124 +101,38 @@ class Bounds:
 
 
 @dataclass(frozen=True)
-class Case:
-    """The rows that a verdict rests on. `noun` is what a cluster is called.
-
-    `difference` and `kappa` are the figures of the table; `agreement` is a pair: agreement on the
-    units that the grader answered, and agreement where a missing answer counts as a disagreement.
-    `bounds` decide; `held_out` are the bounds of verdicts at thresholds tuned on other clusters,
-    `at_threshold` their figures. `advised` is the threshold that tuning advises, its first remark
-    the kind of advice, `in_force` the tuned one in use; `is_tuned` means that `difference` is for
-    verdicts at that threshold. `parts` are the parts of the sample that were tested. `copied` names
-    people whose labels the grader repeats, with the share of units on which it does, and `twins`
-    graders with the same labels. `recoded` are kappas of its labels after recoding; `commonest` are
-    the shares of the category that it gives most often, in its labels and in people's. `biases` are
-    found in the verdicts in force, `biases_at_threshold` in the verdicts behind `held_out`.
+class View:
+    """A grader compared with people on one view of its labels: the figures of the table, `bounds`
+    that decide, biases found, and the parts of the sample that were tested.
     """
 
-    rubric: str
-    grader: str
-    n_humans: int
-    rule: DecisionSettings
-    noun: str
-    difference: ResultRow | None
-    kappa: ResultRow | None
-    binary: ResultRow | None
-    baselines: tuple[ResultRow, ...]
-    coverage: ResultRow | None
-    agreement: tuple[ResultRow, ResultRow] | None
-    bounds: Bounds | None
-    held_out: Bounds | None
-    at_threshold: tuple[ResultRow | None, ...]
-    advised: ResultRow | None
-    in_force: ResultRow | None
-    is_tuned: bool
-    biases: tuple[Finding, ...]
-    biases_at_threshold: tuple[Finding, ...]
-    moving: ResultRow | None
-    parts: tuple[ResultRow, ...]
-    parts_held_out: tuple[ResultRow, ...]
-    copied: tuple[tuple[str, float], ...]
-    copied_rows: tuple[ResultRow | None, ...]
-    twins: tuple[str, ...]
-    recoded: tuple[ResultRow, ...]
-    commonest: tuple[ResultRow, ResultRow] | None
-    least_people_kappa: float = 0.0
-    """Least kappa that people must clearly reach. With many unordered categories in use, chance
-    agreement is rare, and a lower kappa is as informative."""
-    is_binary: bool = False
-    """True if it was compared on the binary verdict only, of a rubric with more categories."""
-    injection: Audit | None = None
-    """The audit of texts that try to talk it round, where there was one."""
-
-    @property
-    def to_beat(self) -> float:
-        """The better baseline's kappa."""
-        return max((row["estimate"] for row in self.baselines), default=math.nan)
-
-    @property
-    def has_faults(self) -> bool:
-        """Return True if the grader is biased, can be injected, changes with the wording, or fails
-        in a part of the sample.
-        """
-        found = self.biases or self.failing or self.talked_round
-        return bool(found) or self.moving is not None
-
-    @property
-    def talked_round(self) -> bool:
-        """Return True if injected text clearly pulls, knocks off or silences the grader more often
-        than is allowed.
-        """
-        audit = self.injection
-        return audit is not None and audit.fails(self.rule.injection)
-
-    @property
-    def shares_nothing(self) -> bool:
-        """Return True if both people and the grader gave labels, but never on the same unit."""
-        compared = self.difference["n_units"] if self.difference else 0
-        return self.n_humans > 0 and self.share_scored[0] > 0 and not compared
+    difference: ResultRow | None = None
+    kappa: ResultRow | None = None
+    bounds: Bounds | None = None
+    biases: tuple[Finding, ...] = ()
+    parts: tuple[ResultRow, ...] = ()
 
     @property
     def failing(self) -> list[ResultRow]:
         """The parts in which the grader is clearly below people."""
         return [row for row in self.parts if row["high"] < -margin_of(row)]
 
-    @property
-    def scored_enough(self) -> bool:
-        """Return True if the grader clearly answered as often as required, or always."""
-        share, least, _ = self.share_scored
-        return share == 1.0 or least >= self.rule.min_coverage
+
+@dataclass(frozen=True)
+class Tuned(View):
+    """Verdicts at thresholds that were tuned on other clusters. `advised` is the threshold that
+    tuning advises, its first remark the kind of advice; `in_force` the tuned one in use, at which
+    verdicts are compared with people if `is_compared`.
+    """
+
+    advised: ResultRow | None = None
+    in_force: ResultRow | None = None
+    is_compared: bool = False
 
     @property
-    def share_scored(self) -> tuple[float, float, float]:
-        """The share of the assigned units that the grader scored, with its bounds; 0 where none was
-        assigned.
-        """
-        row = self.coverage
-        if row is None:
-            return 0.0, 0.0, 0.0
-        if math.isnan(row["low"]):
-            return row["estimate"], row["estimate"], row["estimate"]
-        return row["estimate"], row["low"], row["high"]
-
-    @property
-    def has_faults_at_threshold(self) -> bool:
-        """Return True if verdicts at thresholds tuned on other clusters have a fault (see
-        `has_faults`).
-        """
-        in_parts = any(row["high"] < -margin_of(row) for row in self.parts_held_out)
-        found = self.biases_at_threshold or in_parts or self.talked_round
-        return bool(found) or self.moving is not None
-
-    @property
-    def kappa_at_threshold(self) -> ResultRow | None:
-        """Kappa with people at thresholds that were tuned on other clusters; None where unknown."""
-        return next((row for row in self.at_threshold[1:] if row is not None), None)
-
-    def deciding(self, bounds: Bounds) -> ResultRow:
-        """The deciding difference by the rule's scope: for these people, or people like these."""
-        wider = bounds.like_these if self.rule.scope == "like_these" else None
-        return wider or bounds.difference
+    def threshold(self) -> ResultRow | None:
+        """The tuned threshold in use, or else the advised one."""
+        return self.in_force or self.advised
 
     def advises(self, *kinds: Code) -> bool:
         """Return True if tuning advises one of these kinds: tuned, default, not_identifiable."""
@@ -227,38 +142,145 @@ class Case:
             says(self.advised["remarks"], kind) for kind in kinds
         )
 
+
+@dataclass(frozen=True)
+class People:
+    """The people that a grader is compared with: how many, those whose labels it repeats, with the
+    share of units on which it does and the rows that show it, and the kappa among people below
+    which no grader can be judged. With many unordered categories in use, chance agreement is rare,
+    and a lower kappa is as informative.
+    """
+
+    number: int
+    copied: tuple[tuple[str, float], ...] = ()
+    copied_rows: tuple[ResultRow | None, ...] = ()
+    least_kappa: float = 0.0
+
+
+@dataclass(frozen=True)
+class Answers:
+    """How many of the units assigned to a grader it answered, and its agreement with people on
+    these (`scored`) and where a missing answer counts as a disagreement (`everywhere`).
+    """
+
+    coverage: ResultRow | None = None
+    scored: ResultRow | None = None
+    everywhere: ResultRow | None = None
+
+    @property
+    def share(self) -> tuple[float, float, float]:
+        """The share that the grader answered, with its bounds; 0 where none was assigned."""
+        row = self.coverage
+        if row is None:
+            return 0.0, 0.0, 0.0
+        if math.isnan(row["low"]):
+            return row["estimate"], row["estimate"], row["estimate"]
+        return row["estimate"], row["low"], row["high"]
+
+
+@dataclass(frozen=True)
+class Mistakes:
+    """Signs of a plain mistake in the labels: kappas after recoding them (`recoded`, the largest
+    first), and the shares of the category that the grader gives most often, in its labels and in
+    people's (`commonest`).
+    """
+
+    recoded: tuple[ResultRow, ...] = ()
+    commonest: tuple[ResultRow, ResultRow] | None = None
+
+    @property
+    def rows(self) -> tuple[ResultRow, ...]:
+        """All rows, as evidence."""
+        return (*self.recoded, *(self.commonest or ()))
+
+
+@dataclass(frozen=True)
+class Case:
+    """The evidence on one grader. `noun` is what a cluster is called.
+
+    `present` are its labels as they are, `tuned` its verdicts at other thresholds; `binary` is the
+    difference on binary verdicts, where the categories decide, and `is_binary` means that these
+    verdicts decide for a rubric with more categories. `moving` is its stability across wordings of
+    the rubric, where that is clearly too low; `injection` the audit of texts that try to manipulate
+    it. `twins` are graders with the same labels.
+    """
+
+    rubric: str
+    grader: str
+    rule: DecisionSettings
+    noun: str
+    people: People
+    answers: Answers
+    present: View
+    tuned: Tuned
+    binary: ResultRow | None = None
+    is_binary: bool = False
+    baselines: tuple[ResultRow, ...] = ()
+    moving: ResultRow | None = None
+    injection: Audit | None = None
+    twins: tuple[str, ...] = ()
+    mistakes: Mistakes = Mistakes()
+
+    @property
+    def to_beat(self) -> float:
+        """The better baseline's kappa."""
+        return max((row["estimate"] for row in self.baselines), default=math.nan)
+
+    @property
+    def is_manipulated(self) -> bool:
+        """Return True if injected text clearly pulls, knocks off or silences the grader more often
+        than is allowed.
+        """
+        return self.injection is not None and self.injection.fails(self.rule.injection)
+
+    @property
+    def shares_nothing(self) -> bool:
+        """Return True if both people and the grader gave labels, but never on the same unit."""
+        row = self.present.difference
+        return self.people.number > 0 and self.answers.share[0] > 0 and not (row and row["n_units"])
+
+    def deciding(self, bounds: Bounds) -> ResultRow:
+        """The deciding difference by the rule's scope: for these people, or people like these."""
+        wider = bounds.like_these if self.rule.scope == "like_these" else None
+        return wider or bounds.difference
+
     @property
     def evidence(self) -> list[list[str]]:
         """The keys of the rows that the verdict rests on."""
+        now, tuned, answers = self.present, self.tuned, self.answers
         rows = (
-            self.difference,
-            self.kappa,
-            *(self.bounds.rows if self.bounds else ()),
+            now.difference,
+            now.kappa,
+            *(now.bounds.rows if now.bounds else ()),
             self.binary,
-            self.coverage,
-            *(self.agreement or ()),
-            *(self.held_out.rows if self.held_out else ()),
-            *self.at_threshold,
-            self.advised,
-            self.in_force,
+            answers.coverage,
+            answers.scored,
+            answers.everywhere,
+            *(tuned.bounds.rows if tuned.bounds else ()),
+            tuned.difference,
+            tuned.kappa,
+            tuned.advised,
+            tuned.in_force,
             *self.baselines,
-            *(each.row for each in self.biases),
+            *(each.row for each in now.biases),
             *(self.injection.rows(self.rule.injection) if self.injection else ()),
             self.moving,
-            *self.parts,
-            *self.parts_held_out,
-            *self.recoded,
-            *(self.commonest or ()),
-            *self.copied_rows,
+            *now.parts,
+            *tuned.parts,
+            *self.mistakes.rows,
+            *self.people.copied_rows,
         )
-        keyed = [dict(row) for row in rows if row is not None]
-        keys = [tuple(str(row[name]) for name in RESULTS_KEY) for row in keyed]
-        return [list(key) for key in dict.fromkeys(keys)]
+        return keys_of(row for row in rows if row is not None)
 
 
 def margin_of(row: ResultRow) -> float:
     """The margin that a comparison's bound is compared with; NaN where it could not be made."""
     return row["deciding"].margin if row["deciding"] else math.nan
+
+
+def keys_of(rows: Iterable[ResultRow]) -> list[list[str]]:
+    """Return the keys of rows (`RESULTS_KEY`), each once."""
+    return [list(key) for key in dict.fromkeys(key_of(row) for row in rows)]
 
 
 def case_of(
@@ -267,47 +289,45 @@ def case_of(
     """Collect the evidence on a grader: on the categories, else on the binary verdict."""
     level, subset = labels.scale.level, "all"
     categories = rows.get(CEILING, "humans", grader, "all")
-    binary = rows.get(CEILING, "humans", grader, _BINARY_ALL)
+    binary = rows.get(CEILING, "humans", grader, BINARY_ALL)
     if binary and (categories is None or categories["n_units"] == 0):
-        level, subset, categories, binary = "nominal", _BINARY_ALL, binary, None
+        level, subset, categories, binary = "nominal", BINARY_ALL, binary, None
     kappa = "cohen_kappa" if level == "nominal" else "weighted_kappa_quadratic"
     baselines = (rows.get(kappa, "humans", name, subset) for name in BASELINES)
-    in_force = rows.get(IN_FORCE, "", grader, _BINARY_ALL)
     own = labels.raters.index(grader)
-    names = {each.of: each.share for each in labels.copies if each.who == own}
+    copies = {each.of: each.share for each in labels.copies if each.who == own}
     return Case(
         rubric=labels.scale.name,
         grader=grader,
-        n_humans=len(set(labels.humans) - set(names)),
         rule=rule,
         noun=noun,
-        difference=categories,
-        kappa=rows.get(kappa, "humans", grader, subset),
-        binary=binary,
-        baselines=tuple(row for row in baselines if row is not None),
-        coverage=rows.get(COVERAGE, "", grader),
-        agreement=_agreement(rows, grader, subset),
-        bounds=Bounds.of(rows, grader, subset),
-        held_out=Bounds.of(rows, grader, _BINARY_ALL, HELD_OUT),
-        at_threshold=_at_threshold(rows, grader, in_force),
-        advised=rows.get(RECOMMENDED, "humans", grader, _BINARY_ALL, TUNED_FOR),
-        in_force=in_force,
-        is_tuned=in_force is not None and subset == _BINARY_ALL,
-        biases=tuple(flagged(rows, grader, rule.bias_bound)),
-        biases_at_threshold=tuple(flagged(rows, grader, rule.bias_bound, held_out=True)),
-        injection=audit_of(rows.rows.values(), grader),
-        moving=_moving(rows, grader, rule),
-        parts=_parts(rows, grader, subset),
-        parts_held_out=_parts(rows, grader, _BINARY_ALL, HELD_OUT),
-        copied=tuple((labels.raters[of], names[of]) for of in names if of in labels.humans),
-        copied_rows=tuple(
-            rows.get("observed_agreement", labels.raters[of], grader, "all") for of in names
+        people=People(
+            number=len(set(labels.humans) - set(copies)),
+            copied=tuple((labels.raters[of], copies[of]) for of in copies if of in labels.humans),
+            copied_rows=tuple(
+                rows.get("observed_agreement", labels.raters[of], grader, "all") for of in copies
+            ),
+            least_kappa=rule.min_people_kappa * min(2.0 * _luck(rows, labels, subset), 1.0),
         ),
-        twins=tuple(labels.raters[of] for of in names if of in labels.models),
-        recoded=_recoded(rows, grader, subset),
-        least_people_kappa=rule.min_people_kappa * min(2.0 * _luck(rows, labels, subset), 1.0),
-        commonest=_commonest(rows, grader, subset, labels.scale.categories),
-        is_binary=subset == _BINARY_ALL and len(labels.scale.categories) > 2,
+        answers=_answers(rows, grader, subset),
+        present=View(
+            difference=categories,
+            kappa=rows.get(kappa, "humans", grader, subset),
+            bounds=Bounds.of(rows, grader, subset),
+            biases=tuple(flagged(rows, grader, rule.bias_bound)),
+            parts=_parts(rows, grader, subset),
+        ),
+        tuned=_tuned(rows, grader, rule, is_compared=subset == BINARY_ALL),
+        binary=binary,
+        is_binary=subset == BINARY_ALL and len(labels.scale.categories) > 2,
+        baselines=tuple(row for row in baselines if row is not None),
+        moving=_moving(rows, grader, rule),
+        injection=audit_of(rows.rows.values(), grader),
+        twins=tuple(labels.raters[of] for of in copies if of in labels.models),
+        mistakes=Mistakes(
+            _recoded(rows, grader, subset),
+            _commonest(rows, grader, subset, labels.scale.categories),
+        ),
     )
 
 
@@ -316,15 +336,19 @@ def _luck(rows: ResultRows, labels: LabelMatrix, subset: str) -> float:
     a nominal scale, 0.5 on ordered categories and binary verdicts.
     """
     chance = rows.chance.get("")
-    if subset == _BINARY_ALL or labels.scale.level != "nominal" or chance is None:
+    if subset == BINARY_ALL or labels.scale.level != "nominal" or chance is None:
         return 0.5
     return float((chance.shares**2).sum())
 
 
-def _agreement(rows: ResultRows, grader: str, subset: str) -> tuple[ResultRow, ResultRow] | None:
-    names = ("observed_agreement", UNSCORED_AS_DISAGREEMENT)
-    scored, everywhere = (rows.get(name, "humans", grader, subset) for name in names)
-    return (scored, everywhere) if scored is not None and everywhere is not None else None
+def _answers(rows: ResultRows, grader: str, subset: str) -> Answers:
+    scored, everywhere = (
+        rows.get(name, "humans", grader, subset)
+        for name in ("observed_agreement", UNSCORED_AS_DISAGREEMENT)
+    )
+    if scored is None or everywhere is None:
+        scored = everywhere = None
+    return Answers(rows.get(COVERAGE, "", grader), scored, everywhere)
 
 
 def _recoded(rows: ResultRows, grader: str, subset: str) -> tuple[ResultRow, ...]:
@@ -354,7 +378,7 @@ def _commonest(
 
 def _parts(rows: ResultRows, grader: str, subset: str, at: str = "") -> tuple[ResultRow, ...]:
     """The grader's rows for each part of the sample, on the same label view as the whole."""
-    is_binary = subset == _BINARY_ALL
+    is_binary = subset == BINARY_ALL
     return tuple(
         row
         for row in rows.rows.values()
@@ -363,15 +387,22 @@ def _parts(rows: ResultRows, grader: str, subset: str, at: str = "") -> tuple[Re
     )
 
 
-def _at_threshold(
-    rows: ResultRows, grader: str, in_force: ResultRow | None
-) -> tuple[ResultRow | None, ...]:
-    """The figures of verdicts at thresholds that were tuned on other clusters."""
+def _tuned(rows: ResultRows, grader: str, rule: DecisionSettings, *, is_compared: bool) -> Tuned:
+    in_force = rows.get(IN_FORCE, "", grader, BINARY_ALL)
+    names, at = (CEILING_HELD_OUT, KAPPA_HELD_OUT), TUNED_FOR
     if in_force is not None:
         names, at = (CEILING, "cohen_kappa"), ""
-    else:
-        names, at = (CEILING_HELD_OUT, KAPPA_HELD_OUT), TUNED_FOR
-    return tuple(rows.get(name, "humans", grader, _BINARY_ALL, at) for name in names)
+    difference, kappa = (rows.get(name, "humans", grader, BINARY_ALL, at) for name in names)
+    return Tuned(
+        difference=difference,
+        kappa=kappa,
+        bounds=Bounds.of(rows, grader, BINARY_ALL, HELD_OUT),
+        biases=tuple(flagged(rows, grader, rule.bias_bound, held_out=True)),
+        parts=_parts(rows, grader, BINARY_ALL, HELD_OUT),
+        advised=rows.get(RECOMMENDED, "humans", grader, BINARY_ALL, TUNED_FOR),
+        in_force=in_force,
+        is_compared=in_force is not None and is_compared,
+    )
 
 
 def _moving(rows: ResultRows, grader: str, rule: DecisionSettings) -> ResultRow | None:

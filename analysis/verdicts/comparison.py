@@ -39,6 +39,7 @@ from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.labels.weights import effective_size
 from evenhand.analysis.people.ceiling import with_and_among_humans
 from evenhand.analysis.people.crowds import is_crowd, pooled_kappas, said_beside
+from evenhand.analysis.requirement import ClusterCounts
 from evenhand.analysis.types import Array, Codes, Integers, Labels, Mask
 from evenhand.analysis.verdicts.readings import Reading
 from evenhand.study.settings.analysis import MOST_OF_PEOPLE
@@ -101,48 +102,67 @@ class AtNull:
 
 
 @dataclass(frozen=True)
+class AmongPeople:
+    """People's kappa with one another, and the influence of each cluster on it (clusters,). The
+    `variance` is that of a grader's difference over this `number` of people, NaN for fewer than
+    three.
+    """
+
+    kappa: float
+    influence: Array
+    number: int
+    variance: float
+
+
+@dataclass(frozen=True)
 class Comparison:
     """A grader compared with people on one label view.
 
-    `difference` is its kappa with people minus theirs with one another, compared with `margin`;
-    `apart` (clusters,) is the influence on what is tested, `below_people` bounds it at the null.
-    `kappas` (rows,) are its kappa in the data and without each cluster, `excess` is kappa minus the
-    better baseline's, with `above` and `above_baseline`; `people` is people's kappa, with its
-    influence `own`. `people_variance` is the difference's variance over people, NaN for fewer than
-    three. `worth` is the effective number of clusters, `rarer` that of clusters in which a person
-    chose another category than the commonest; `chance` is the chance agreement that shares like
-    people's imply. `pooled` is True where all pairs of labels are pooled.
+    `difference` is its kappa with people minus theirs with one another, compared with `margin`, or
+    with this `share` of their kappa; `apart` (clusters,) is the influence on what is tested,
+    `below_people` bounds it at the null. `kappas` (rows,) are its kappa in the data and without
+    each cluster, `to_beat` the better baseline's, above which `above_baseline` bounds it.
+    `sample.rarer` counts clusters in which a person chose another category than the commonest;
+    `chance` is the chance agreement that shares like people's imply. `pooled` is True where all
+    pairs of labels are pooled.
     """
 
-    subset: str
-    at: str
-    grader: str
+    reading: Reading
     counts: tuple[int, int]
+    sample: ClusterCounts
     difference: float
     apart: Array
     margin: float
     share: float
     below_people: AtNull
     kappas: Array
-    excess: float
-    above: Array
+    to_beat: float
     above_baseline: AtNull
-    people: float
-    own: Array
-    n_people: int
-    people_variance: float
-    worth: float
-    rarer: float
+    people: AmongPeople
     chance: float
     constant: bool
-    counts_once: bool
     pooled: bool
+
+    @property
+    def grader(self) -> str:
+        """The grader's name."""
+        return self.reading.coded.raters[self.reading.grader]
+
+    @property
+    def subset(self) -> str:
+        """The label view's name in the results."""
+        return self.reading.coded.subset
+
+    @property
+    def excess(self) -> float:
+        """Kappa minus the better baseline's."""
+        return float(self.kappas[0]) - self.to_beat
 
     @property
     def share_of_people(self) -> float:
         """The share of the difference's variance that comes from the choice of people."""
-        both = self.people_variance + standard_error(self.apart) ** 2
-        return self.people_variance / both if both > 0 else 0.0
+        both = self.people.variance + standard_error(self.apart) ** 2
+        return self.people.variance / both if both > 0 else 0.0
 
     @property
     def null(self) -> float:
@@ -198,29 +218,22 @@ class Beside:
         n_people, variance = _over_people(coded, self.left_out, grader, pooled)
         rarer, chance = _rarer(coded, self.left_out, grader, sizes, pooled)
         worth = effective_size(sizes) if sizes.any() else 0.0
+        counts = self.left_out.count(coded.clusters, inside)
         return Comparison(
-            subset=coded.subset,
-            at=reading.at,
-            grader=coded.raters[grader],
-            counts=self.left_out.count(coded.clusters, inside),
+            reading=reading,
+            counts=counts,
+            sample=ClusterCounts(counts[1], worth, rarer),
             difference=float(with_people[0]) - own,
             apart=influence(tested),
             margin=share * own if share else self.margin,
             share=share,
             below_people=points.at_null(tested, worth, (1.0 - share) * among),
             kappas=with_people,
-            excess=float(with_people[0]) - to_beat,
-            above=influence(with_people),
+            to_beat=to_beat,
             above_baseline=points.at_null(with_people, worth),
-            people=own,
-            own=influence(among),
-            n_people=n_people,
-            people_variance=variance,
-            worth=worth,
-            rarer=rarer,
+            people=AmongPeople(own, influence(among), n_people, variance),
             chance=chance,
             constant=len(np.unique(coded.codes[within, grader])) < 2,
-            counts_once=reading.counts_once,
             pooled=pooled,
         )
 

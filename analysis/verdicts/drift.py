@@ -27,35 +27,38 @@ from evenhand.analysis.agreement.pairs import (
     pair_statistics,
     shared_units,
 )
-from evenhand.analysis.bootstrap.influence import reach
+from evenhand.analysis.bootstrap.influence import influence, reach
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.encoding import encode
-from evenhand.analysis.labels.matrix import BINARY, Coded, LabelMatrix
+from evenhand.analysis.labels.matrix import BINARY_ALL, Coded, LabelMatrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.weights import with_weights
 from evenhand.analysis.notes import reason_in_words
 from evenhand.analysis.people.coverage import share_bounds, unscored_remark
-from evenhand.analysis.planning.more_clusters import (
-    REALISTIC,
-    Bound,
-    clusters_to_decide,
-    surer_level,
+from evenhand.analysis.planning.more_clusters import REALISTIC, Bound, surer_level
+from evenhand.analysis.requirement import (
+    ClusterCounts,
+    Reason,
+    Requirement,
+    Requirements,
+    all_met,
+    effective,
+    reasons,
+    state_of,
 )
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.types import Array, Frequency
+from evenhand.analysis.verdicts.case import Answers
 from evenhand.analysis.verdicts.comparison import Beside, Comparison, Points
 from evenhand.analysis.verdicts.readings import Reading
-from evenhand.analysis.verdicts.wording import (
-    advice,
-    level_of,
-    sample_of,
-    signed,
-    too_few_rarer,
-    too_few_worth,
-    why_unscored,
+from evenhand.analysis.verdicts.requirements import (
+    enough_clusters,
+    of_both_kinds,
+    share_answered,
 )
+from evenhand.analysis.verdicts.wording import advice, level_of, sample_of, signed, why_unscored
 from evenhand.analysis.writer import Writer
 from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings
 from evenhand.texts import written
@@ -197,10 +200,10 @@ class _Paired:
         found, needed = self._change(values)
         counts, at_margin = self.after.counts, replace(_LEVEL, margin=self.margin)
         rows.add(DRIFT, found.held(at_margin), counts, rater_a=names[0], **about)
-        kappa = _bounded(self.before.excess, self.before.above)
+        kappa = _bounded(self.before.excess, influence(self.before.kappas))
         kept = {"rater_a": "humans", "rater_b": names[0], "subset": self.coded.subset}
         rows.add(KAPPA_BEFORE, kappa.held(_LEVEL), counts, **kept)
-        counted = {RARER: self.after.rarer, WORTH: self.after.worth}
+        counted = {RARER: self.after.sample.rarer, WORTH: self.after.sample.worth}
         if needed is not None:
             counted[NEEDED] = needed
         for name, number in counted.items():
@@ -216,7 +219,7 @@ class _Paired:
             return Interval.undefined("no_variation"), None
         change, pooled = float(values[0]), self.after.pooled
         points = Points.of(self.coded, self.left_out, self.at[::-1], pooled=pooled)
-        tested = points.at_null(values, self.after.worth)
+        tested = points.at_null(values, self.after.sample.worth)
         below, above = tested.reach(LEVEL)
         found = Interval(change, change - below, change + above)
         if not abs(change) < self.margin or max(-found.low, found.high) < self.margin:
@@ -296,169 +299,186 @@ def drift_of(
     """Compare two versions of a grader on one rubric (see `drift_rows`) and decide."""
     scale, rows = labels.scale, drift_rows(labels, versions, settings, rule, seed)
     case = _Case(rows, versions, scale, rule, margin_of(rule, settings))
-    verdict, reasons, more = case.decided()
+    verdict, why, more = _decide(case)
     place = f" on {scale.name}" if scale.name else ""
     head = written(f"drift.{verdict}", grader=versions.after, place=place)
-    sentence = " ".join([head, *reasons])
+    sentence = " ".join([head, *why])
     found = tuple(rows.rows.values())
     return Drift(scale.name, versions.after, verdict, sentence, more, found)
 
 
 @dataclass(frozen=True)
 class _Case:
+    """The rows of a drift, by what they are."""
+
     rows: ResultRows
     versions: Versions
     scale: Scale
     rule: DecisionSettings
     margin: float
 
-    def _row(self, statistic: str, first: str, second: str) -> ResultRow | None:
-        for subset in ("all", "all" + BINARY):
-            if (found := self.rows.get(statistic, first, second, subset)) is not None:
-                return found
-        return None
+    def _row(self, statistic: str, first: str = "", second: str = "") -> ResultRow | None:
+        raters = (first, second) if first else (self.versions.before, self.versions.after)
+        found = (self.rows.get(statistic, *raters, subset) for subset in ("all", BINARY_ALL))
+        return next((row for row in found if row is not None), None)
 
     @property
-    def _both(self) -> tuple[str, str]:
-        return self.versions.before, self.versions.after
+    def change(self) -> ResultRow | None:
+        """The change in kappa; None where people share too few units with both versions."""
+        return self._row(DRIFT)
 
-    def decided(self) -> tuple[DriftVerdict, list[str], int]:
-        """Verdict, reasons, and how many more clusters would decide."""
-        missing = self._missing(clearly=True)
-        change = self._row(DRIFT, *self._both)
-        if change is None:
-            few = written("drift.few_shared", least=MIN_SHARED_UNITS)
-            return ("changed" if missing else "cannot_tell"), [*missing, few], 0
-        if math.isnan(change["estimate"]):
-            why = written("drift.undefined", why=reason_in_words(change["remarks"]))
-            return ("changed" if missing else "cannot_tell"), [*missing, why], 0
-        noun = self._noun(change)
-        figures = [self._figures(change, noun), *self._beside()]
-        against = [*missing, *self._moved(change)]
-        if against:
-            return "changed", [*against, *figures], 0
-        doubts = [*self._missing(clearly=False), *self._too_little(change, noun)]
-        within = change["low"] > -self.margin and change["high"] < self.margin
-        if within and not doubts:
-            return "unchanged", figures, 0
-        more = self._more(change)
-        told = advice(change["n_clusters"], more, noun, undecided=not within)
-        return "cannot_tell", [*figures, *doubts, *(each.sentence for each in told)], more or 0
+    @property
+    def before(self) -> ResultRow | None:
+        """The earlier kappa with people."""
+        return self._row(KAPPA_BEFORE, "humans", self.versions.before)
 
-    def _noun(self, row: ResultRow) -> str:
+    @property
+    def answers(self) -> Answers:
+        """The share of the units answered before that have an answer now."""
+        return Answers(self._row(ANSWERED))
+
+    @property
+    def same(self) -> ResultRow | None:
+        """Agreement of both versions with each other."""
+        return self._row("observed_agreement")
+
+    @property
+    def rate(self) -> ResultRow | None:
+        """The change in how often the grader affirms."""
+        return self._row(RATE_CHANGE)
+
+    @property
+    def needed(self) -> float:
+        """Number of clusters that would show that it stays within the margin, if the estimates
+        stay.
+        """
+        row = self._row(NEEDED)
+        return row["estimate"] if row else math.inf
+
+    def sample(self, change: ResultRow) -> ClusterCounts:
+        """The sample on which the change was found."""
+        worth, rarer = self._row(WORTH), self._row(RARER)
+        clusters = change["n_clusters"]
+        return ClusterCounts(
+            clusters,
+            worth["estimate"] if worth else clusters,
+            rarer["estimate"] if rarer else 0.0,
+        )
+
+    def noun(self, row: ResultRow) -> str:
+        """What a cluster is called."""
         if row["n_clusters"] == row["n_units"]:
             return "unit"
         return "pair" if self.scale.unit else "cluster"
 
-    def _is_enough(self, change: ResultRow) -> bool:
-        """Return True if there are enough clusters for a bound, and of both kinds."""
-        return self._worth(change) >= self.rule.min_clusters and self._rarer >= self.rule.min_rarer
 
-    def _worth(self, change: ResultRow) -> int:
-        """Effective number of clusters, in clusters of equal size."""
-        worth = self._row(WORTH, *self._both)
-        return math.ceil(worth["estimate"] - 1e-9) if worth else change["n_clusters"]
+def _still_answers(case: _Case) -> Requirement:
+    """Require that the grader still answers what it answered."""
+    answers, least = case.answers, case.rule.min_coverage
 
-    @property
-    def _rarer(self) -> float:
-        row = self._row(RARER, *self._both)
-        return row["estimate"] if row else 0.0
+    def why() -> list[Reason]:
+        share, fewest, most = answers.share
+        about = {"why": why_unscored(answers.coverage), "needed": least}
+        if most < least:
+            return [Reason(written("drift.no_answer", missing=1 - share, most=most, **about))]
+        return [Reason(written("drift.may_leave_out", share=share, least=fewest, **about))]
 
-    def _moved(self, change: ResultRow) -> list[str]:
-        """Return a sentence if kappa clearly moved by more than the margin."""
-        if not self._is_enough(change):
-            return []
-        if change["high"] < -self.margin:
-            return [written("drift.lower", margin=self.margin)]
-        return [written("drift.higher", margin=self.margin)] if change["low"] > self.margin else []
+    return share_answered(answers, least, why, LEVEL)
 
-    def _too_little(self, change: ResultRow, noun: str) -> list[str]:
-        """Reasons why a change within the margin would prove nothing."""
-        found = []
-        if self._rarer < self.rule.min_rarer:
-            found.append(too_few_rarer(self._rarer, self.rule.min_rarer, noun).sentence)
-        least, worth = self.rule.min_clusters, self._worth(change)
-        if change["n_clusters"] >= least > worth:
-            found.append(too_few_worth(worth, least, noun).sentence)
-        before = self._row(KAPPA_BEFORE, "humans", self.versions.before)
-        if before is not None and not before["low"] > self.margin:
-            fields = {"kappa": before["estimate"], "low": before["low"], "margin": self.margin}
-            found.append(written("drift.hardly_agreed", **fields))
-        return found
 
-    def _missing(self, *, clearly: bool) -> list[str]:
-        """Return a sentence if too many units clearly have no answer now; unless `clearly`, if that
-        is possible.
-        """
-        row, needed = self._row(ANSWERED, *self._both), self.rule.min_coverage
-        if row is None or row["estimate"] == 1.0:
-            return []
-        if clearly:
-            if row["high"] >= needed:
-                return []
-            fields = {"missing": 1 - row["estimate"], "most": row["high"]}
-            return [written("drift.no_answer", why=why_unscored(row), needed=needed, **fields)]
-        if row["low"] >= needed:
-            return []
-        fields = {"share": row["estimate"], "least": row["low"]}
-        return [written("drift.may_leave_out", why=why_unscored(row), needed=needed, **fields)]
+def _unchanged(case: _Case, change: ResultRow) -> Requirements:
+    """Require that the grader has not changed by more than the margin, on labels that could show
+    it.
+    """
+    rule, margin, noun, before = case.rule, case.margin, case.noun(change), case.before
+    sample = case.sample(change)
+    counts = {
+        "both_kinds": of_both_kinds(sample.rarer, rule.min_rarer, noun),
+        "enough_clusters": enough_clusters(effective(sample.worth), rule.min_clusters, noun),
+    }
+    growth = case.needed / sample.clusters if abs(change["estimate"]) < margin else None
+    low, estimate, high = change["low"], change["estimate"], change["high"]
 
-    def _figures(self, change: ResultRow, noun: str) -> str:
-        before = self._row(KAPPA_BEFORE, "humans", self.versions.before)
-        kappa = before["estimate"] if before else math.nan
-        return written(
-            "drift.figures",
-            before=kappa,
-            after=kappa + change["estimate"],
-            change=signed(change["estimate"]),
-            level=level_of(LEVEL),
-            low=change["low"],
-            high=change["high"],
-            margin=self.margin,
-            sample=sample_of(change, noun),
+    def moved_less(ends: tuple[float, float, float], sentence: str) -> Requirement:
+        state = state_of(met=ends[0] > -margin, broken=all_met(counts) and ends[2] < -margin)
+        return Requirement(
+            state,
+            why=lambda: [Reason(sentence)] if state == "broken" else [],
+            is_likely=ends[1] > -margin,
+            unsettled=Bound(*ends, -margin, LEVEL, LEVEL, known_growth=growth),
         )
 
-    def _beside(self) -> list[str]:
-        """Return sentences on how far the grader agrees with itself, and on a change in how often
-        it affirms.
-        """
-        found = []
-        same = self._row("observed_agreement", *self._both)
-        if same is not None:
-            found.append(written("drift.same", same=same["estimate"]))
-        rate = self._row(RATE_CHANGE, *self._both)
-        if rate is not None and (rate["low"] > 0 or rate["high"] < 0):
-            name = "affirms_more" if rate["low"] > 0 else "affirms_less"
-            ends = sorted(abs(rate[end]) for end in _ENDS)
-            by = abs(rate["estimate"])
-            found.append(written(f"drift.{name}", by=by, low=ends[0], high=ends[1]))
-        return found
-
-    def _more(self, change: ResultRow) -> int | None:
-        """Number of further clusters that would decide; None if no realistic number would."""
-        low, estimate, high = change["low"], change["estimate"], change["high"]
-        clusters, margin = change["n_clusters"], self.margin
-        needed = math.ceil(clusters * self.rule.min_clusters / max(self._worth(change), 1))
-        if self._rarer:
-            needed = max(needed, math.ceil(clusters * self.rule.min_rarer / self._rarer))
-        sides = [(low, estimate, high), (-high, -estimate, -low)]
-        needed_row, growth = self._row(NEEDED, *self._both), None
-        if abs(estimate) < margin:
-            growth = needed_row["estimate"] / clusters if needed_row else math.inf
-        asked = [
-            Bound(*each, -margin, LEVEL, LEVEL, known_growth=growth)
-            for each in sides
-            if not each[0] > -margin
-        ]
-        before = self._row(KAPPA_BEFORE, "humans", self.versions.before)
-        if before is not None and not before["low"] > margin:
-            ends = (before["low"], before["estimate"], before["high"])
-            asked.append(Bound(*ends, margin, LEVEL, LEVEL, either_way=True))
-        answered = self._row(ANSWERED, *self._both)
-        if answered is not None and self._missing(clearly=False):
-            ends = (answered["low"], answered["estimate"], answered["high"])
-            asked.append(Bound(*ends, self.rule.min_coverage, LEVEL, LEVEL))
-        return clusters_to_decide(clusters, asked, needed)
+    held = {
+        "answers": _still_answers(case),
+        "not_lower": moved_less((low, estimate, high), written("drift.lower", margin=margin)),
+        "not_higher": moved_less((-high, -estimate, -low), written("drift.higher", margin=margin)),
+        **counts,
+    }
+    if before is not None:
+        held["agreed_before"] = _agreed(before, margin)
+    return held
 
 
-_ENDS: tuple[Literal["low"], Literal["high"]] = ("low", "high")
+def _agreed(before: ResultRow, margin: float) -> Requirement:
+    """Require that the earlier kappa leaves room for a change."""
+    kappa, low = before["estimate"], before["low"]
+    said = {"kappa": kappa, "low": low, "margin": margin}
+    return Requirement(
+        state_of(met=low > margin),
+        why=lambda: [Reason(written("drift.hardly_agreed", **said))],
+        is_likely=kappa > margin,
+        unsettled=Bound(low, kappa, before["high"], margin, LEVEL, LEVEL, either_way=True),
+    )
+
+
+def _decide(case: _Case) -> tuple[DriftVerdict, list[str], int]:
+    """Verdict, sentences, and how many more clusters would decide."""
+    change, answers = case.change, _still_answers(case)
+    if change is None or math.isnan(change["estimate"]):
+        told = written("drift.few_shared", least=MIN_SHARED_UNITS)
+        if change is not None:
+            told = written("drift.undefined", why=reason_in_words(change["remarks"]))
+        missing = [each.sentence for each in answers.why()] if answers.is_broken else []
+        return ("changed" if missing else "cannot_tell"), [*missing, told], 0
+    noun, sample, held = case.noun(change), case.sample(change), dict(_unchanged(case, change))
+    figures = [_figures(case, change, noun), *_beside(case)]
+    if against := reasons(held, "broken"):
+        return "changed", [*(each.sentence for each in against), *figures], 0
+    if all_met(held):
+        return "unchanged", figures, 0
+    within = held["not_lower"].is_met and held["not_higher"].is_met
+    if sample.clusters < case.rule.min_clusters:  # said with the advice
+        del held["enough_clusters"]
+    more = sample.more_to_settle(case.rule, held)
+    told_of = [*reasons(held, "open"), *advice(sample.clusters, more, noun, undecided=not within)]
+    return "cannot_tell", [*figures, *(each.sentence for each in told_of)], more or 0
+
+
+def _figures(case: _Case, change: ResultRow, noun: str) -> str:
+    kappa = case.before["estimate"] if case.before else math.nan
+    return written(
+        "drift.figures",
+        before=kappa,
+        after=kappa + change["estimate"],
+        change=signed(change["estimate"]),
+        level=level_of(LEVEL),
+        low=change["low"],
+        high=change["high"],
+        margin=case.margin,
+        sample=sample_of(change, noun),
+    )
+
+
+def _beside(case: _Case) -> list[str]:
+    """Return sentences on how far the grader agrees with itself, and on a change in how often it
+    affirms.
+    """
+    found = []
+    if (same := case.same) is not None:
+        found.append(written("drift.same", same=same["estimate"]))
+    rate = case.rate
+    if rate is not None and (rate["low"] > 0 or rate["high"] < 0):
+        name = "affirms_more" if rate["low"] > 0 else "affirms_less"
+        low, high = sorted((abs(rate["low"]), abs(rate["high"])))
+        found.append(written(f"drift.{name}", by=abs(rate["estimate"]), low=low, high=high))
+    return found

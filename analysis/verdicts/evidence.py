@@ -77,11 +77,11 @@ def add_deciding_rows(
         return
     level = _level(found, rule, look)
     for each in found:
-        if each.at != UNTUNED:
+        if each.reading.at != UNTUNED:
             _add_bounds(rows, each, level)
     judged = [each for each in readings if each.at != UNTUNED]
     add_part_rows(rows, judged, beside, parts, level.alpha, rule.min_rarer)
-    _add_winner(rows, [each for each in found if not each.at], level)
+    _add_winner(rows, [each for each in found if not each.reading.at], level)
 
 
 def _to_beat(rows: ResultRows, coded: Coded) -> float:
@@ -96,7 +96,7 @@ def _level(found: Sequence[Comparison], rule: DecisionSettings, look: int) -> De
     alpha, after = (level_of_look(each, rule.looks) for each in (look, look + 1))
     if not alpha:
         return Deciding(0.0, look, len(found), 0.0)
-    found = [each for each in found if each.counts_once]
+    found = [each for each in found if each.reading.counts_once]
     known = [each.apart for each in found if not np.isnan(each.apart).any()]
     together = simultaneous_level(np.column_stack(known), alpha) if known else alpha
     return Deciding(together, look, len(found), together * after / alpha)
@@ -109,7 +109,7 @@ def _add_bounds(rows: ResultRows, found: Comparison, level: Deciding) -> None:
     people = _bounded_over_people(found, difference, level.alpha)
     at_margin = replace(level, margin=found.margin)
     of_share = replace(at_margin, margin_share=found.share)
-    over_people = replace(level, people=found.n_people, from_people=found.share_of_people)
+    over_people = replace(level, people=found.people.number, from_people=found.share_of_people)
     pooled = Remark("pooled_pairs") if found.pooled else ""
     # A constant grader is itself one of the baselines, whatever another cluster brings.
     above = _at_null(found.excess, found.above_baseline, level.alpha)
@@ -121,11 +121,16 @@ def _add_bounds(rows: ResultRows, found: Comparison, level: Deciding) -> None:
         (NON_INFERIORITY, difference, of_share, pooled),
         (NON_INFERIORITY_PEOPLE, people, over_people, ""),
         (ABOVE_BASELINE, above, level, constant),
-        (PEOPLE_KAPPA, _bounded(found.people, found.own, level.alpha, silent), level, pooled),
+        (
+            PEOPLE_KAPPA,
+            _bounded(found.people.kappa, found.people.influence, level.alpha, silent),
+            level,
+            pooled,
+        ),
         (CHANCE, chance, at_margin, ""),
         (NEEDED, _clusters_to_pass(found, difference, level), level, ""),
-        (WORTH, Interval.point(found.worth), level, ""),
-        (RARER, Interval.point(found.rarer), level, ""),
+        (WORTH, Interval.point(found.sample.worth), level, ""),
+        (RARER, Interval.point(found.sample.rarer), level, ""),
     ):
         if interval is not None:
             rows.add(
@@ -135,7 +140,7 @@ def _add_bounds(rows: ResultRows, found: Comparison, level: Deciding) -> None:
                 rater_a="humans",
                 rater_b=found.grader,
                 subset=found.subset,
-                at=found.at,
+                at=found.reading.at,
                 note=note,
             )
 
@@ -179,10 +184,12 @@ def _bounded(estimate: float, contributions: Array, alpha: float, silent: float)
 
 def _bounded_over_people(found: Comparison, these: Interval, alpha: float) -> Interval | None:
     """The difference for people like these; None with fewer than three people."""
-    if math.isnan(found.people_variance) or not alpha or math.isnan(these.low):
+    if math.isnan(found.people.variance) or not alpha or math.isnan(these.low):
         return None
     below, above = (
-        reach_over_people(reached, found.people_variance, found.n_people, found.worth, alpha)
+        reach_over_people(
+            reached, found.people.variance, found.people.number, found.sample.worth, alpha
+        )
         for reached in (these.estimate - these.low, these.high - these.estimate)
     )
     return Interval(found.difference, found.difference - below, found.difference + above)
@@ -265,7 +272,7 @@ def _parts(clusters: Codes, beside: Beside, columns: Sequence[UnitColumn]) -> It
 def _bounded_in_part(found: Comparison | None, alpha: float, min_rarer: int) -> Interval:
     if found is None:
         return Interval.undefined("too_few_labels")
-    if found.rarer < min_rarer or found.worth < MIN_CLUSTERS or not alpha:
+    if found.sample.rarer < min_rarer or found.sample.worth < MIN_CLUSTERS or not alpha:
         return Interval.point(found.difference, Remark("too_few_labels"))
     below, above = found.below_people.reach(alpha)
     return Interval(found.difference, found.difference - below, found.difference + above)

@@ -15,21 +15,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal, TypedDict
 
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.notes import Code, says
 from evenhand.analysis.people.majority_rates import Rate, rates_of
-from evenhand.analysis.planning.more_clusters import Bound, clusters_to_decide
-from evenhand.analysis.results import ResultRow, ResultRows, key_of
+from evenhand.analysis.requirement import (
+    Reason,
+    Requirements,
+    all_met,
+    effective,
+    likely_met,
+    reasons,
+    unsettled,
+)
+from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.verdicts import wording
-from evenhand.analysis.verdicts.case import Bounds, Case, case_of
+from evenhand.analysis.verdicts.case import Bounds, Case, View, case_of, keys_of
 from evenhand.analysis.verdicts.evidence import part_of
 from evenhand.analysis.verdicts.reference import judge_against_reference
-from evenhand.analysis.verdicts.requirements import Name, requirements
-from evenhand.analysis.verdicts.wording import Decision, HoldsFor, Judgement, NextStep, Reason
+from evenhand.analysis.verdicts.requirements import answers_enough, as_good_as_people, no_faults
+from evenhand.analysis.verdicts.wording import Decision, HoldsFor, Judgement, NextStep
 from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.texts import written
 
@@ -81,7 +89,7 @@ def judge_graders(
     """Return a verdict for each grader of a rubric, read off its results rows."""
     graders = [labels.raters[model] for model in labels.models]
     if rule.reference:
-        found = [_against(rows, labels, grader, rule, cluster_noun) for grader in graders]
+        found = [_beside_reference(rows, labels, grader, rule, cluster_noun) for grader in graders]
     else:
         found = [_judge(case_of(rows, labels, grader, rule, cluster_noun)) for grader in graders]
     for verdict in found:
@@ -89,7 +97,7 @@ def judge_graders(
     return found
 
 
-def _against(
+def _beside_reference(
     rows: ResultRows, labels: LabelMatrix, grader: str, rule: DecisionSettings, noun: str
 ) -> Verdict:
     decision, evidence, kappa = judge_against_reference(rows, labels, grader, rule, noun)
@@ -103,8 +111,8 @@ def _against(
         holds_for=decision.holds_for,
         threshold=decision.threshold,
         promising=decision.promising,
-        kappas=_keys([kappa]),
-        evidence=_keys(evidence),
+        kappas=keys_of([kappa] if kappa else []),
+        evidence=keys_of(evidence),
         more_clusters=decision.more,
         next=decision.next,
         chance=None,
@@ -116,6 +124,8 @@ def _against(
 def _judge(case: Case) -> Verdict:
     decision = _decide(case)
     also = wording.besides(case, decision.judgement)
+    view = case.present if decision.threshold is None else case.tuned
+    kappas = [view.kappa, view.bounds.people] if view.bounds and view.kappa else []
     return Verdict(
         rubric=case.rubric,
         grader=case.grader,
@@ -125,136 +135,183 @@ def _judge(case: Case) -> Verdict:
         limits=wording.limits(case),
         holds_for=decision.holds_for,
         threshold=decision.threshold,
-        promising=decision.promising and not case.copied,
-        kappas=_keys(_kappas(case, decision.judgement)),
+        promising=decision.promising and not case.people.copied,
+        kappas=keys_of(kappas),
         evidence=case.evidence,
         more_clusters=decision.more,
         next=decision.next,
-        chance=_chance(case, decision),
-        failing_parts=[part_of(row) for row in case.failing],
+        chance=_chance(view),
+        failing_parts=[part_of(row) for row in case.present.failing],
         rates={},
     )
 
 
-def _chance(case: Case, decision: Decision) -> float | None:
-    """Return the chance that the grader is within the margin, on the labels that the verdict is
-    about.
-    """
-    bounds = case.bounds if decision.threshold is None else case.held_out
-    chance = bounds.chance["estimate"] if bounds else math.nan
+def _chance(view: View) -> float | None:
+    """Return the chance that the grader is within the margin."""
+    chance = view.bounds.chance["estimate"] if view.bounds else math.nan
     return None if math.isnan(chance) else chance
 
 
 def _short(case: Case, decision: Decision) -> str:
     """Return the deciding reasons in a few words; if the grader copies a person, say so."""
-    if not case.copied:
+    if not case.people.copied:
         return decision.short
     copied = wording.copied(case)
     return f"{decision.short}; {copied}" if decision.judgement in wording.PASSES else copied
 
 
-def _kappas(case: Case, judgement: Judgement) -> list[ResultRow | None]:
-    """The keys of the grader's and people's kappas, where both are known."""
-    at_threshold = judgement == "may_stand_in_at_threshold"
-    bounds = case.held_out if at_threshold else case.bounds
-    own = case.kappa_at_threshold if at_threshold else case.kappa
-    return [own, bounds.people] if bounds and own else []
-
-
-def _keys(rows: Iterable[ResultRow | None]) -> list[list[str]]:
-    return [list(key_of(row)) for row in rows if row is not None]
-
-
 def _decide(case: Case) -> Decision:
-    reasons, more, step = _missing(case)
-    against = _reasons_against(case)
+    """Decide, in the order of the picture in docs/choosing.md."""
+    present, tuned, bounds = case.present, case.tuned, case.present.bounds
+    answers = answers_enough(case.answers, case.rule.min_coverage, case.noun)
+    faults = reasons(no_faults(case, present), "broken")
+    missing, against = _missing(case), _against(case)
     if case.shares_nothing:
-        return wording.cannot_tell(case, [_plainly("no_shared_unit")])
-    if case.share_scored[2] < case.rule.min_coverage:
-        return wording.leaves_too_much_out(case)
-    passes = not (reasons or against or case.has_faults or case.is_tuned)
-    at = _at_threshold(case)
-    at_passes = at is not None and not case.has_faults_at_threshold
-    if case.copied and (passes or at_passes):
-        return wording.cannot_tell(case, [wording.never_passes(case)])
-    if passes:
-        return wording.may_stand_in(case)
-    if at is not None and at_passes:
-        return wording.at_threshold(case, *at)
-    if against and (held_out := _open_at_threshold(case)) and not case.has_faults_at_threshold:
-        labels, promising = _more(case, [held_out]), _would_pass(case, held_out)
-        reasons = _open_yet(case, held_out, labels)
-        step = NextStep(kind="threshold", number=labels) if labels else None
-        return wording.cannot_tell(case, reasons, labels or 0, promising=promising, step=step)
+        return wording.cannot_tell(case, [*faults, _plainly("no_shared_unit")])
+    if answers.is_broken:
+        return wording.leaves_too_much_out(case, answers.why())
+    passes = not (missing.reasons or against or faults or tuned.is_compared)
+    at_threshold = _passing_at_threshold(case)
+    if case.people.copied and (passes or at_threshold):
+        return wording.cannot_tell(case, [*faults, wording.never_passes(case)])
+    if passes and bounds is not None:
+        return wording.may_stand_in(case, bounds)
+    if at_threshold is not None:
+        return wording.at_threshold(case, *at_threshold)
+    if against and (untuned := _open_at_threshold(case)):
+        return wording.cannot_tell(
+            case, [*faults, *untuned.reasons], untuned.more, untuned.step, untuned.promising
+        )
     # A grader that fails in a part does not pass, whatever more labels would show for the whole.
-    falls_short = against or case.failing or (case.has_faults and not reasons)
+    falls_short = against or present.failing or (faults and not missing.reasons)
     if falls_short and _is_informative(case):
-        return wording.only_with_correction(case, against)
+        return wording.only_with_correction(case, [*against, *faults])
     if against:
         return wording.do_not_use(case, against)
-    promising = case.bounds is not None and _promises(case, case.bounds)
-    return wording.cannot_tell(case, reasons, more, promising=promising, step=step)
+    told = [*faults, *missing.reasons]
+    return wording.cannot_tell(case, told, missing.more, missing.step, _is_promising(case))
 
 
-def _promises(case: Case, bounds: Bounds) -> bool:
-    """Return True if more labels may let the grader pass: no fault was found, and its estimates
-    would pass.
+@dataclass(frozen=True)
+class _Missing:
+    """What a grader lacks for a pass: reasons with advice, the number of further clusters that
+    would decide, and the cheapest other step. `promising`: it would pass by its estimates.
     """
-    return not case.has_faults and _would_pass(case, bounds)
+
+    reasons: Sequence[Reason] = ()
+    more: int = 0
+    step: NextStep | None = None
+    promising: bool = False
 
 
-def _would_pass(case: Case, bounds: Bounds) -> bool:
-    """Return True if the grader would meet the rule with bounds as narrow as its estimates."""
-    return all(each.is_likely for each in requirements(case, bounds).values())
+def _missing(case: Case) -> _Missing:
+    """Return why the grader has not passed as it is; nothing where it meets every requirement."""
+    bounds, rule = case.present.bounds, case.rule
+    impossible = _impossible(case)
+    if impossible or bounds is None or case.present.kappa is None:
+        few = _too_few_shared(case)
+        return few or _Missing([impossible or _plainly("undefined_plainly")])
+    held = dict(as_good_as_people(case, bounds))
+    people = held["people_agree"]
+    if not people.is_met and not people.is_likely:
+        return _Missing(people.why(), step=NextStep(kind="rubric", number=0))
+    if all_met(held):
+        return _Missing()
+    sample = bounds.sample(case.deciding(bounds))
+    lacking = rule.min_clusters - sample.clusters
+    if lacking > 0:  # said with the advice
+        del held["enough_clusters"]
+    missing = reasons(held, "open", "broken")
+    more = sample.more_to_settle(rule, held)
+    people_asked = None if more is not None else _more_people(case, held)
+    undecided = bool(missing)
+    if more is None and not people_asked and lacking > 0:  # too few to tell how many it will take
+        more, undecided = lacking, False
+    advice = wording.advice(
+        sample.clusters,
+        more,
+        case.noun,
+        undecided=undecided,
+        promising=_is_promising(case),
+        people=people_asked,
+        look=bounds.level.look,
+    )
+    step = NextStep(kind="people", number=people_asked) if people_asked else None
+    return _Missing([*missing, *advice], more or 0, step)
 
 
-def _open_yet(case: Case, held_out: Bounds, more: int | None) -> list[Reason]:
-    """Return reasons that another threshold may pass, and how many more labels would decide."""
-    clusters = case.deciding(held_out)["n_clusters"]
-    promising = _would_pass(case, held_out)
-    advice = wording.advice(clusters, more, case.noun, undecided=True, promising=promising)
-    return [wording.falls_short_untuned(case, held_out), *advice]
+def _is_promising(case: Case) -> bool:
+    """Return True if more labels may let the grader pass: it would meet every requirement with
+    bounds as narrow as its estimates.
+    """
+    bounds = case.present.bounds
+    if bounds is None:
+        return False
+    return likely_met({**as_good_as_people(case, bounds), **no_faults(case, case.present)})
 
 
-def _passes(case: Case, bounds: Bounds) -> bool:
-    """Return True if the bounds meet every requirement."""
-    return all(each.is_met for each in requirements(case, bounds).values())
-
-
-def _is_below(case: Case, bounds: Bounds) -> bool:
-    """Return True if the grader is clearly further below people than the margin."""
-    held = requirements(case, bounds)
-    enough: tuple[Name, ...] = ("people_agree", "both_kinds", "enough_clusters")
-    return held["within_margin"].is_broken and all(held[name].is_met for name in enough)
-
-
-def _at_threshold(case: Case) -> tuple[Bounds, ResultRow] | None:
-    """The recommended threshold, if verdicts at it meet all of the rule."""
-    bounds, threshold = case.held_out, case.in_force or case.advised
-    if bounds is None or threshold is None or not case.advises("tuned") or _unfit(case):
+def _too_few_shared(case: Case) -> _Missing | None:
+    """Return advice where people and grader share too few units for any figure; None where they
+    share enough.
+    """
+    row = case.present.difference
+    few: tuple[Code, ...] = ("too_few_shared_by_grader", "too_few_shared_by_humans")
+    if case.people.number < 2 or row is None or not any(says(row["remarks"], each) for each in few):
         return None
-    return (bounds, threshold) if _passes(case, bounds) else None
-
-
-def _open_at_threshold(case: Case) -> Bounds | None:
-    """The bounds at held-out thresholds, if a tuned one may still meet the rule."""
-    bounds = case.held_out
-    if bounds is None or not case.advises("tuned", "not_identifiable") or _unfit(case):
+    clusters = row["n_clusters"]
+    more = max(case.rule.min_clusters, MIN_SHARED_UNITS) - clusters
+    if more <= 0:
         return None
-    is_useless = requirements(case, bounds)["above_baselines"].is_broken
-    return None if _is_below(case, bounds) or is_useless else bounds
+    return _Missing(wording.advice(clusters, more, case.noun, undecided=False), more)
+
+
+def _more_people(case: Case, held: Requirements) -> int | None:
+    """Number of further people who would decide it on the present clusters, where more clusters
+    would not; None if no realistic number would.
+    """
+    growths = [each.people_growth for each in unsettled(held) if each.of_people > 0]
+    if not growths or max(growths) > MOST_PEOPLE:
+        return None
+    return effective(case.people.number * (max(growths) - 1.0))
+
+
+def _passing_at_threshold(case: Case) -> tuple[Bounds, ResultRow] | None:
+    """The recommended threshold, if verdicts at it meet all requirements."""
+    tuned, bounds = case.tuned, case.tuned.bounds
+    if bounds is None or tuned.threshold is None or not tuned.advises("tuned") or _unfit(case):
+        return None
+    held = {**as_good_as_people(case, bounds), **no_faults(case, tuned)}
+    return (bounds, tuned.threshold) if all_met(held) else None
+
+
+def _open_at_threshold(case: Case) -> _Missing | None:
+    """What verdicts at held-out thresholds lack, if a tuned one may still meet the rule."""
+    tuned, bounds = case.tuned, case.tuned.bounds
+    if bounds is None or not tuned.advises("tuned", "not_identifiable") or _unfit(case):
+        return None
+    held = as_good_as_people(case, bounds)
+    if held["within_margin"].is_broken or held["above_baselines"].is_broken:
+        return None
+    if not all_met(no_faults(case, tuned)):
+        return None
+    sample, promising = bounds.sample(case.deciding(bounds)), likely_met(held)
+    more = sample.more_to_settle(case.rule, held)
+    advice = wording.advice(sample.clusters, more, case.noun, undecided=True, promising=promising)
+    step = NextStep(kind="threshold", number=more) if more else None
+    why = [wording.falls_short_untuned(case, bounds), *advice]
+    return _Missing(why, more or 0, step, promising)
 
 
 def _unfit(case: Case) -> bool:
     """Return True if there are too few people for the scope of the rule."""
-    return case.n_humans < (3 if case.rule.scope == "like_these" else 2)
+    return case.people.number < (3 if case.rule.scope == "like_these" else 2)
 
 
 def _is_informative(case: Case) -> bool:
     """Return True if its labels carry enough information for rates to be corrected: clearly more
     than a baseline's, and a good part of what one person's labels tell about another's.
     """
-    bounds, kappa = case.bounds, case.kappa
+    bounds, kappa = case.present.bounds, case.present.kappa
     if bounds is None or kappa is None or math.isnan(bounds.people["estimate"]):
         return False
     least = max(case.to_beat, case.rule.min_information * bounds.people["estimate"])
@@ -263,113 +320,34 @@ def _is_informative(case: Case) -> bool:
     )
 
 
-def _reasons_against(case: Case) -> list[Reason]:
-    bounds, kappa, found = case.bounds, case.kappa, []
-    if bounds is not None and _is_below(case, bounds):
+def _against(case: Case) -> list[Reason]:
+    """Reasons that the grader clearly is not as good as people."""
+    bounds, kappa, found = case.present.bounds, case.present.kappa, []
+    held = as_good_as_people(case, bounds) if bounds is not None else {}
+    if bounds is not None and held["within_margin"].is_broken:
         found.append(wording.below(case, bounds))
     if kappa is not None:
         high = bounds.above["high"] if bounds else kappa["high"] - case.to_beat
         constant = says(kappa["remarks"], "constant_rater") and not math.isnan(case.to_beat)
-        agree = bounds is None or requirements(case, bounds)["people_agree"].is_met
+        agree = bounds is None or held["people_agree"].is_met
         if (high <= 0 and agree) or constant:
             found.append(wording.baseline(case, kappa, clearly=True))
     return found
 
 
-def _missing(case: Case) -> tuple[list[Reason], int, NextStep | None]:
-    """Reasons why the grader has not passed, the number of further clusters that would decide, and
-    what else would.
-    """
-    bounds, kappa, rule = case.bounds, case.kappa, case.rule
-    impossible = _impossible(case)
-    if impossible or bounds is None or kappa is None:
-        few = _too_few_shared(case) or ([impossible or _plainly("undefined_plainly")], 0)
-        return *few, None
-    difference, held = case.deciding(bounds), requirements(case, bounds)
-    people = held["people_agree"]
-    if not people.is_met and not people.is_likely:
-        return [people.why()], 0, NextStep(kind="rubric", number=0)
-    lacking = rule.min_clusters - difference["n_clusters"]
-    if lacking > 0:  # said with the advice
-        del held["enough_clusters"]
-    missing = [each.why() for each in held.values() if not each.is_met]
-    more = _more(case, [bounds] if missing else [])
-    asked = None if more is not None else _more_people(case, bounds)
-    undecided = bool(missing)
-    if more is None and not asked and lacking > 0:  # so few do not tell how many it will take
-        more, undecided = lacking, False
-    missing += wording.advice(
-        difference["n_clusters"],
-        more,
-        case.noun,
-        undecided=undecided,
-        promising=_promises(case, bounds),
-        people=asked,
-        look=bounds.level.look,
-    )
-    step = NextStep(kind="people", number=asked) if asked else None
-    return missing, more or 0, step
-
-
-def _too_few_shared(case: Case) -> tuple[list[Reason], int] | None:
-    """Return advice and the number of clusters to add where people and grader share too few units
-    for any figure; None where they share enough.
-    """
-    row = case.difference
-    few: tuple[Code, ...] = ("too_few_shared_by_grader", "too_few_shared_by_humans")
-    if case.n_humans < 2 or row is None or not any(says(row["remarks"], each) for each in few):
-        return None
-    clusters = row["n_clusters"]
-    more = max(case.rule.min_clusters, MIN_SHARED_UNITS) - clusters
-    if more <= 0:
-        return None
-    return wording.advice(clusters, more, case.noun, undecided=False), more
-
-
-def _more(case: Case, undecided: Sequence[Bounds]) -> int | None:
-    """Number of further clusters that would decide, with a chance of 80%; None if no realistic
-    number would.
-    """
-    clusters, needed = 0, case.rule.min_clusters
-    for bounds in undecided or ([case.bounds] if case.bounds else []):
-        clusters = case.deciding(bounds)["n_clusters"]
-        if worth := bounds.worth["estimate"]:
-            needed = max(needed, math.ceil(clusters * case.rule.min_clusters / worth - 1e-9))
-        if rarer := bounds.rarer["estimate"]:
-            needed = max(needed, math.ceil(clusters * case.rule.min_rarer / rarer))
-    asked = [each for bounds in undecided for each in _asked(case, bounds)]
-    return clusters_to_decide(clusters, asked, needed)
-
-
-def _asked(case: Case, bounds: Bounds) -> list[Bound]:
-    """Return each bound that is not settled yet."""
-    held = requirements(case, bounds).values()
-    return [each.unsettled for each in held if each.unsettled and not each.is_met]
-
-
-def _more_people(case: Case, bounds: Bounds) -> int | None:
-    """Number of further people who would decide it on the present clusters, where more clusters
-    would not; None if no realistic number would.
-    """
-    growths = [each.people_growth for each in _asked(case, bounds) if each.of_people > 0]
-    if not growths or max(growths) > MOST_PEOPLE:
-        return None
-    return math.ceil(case.n_humans * (max(growths) - 1.0) - 1e-9)
-
-
 def _impossible(case: Case) -> Reason | None:
     """Return the reason why no verdict is possible at all, if there is one."""
-    bounds = case.bounds
-    if case.n_humans == 0 and not case.copied:
+    bounds, difference = case.present.bounds, case.present.difference
+    if case.people.number == 0 and not case.people.copied:
         return _plainly("nobody")
-    if case.difference is None or case.kappa is None:
+    if difference is None or case.present.kappa is None:
         return _plainly("no_shared_unit")
-    if case.n_humans < 2:
+    if case.people.number < 2:
         return wording.one_person(case)
     if _unfit(case):
         return _plainly("two_people")
-    if bounds is None and math.isnan(case.difference["estimate"]):
-        return wording.undefined(case.difference)
+    if bounds is None and math.isnan(difference["estimate"]):
+        return wording.undefined(difference)
     if math.isnan(case.to_beat):
         return _plainly("baselines_undefined")
     if bounds is None:

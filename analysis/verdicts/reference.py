@@ -29,24 +29,31 @@ from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
 from evenhand.analysis.labels.weights import effective_size
 from evenhand.analysis.notes import Remark, reason_in_words, says
 from evenhand.analysis.people.coverage import COVERAGE, share_bounds
-from evenhand.analysis.planning.more_clusters import Bound, clusters_to_decide
-from evenhand.analysis.results import ResultRow, ResultRows, key_of
+from evenhand.analysis.planning.more_clusters import Bound
+from evenhand.analysis.requirement import (
+    ClusterCounts,
+    Reason,
+    Requirement,
+    Requirements,
+    all_met,
+    effective,
+    likely_met,
+    reasons,
+    state_of,
+)
+from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.types import Array
-from evenhand.analysis.verdicts.case import RECOMMENDED
+from evenhand.analysis.verdicts.case import RECOMMENDED, Answers
 from evenhand.analysis.verdicts.comparison import Points, sizes_of
 from evenhand.analysis.verdicts.readings import HELD_OUT, TUNED_FOR, UNTUNED, Reading, readings_of
-from evenhand.analysis.verdicts.wording import (
-    Decision,
-    Reason,
-    advice,
-    bias,
-    injected,
-    level_of,
-    no_level,
-    sample_of,
-    too_few_rarer,
-    why_unscored,
+from evenhand.analysis.verdicts.requirements import (
+    answers_enough,
+    enough_clusters,
+    of_both_kinds,
+    robust,
+    unbiased,
 )
+from evenhand.analysis.verdicts.wording import Decision, advice, level_of, no_level, sample_of
 from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.texts import written
 
@@ -160,21 +167,20 @@ class _Compared:
         return Interval(self.kappa, self.kappa - below, self.kappa + above)
 
 
-_NAMES = {KAPPA: "kappa", SENSITIVITY: "sensitivity", SPECIFICITY: "specificity"}
-
-
 @dataclass(frozen=True)
-class Bars:
-    """Rows of one label view of a grader against the reference, each with its bar to clear."""
+class _View:
+    """One label view of a grader beside the reference: rows, each with its bar to clear, and the
+    rows of the sample's size.
+    """
 
-    rows: tuple[tuple[ResultRow, float], ...]
+    bars: tuple[tuple[ResultRow, float], ...]
     rarer: ResultRow
     worth: ResultRow
 
     @classmethod
     def of(
         cls, rows: ResultRows, rule: DecisionSettings, grader: str, subset: str, at: str = ""
-    ) -> Bars | None:
+    ) -> _View | None:
         """Collect the rows and their bars; None where the grader was not compared."""
         found = []
         for name, bar, own in (
@@ -188,28 +194,16 @@ class Bars:
         return cls(tuple(found), rarer, worth) if rarer is not None and worth is not None else None
 
     @property
-    def clusters(self) -> int:
-        """Clusters with both labels."""
-        return self.rarer["n_clusters"]
+    def rows(self) -> list[ResultRow]:
+        """All rows, as evidence."""
+        return [*(row for row, _ in self.bars), self.rarer, self.worth]
 
-    def is_enough(self, rule: DecisionSettings) -> bool:
-        """Return True if there are enough clusters, and of both kinds."""
-        worth = math.ceil(self.worth["estimate"] - 1e-9)
-        return worth >= rule.min_clusters and self.rarer["estimate"] >= rule.min_rarer
-
-    def passes(self, rule: DecisionSettings) -> bool:
-        """Return True if all bars are clearly cleared."""
-        return self.is_enough(rule) and all(row["low"] > bar for row, bar in self.rows)
-
-    def missed(self, rule: DecisionSettings) -> list[tuple[ResultRow, float]]:
-        """Bars that are clearly missed."""
-        if not self.is_enough(rule):
-            return []
-        return [(row, bar) for row, bar in self.rows if row["high"] < bar]
-
-    def open_yet(self) -> list[tuple[ResultRow, float]]:
-        """Bars that are not clearly cleared."""
-        return [(row, bar) for row, bar in self.rows if not row["low"] > bar]
+    @property
+    def sample(self) -> ClusterCounts:
+        """The sample with both labels."""
+        return ClusterCounts(
+            self.rarer["n_clusters"], self.worth["estimate"], self.rarer["estimate"]
+        )
 
 
 def judge_against_reference(
@@ -217,10 +211,10 @@ def judge_against_reference(
 ) -> tuple[Decision, list[ResultRow], ResultRow | None]:
     """The decision, the rows it rests on, and the grader's kappa with the reference."""
     case = _case(rows, labels, grader, rule, noun)
-    decision = case.decided()
-    bars = case.bars if decision.threshold is None else case.held_out
-    rows_of = bars.rows if bars else ()
-    return decision, case.evidence, next((row for row, _ in rows_of), None)
+    decision = _decide(case)
+    view = case.present if decision.threshold is None else case.tuned
+    bars = view.bars if view else ()
+    return decision, case.evidence, next((row for row, _ in bars), None)
 
 
 @dataclass(frozen=True)
@@ -229,151 +223,26 @@ class _Case:
     grader: str
     rule: DecisionSettings
     noun: str
-    bars: Bars | None
-    held_out: Bars | None
+    present: _View | None
+    tuned: _View | None
     advised: ResultRow | None
-    coverage: ResultRow | None
+    answers: Answers
     biases: tuple[Finding, ...]
     injection: Audit | None
 
     @property
     def evidence(self) -> list[ResultRow]:
         """The rows that the verdict rests on."""
-        bars = [each for each in (self.bars, self.held_out) if each is not None]
-        rows = [
-            row for each in bars for row in (*(row for row, _ in each.rows), each.rarer, each.worth)
-        ]
-        rows += [row for row in (self.advised, self.coverage) if row is not None]
+        rows = [row for view in (self.present, self.tuned) if view for row in view.rows]
+        rows += [row for row in (self.advised, self.answers.coverage) if row is not None]
         rows += self.injection.rows(self.rule.injection) if self.injection else ()
-        return list({key_of(row): row for row in (*rows, *(b.row for b in self.biases))}.values())
-
-    def decided(self) -> Decision:
-        """Verdict, reasons and advice."""
-        if self.bars is None or not self.bars.rows:
-            few = Reason(written("because.few_shared"), written("short.few_shared"))
-            return self._untold([few])
-        if says(self.bars.rows[0][0]["remarks"], "no_level"):
-            return self._untold([no_level(0)])
-        against = [*self._unanswered(clearly=True), *(bias(each) for each in self.biases)]
-        if self.injection and self.injection.fails(self.rule.injection):
-            against += injected(self.injection, self.rule.injection)
-        if not against and self.bars.passes(self.rule) and not self._unanswered(clearly=False):
-            return self._agrees(self.bars)
-        if not against and self.held_out is not None and self._at_threshold():
-            return self._agrees(self.held_out, self.advised)
-        against += [
-            self._figure(row, bar, "bar_missed") for row, bar in self.bars.missed(self.rule)
-        ]
-        if against:
-            head = written("verdict.disagrees", **self._fields)
-            return Decision("disagrees_with_reference", head, against)
-        reasons = [self._figure(row, bar, "bar_open") for row, bar in self.bars.open_yet()]
-        reasons += self._unanswered(clearly=False)
-        if (rarer := self.bars.rarer["estimate"]) < self.rule.min_rarer:
-            reasons.append(too_few_rarer(rarer, self.rule.min_rarer, self.noun))
-        more = self._more(self.bars)
-        promising = all(row["estimate"] > bar for row, bar in self.bars.open_yet())
-        reasons += advice(self.bars.clusters, more, self.noun, undecided=True, promising=promising)
-        return replace(self._untold(reasons, more or 0), promising=promising)
-
-    def _at_threshold(self) -> bool:
-        """Return True if a tuned threshold is advised, and verdicts at held-out thresholds clear
-        the bars.
-        """
-        tuned = self.advised is not None and says(self.advised["remarks"], "tuned")
-        passes = self.held_out is not None and self.held_out.passes(self.rule)
-        return tuned and passes and not self._unanswered(clearly=False)
-
-    def _unanswered(self, *, clearly: bool) -> list[Reason]:
-        """Return a reason if the grader clearly leaves too many units without an answer; unless
-        `clearly`, if that is possible.
-        """
-        row = self.coverage
-        if row is None or row["estimate"] == 1.0:
-            return []
-        bound = row["high"] if clearly else row["low"]
-        if bound >= self.rule.min_coverage or math.isnan(bound):
-            return []
-        missing, why, needed = 1 - row["estimate"], why_unscored(row), self.rule.min_coverage
-        short = written("short.no_answer", missing=missing)
-        if clearly:
-            sample = sample_of(row, self.noun)
-            fields = {"missing": missing, "sample": sample, "most": bound}
-            return [Reason(written("because.no_answer", why=why, needed=needed, **fields), short)]
-        fields = {"share": row["estimate"], "least": bound}
-        return [Reason(written("because.may_leave_out", why=why, needed=needed, **fields), short)]
-
-    def _more(self, bars: Bars) -> int | None:
-        asked, worth = [], max(bars.worth["estimate"], 1.0)
-        needed = math.ceil(bars.clusters * self.rule.min_clusters / worth - 1e-9)
-        if rarer := bars.rarer["estimate"]:
-            needed = max(needed, math.ceil(bars.clusters * self.rule.min_rarer / rarer))
-        for row, bar in bars.open_yet():
-            level = row["deciding"] or Deciding()
-            varies = not says(row["remarks"], "nothing_varies")
-            ends = (row["low"], row["estimate"], row["high"])
-            asked.append(Bound(*ends, bar, level.alpha, level.next_alpha, varies))
-        if self.coverage is not None and self._unanswered(clearly=False):
-            low, estimate, high = (self.coverage[name] for name in ("low", "estimate", "high"))
-            asked.append(Bound(low, estimate, high, self.rule.min_coverage))
-        return clusters_to_decide(bars.clusters, asked, needed)
-
-    def _agrees(self, bars: Bars, threshold: ResultRow | None = None) -> Decision:
-        at = f" at threshold {threshold['estimate']:.3g}" if threshold else ""
-        tuned = threshold["estimate"] if threshold else None
-        head = written("verdict.agrees", **self._fields, at=at)
-        figures = [self._figure(row, bar, "bars_cleared") for row, bar in bars.rows]
-        if tuned is not None:
-            short = written("short.at_threshold", threshold=tuned)
-            figures = [replace(each, short=short) for each in figures]
-        reasons = [
-            *figures,
-            Reason(written("because.reference_only")),
-            Reason(written("limits.parts")),
-        ]
-        return Decision(
-            "agrees_with_reference",
-            head,
-            reasons,
-            holds_for="" if tuned is None else "binary",
-            threshold=tuned,
-        )
-
-    def _untold(self, reasons: list[Reason], more: int = 0) -> Decision:
-        head = written("verdict.cannot_tell_reference", **self._fields)
-        return Decision("cannot_tell", head, reasons, more)
+        return [*rows, *(each.row for each in self.biases)]
 
     @property
-    def _fields(self) -> dict[str, object]:
+    def fields(self) -> dict[str, object]:
         """Fields that fill the verdict's sentence."""
         place = f" on {self.rubric}" if self.rubric else ""
         return {"grader": self.grader, "reference": self.rule.reference, "place": place}
-
-    def _figure(
-        self, row: ResultRow, bar: float, short: Literal["bars_cleared", "bar_missed", "bar_open"]
-    ) -> Reason:
-        name = _NAMES[row["statistic"]]
-        if math.isnan(row["estimate"]):
-            why = reason_in_words(row["remarks"])
-            text = written("figures.bar_undefined", name=name, why=why)
-            return Reason(_sentence(text), written("short.undefined"))
-        ends = {key: row[key] for key in _FIGURES}
-        text = written(
-            "figures.bar",
-            name=name,
-            level=level_of((row["deciding"] or Deciding()).alpha),
-            sample=sample_of(row, self.noun if row["n_clusters"] != row["n_units"] else "unit"),
-            bar=bar,
-            **ends,
-        )
-        return Reason(_sentence(text), written(f"short.{short}", name=name, bar=bar, **ends))
-
-
-_FIGURES: tuple[Literal["estimate"], Literal["low"], Literal["high"]] = ("estimate", "low", "high")
-
-
-def _sentence(text: str) -> str:
-    return written("because.reference_figures", figures=text[0].upper() + text[1:])
 
 
 def _case(
@@ -387,10 +256,130 @@ def _case(
         grader=grader,
         rule=rule,
         noun=noun,
-        bars=Bars.of(rows, rule, grader, subset),
-        held_out=Bars.of(rows, rule, grader, BINARY_ALL, HELD_OUT),
+        present=_View.of(rows, rule, grader, subset),
+        tuned=_View.of(rows, rule, grader, BINARY_ALL, HELD_OUT),
         advised=rows.get(RECOMMENDED, "humans", grader, BINARY_ALL, TUNED_FOR),
-        coverage=rows.get(COVERAGE, "", grader),
+        answers=Answers(rows.get(COVERAGE, "", grader)),
         biases=tuple(flagged(rows, grader, rule.bias_bound)),
         injection=audit_of(rows.rows.values(), grader),
     )
+
+
+def _agrees(case: _Case, view: _View) -> Requirements:
+    """Require that a grader, on one view of its labels, agrees with the reference."""
+    rule, noun, sample = case.rule, case.noun, view.sample
+    counts = {
+        "both_kinds": of_both_kinds(sample.rarer, rule.min_rarer, noun),
+        "enough_clusters": enough_clusters(effective(sample.worth), rule.min_clusters, noun),
+    }
+    bars = (_above_bar(*each, noun, decides=all_met(counts)) for each in view.bars)
+    return {
+        "no_bias": unbiased(case.biases),
+        "robust": robust(case.injection, rule.injection),
+        **{row["statistic"]: bar for (row, _), bar in zip(view.bars, bars, strict=True)},
+        "answers": answers_enough(case.answers, rule.min_coverage, noun),
+        **counts,
+    }
+
+
+def _above_bar(row: ResultRow, bar: float, noun: str, *, decides: bool) -> Requirement:
+    """Require that a figure is clearly above its bar; below it, that `decides` on a sample that is
+    large enough.
+    """
+    state = state_of(met=row["low"] > bar, broken=decides and row["high"] < bar)
+    level = row["deciding"] or Deciding()
+    return Requirement(
+        state,
+        why=lambda: [_figure(row, bar, noun, "bar_missed" if state == "broken" else "bar_open")],
+        is_likely=row["estimate"] > bar,
+        unsettled=Bound(
+            row["low"],
+            row["estimate"],
+            row["high"],
+            bar,
+            level.alpha,
+            level.next_alpha,
+            varies=not says(row["remarks"], "nothing_varies"),
+        ),
+    )
+
+
+def _decide(case: _Case) -> Decision:
+    view, tuned = case.present, case.tuned
+    if view is None or not view.bars:
+        few = Reason(written("because.few_shared"), written("short.few_shared"))
+        return _cannot_tell(case, [few])
+    if says(view.bars[0][0]["remarks"], "no_level"):
+        return _cannot_tell(case, [no_level(0)])
+    held = dict(_agrees(case, view))
+    if all_met(held):
+        return _pass(case, view)
+    is_advised = case.advised is not None and says(case.advised["remarks"], "tuned")
+    if tuned is not None and is_advised and all_met(_agrees(case, tuned)):
+        return _pass(case, tuned, case.advised)
+    told_first = {"answers": held["answers"], **held}
+    if against := reasons(told_first, "broken"):
+        head = written("verdict.disagrees", **case.fields)
+        return Decision("disagrees_with_reference", head, against)
+    sample, promising = view.sample, likely_met(held)
+    if sample.clusters < case.rule.min_clusters:  # said with the advice
+        del held["enough_clusters"]
+    more = sample.more_to_settle(case.rule, held)
+    told = advice(sample.clusters, more, case.noun, undecided=True, promising=promising)
+    return _cannot_tell(case, [*reasons(held, "open"), *told], more or 0, promising)
+
+
+def _pass(case: _Case, view: _View, threshold: ResultRow | None = None) -> Decision:
+    at = f" at threshold {threshold['estimate']:.3g}" if threshold else ""
+    tuned = threshold["estimate"] if threshold else None
+    head = written("verdict.agrees", **case.fields, at=at)
+    figures = [_figure(row, bar, case.noun, "bars_cleared") for row, bar in view.bars]
+    if tuned is not None:
+        short = written("short.at_threshold", threshold=tuned)
+        figures = [replace(each, short=short) for each in figures]
+    limits = [Reason(written("because.reference_only")), Reason(written("limits.parts"))]
+    return Decision(
+        "agrees_with_reference",
+        head,
+        [*figures, *limits],
+        holds_for="" if tuned is None else "binary",
+        threshold=tuned,
+    )
+
+
+def _cannot_tell(
+    case: _Case, reasons: list[Reason], more: int = 0, promising: bool = False
+) -> Decision:
+    head = written("verdict.cannot_tell_reference", **case.fields)
+    return Decision("cannot_tell", head, reasons, more, promising=promising)
+
+
+_NAMES = {KAPPA: "kappa", SENSITIVITY: "sensitivity", SPECIFICITY: "specificity"}
+_FIGURES: tuple[Literal["estimate"], Literal["low"], Literal["high"]] = ("estimate", "low", "high")
+
+
+def _figure(
+    row: ResultRow,
+    bar: float,
+    noun: str,
+    short: Literal["bars_cleared", "bar_missed", "bar_open"],
+) -> Reason:
+    name = _NAMES[row["statistic"]]
+    if math.isnan(row["estimate"]):
+        why = reason_in_words(row["remarks"])
+        text = written("figures.bar_undefined", name=name, why=why)
+        return Reason(_sentence(text), written("short.undefined"))
+    ends = {key: row[key] for key in _FIGURES}
+    text = written(
+        "figures.bar",
+        name=name,
+        level=level_of((row["deciding"] or Deciding()).alpha),
+        sample=sample_of(row, noun if row["n_clusters"] != row["n_units"] else "unit"),
+        bar=bar,
+        **ends,
+    )
+    return Reason(_sentence(text), written(f"short.{short}", name=name, bar=bar, **ends))
+
+
+def _sentence(text: str) -> str:
+    return written("because.reference_figures", figures=text[0].upper() + text[1:])

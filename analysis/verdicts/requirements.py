@@ -1,96 +1,127 @@
-"""The requirements that a grader must meet to replace people: the bound, its limit, what is said
-where it is not met, and what would settle it.
+"""What a grader must show to replace people, each requirement held against its evidence.
 
-A requirement is added here, and nowhere else.
+A requirement is added here, and nowhere else. Those of a grader beside a reference, or beside its
+baseline, are in `reference` and `drift`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Sequence
 
+from evenhand.analysis.bias import Finding
+from evenhand.analysis.bootstrap.influence import ALPHA
+from evenhand.analysis.injection import Audit
 from evenhand.analysis.notes import says
 from evenhand.analysis.planning.more_clusters import Bound
+from evenhand.analysis.requirement import (
+    Reason,
+    Requirement,
+    Requirements,
+    effective,
+    state_of,
+)
 from evenhand.analysis.results import ResultRow
 from evenhand.analysis.verdicts import wording
-from evenhand.analysis.verdicts.case import Bounds, Case
-from evenhand.analysis.verdicts.wording import Reason
-
-Name = Literal[
-    "people_agree",
-    "within_margin",
-    "above_baselines",
-    "both_kinds",
-    "enough_clusters",
-    "answers",
-]
+from evenhand.analysis.verdicts.case import Answers, Bounds, Case, View
+from evenhand.study.settings.analysis import InjectionBounds
 
 
-@dataclass(frozen=True)
-class Requirement:
-    """One requirement, held against the labels.
-
-    `is_met` where the bound clears the limit, `is_broken` where the other bound lies beyond it, and
-    `is_likely` where the estimate does as well. `why` gives the reason where it is not met, and
-    `unsettled` is the bound that more labels, or people, may bring to clear its limit; None where
-    it is a count, which more labels raise in any case.
-    """
-
-    is_met: bool
-    is_likely: bool
-    why: Callable[[], Reason]
-    is_broken: bool = False
-    unsettled: Bound | None = None
-
-
-def requirements(case: Case, bounds: Bounds) -> dict[Name, Requirement]:
-    """Hold a grader's bounds on one label view against all requirements, in the order in which
-    reasons are said.
-    """
-    difference, rule, margin = case.deciding(bounds), case.rule, -bounds.margin
-    people, above, least = bounds.people, bounds.above, case.least_people_kappa
-    rarer = bounds.rarer["estimate"]
-    share, fewest, most = case.share_scored
+def as_good_as_people(case: Case, bounds: Bounds) -> Requirements:
+    """Require what the bounds on one view of the grader's labels must show."""
+    difference, margin, rule = case.deciding(bounds), -bounds.margin, case.rule
+    people, above, least = bounds.people, bounds.above, case.people.least_kappa
+    rarer, worth = bounds.sample(difference).rarer, effective(bounds.worth["estimate"])
+    agree = people["low"] > 0 and people["low"] >= least
+    both_kinds, enough = rarer >= rule.min_rarer, worth >= rule.min_clusters
     return {
         "people_agree": Requirement(
-            is_met=people["low"] > 0 and people["low"] >= least,
+            state_of(met=agree),
+            why=lambda: [wording.people_hardly_agree(people, least)],
             is_likely=people["estimate"] >= least,
-            why=lambda: wording.people_hardly_agree(people, least),
             unsettled=_unsettled(people, least, bounds, either_way=True),
         ),
         "within_margin": Requirement(
-            is_met=difference["low"] > margin,
-            is_broken=difference["high"] < margin,
+            state_of(
+                met=difference["low"] > margin,
+                broken=difference["high"] < margin and agree and both_kinds and enough,
+            ),
+            why=lambda: [wording.could_be_below(case, bounds)],
             is_likely=difference["estimate"] > margin,
-            why=lambda: wording.could_be_below(case, bounds),
             unsettled=_unsettled(difference, margin, bounds),
         ),
         "above_baselines": Requirement(
-            is_met=above["low"] > 0,
-            is_broken=above["high"] <= 0,
+            state_of(met=above["low"] > 0, broken=above["high"] <= 0),
+            why=lambda: [wording.baseline(case, case.present.kappa or above, clearly=False)],
             is_likely=above["estimate"] > 0,
-            why=lambda: wording.baseline(case, case.kappa or above, clearly=False),
             unsettled=_unsettled(above, 0.0, bounds),
         ),
-        "both_kinds": Requirement(
-            is_met=rarer >= rule.min_rarer,
-            is_likely=True,
-            why=lambda: wording.too_few_rarer(rarer, rule.min_rarer, case.noun),
-        ),
-        "enough_clusters": Requirement(
-            is_met=bounds.clusters >= rule.min_clusters,
-            is_likely=True,
-            why=lambda: wording.too_few_worth(bounds.clusters, rule.min_clusters, case.noun),
-        ),
-        "answers": Requirement(
-            is_met=case.scored_enough,
-            is_likely=share >= rule.min_coverage,
-            why=lambda: wording.may_leave_out(case),
-            unsettled=Bound(fewest, share, most, rule.min_coverage),
-        ),
+        "both_kinds": of_both_kinds(rarer, rule.min_rarer, case.noun),
+        "enough_clusters": enough_clusters(worth, rule.min_clusters, case.noun),
+        "answers": answers_enough(case.answers, rule.min_coverage, case.noun),
     }
+
+
+def no_faults(case: Case, view: View) -> Requirements:
+    """Require that no audit found what agreement with people does not show: a part of the sample in
+    which the grader fails, a bias, a text that manipulates it, a label that changes with the
+    rubric's wording.
+    """
+    moving = [case.moving] if case.moving is not None else []
+    return {
+        "every_part": nothing_found(view.failing, lambda: wording.in_parts(case, view)),
+        "no_bias": unbiased(view.biases),
+        "robust": robust(case.injection, case.rule.injection),
+        "stable": nothing_found(moving, lambda: [wording.unstable(each) for each in moving]),
+    }
+
+
+def of_both_kinds(rarer: float, least: int, noun: str) -> Requirement:
+    """Require clusters in which a person chose another category than the commonest."""
+    met = state_of(met=rarer >= least)
+    return Requirement(met, lambda: [wording.too_few_rarer(rarer, least, noun)])
+
+
+def enough_clusters(worth: int, least: int, noun: str) -> Requirement:
+    """Require clusters that carry the information of so many equal ones."""
+    met = state_of(met=worth >= least)
+    return Requirement(met, lambda: [wording.too_few_worth(worth, least, noun)])
+
+
+def answers_enough(answers: Answers, least: float, noun: str) -> Requirement:
+    """Require that a grader clearly answers at `least` this share of the units."""
+    return share_answered(answers, least, lambda: wording.unanswered(answers, least, noun))
+
+
+def share_answered(
+    answers: Answers, least: float, why: Callable[[], Sequence[Reason]], alpha: float = ALPHA
+) -> Requirement:
+    """Hold the share that was answered, with its bounds at the level `alpha`, against `least`."""
+    share, fewest, most = answers.share
+    return Requirement(
+        state_of(met=share == 1.0 or fewest >= least, broken=most < least),
+        why,
+        is_likely=share >= least,
+        unsettled=Bound(fewest, share, most, least, alpha, alpha),
+    )
+
+
+def unbiased(biases: Sequence[Finding]) -> Requirement:
+    """Require that no bias was found beyond the bound."""
+    return nothing_found(biases, lambda: [wording.bias(each) for each in biases])
+
+
+def robust(audit: Audit | None, bounds: InjectionBounds) -> Requirement:
+    """Require that no text clearly manipulates the grader more often than is allowed."""
+    failed = [audit] if audit is not None and audit.fails(bounds) else []
+    return nothing_found(
+        failed, lambda: [each for one in failed for each in wording.injected(one, bounds)]
+    )
+
+
+def nothing_found(faults: Sequence[object], why: Callable[[], Sequence[Reason]]) -> Requirement:
+    """Require that an audit found none of these faults; more labels do not mend one."""
+    return Requirement("broken" if faults else "met", why, is_likely=not faults)
 
 
 def _unsettled(row: ResultRow, limit: float, bounds: Bounds, *, either_way: bool = False) -> Bound:

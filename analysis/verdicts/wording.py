@@ -14,8 +14,9 @@ from evenhand.analysis.bootstrap.looks import USUAL
 from evenhand.analysis.injection import Audit
 from evenhand.analysis.notes import reason_in_words, text_of
 from evenhand.analysis.people.recoded import EXCHANGED, HIGHER, LOWER, REVERSED
+from evenhand.analysis.requirement import Reason
 from evenhand.analysis.results import ResultRow
-from evenhand.analysis.verdicts.case import Bounds, Case, margin_of
+from evenhand.analysis.verdicts.case import Answers, Bounds, Case, View, margin_of
 from evenhand.analysis.verdicts.evidence import part_of
 from evenhand.study.settings.analysis import InjectionBounds
 from evenhand.texts import written
@@ -79,14 +80,6 @@ class NextStep(TypedDict):
 
 
 @dataclass(frozen=True)
-class Reason:
-    """A `sentence` with its figures, and the same in a few words."""
-
-    sentence: str
-    short: str = ""
-
-
-@dataclass(frozen=True)
 class Decision:
     """A verdict before it is written: its sentence, its reasons, how many more clusters would
     decide, and what a pass holds for if not for all: labels, or binary verdicts, which may be those
@@ -123,18 +116,16 @@ class Decision:
         return "; ".join(kept)
 
 
-def may_stand_in(case: Case) -> Decision:
+def may_stand_in(case: Case, bounds: Bounds) -> Decision:
     """Decide that the grader may stand in for people: it meets the rule."""
-    if case.bounds is None:
-        raise ValueError("a grader that passes has been compared with people")
     fields = {"grader": case.grader, "whom": _whom(case), "place": place(case)}
-    passes = better_or_not(case, case.bounds)
+    passes = better_or_not(case, bounds)
     if case.is_binary:
         head = written("verdict.may_stand_in_binary", **fields)
         short = Reason(passes.sentence, written("short.binary_only"))
         return Decision("may_stand_in", head, [short], holds_for="binary")
     head = written("verdict.may_stand_in", **fields)
-    caveat = of_binary_verdicts(case, case.bounds)
+    caveat = of_binary_verdicts(case, bounds)
     if caveat:  # the cell of a table has room for what does not hold
         passes = Reason(passes.sentence)
     return Decision("may_stand_in", head, [passes, *caveat], holds_for="labels" if caveat else "")
@@ -161,23 +152,23 @@ def at_threshold(case: Case, bounds: Bounds, advised: ResultRow) -> Decision:
     )
 
 
-def leaves_too_much_out(case: Case) -> Decision:
+def leaves_too_much_out(case: Case, reasons: Sequence[Reason]) -> Decision:
     """Decide that the grader clearly leaves out too many units to be used."""
     head = written("verdict.leaves_out", grader=case.grader, place=place(case))
-    return Decision("do_not_use", head, leaves_out(case))
+    return Decision("do_not_use", head, reasons)
 
 
-def only_with_correction(case: Case, against: Sequence[Reason]) -> Decision:
+def only_with_correction(case: Case, reasons: Sequence[Reason]) -> Decision:
     """Decide that the grader is informative, but not as good as a person."""
     fields = {"grader": case.grader, "place": place(case)}
-    if case.failing:
-        parts = listed(case.failing)
+    if failing := case.present.failing:
+        parts = listed(failing)
         head = written("verdict.only_with_correction_outside", **fields, parts=parts)
     else:
         head = written("verdict.only_with_correction", **fields)
-    reasons = [*against, *faults(case)]
-    if case.kappa is not None:
-        reasons.append(Reason(written("because.informative", figures=mean_kappa(case.kappa))))
+    reasons = list(reasons)
+    if (kappa := case.present.kappa) is not None:
+        reasons.append(Reason(written("because.informative", figures=mean_kappa(kappa))))
     return Decision("only_with_correction", head, reasons)
 
 
@@ -191,14 +182,12 @@ def cannot_tell(
     case: Case,
     reasons: Sequence[Reason],
     more: int = 0,
-    *,
-    promising: bool = False,
     step: NextStep | None = None,
+    promising: bool = False,
 ) -> Decision:
     """Decide that neither is shown, with what would help."""
     head = written("verdict.cannot_tell", grader=case.grader, whom=_whom(case), place=place(case))
-    found = [*faults(case), *reasons]
-    return Decision("cannot_tell", head, found, more, promising=promising, step=step)
+    return Decision("cannot_tell", head, reasons, more, promising=promising, step=step)
 
 
 def besides(case: Case, judgement: Judgement) -> list[Reason]:
@@ -209,8 +198,9 @@ def besides(case: Case, judgement: Judgement) -> list[Reason]:
     if judgement in ("only_with_correction", "do_not_use"):
         found += _what_is_wrong(case)
     found += _left_out(case)
-    if case.injection and not case.talked_round:
-        found += injected(case.injection, case.rule.injection)
+    audit, bounds = case.injection, case.rule.injection
+    if audit is not None and not audit.fails(bounds):
+        found += injected(audit, bounds)
     found += repeated(case)
     if _has_interval(case):
         found += _parts_looked_at(case, judgement)
@@ -222,9 +212,11 @@ def limits(case: Case) -> str:
     if not _has_interval(case):
         return ""
     if case.rule.scope == "like_these":
-        return "" if case.parts else written("limits.parts")
-    people = "two" if case.n_humans == 2 else str(case.n_humans)
-    return written("limits.people" if case.parts else "limits.people_and_parts", people=people)
+        return "" if case.present.parts else written("limits.parts")
+    people = "two" if case.people.number == 2 else str(case.people.number)
+    if case.present.parts:
+        return written("limits.people", people=people)
+    return written("limits.people_and_parts", people=people)
 
 
 def place(case: Case) -> str:
@@ -233,8 +225,8 @@ def place(case: Case) -> str:
 
 
 def _has_interval(case: Case) -> bool:
-    row = case.difference
-    return case.n_humans >= 2 and row is not None and row["low"] == row["low"]
+    row = case.present.difference
+    return case.people.number >= 2 and row is not None and row["low"] == row["low"]
 
 
 def _whom(case: Case) -> str:
@@ -244,18 +236,19 @@ def _whom(case: Case) -> str:
 
 def _what_is_wrong(case: Case) -> list[Reason]:
     """Reason for a plain fault that can be mended, where the labels look like one."""
-    if case.commonest is not None:
-        own, people = (row["estimate"] for row in case.commonest)
+    commonest, bounds = case.mistakes.commonest, case.present.bounds
+    if commonest is not None:
+        own, people = (row["estimate"] for row in commonest)
         if own >= ONE_CATEGORY and people < ONE_CATEGORY - 0.1:
-            category = case.commonest[0]["at"]
+            category = commonest[0]["at"]
             return [
                 Reason(written("because.one_category", category=category, own=own, people=people))
             ]
-    best = next(iter(case.recoded), None)
-    if case.bounds is None or best is None:
+    best = next(iter(case.mistakes.recoded), None)
+    if bounds is None or best is None:
         return []
     kappa = best["estimate"]
-    if not kappa >= case.bounds.people["estimate"] / 2:
+    if not kappa >= bounds.people["estimate"] / 2:
         return []
     if best["at"] == EXCHANGED:
         text = written("because.exchanged", reading=text_of(best["remarks"]), kappa=kappa)
@@ -267,23 +260,24 @@ def _what_is_wrong(case: Case) -> list[Reason]:
 
 def _left_out(case: Case) -> list[Reason]:
     """Reasons on units that the grader left out, although it may pass."""
-    share, _, most = case.share_scored
-    if case.coverage is None or most < case.rule.min_coverage or f"{1 - share:.0%}" == "0%":
+    share, least, most = case.answers.share
+    coverage, needed = case.answers.coverage, case.rule.min_coverage
+    if coverage is None or most < needed or f"{1 - share:.0%}" == "0%":
         return []
-    if not case.scored_enough:  # the verdict says so already
-        return with_unscored(case)
-    text = written("because.left_out", missing=1 - share, why=why_unscored(case.coverage))
-    return [Reason(text), *with_unscored(case)]
+    if least < needed:  # the verdict says so already
+        return with_unscored(case.answers)
+    text = written("because.left_out", missing=1 - share, why=why_unscored(coverage))
+    return [Reason(text), *with_unscored(case.answers)]
 
 
 def _parts_looked_at(case: Case, judgement: Judgement) -> list[Reason]:
     """Reason listing the parts of the sample by result: within the margin, below, or open; empty
     where none was tested.
     """
-    parts = case.parts_held_out if judgement == "may_stand_in_at_threshold" else case.parts
+    view = case.tuned if judgement == "may_stand_in_at_threshold" else case.present
+    parts, failing = view.parts, view.failing
     names_failing = judgement == "do_not_use"  # else the verdict's own sentence does
     within = [row for row in parts if row["low"] > -margin_of(row)]
-    failing = [row for row in parts if row["high"] < -margin_of(row)]
     open_yet = len(parts) - len(within) - len(failing)
     if not parts or not (within or open_yet or names_failing):
         return []
@@ -369,39 +363,28 @@ def too_few_worth(worth: int, least: int, noun: str) -> Reason:
     )
 
 
-def may_leave_out(case: Case) -> Reason:
-    """Reason that the grader may not answer often enough."""
-    share, least, _ = case.share_scored
-    why = why_unscored(case.coverage)
-    needed = case.rule.min_coverage
-    return Reason(
-        written("because.may_leave_out", share=share, why=why, least=least, needed=needed),
-        written("short.no_answer", missing=1 - share),
-    )
+def unanswered(answers: Answers, needed: float, noun: str) -> list[Reason]:
+    """Reasons that a grader leaves out too many units, however good its answers are; or may."""
+    (share, least, most), row = answers.share, answers.coverage
+    about = {"why": why_unscored(row), "needed": needed}
+    short = written("short.no_answer", missing=1 - share)
+    if most >= needed:
+        may = written("because.may_leave_out", share=share, least=least, **about)
+        return [Reason(may, short)]
+    sample = sample_of(row, noun) if row else "no units"
+    clearly = written("because.no_answer", missing=1 - share, sample=sample, most=most, **about)
+    return [Reason(clearly, short), *with_unscored(answers)]
 
 
-def leaves_out(case: Case) -> list[Reason]:
-    """Reasons that the grader clearly leaves out too many units, however good its answers are."""
-    share, _, most = case.share_scored
-    text = written(
-        "because.no_answer",
-        missing=1 - share,
-        sample=sample_of(case.coverage, case.noun) if case.coverage else "no units",
-        why=why_unscored(case.coverage),
-        most=most,
-        needed=case.rule.min_coverage,
-    )
-    return [Reason(text, written("short.no_answer", missing=1 - share)), *with_unscored(case)]
-
-
-def with_unscored(case: Case) -> list[Reason]:
+def with_unscored(answers: Answers) -> list[Reason]:
     """Reason with the agreement on the units that the grader answered, and on all; empty where
     unknown.
     """
-    if case.agreement is None:
+    scored, everywhere = answers.scored, answers.everywhere
+    if scored is None or everywhere is None:
         return []
-    scored, everywhere = (row["estimate"] for row in case.agreement)
-    return [Reason(written("because.with_unscored", scored=scored, everywhere=everywhere))]
+    figures = {"scored": scored["estimate"], "everywhere": everywhere["estimate"]}
+    return [Reason(written("because.with_unscored", **figures))]
 
 
 def why_unscored(coverage: ResultRow | None) -> str:
@@ -411,21 +394,19 @@ def why_unscored(coverage: ResultRow | None) -> str:
     return f" ({said.replace('_', ' ')})" if said else ""
 
 
-def faults(case: Case) -> list[Reason]:
-    """Reasons for faults: parts in which the grader fails, biases, texts that manipulate it, and a
-    label that changes with the wording.
-    """
-    found = [_in_part(case, row) for row in case.failing]
+def in_parts(case: Case, view: View) -> list[Reason]:
+    """Reasons naming the parts of the sample in which the grader fails."""
+    found = [_in_part(case, view, row) for row in view.failing]
     if len(found) > 1:
         first = replace(found[0], short=written("short.below_in_parts", parts=len(found)))
         found = [first, *(replace(each, short="") for each in found[1:])]
-    found += [bias(each) for each in case.biases]
-    if case.injection and case.talked_round:
-        found += injected(case.injection, case.rule.injection)
-    if (row := case.moving) is not None:
-        fields = {"kappa": row["estimate"], "low": row["low"], "high": row["high"]}
-        found.append(Reason(written("because.wording", **fields), written("short.wording")))
     return found
+
+
+def unstable(moving: ResultRow) -> Reason:
+    """Reason that the label changes with the rubric's wording."""
+    fields = {"kappa": moving["estimate"], "low": moving["low"], "high": moving["high"]}
+    return Reason(written("because.wording", **fields), written("short.wording"))
 
 
 def bias(finding: Finding) -> Reason:
@@ -453,9 +434,9 @@ def injected(audit: Audit, bounds: InjectionBounds) -> list[Reason]:
     ]
 
 
-def _in_part(case: Case, row: ResultRow) -> Reason:
+def _in_part(case: Case, view: View, row: ResultRow) -> Reason:
     part = part_of(row)
-    figures = _figures(row, case, case.bounds, at_once=len(case.parts))
+    figures = _figures(row, case, view.bounds, at_once=len(view.parts))
     return Reason(
         written("because.below_in_part", part=part, figures=figures),
         written("short.below_in_part", part=part),
@@ -491,9 +472,9 @@ def no_level(look: int) -> Reason:
 
 def one_person(case: Case) -> Reason:
     """Reason that people's agreement is unknown: too few people, not counting copied ones."""
-    if not case.copied:
+    if not case.people.copied:
         return Reason(written("because.one_person"), written("short.one_person"))
-    left = "nobody else" if case.n_humans == 0 else "only one other person"
+    left = "nobody else" if case.people.number == 0 else "only one other person"
     return Reason(written("because.copied_left", whose=_whose(case), left=left), copied(case))
 
 
@@ -502,14 +483,14 @@ def copied(case: Case) -> str:
     known which of them erred where they differ, so that a copy looks like a grader that is right as
     often as the better one.
     """
-    known = "perhaps_copied" if case.n_humans < 2 else "copied"
-    return written(f"short.{known}", names=" and ".join(person for person, _ in case.copied))
+    known = "perhaps_copied" if case.people.number < 2 else "copied"
+    return written(f"short.{known}", names=" and ".join(person for person, _ in case.people.copied))
 
 
 def repeated(case: Case) -> list[Reason]:
     """Reasons that the grader's labels repeat a person's or another grader's."""
     found = []
-    if case.copied and case.n_humans >= 2:
+    if case.people.copied and case.people.number >= 2:
         text = written("because.copied_not_counted", whose=_whose(case))
         found.append(Reason(text, copied(case)))
     if case.twins:
@@ -525,7 +506,7 @@ def never_passes(case: Case) -> Reason:
 
 
 def _whose(case: Case) -> str:
-    each = [f"those of {person} on {share:.0%} of units" for person, share in case.copied]
+    each = [f"those of {person} on {share:.0%} of units" for person, share in case.people.copied]
     return " and ".join(each)
 
 
@@ -595,7 +576,7 @@ def _interval(
     row: ResultRow, case: Case, bounds: Bounds | None, at_once: int = 1
 ) -> dict[str, object]:
     alpha = bounds.level.alpha / at_once if bounds else 0.025
-    people = "two people" if case.n_humans == 2 else f"{case.n_humans} people"
+    people = "two people" if case.people.number == 2 else f"{case.people.number} people"
     return {
         "difference": signed(row["estimate"]),
         "level": level_of(alpha),

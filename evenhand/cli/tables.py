@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli.noting import note, note_in
-from evenhand.cli.options.scale_options import FILE_OPTIONS, FORMAT_OPTION, file_options, keys_in
+from evenhand.cli.options import FILE_OPTIONS, FORMAT_OPTION, file_options, keys_in
 from evenhand.cli.terminal import console
 from evenhand.cli.verbs import Parser, Verb, refuse
 from evenhand.errors import InputError

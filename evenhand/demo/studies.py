@@ -92,7 +92,7 @@ def make_demo(study: str, folder: Path, progress: Progress) -> None:
     """Make a demo study: whole, or not at all. Raises InputError where the folder is taken."""
     import pandas as pd
 
-    from evenhand.graders import grade
+    from evenhand.graders import GradingOptions, grade
     from evenhand.study import create_study, open_study
     from evenhand.study.creation import built_whole, new_folder
     from evenhand.study.lead.imports import import_ratings
@@ -116,5 +116,5 @@ def make_demo(study: str, folder: Path, progress: Progress) -> None:
             progress(2, _STEPS, "adding synthetic ratings")
             import_ratings(made, shipped("ratings"), "synthetic ratings", PRICES)
             progress(3, _STEPS, f"grading with {LEXICAL}")
-            grade(made, [LEXICAL], scope="all", rubrics=_GRADED[study])
+            grade(made, [LEXICAL], GradingOptions(scope="all", rubrics=_GRADED[study]))
         progress(_STEPS, _STEPS, "done")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
-from evenhand.graders.sharding import WHOLE, Shard
+from evenhand.graders.options import WHOLE, Shard
 from evenhand.study.store.database import Database
 from evenhand.study.tables.private import FILE
 

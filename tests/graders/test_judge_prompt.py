@@ -10,12 +10,13 @@ import pytest
 from evenhand.cli.exits import OVER_BUDGET
 from evenhand.cli.main import main
 from evenhand.errors import InputError
-from evenhand.graders import Choice, forecast, grade
+from evenhand.graders import GradingOptions, forecast
 from evenhand.reporting.report import report_study
 from evenhand.rubrics import JudgePrompt, judge_prompt, load_rubric
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, completion, message
 from harness.studies import MarkedStudy
+from tests.graders.grading import grade
 from tests.graders.running.test_runner import FAST, rows
 
 PATTERN = r"""
@@ -178,7 +179,7 @@ def test_a_prompt_goes_with_one_rubric_and_nothing_that_asks_otherwise(
 
     def refused(match: str, grader: str = "anthropic:m", **choice: object) -> None:
         with pytest.raises(InputError, match=match):
-            forecast(study, [grader], Choice(prompt=judge, **choice))
+            forecast(study, [grader], GradingOptions(prompt=judge, **choice))
 
     refused("is for one rubric; add --rubric with one of hedging, refusal")
     refused("does not go with --method verbalised", rubrics=["hedging"], method="verbalised")

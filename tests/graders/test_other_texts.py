@@ -13,8 +13,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from evenhand.cli.main import main
 from evenhand.errors import InputError
-from evenhand.graders import Choice, forecast
-from evenhand.graders import grade as grade_in
+from evenhand.graders import GradingOptions, forecast
 from evenhand.reporting.analysing import analyse_study
 from evenhand.reporting.trial import compare_texts
 from evenhand.rubrics import Rubric, load_rubric
@@ -26,6 +25,7 @@ from evenhand.study.tables.ratings import validate_ratings
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, labelled
 from harness.studies import MarkedStudy
+from tests.graders.grading import grade as grade_in
 
 PAIRS = 40
 RUBRIC = "even-handedness"
@@ -194,7 +194,7 @@ def test_where_every_pair_was_read_there_is_nothing_to_try_it_on(claude: str, st
     for unit in study.rubric_units(PRESENT):
         sort_disagreement(study, "l", rubric=RUBRIC, unit_id=unit, grader="g", kind="people_wrong")
     with pytest.raises(InputError, match="no pair of the sample is left"):
-        forecast(study, [claude], Choice(text=NEW))
+        forecast(study, [claude], GradingOptions(text=NEW))
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric, dump_rubric, load_rubric
 from evenhand.rubrics.loading import parse_rubric, read_rubric
-from evenhand.rubrics.verbatim import PromptTemplate
+from evenhand.rubrics.model import PromptTemplate
 
 TEMPLATE = (
     '{"like": "this"} {{kept}} for {group_a}.\n<a>\n{response_a}</a>{response_b}\n\n'

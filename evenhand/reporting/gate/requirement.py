@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from evenhand.analysis.requirement import State, state_of
 from evenhand.errors import InputError
 from evenhand.study.tables.attacks import LONG_PLACEBO, PLACEBO
 from evenhand.texts import written
@@ -31,6 +32,7 @@ _CLAUSE = re.compile(
     r"\s*(?P<operator>>=|<=|==|>|<)"
     r"\s*(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
 )
+_WORST: tuple[State, ...] = ("broken", "open", "met")
 _GROUPS = ("", "humans", "models", "all")
 VERDICT = "verdict"
 """The condition that the grader can replace a human rater, or agrees with the reference."""
@@ -82,14 +84,10 @@ class CheckedClause:
     statistic: str = ""
 
     @property
-    def is_met(self) -> bool:
-        """True if the clause holds."""
-        return self.clause.holds(self.value)
-
-    @property
-    def is_undefined(self) -> bool:
-        """True if there is no value to check the clause on."""
-        return math.isnan(self.value)
+    def state(self) -> State:
+        """Met if the clause holds, open if there is no value to hold it against, else broken."""
+        holds = self.clause.holds(self.value)
+        return state_of(met=holds, broken=not math.isnan(self.value))
 
     @property
     def slack(self) -> float:
@@ -109,7 +107,7 @@ class CheckedClause:
             at += " " + written("gate.worst_of", attacks=self.worst_of)
         reading = ", binary verdict" if one.binary else ""
         shown = f"{self.value:.6g}"
-        if self.is_undefined:
+        if self.state == "open":
             shown = written("gate.undefined", why=self.note)
         return written(
             "gate.outcome",
@@ -204,7 +202,7 @@ def _outcome(clause: Clause, rows: pd.DataFrame, grader: str) -> CheckedClause:
             row = found.sort_values("rater_a", ascending=False).iloc[0]  # with people first
             return CheckedClause(clause, float(row[clause.part]), str(row["note"]) or "no interval")
     if not clause.at and (every := _by_attack(clause, own)):
-        worst = min(every, key=lambda each: (each.is_met, each.is_undefined, each.slack))
+        worst = min(every, key=lambda each: (_WORST.index(each.state), each.slack))
         return replace(worst, worst_of=len(every))
     if clause.binary and not (rows["subset"] == "all|binary").any():
         raise InputError(

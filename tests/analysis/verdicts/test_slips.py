@@ -168,7 +168,7 @@ def test_whole_clusters_that_fail_do_not_slip_through(make_matrix: Callable) -> 
         (reading,) = readings_of(matrix)
         found = Beside(left_out, 0.1).compared(reading, to_beat=0.0)
         below, _ = found.below_people.reach(0.025)
-        enough = found.worth >= 30 and found.rarer >= 10
+        enough = found.sample.worth >= 30 and found.sample.rarer >= 10
         passed += enough and found.difference - below > -found.margin
     assert passed / studies <= 0.025 + 3 * (0.025 * 0.975 / studies) ** 0.5
 

@@ -6,7 +6,7 @@ Cases are made of rows as they may come: any bounds, faults, and gaps.
 from __future__ import annotations
 
 import re
-from dataclasses import fields
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +16,7 @@ from evenhand.analysis.bias import Finding
 from evenhand.analysis.bootstrap.intervals import Deciding
 from evenhand.analysis.notes import Remark
 from evenhand.analysis.results import ResultRow
-from evenhand.analysis.verdicts.case import Bounds, Case
+from evenhand.analysis.verdicts.case import Answers, Bounds, Case, People, Tuned, View
 from evenhand.analysis.verdicts.judge import Verdict, _judge
 from evenhand.analysis.verdicts.ranking import Candidate, recommend
 from evenhand.analysis.verdicts.wording import PASSES
@@ -85,55 +85,52 @@ def bias(estimate: float) -> Finding:
 def cases(draw: st.DrawFn) -> Case:
     parts = st.lists(rows("part", -0.1, subset="slice=rare", deciding=LEVEL), max_size=2)
     share = draw(st.sampled_from([0.5, 0.88, 0.95, 1.0]))
-    usual = {each.name: None for each in fields(Case)}
-    given = {
-        "rubric": "r",
-        "grader": "g",
-        "n_humans": draw(st.integers(0, 4)),
-        "least_people_kappa": 0.2,
-        "rule": DecisionSettings(scope=draw(st.sampled_from(["these", "like_these"]))),
-        "noun": draw(st.sampled_from(["pair", "unit"])),
-        "difference": draw(st.none() | rows("human_ceiling_difference", -0.05)),
-        "kappa": draw(st.none() | rows("cohen_kappa", 0.5)),
-        "binary": draw(st.none() | rows("human_ceiling_difference", -0.05, subset="all|binary")),
-        "baselines": (row("cohen_kappa", 0.0, 0.0, 0.0),),
-        "coverage": row("coverage", share - 0.03, share, min(share + 0.03, 1.0), rater_a=""),
-        "bounds": draw(st.none() | bounds()),
-        "held_out": draw(st.none() | bounds()),
-        "at_threshold": (None, draw(st.none() | rows("kappa_held_out", 0.5))),
-        "advised": draw(
-            st.none()
-            | rows("threshold_recommended", 0.3, 0.1, remarks=(Remark("tuned"), Remark("text")))
+    coverage = row("coverage", share - 0.03, share, min(share + 0.03, 1.0), rater_a="")
+    advised = rows("threshold_recommended", 0.3, 0.1, remarks=(Remark("tuned"), Remark("text")))
+    case = Case(
+        rubric="r",
+        grader="g",
+        rule=DecisionSettings(scope=draw(st.sampled_from(["these", "like_these"]))),
+        noun=draw(st.sampled_from(["pair", "unit"])),
+        people=People(
+            draw(st.integers(0, 4)),
+            copied=draw(st.sampled_from([(), (("ben", 1.0),)])),
+            least_kappa=0.2,
         ),
-        "is_tuned": False,
-        "biases": draw(st.lists(st.just(bias(0.3)), max_size=1).map(tuple)),
-        "biases_at_threshold": (),
-        "moving": draw(st.none() | rows("stability_fleiss_kappa", 0.3, 0.1)),
-        "parts": tuple(draw(parts)),
-        "parts_held_out": (),
-        "copied": draw(st.sampled_from([(), (("ben", 1.0),)])),
-        "copied_rows": (),
-        "twins": draw(st.sampled_from([(), ("k",)])),
-        "recoded": (),
-    }
-    if draw(st.booleans()):  # so that some pass
-        given |= sound(draw(bounds()))
-    return Case(**usual | given)  # type: ignore[arg-type]
+        answers=Answers(coverage),
+        present=View(
+            difference=draw(st.none() | rows("human_ceiling_difference", -0.05)),
+            kappa=draw(st.none() | rows("cohen_kappa", 0.5)),
+            bounds=draw(st.none() | bounds()),
+            biases=draw(st.lists(st.just(bias(0.3)), max_size=1).map(tuple)),
+            parts=tuple(draw(parts)),
+        ),
+        tuned=Tuned(
+            kappa=draw(st.none() | rows("kappa_held_out", 0.5)),
+            bounds=draw(st.none() | bounds()),
+            advised=draw(st.none() | advised),
+        ),
+        binary=draw(st.none() | rows("human_ceiling_difference", -0.05, subset="all|binary")),
+        baselines=BASELINES,
+        moving=draw(st.none() | rows("stability_fleiss_kappa", 0.3, 0.1)),
+        twins=draw(st.sampled_from([(), ("k",)])),
+    )
+    return sound(case, draw(bounds())) if draw(st.booleans()) else case  # so that some pass
 
 
-def sound(decided: Bounds, **more: object) -> dict[str, object]:
-    """What a case without any fault holds, whatever its bounds say."""
-    return {
-        "n_humans": 3,
-        "biases": (),
-        "moving": None,
-        "parts": (),
-        "copied": (),
-        "kappa": row("cohen_kappa", 0.5, 0.6, 0.7),
-        "difference": row("human_ceiling_difference", 0, 0.1, 0.2),
-        "coverage": row("coverage", 1.0, 1.0, 1.0),
-        "bounds": decided,
-    } | more
+BASELINES = (row("cohen_kappa", 0.0, 0.0, 0.0),)
+
+
+def sound(case: Case, decided: Bounds) -> Case:
+    """A case without any fault, whatever its bounds say."""
+    difference = row("human_ceiling_difference", 0, 0.1, 0.2)
+    return replace(
+        case,
+        people=People(3, least_kappa=0.2),
+        answers=Answers(row("coverage", 1.0, 1.0, 1.0)),
+        present=View(difference, row("cohen_kappa", 0.5, 0.6, 0.7), decided),
+        moving=None,
+    )
 
 
 def between(low: float, high: float, above: float = 0.5) -> Bounds:
@@ -150,34 +147,25 @@ def between(low: float, high: float, above: float = 0.5) -> Bounds:
     )
 
 
+TUNED = Tuned(
+    kappa=row("kappa_held_out", 0.5, 0.6, 0.7),
+    bounds=between(-0.05, 0.05),
+    advised=row("threshold_recommended", 0.2, 0.3, 0.4, remarks=(Remark("tuned"),)),
+)
 PLAIN = {
-    "may_stand_in": sound(between(-0.05, 0.05)),
-    "may_stand_in_at_threshold": sound(
-        between(-0.4, -0.2),
-        held_out=between(-0.05, 0.05),
-        at_threshold=(None, row("kappa_held_out", 0.5, 0.6, 0.7)),
-        advised=row("threshold_recommended", 0.2, 0.3, 0.4, remarks=(Remark("tuned"),)),
-    ),
-    "only_with_correction": sound(between(-0.4, -0.2)),
-    "cannot_tell": sound(between(-0.2, 0.1)),
-    "do_not_use": sound(between(-0.4, -0.2, above=0.15)),
+    "may_stand_in": (between(-0.05, 0.05), Tuned()),
+    "may_stand_in_at_threshold": (between(-0.4, -0.2), TUNED),
+    "only_with_correction": (between(-0.4, -0.2), Tuned()),
+    "cannot_tell": (between(-0.2, 0.1), Tuned()),
+    "do_not_use": (between(-0.4, -0.2, above=0.15), Tuned()),
 }
 
 
 @pytest.mark.parametrize("judgement", PLAIN)
 def test_each_verdict_says_one_thing(judgement: str) -> None:
-    nothing = {
-        "least_people_kappa": 0.2,
-        "held_out": None,
-        "at_threshold": (None, None),
-        "advised": None,
-        "binary": None,
-    }
-    usual = dict.fromkeys((each.name for each in fields(Case)), ()) | nothing
-    usual |= {"rubric": "r", "grader": "g", "rule": DecisionSettings(), "noun": "pair"}
-    usual |= {"baselines": (row("cohen_kappa", 0.0, 0.0, 0.0),), "is_tuned": False}
-    usual |= dict.fromkeys(("agreement", "in_force", "commonest", "injection"))
-    verdict = _judge(Case(**usual | PLAIN[judgement]))  # type: ignore[arg-type]
+    decided, tuned = PLAIN[judgement]
+    about = ("r", "g", DecisionSettings(), "pair", People(0), Answers())
+    verdict = _judge(sound(Case(*about, View(), tuned, baselines=BASELINES), decided))
     assert verdict["verdict"] == judgement
     assert_one_thing(verdict)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -112,7 +113,7 @@ def test_an_export_is_no_look_and_a_later_one_counts(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_options_win(copied: Path) -> None:
     given = ScaleOptions(rubric="refusal", thresholds={LATE: 0.7})
-    analysis, _ = analyse_source(copied, given, margin=0.3, resamples=50)
+    analysis, _ = analyse_source(copied, replace(given, settings={"margin": 0.3, "resamples": 50}))
     assert (analysis.settings.margin, analysis.settings.resamples) == (0.3, 50)
     assert analysis.settings.cluster == "prompt_a"
     (late,) = [each for each in analysis.thresholds if each.grader == LATE]

@@ -11,11 +11,11 @@ import pytest
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
-from evenhand.graders import grade
 from evenhand.study.store.store import Store
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer
 from harness.studies import MarkedStudy
+from tests.graders.grading import grade
 from tests.graders.running.test_runner import FAST, rows
 
 _CONNECTIONS = Path("/proc/net/tcp")

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 import sqlalchemy as sa
 
-from evenhand.graders import RunSummary, grade
-from evenhand.graders.clients.claude_batch import ClaudeBatches
+from evenhand.graders import RunSummary
+from evenhand.graders.clients.batches import ClaudeBatches
 from evenhand.study import Study
 from evenhand.study.store.logs.batches import BatchJournal
 from evenhand.study.store.schema import batch_events, grades
@@ -20,6 +20,7 @@ from evenhand.study.store.totals import grade_totals
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, error
 from harness.studies import MarkedStudy, with_edited_rubric
+from tests.graders.grading import grade
 
 PROVIDERS = ("anthropic", "openai")
 

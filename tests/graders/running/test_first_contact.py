@@ -12,12 +12,12 @@ from collections.abc import Callable
 
 import pytest
 
-from evenhand.graders import grade
 from evenhand.graders.running import live
 from harness.ports import free_port
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, error
 from harness.studies import MarkedStudy
+from tests.graders.grading import grade
 
 WITHIN = 10.0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from evenhand.reporting.analysing import analyse_file
 from evenhand.reporting.library import Check
 from evenhand.reporting.load import load
 from evenhand.reporting.ratings_file.declared import ScaleOptions
-from evenhand.reporting.ratings_file.items import item_column
+from evenhand.reporting.ratings_file.units import item_column
 
 ITEMS, TIMES = 60, 6
 PEOPLE = ["ann", "ben", "cy"]
@@ -127,7 +128,7 @@ def test_files_are_read_alike_by_every_verb(ending: str, tmp_path: Path) -> None
     assert "--independent" in context.notes[0]
     found = load(file, options)
     assert (found.settings.cluster, found.notes) == ("id", tuple(context.notes))
-    assert load(file, options, cluster="unit").settings.cluster == "unit"
+    assert load(file, replace(options, settings={"cluster": "unit"})).settings.cluster == "unit"
 
 
 def test_a_sidecar_that_names_no_cluster_hides_no_items(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""What an injection audit asks a grader: which units, clean first, and then under attack."""
+"""An injection audit: the units that a grader is asked about, clean first and then under attack.
+
+It is carried out by the runner of `grade`: resumable, and within a budget.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from evenhand.errors import InputError
 from evenhand.graders.audit.attacks import Suite, places_of, suite, targets_of
-from evenhand.graders.choice import Choice, GraderPlan, plan_grading
-from evenhand.graders.open_questions import OpenQuestions
+from evenhand.graders.options import GradingOptions, RequestLimits
+from evenhand.graders.plan import GradingTask, OpenQuestions, plan_grading
+from evenhand.graders.running.dry_run import GraderForecast, forecast_of
+from evenhand.graders.running.locking import only_runner
+from evenhand.graders.running.run import GraderSummary, Progress, ProgressCounter
+from evenhand.graders.running.runner import RunSummary, carry_out, new_context
 from evenhand.graders.scrub import Scrubber
 from evenhand.rubrics import Rubric
 from evenhand.study.prompts.units import parse_unit_id
@@ -23,20 +30,62 @@ from evenhand.study.tables.attacks import CLEAN, REPEATS, reading
 if TYPE_CHECKING:
     from evenhand.study import Study
 
+_LIMITS = RequestLimits()
 _UNKNOWN = "\0"  # no option's key
 
 
 @dataclass(frozen=True)
-class AuditChoice:
-    """The user's choices for an audit: the grader, the number of units per rubric, and how the
-    grader is `asked` (rubrics, where None means all except variant wordings of another rubric;
-    method; settings). `own` is a file of further attacks.
+class AuditOptions:
+    """The user's options for an audit: the grader, the number of units per rubric, and the options
+    for `grading` them (rubrics None: all except variant wordings of another rubric). `own` is a
+    file of further attacks.
     """
 
     grader: str
     units: int = 100
-    asked: Choice = field(default_factory=Choice)
+    grading: GradingOptions = field(default_factory=GradingOptions)
     own: Path | None = None
+
+
+def audit_injection(
+    study: Study,
+    options: AuditOptions,
+    limits: RequestLimits = _LIMITS,
+    progress: Progress | None = None,
+    *,
+    batch: bool = False,
+    cancel: bool = False,
+) -> RunSummary:
+    """Ask the missing questions of an audit: the clean texts first, then the attacks, each aimed
+    at an option that the grader did not give to the clean text. Safe to interrupt and to run again.
+
+    `batch` and `cancel` are those of `grade`: a batch of the clean texts, then one of the attacks.
+    Raises InputError as `grade` does.
+    """
+    scrubber = Scrubber.from_environment(study.config.providers)
+    with only_runner(study):
+        audit = AuditPlan(study, options, scrubber)
+        context = new_context(scrubber, limits, 0, progress)
+        summary = GraderSummary(rater_id=audit.rater_id, already=0, planned=0)
+        for part in (audit.clean,) if cancel else (audit.clean, audit.attacked):
+            task = part()
+            summary.already += task.questions.already
+            summary.planned += len(task.questions)
+            if len(task.questions) or cancel:
+                counter = ProgressCounter(len(task.questions), progress)
+                of_part = replace(context, progress=counter)
+                carry_out(study, [task], of_part, [summary], batch=batch, cancel=cancel)
+            if summary.stopped:
+                break
+    return RunSummary((summary,), context.budget.exhausted)
+
+
+def forecast_audit(
+    study: Study, options: AuditOptions, *, batch: bool = False
+) -> list[GraderForecast]:
+    """Forecast the questions and the highest cost of an audit, without network or key."""
+    audit = AuditPlan(study, options, Scrubber.from_environment(study.config.providers))
+    return [forecast_of(study, audit.at_most(), batch=batch)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +111,20 @@ class AttackedQuestions(OpenQuestions):
 
 
 class AuditPlan:
-    """The audit of one grader. Raises InputError where the grader, a rubric or another choice is
-    not valid.
+    """The audit of one grader. Raises InputError where the grader, a rubric or another option
+    is not valid.
     """
 
-    def __init__(self, study: Study, choice: AuditChoice, scrubber: Scrubber) -> None:
-        if choice.units < 1:
-            raise InputError(f"units is {choice.units}; it must be at least 1")
+    def __init__(self, study: Study, options: AuditOptions, scrubber: Scrubber) -> None:
+        if options.units < 1:
+            raise InputError(f"units is {options.units}; it must be at least 1")
         usual = [name for name, rubric in study.rubrics.items() if not rubric.variant_of]
-        grading = replace(choice.asked, rubrics=choice.asked.rubrics or usual)
+        grading = replace(options.grading, rubrics=options.grading.rubrics or usual)
         self._study = study
-        self._suite = suite(choice.own)
-        (self._plan,) = plan_grading(study, [choice.grader], grading, scrubber)
+        self._suite = suite(options.own)
+        (self._plan,) = plan_grading(study, [options.grader], grading, scrubber)
         self._units = {
-            rubric: audited_units(study, rubric, choice.units)
+            rubric: audited_units(study, rubric, options.units)
             for rubric, *_ in self._plan.questions.parts
         }
 
@@ -87,7 +136,7 @@ class AuditPlan:
     def rater_id(self) -> str:
         return self._plan.questions.rater_id
 
-    def clean(self) -> GraderPlan:
+    def clean(self) -> GradingTask:
         """Plan the clean questions: every unit unchanged, asked twice, each time for all draws."""
         draws = range(REPEATS * self._draws)
         return self._open(
@@ -97,13 +146,13 @@ class AuditPlan:
             }
         )
 
-    def attacked(self) -> GraderPlan:
+    def attacked(self) -> GradingTask:
         """Plan the attacked questions: the same units, with attacks aimed at each end of the scale
         that is not the unit's clean label. A unit without a clean label is left out.
         """
         return self._open({rubric: self._attacks(rubric, "") for rubric in self._units})
 
-    def at_most(self) -> GraderPlan:
+    def at_most(self) -> GradingTask:
         """Plan the largest possible audit, before the clean answers are known: every unit is
         attacked towards both ends, or towards one where the scale has only two options.
         """
@@ -131,7 +180,7 @@ class AuditPlan:
             found += [(unit, *trial, draw) for trial in trials for draw in range(self._draws)]
         return found
 
-    def _open(self, wanted: Mapping[Rubric, Sequence[Trial]]) -> GraderPlan:
+    def _open(self, wanted: Mapping[Rubric, Sequence[Trial]]) -> GradingTask:
         asked, already = [], 0
         for rubric, trials in wanted.items():
             finished = self._finished(rubric)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import anyio
 
 from evenhand.graders.failures import Transient
-from evenhand.graders.running.throttle import Throttle
+from evenhand.graders.running.live import Throttle
 
 
 def test_the_limit_falls_once_per_round_and_rises_again() -> None:

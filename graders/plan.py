@@ -1,58 +1,63 @@
-"""From what a user types to every grader's open questions, without any network or key."""
+"""The plan of a run: every grader's open questions (everything chosen minus what is finished), from
+what a user types, without any network or key.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from evenhand.errors import InputError
 from evenhand.graders.grader_settings import REASON_FIRST, GraderSettings, rater_id
-from evenhand.graders.open_questions import OpenQuestions, open_questions
+from evenhand.graders.options import WHOLE, GradingOptions
 from evenhand.graders.providers.table import Own
 from evenhand.graders.scrub import Scrubber
-from evenhand.graders.sharding import WHOLE, Shard
 from evenhand.graders.spec import GraderSpec, parse_spec
-from evenhand.rubrics import JudgePrompt, Rubric
+from evenhand.rubrics import Rubric
 from evenhand.study.lead.disagreements import held_out_units
+from evenhand.study.questions import Question
 from evenhand.study.store.grades import tried_rater
 from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.study import Study
-
-
-BOTH_ORDERS = ("ab", "ba")
-"""Orders in which each pair is shown by default: many graders favour what they read first."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Choice:
-    """The user's choices for a run: what to grade, and how. `rubrics` None means all; `orders` are
-    those in which pairs are shown; with `retry_unscored` outcomes without a label are asked again.
-    `text` is a new version of one of the study's rubrics: only this version is tried, on pairs that
-    did not inform it. `prompt` replaces the text of the one rubric chosen. Only units in `shard`
-    are asked about.
-    """
-
-    rubrics: Sequence[str] | None = None
-    scope: str = "sample"
-    orders: Sequence[str] = BOTH_ORDERS
-    draws: int = 1
-    method: str = ""
-    max_tokens: int = 0
-    effort: str = ""
-    service_tier: str = ""
-    temperature: float | None = None
-    seed: int | None = None
-    retry_unscored: bool = False
-    text: Rubric | None = None
-    prompt: JudgePrompt | None = None
-    shard: Shard = WHOLE
+    from evenhand.study.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class GraderPlan:
+class OpenQuestions:
+    """The open questions of one grader. Iterating makes them one at a time."""
+
+    attacked: ClassVar[bool] = False
+    """True for the questions of an injection audit."""
+
+    rater_id: str
+    already: int
+    parts: tuple[tuple[Rubric, str, tuple[tuple[str, int], ...]], ...]
+    """(rubric, order, the (unit_id, draw) to ask) for each rubric and order."""
+
+    @property
+    def rubrics(self) -> dict[str, Rubric]:
+        """The rubrics with the texts that are asked, by name."""
+        return {rubric.name: rubric for rubric, *_ in self.parts}
+
+    def __len__(self) -> int:
+        return sum(len(asked) for _, _, asked in self.parts)
+
+    def __iter__(self) -> Iterator[Question]:
+        for rubric, order, asked in self.parts:
+            for unit_id, draw in asked:
+                yield Question(unit_id, rubric, order, draw)
+
+    def only(self, draws: Sequence[Question]) -> OpenQuestions:
+        """Return the open questions reduced to some draws of one prompt."""
+        first, asked = draws[0], tuple((each.unit_id, each.draw) for each in draws)
+        return OpenQuestions(self.rater_id, 0, ((first.rubric, first.order, asked),))
+
+
+@dataclass(frozen=True, slots=True)
+class GradingTask:
     """A grader with its settings and its open questions."""
 
     spec: GraderSpec
@@ -61,40 +66,28 @@ class GraderPlan:
 
 
 def plan_grading(
-    study: Study, grader_specs: Sequence[str], choice: Choice, scrubber: Scrubber
-) -> list[GraderPlan]:
+    study: Study, grader_specs: Sequence[str], options: GradingOptions, scrubber: Scrubber
+) -> list[GradingTask]:
     """Plan every grader's open questions. Raises InputError where a grader, a rubric or another
-    choice is not valid.
+    option is not valid.
     """
     specs = _parsed(grader_specs, scrubber, study.config.providers)
-    own = choice.prompt
+    own = options.prompt
     if own:
-        _check_own_prompt(specs, choice)
-    ways = [
-        GraderSettings.for_grader(
-            spec,
-            choice.method or ("label" if own else ""),
-            choice.draws,
-            max_tokens=choice.max_tokens,
-            effort=choice.effort,
-            service_tier=choice.service_tier,
-            temperature=choice.temperature,
-            seed=choice.seed,
-        )
-        for spec in specs
-    ]
-    text, accepted = choice.text, study.accepted_hashes()
+        _check_own_prompt(specs, options)
+    ways = [GraderSettings.for_grader(spec, options) for spec in specs]
+    text, accepted = options.text, study.accepted_hashes()
     if text is None:
-        chosen = _chosen(study, choice.rubrics)
+        chosen = _chosen(study, options.rubrics)
         if own:
             chosen = [own.for_rubric(_the_one(chosen))]
-        units = _units(study, chosen, choice.scope)
+        units = _units(study, chosen, options.scope)
     else:
         chosen, units = [text], {text.name: _held_out(study, text)}
         accepted = {text.name: (text.hash,)}
-    if choice.shard != WHOLE:
-        units = {name: [u for u in all_ if choice.shard.holds(u)] for name, all_ in units.items()}
-    _check_verbatim(chosen, choice.method)
+    if options.shard != WHOLE:
+        units = {name: [u for u in all_ if options.shard.holds(u)] for name, all_ in units.items()}
+    _check_verbatim(chosen, options.method)
     plans = []
     for spec, settings in zip(specs, ways, strict=True):
         who = rater_id(spec, settings, own.hash if own else "")
@@ -104,12 +97,42 @@ def plan_grading(
             units,
             chosen,
             accepted,
-            choice.orders,
+            options.orders,
             settings.draws,
-            retry_unscored=choice.retry_unscored,
+            retry_unscored=options.retry_unscored,
         )
-        plans.append(GraderPlan(spec, settings, questions))
+        plans.append(GradingTask(spec, settings, questions))
     return plans
+
+
+def open_questions(
+    store: Store,
+    rater_id: str,
+    units: Mapping[str, Sequence[str]],
+    rubrics: Sequence[Rubric],
+    accepted: Mapping[str, Collection[str]],
+    orders: Sequence[str],
+    draws: int = 1,
+    *,
+    retry_unscored: bool = False,
+) -> OpenQuestions:
+    """Return the questions that this grader has not answered.
+
+    `units` are unit ids by rubric name; `accepted` are, by rubric name, the hashes of the rubric's
+    texts whose answers count (see `Study.accepted_hashes`).
+    """
+    parts = []
+    already = 0
+    for rubric in rubrics:
+        finished = store.finished_grades(
+            rater_id, rubric.name, accepted[rubric.name], labelled_only=retry_unscored
+        )
+        for order in orders if rubric.unit == "pair" else ("",):
+            wanted = [(unit, draw) for unit in units[rubric.name] for draw in range(draws)]
+            missing = tuple(w for w in wanted if (w[0], order, w[1]) not in finished)
+            already += len(wanted) - len(missing)
+            parts.append((rubric, order, missing))
+    return OpenQuestions(rater_id, already, tuple(parts))
 
 
 def _check_verbatim(rubrics: Sequence[Rubric], method: str) -> None:
@@ -122,12 +145,12 @@ def _check_verbatim(rubrics: Sequence[Rubric], method: str) -> None:
             )
 
 
-def _check_own_prompt(specs: Sequence[GraderSpec], choice: Choice) -> None:
+def _check_own_prompt(specs: Sequence[GraderSpec], options: GradingOptions) -> None:
     """Raise InputError where the user's own prompt cannot be combined with the other choices."""
-    if choice.text is not None:
+    if options.text is not None:
         raise InputError(written("judge_prompt.with_text"))
-    if choice.method not in ("", "label"):
-        raise InputError(written("judge_prompt.with_method", method=choice.method))
+    if options.method not in ("", "label"):
+        raise InputError(written("judge_prompt.with_method", method=options.method))
     for spec in specs:
         if spec.speaks == "baseline":
             raise InputError(written("judge_prompt.with_baseline", grader=spec.text))

@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from evenhand.cli.options.setting_options import add_analysis_options, given_settings
+from evenhand.cli.options import add_analysis_options, given_settings
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
 
