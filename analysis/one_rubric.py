@@ -381,5 +381,5 @@ def _cluster_noun(request: Request, scale: Scale) -> str:
     if units is None or (cluster == "pair" and "cluster_id" not in units):
         return "unit"
     if cluster != "pair":
-        return cluster
+        return cluster.removesuffix("_id")
     return "pair" if scale.unit else "cluster"

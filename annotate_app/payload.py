@@ -252,7 +252,7 @@ def _sheet(sheet: Sheet, reader: Language, display: str, *, earlier: bool) -> di
         # Questions come before answers, whichever rubric needs which.
         "blocks": [
             _block(block, reader, display)
-            for block in sorted(blocks.values(), key=lambda b: b.kind == "response")
+            for block in sorted(blocks.values(), key=_after_questions)
         ],
         "questions": [_question(task, reader) for task in sheet.tasks],
         "confidence": first.confidence if first else None,
@@ -336,17 +336,30 @@ def _block(block: TextBlock, reader: Language, display: str) -> dict[str, Any]:
     """A text for the panel. `tree` is the text as nodes to be drawn; "plain" marks that it should
     have one but cannot.
     """
-    drawn = display == "markdown" and block.kind == "response"
+    own = block.block.kind if block.block else ""
+    drawn = (own or display) == "markdown" and (bool(own) or block.kind == "response")
     tree = by_place(block.text) if drawn else None
     return {
         "name": block.variable,
-        "label": reader.say(f"block.{block.variable}"),
+        "label": block_label(block, reader),
         "kind": block.kind,
+        "code": own == "code",
         "side": block.side,
         "text": block.text,
         "tree": tree,
         "plain": drawn and tree is None and bool(block.text.strip()),
     }
+
+
+def _after_questions(block: TextBlock) -> bool:
+    return (
+        block.kind == "response" and block.block is None
+    )  # a rubric's own blocks keep their order
+
+
+def block_label(block: TextBlock, reader: Language) -> str:
+    """The label above a text: the rubric's own, or else the reader's word for it."""
+    return block.label if block.block else reader.say(f"block.{block.variable}")
 
 
 def _drafts_name(desk: Desk, rater: str, practice: bool) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import NoReturn
@@ -25,6 +26,27 @@ def free_port() -> int:
                 continue
             return port
     return USUAL_PORT
+
+
+def open_when_up(url: str, port: int) -> None:
+    """Open a page in the user's browser once the app answers on its port; another process waits,
+    since `serve` gives up this one.
+    """
+    program = (
+        "import socket, sys, time, webbrowser\n"
+        "for _ in range(240):\n"
+        "    try:\n"
+        "        socket.create_connection(('127.0.0.1', int(sys.argv[1])), 1).close()\n"
+        "    except OSError:\n"
+        "        time.sleep(0.25)\n"
+        "    else:\n"
+        "        webbrowser.open(sys.argv[2])\n"
+        "        break\n"
+    )
+    nowhere = subprocess.DEVNULL
+    subprocess.Popen(
+        [sys.executable, "-c", program, str(port), url], stdout=nowhere, stderr=nowhere
+    )
 
 
 def command(

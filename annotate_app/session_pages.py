@@ -9,6 +9,7 @@ import streamlit as st
 from streamlit.components.v2 import component
 
 from evenhand.annotate_app.languages import Language
+from evenhand.annotate_app.payload import block_label
 from evenhand.annotate_app.plain_text import block, heading, items, plain, show, show_complaint
 from evenhand.rubrics import Rubric
 from evenhand.study.access.admission import Admission
@@ -128,7 +129,7 @@ def _feedback(sessions: Sessions, rater: str, step: Step, reader: Language) -> N
         show(block(feedback.explanation, lang=sessions.study.config.annotation.language))
     show(heading(reader.say("session.what_you_read")))
     for text in feedback.blocks:
-        show(block(text.text, "quote", reader.say(f"block.{text.variable}"), lang=""))
+        show(block(text.text, "quote", block_label(text, reader), lang=""))
     place = sessions.practice.units.screens.index(step.screen)  # the unit's name reveals too much
     if _goes_on(f"feedback-{place}-{step.attempt}", reader):
         sessions.read_feedback(rater, step)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from evenhand.rubrics.asked import asked_rubric
 from evenhand.rubrics.judge_prompt import JudgedRubric, JudgePrompt
 from evenhand.rubrics.loading import dump_rubric, load_rubric, shipped_rubrics
 from evenhand.rubrics.model import Coarser, LexicalCues, PolarityWords, Published, Rubric
-from evenhand.rubrics.options import Option
+from evenhand.rubrics.options import Block, Option
 from evenhand.rubrics.parsing import RubricParser, answer_of
 from evenhand.rubrics.rendering import PeopleText, PromptText, TextBlock
 
 __all__ = [
+    "Block",
     "Coarser",
     "JudgePrompt",
     "JudgedRubric",
@@ -23,6 +25,7 @@ __all__ = [
     "RubricParser",
     "TextBlock",
     "answer_of",
+    "asked_rubric",
     "dump_rubric",
     "load_rubric",
     "shipped_rubrics",

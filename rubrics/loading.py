@@ -100,7 +100,9 @@ def dump_rubric(rubric: Rubric) -> str:
     fields: dict[str, Any] = rubric.model_dump(mode="json", exclude_defaults=True)
     prompt = fields.pop("prompt", None)
     # Tables come last: a key that followed one would be a part of it.
-    tables = {name: fields.pop(name, None) for name in ("options", "lexical", "translations")}
+    tables = {
+        name: fields.pop(name, None) for name in ("blocks", "options", "lexical", "translations")
+    }
     for key, value in (fields | tables).items():
         if value is not None:
             document[key] = _item(value)

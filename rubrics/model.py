@@ -10,23 +10,23 @@ import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from evenhand.errors import InputError
-from evenhand.rubrics.options import Option, Texts
+from evenhand.rubrics.options import Block, Option, Texts
 from evenhand.rubrics.parsing import RubricParser
 from evenhand.rubrics.rendering import (
     TEXT_VARIABLES,
     PeopleText,
     PromptText,
-    blocks,
     fields_of,
     filled,
     neutralised,
     placeholders,
     prompt_of,
+    text_blocks,
 )
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
@@ -203,6 +203,9 @@ class Rubric(Texts):
     question: str = Field(min_length=1)
     instructions: str = Field(min_length=1)
     variables: tuple[str, ...] = Field(min_length=1)
+    blocks: tuple[Block, ...] = ()
+    """Texts of a response's unit that raters read, with labels of their own. The variables are
+    these, where they are not listed."""
     options: tuple[Option, ...] = Field(min_length=2)
     affirmative: tuple[str, ...] = ()
     threshold: float = Field(default=0.5, ge=0, le=1)
@@ -222,6 +225,21 @@ class Rubric(Texts):
     """The words for people who read another language, by its code. Graders never see them."""
     evidence: Literal["optional", "required", ""] = ""
     """Request to mark the words that decided: none, optional or required."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _variables_of_blocks(cls, given: Any) -> Any:
+        """List the blocks, and the fields of the texts, where no variables are listed."""
+        if not isinstance(given, dict) or "variables" in given or not given.get("blocks"):
+            return given
+        columns = [
+            each["column"] if isinstance(each, dict) else each.column
+            for each in given["blocks"]
+            if not isinstance(each, dict) or isinstance(each.get("column"), str)
+        ]
+        texts = (given.get(name) for name in ("question", "instructions"))
+        used = {name for text in texts if isinstance(text, str) for name in placeholders(text)}
+        return given | {"variables": (*columns, *sorted(used - set(columns)))}
 
     @field_validator("name")
     @classmethod
@@ -277,7 +295,8 @@ class Rubric(Texts):
                         f"option {option.key!r} holds {{{min(found)}}}; variables belong in the "
                         "instructions or the question"
                     )
-        shown = declared & set(TEXT_VARIABLES)
+        shown = declared & {*TEXT_VARIABLES, *(block.column for block in self.blocks)}
+        self._check_blocks()
         if inline := shown & used:
             raise ValueError(
                 f"{{{sorted(inline)[0]}}} is shown beside the rubric; take it out of the text"
@@ -285,13 +304,23 @@ class Rubric(Texts):
         in_prompt = set(fields_of(self.prompt.template, declared)) if self.prompt else set()
         if unused := declared - shown - used - in_prompt:
             raise ValueError(f"`variables` lists {sorted(unused)[0]!r}, which no text uses")
-        if not any(name.startswith("response") for name in shown):
+        if not self.blocks and not any(name.startswith("response") for name in shown):
             raise ValueError("`variables` names no response to be rated")
         if (self.unit == "pair") != any(name.endswith(("_a", "_b")) for name in shown):
             raise ValueError(
                 "a rubric on pairs shows prompt_a, response_a, prompt_b, response_b; "
                 "one on responses shows prompt, response"
             )
+
+    def _check_blocks(self) -> None:
+        columns = [block.column for block in self.blocks]
+        for column in columns:
+            if columns.count(column) > 1:
+                raise ValueError(f"two blocks show {column!r}; show it once")
+            if column not in self.variables:
+                raise ValueError(f"`variables` lacks {column!r}, which a block shows")
+        if columns and self.unit == "pair":
+            raise ValueError("`blocks` belong to rubrics on responses; a pair shows its two sides")
 
     def _check_translations(self) -> None:
         if not LANGUAGE.fullmatch(self.language):
@@ -353,6 +382,8 @@ class Rubric(Texts):
             include={"title", "unit", "question", "instructions", "variables", "options"},
             exclude={"options": {"__all__": {"favours"}}},
         )
+        if self.blocks:
+            seen["blocks"] = [block.model_dump(mode="json") for block in self.blocks]
         if self.evidence:
             seen["evidence"] = self.evidence
         if self.prompt:
@@ -406,7 +437,7 @@ class Rubric(Texts):
             question=filled(self.question, values),
             instructions=filled(self.instructions, values),
             options=self.options,
-            blocks=blocks(self.variables, values),
+            blocks=text_blocks(self.variables, self.blocks, values),
         )
 
     def for_prompt(self, values: Mapping[str, str]) -> PromptText:

@@ -16,6 +16,29 @@ class Texts(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
 
 
+COLUMN = re.compile(r"[a-z][a-z0-9_]{0,63}")
+
+
+class Block(Texts):
+    """A text of the unit that raters read beside the question: the column that holds it, the label
+    above it, and how it is shown. Without a `kind` the response is shown as the study shows
+    responses, and any other text as plain text.
+    """
+
+    column: str
+    label: str = Field(min_length=1, max_length=120)
+    kind: Literal["text", "markdown", "code", ""] = ""
+
+    @field_validator("column")
+    @classmethod
+    def _column_is_a_name(cls, value: str) -> str:
+        if not COLUMN.fullmatch(value):
+            raise ValueError(f"a block's column is lower-case letters, digits and _, not {value!r}")
+        if value.endswith(("_a", "_b")):
+            raise ValueError(f"a block's column may not end in _a or _b, as {value!r} does")
+        return value
+
+
 class Option(Texts):
     """A permitted category: the key is stored, and raters read the rest."""
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from evenhand.rubrics.options import Option
+from evenhand.rubrics.options import Block, Option
 
 PROMPT_VERSION = "4"
 """Part of a grade's key: raise it whenever the frame around the rubric's words changes, or what is
@@ -21,7 +21,7 @@ TEXT_VARIABLES = {
     "prompt_b": "Prompt B",
     "response_b": "Response B",
 }
-"""Variables shown as blocks of their own; any other is a pairs column, set into the text."""
+"""Variables shown as blocks of their own wherever a rubric names them."""
 
 # Marks of turns in chat templates, by shape and not by a list of models: names in capitals,
 # with an underscore or a colon, between bars, triangles or tildes. A server that reads the text as
@@ -42,8 +42,8 @@ _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 
 @dataclass(frozen=True)
 class TextBlock:
-    """A text to read: a prompt or a response. `side` is "a", "b", or "" where there is only one
-    side.
+    """A text to read. `kind` is "prompt", "response", or "context" for any other. `side` is "a",
+    "b", or "" where there is only one side. `block` is the rubric's own, where it has one for it.
     """
 
     label: str
@@ -51,6 +51,7 @@ class TextBlock:
     kind: str
     side: str
     text: str
+    block: Block | None = None
 
 
 @dataclass(frozen=True)
@@ -111,19 +112,22 @@ def filled(text: str, values: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), text)
 
 
-def blocks(variables: Sequence[str], values: Mapping[str, str]) -> tuple[TextBlock, ...]:
-    """The prompts and responses among a rubric's variables, in the rubric's order."""
-    return tuple(
-        TextBlock(
-            label=TEXT_VARIABLES[name],
-            variable=name,
-            kind=name.partition("_")[0],
-            side=name.partition("_")[2],
-            text=values[name],
-        )
-        for name in variables
-        if name in TEXT_VARIABLES
-    )
+def text_blocks(
+    variables: Sequence[str], own: Sequence[Block], values: Mapping[str, str]
+) -> tuple[TextBlock, ...]:
+    """The texts among a rubric's variables, in the rubric's order: its `own` blocks, and prompts
+    and responses.
+    """
+    declared = {block.column: block for block in own}
+    found = []
+    for name in variables:
+        if block := declared.get(name):
+            kind = name if name in TEXT_VARIABLES else "context"
+            found.append(TextBlock(block.label, name, kind, "", values[name], block))
+        elif name in TEXT_VARIABLES:
+            kind, _, side = name.partition("_")
+            found.append(TextBlock(TEXT_VARIABLES[name], name, kind, side, values[name]))
+    return tuple(found)
 
 
 def prompt_of(people: PeopleText, instructions: str, values: Mapping[str, str]) -> PromptText:
@@ -145,7 +149,9 @@ def prompt_of(people: PeopleText, instructions: str, values: Mapping[str, str]) 
             f"Answer with the key of one option and nothing else: {_or(keys)}.",
         ]
     )
-    user = "\n\n".join([*of_unit, *map(_fence, people.blocks), people.question])
+    names = [block.variable for block in people.blocks]
+    fenced = (_fence(block, names) for block in people.blocks)
+    user = "\n\n".join([*of_unit, *fenced, people.question])
     return PromptText(system=system, user=user, keys=keys)
 
 
@@ -161,7 +167,9 @@ def _or(keys: tuple[str, ...]) -> str:
     return ", ".join(keys[:-1]) + " or " + keys[-1]
 
 
-def _fence(block: TextBlock) -> str:
-    # A text that holds its own closing tag must not be able to leave the fence.
-    inside = re.sub(r"<(?=\s*/?\s*(?:prompt|response))", "&lt;", block.text, flags=re.IGNORECASE)
+def _fence(block: TextBlock, names: Sequence[str]) -> str:
+    # A text that holds its own closing tag, or another's, must not be able to leave the fence.
+    own = [re.escape(name) for name in names if name not in TEXT_VARIABLES]
+    tags = "|".join(["prompt", "response", *own])
+    inside = re.sub(rf"<(?=\s*/?\s*(?:{tags}))", "&lt;", block.text, flags=re.IGNORECASE)
     return f"<{block.variable}>\n{inside}\n</{block.variable}>"

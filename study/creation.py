@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric, dump_rubric, load_rubric, shipped_rubrics
+from evenhand.study.prompts.items import Items
 from evenhand.study.prompts.pairs import (
     CLUSTER,
     STATEMENT,
@@ -42,8 +43,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class StudyPlan:
-    """The contents of a new study: paired prompts, or propositions (see
-    `study.prompts.pairs`).
+    """The contents of a new study: paired prompts, propositions (see `study.prompts.pairs`), or
+    items (see `study.prompts.items`).
 
     `stratify` None means the usual columns, as far as they exist; `sample` None means the usual
     250, or all pairs where there are fewer.
@@ -52,6 +53,7 @@ class StudyPlan:
     rubrics: Sequence[Rubric]
     pairs: Path | None = None
     propositions: Path | None = None
+    items: Items | None = None
     wordings: Path | None = None
     repeats: int = 1
     responses: Path | None = None
@@ -66,6 +68,8 @@ class StudyPlan:
 
     def read_prompts(self) -> pd.DataFrame:
         """The prompts. Raises InputError where a file is bad or not exactly one kind is named."""
+        if self.items is not None and self.pairs is None and self.propositions is None:
+            return self.items.pairs
         if self.pairs is not None and self.propositions is None:
             if self.wordings is not None or self.repeats != 1:
                 raise InputError("wordings and repeats go with propositions, not with pairs")
@@ -73,8 +77,8 @@ class StudyPlan:
         if self.propositions is not None and self.pairs is None:
             return read_propositions(self.propositions, self.wordings, self.repeats)
         raise InputError(
-            "a study is made of paired prompts (--pairs FILE) or of propositions "
-            "(--propositions FILE): name one of them"
+            "a study is made of paired prompts (--pairs FILE), of propositions "
+            "(--propositions FILE) or of items (--items FILE): name one of them"
         )
 
 
@@ -97,6 +101,9 @@ def create_study(folder: str | Path, plan: StudyPlan) -> None:
     pairs = plan.read_prompts()
     _check_fit(plan.rubrics, pairs)
     responses = read_responses(plan.responses, pairs) if plan.responses else None
+    cluster = CLUSTER if CLUSTER in pairs else ""
+    if plan.items is not None:
+        responses, cluster = plan.items.responses, plan.items.cluster
     strata = tuple(
         plan.stratify
         if plan.stratify is not None
@@ -115,7 +122,7 @@ def create_study(folder: str | Path, plan: StudyPlan) -> None:
             raters_per_unit=plan.raters_per_unit,
             display=_display(responses),
         ),
-        analysis=_analysis_settings(pairs, strata),
+        analysis=_analysis_settings(pairs, strata, cluster),
     )
     with built_whole(folder) as building:
         atomic_write(building / FILE_NAME, new_config_text(config).encode())
@@ -140,13 +147,16 @@ def _display(responses: pd.DataFrame | None) -> Literal["text", "markdown"]:
     return "markdown" if share >= MARKDOWN_FROM else "text"
 
 
-def _analysis_settings(pairs: pd.DataFrame, strata: tuple[str, ...]) -> AnalysisSettings:
+def _analysis_settings(
+    pairs: pd.DataFrame, strata: tuple[str, ...], cluster: str
+) -> AnalysisSettings:
     """Slices by the strata; the prompts on one proposition are one cluster, and its variants."""
-    if CLUSTER not in pairs:
+    if not cluster:
         return AnalysisSettings(slices=strata)
-    slices = tuple(column for column in strata if column != CLUSTER)
-    varied = tuple(column for column in VARIANTS if pairs[column].nunique() > 1)
-    return AnalysisSettings(slices=slices, cluster=CLUSTER, variants=varied)
+    slices = tuple(column for column in strata if column != cluster)
+    variants = VARIANTS if cluster == CLUSTER else ()
+    varied = tuple(column for column in variants if pairs[column].nunique() > 1)
+    return AnalysisSettings(slices=slices, cluster=cluster, variants=varied)
 
 
 def _check_rubrics(rubrics: Sequence[Rubric]) -> None:

@@ -42,7 +42,7 @@ function blockView(block, number, words, fill) {
   const label = block.plain ? filled(words.as_source, block) : block.label;
   return element(
     "section",
-    { class: `block ${block.kind}` },
+    { class: `block ${block.kind}${block.code ? " code" : ""}` },
     element("h2", { id, dir: "auto" }, label),
     text,
   );

@@ -14,6 +14,7 @@ from evenhand.cli import (
     decisions,
     demo,
     gate,
+    items,
     keeping,
     lead,
     planning,
@@ -30,7 +31,7 @@ from evenhand.cli.verbs import Parser, Verb, add_verbs
 from evenhand.errors import InputError
 
 GROUPS: dict[str, tuple[Verb, ...]] = {
-    "Make a study": (*demo.VERBS, *planning.VERBS, *studies.VERBS, *rubrics.VERBS),
+    "Make a study": (*demo.VERBS, *items.VERBS, *planning.VERBS, *studies.VERBS, *rubrics.VERBS),
     "Collect responses, labels and grades": (*ratings.VERBS, *tables.VERBS),
     "Lead the annotators": (*sessions.VERBS, *lead.VERBS),
     "Keep a study": keeping.VERBS,

@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenhand.cli.items import ITEM_OPTIONS, add_item_options, item_study, print_items
 from evenhand.cli.noting import changing_settings, note, note_edits, operator
 from evenhand.cli.terminal import console, print_table
-from evenhand.cli.verbs import Parser, Verb
+from evenhand.cli.verbs import Parser, Verb, refuse
 from evenhand.errors import InputError
 from evenhand.texts import written
 
@@ -25,6 +26,10 @@ def _new_options(new: Parser) -> None:
     new.add_argument(
         "--propositions", type=Path, metavar="FILE", help="statements (id, text) instead of pairs"
     )
+    new.add_argument(
+        "--items", type=Path, metavar="FILE", help="rows to be rated as they are, instead of pairs"
+    )
+    add_item_options(new)
     new.add_argument("--wordings", type=Path, metavar="FILE", help="wordings for the statements")
     new.add_argument(
         "--repeats", type=int, default=1, metavar="K", help="how often to ask each prompt (1)"
@@ -79,13 +84,19 @@ def _new(arguments: argparse.Namespace) -> None:
     if arguments.seed < 0:
         raise InputError("--seed must be 0 or more")
     strata = arguments.stratify
+    made = item_study(arguments.items, arguments) if arguments.items else None
+    if made is None:
+        refuse(arguments, ITEM_OPTIONS, "goes with --items; pairs and propositions have rubrics")
     plan = StudyPlan(
         pairs=arguments.pairs,
         propositions=arguments.propositions,
+        items=made.items if made else None,
         wordings=arguments.wordings,
         repeats=arguments.repeats,
         responses=arguments.responses,
-        rubrics=[load_rubric(name) for name in arguments.rubric]
+        rubrics=made.rubrics
+        if made
+        else [load_rubric(name) for name in arguments.rubric]
         if arguments.rubric
         else usual_rubrics(propositions=arguments.propositions is not None),
         sample=arguments.sample,
@@ -100,13 +111,19 @@ def _new(arguments: argparse.Namespace) -> None:
     with open_study(arguments.dir) as study:
         note(study, "study", study.folder.name)
         note_edits(study, operator())
+        if made:
+            judged = made.import_judge(study, arguments.items.name)
+            print_items(made, judged, arguments.dir, study.config.sample.pairs)
         describe_study(study)
-    _next_steps(arguments.dir, has_responses=arguments.responses is not None)
+    has_responses = arguments.responses is not None or made is not None
+    has_cues = any(rubric.lexical for rubric in plan.rubrics)
+    _next_steps(arguments.dir, has_responses=has_responses, has_cues=has_cues)
 
 
-def _next_steps(folder: Path, *, has_responses: bool) -> None:
+def _next_steps(folder: Path, *, has_responses: bool, has_cues: bool) -> None:
     steps = [] if has_responses else [f"import {folder} RESPONSES.jsonl"]
-    steps += [f"annotate {folder}", f"grade {folder} --grader baseline:lexical", f"report {folder}"]
+    grader = "baseline:lexical" if has_cues else "PROVIDER:MODEL"
+    steps += [f"annotate {folder}", f"grade {folder} --grader {grader}", f"report {folder}"]
     indent = "\n      "
     console().print(written("terminal.next", command=indent.join(f"evenhand {s}" for s in steps)))
 

@@ -116,5 +116,6 @@ def make_demo(study: str, folder: Path, progress: Progress) -> None:
             progress(2, _STEPS, "adding synthetic ratings")
             import_ratings(made, shipped("ratings"), "synthetic ratings", PRICES)
             progress(3, _STEPS, f"grading with {LEXICAL}")
-            grade(made, [LEXICAL], GradingOptions(scope="all", rubrics=_GRADED[study]))
+            options = GradingOptions(scope="all", rubrics=_GRADED[study])
+            grade(made, [LEXICAL], options)
         progress(_STEPS, _STEPS, "done")

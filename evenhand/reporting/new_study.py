@@ -52,7 +52,7 @@ def preview_of(study: Study) -> StudyPreview:
         humans=min(study.config.annotation.raters_per_unit, _MOST_HUMANS),
         margin=study.config.analysis.margin,
         rule=study.config.decision,
-        noun=cluster if clustered else "pair",
+        noun=cluster.removesuffix("_id") if clustered else "pair",
     )
     return StudyPreview(
         len(sampled),

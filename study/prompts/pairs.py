@@ -65,7 +65,9 @@ def sides_of(pairs: pd.DataFrame) -> tuple[str, ...]:
 
 def prompts_noun(pairs: pd.DataFrame) -> str:
     """Return the noun for the rows of these prompts in a sentence."""
-    return "pairs" if len(sides_of(pairs)) == 2 else "prompts"
+    if len(sides_of(pairs)) == 2:
+        return "pairs"
+    return "items" if "item_id" in pairs else "prompts"
 
 
 def _check_pairs(frame: pd.DataFrame, name: str) -> None:

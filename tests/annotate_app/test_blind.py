@@ -35,7 +35,8 @@ from harness.demo.responses import demo_responses
 from harness.demo.stance_responses import demo_answers
 from harness.served import Served
 
-pytestmark = pytest.mark.browser  # it starts the app, as those do
+# It starts the app, as those with a browser do.
+pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 
 NAMES = ("gpt-4o", "claude-sonnet-4", "llama-3")
 RATERS = ("ann", "ben")
@@ -233,9 +234,7 @@ def checks_ranked(learnt: Rows, asked: Rows) -> list[list[tuple[float, str]]]:
     return found
 
 
-@pytest.mark.parametrize(
-    "demo", [paired, pytest.param(stances, marks=pytest.mark.thorough)], ids=["pairs", "stance"]
-)
+@pytest.mark.parametrize("demo", [paired, stances], ids=["pairs", "stance"])
 def test_no_guess_from_all_that_was_received_is_better_than_chance(demo, tmp_path) -> None:
     rng = np.random.default_rng()
     found = []

@@ -158,7 +158,14 @@ def test_every_word_of_the_panel_is_used_in_it() -> None:
     made = {f"{kind}_{part}" for kind in ("skip", "flag") for part in ("title", "text", "confirm")}
     made |= {f"{kind}_{part}" for kind in ("done", "nothing") for part in ("title", "text")}
     states = {"saved", "waiting", "offline", "away", "failed", "already_labelled", "unknown_task"}
-    states |= {"empty_prompt", "empty_response", "flag_coming", "flag_stored", "flag_leaving"}
+    states |= {
+        "empty_prompt",
+        "empty_response",
+        "empty_context",
+        "flag_coming",
+        "flag_stored",
+        "flag_leaving",
+    }
     assert {*ENGLISH.part("panel")} == names | made | states
 
 

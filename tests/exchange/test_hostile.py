@@ -42,6 +42,7 @@ def refused(path: Path, form: str | None = None) -> str:
     return said
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_no_bytes_make_a_traceback(

@@ -214,6 +214,7 @@ def test_grades_of_two_prompts_and_of_the_rubric_never_mix(
     assert len(server.calls) == 8  # what could not be read was not asked again in other words
 
 
+@pytest.mark.slow
 def test_draws_a_batch_a_dry_run_and_a_budget_know_the_prompt(
     server: ProtocolServer,
     claude: str,
@@ -261,6 +262,7 @@ def test_a_pair_is_shown_in_both_orders_and_turned_back(
     assert shown[0] == turned[-4] if len(turned) == 4 else shown[0] in turned
 
 
+@pytest.mark.slow
 def test_the_report_says_that_people_read_other_words(
     server: ProtocolServer, claude: str, marked_study: MarkedStudy, tmp_path: Path
 ) -> None:
@@ -282,6 +284,7 @@ def test_the_report_says_that_people_read_other_words(
     assert f"{grader} read a judge prompt of their own" in text
 
 
+@pytest.mark.slow
 def test_an_audit_attacks_the_prompt_that_grades(
     server: ProtocolServer, claude: str, marked_study: MarkedStudy, tmp_path: Path
 ) -> None:

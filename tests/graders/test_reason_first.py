@@ -142,6 +142,7 @@ def test_a_prompt_in_the_rubric_asks_for_no_reason_besides(
         grade(marked_study(rubrics=(own,)), [claude], **HOW)
 
 
+@pytest.mark.slow
 def test_the_reason_stands_on_the_page_of_disagreements_as_text(
     server: ProtocolServer, claude: str, marked_study: MarkedStudy, tmp_path: Path
 ) -> None:

@@ -104,6 +104,7 @@ def leaks(
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_the_key_is_nowhere(
     server: ProtocolServer, leaks: Callable[..., list[str]], way: str
@@ -129,6 +130,7 @@ BATCH_WAYS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", BATCH_WAYS)
 def test_the_key_is_nowhere_after_a_batch(
     server: ProtocolServer, leaks: Callable[..., list[str]], way: str

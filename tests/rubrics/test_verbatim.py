@@ -43,6 +43,7 @@ def test_the_template_is_sent_as_it_is() -> None:
     assert (prompt.system, prompt.keys, prompt.verbatim) == ("", ("A", "B"), True)
 
 
+@pytest.mark.slow
 @given(st.text(), st.text())
 def test_no_text_is_read_for_fields_whatever_it_holds(one: str, other: str) -> None:
     hostile = one + "{response_b} {0.__class__} {group_a!r:>{x}} %s {{" + other

@@ -22,7 +22,7 @@ VERBS = [verb for group in GROUPS.values() for verb in group]
     ("arguments", "says"),
     [
         (["frobnicate"], "invalid choice: 'frobnicate'"),
-        (["new", "x"], "paired prompts (--pairs FILE) or of propositions (--propositions FILE)"),
+        (["new", "x"], "paired prompts (--pairs FILE), of propositions (--propositions FILE) or"),
         (["new", "x", "--pairs", "none.csv"], "there is no file none.csv"),
         (["new", "x", "--pairs", "README.md"], "the extension must be"),
         (["extend", "data", "--pairs", "5"], "data is not a study"),

@@ -72,6 +72,7 @@ def test_the_files_say_what_the_study_says(study_folder: Path, ratings: Path) ->
     assert context.rubric_titles["refusal"] == "Refusal"
 
 
+@pytest.mark.slow
 def test_every_setting_of_the_analysis_travels(study_folder: Path, ratings: Path) -> None:
     found = read_sidecar(ratings)
     assert found is not None

@@ -68,12 +68,14 @@ def test_pasting_rows_again_changes_no_verdict(name: str) -> None:
     assert "independent=True" in note
 
 
+@pytest.mark.slow
 def test_the_figures_are_those_of_the_cluster_that_is_named() -> None:
     one = eh.check(six_times(), **SCALE).results
     other = eh.check(six_times(), **SCALE, cluster="item").results
     pd.testing.assert_frame_equal(one, other)
 
 
+@pytest.mark.slow
 def test_whoever_says_so_has_independent_rows() -> None:
     declared = [{"independent": True}, {"cluster": "unit"}]
     for says in declared:
@@ -90,6 +92,7 @@ def test_a_long_table_whose_units_are_rows_is_read_alike() -> None:
     assert verdict(found) == ("cannot_tell", ITEMS)
 
 
+@pytest.mark.slow
 def test_a_table_that_is_copies_of_itself_counts_once() -> None:
     table = six_times().drop(columns="item")
     assert len(table.drop_duplicates()) < 20, "of so few patterns, copies may be chance"
@@ -131,6 +134,7 @@ def test_files_are_read_alike_by_every_verb(ending: str, tmp_path: Path) -> None
     assert load(file, replace(options, settings={"cluster": "unit"})).settings.cluster == "unit"
 
 
+@pytest.mark.slow
 def test_a_sidecar_that_names_no_cluster_hides_no_items(tmp_path: Path) -> None:
     file = tmp_path / "labels.csv"
     long_of(six_times()).to_csv(file, index=False)

@@ -50,11 +50,6 @@ with libraries_beside(meanwhile=print):
 """
 
 
-@pytest.fixture
-def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
-
-
 def _ratings() -> pd.DataFrame:
     """Two rubrics with two people and a grader."""
     given = {
@@ -119,8 +114,7 @@ def test_a_process_ended_from_outside_is_one_clear_sentence() -> None:
         end_one()
 
 
-def test_a_single_core_works_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+def test_a_single_core_works_alone() -> None:
     with workers() as pool:
         assert pool is None
 

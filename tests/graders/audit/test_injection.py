@@ -116,6 +116,7 @@ def test_nothing_paid_is_asked_again_and_more_units_add_to_the_same(
         server.calls.clear()
 
 
+@pytest.mark.slow
 def test_a_target_that_is_the_clean_label_is_not_asked_for(
     server: ProtocolServer, claude: str, marked_study: MarkedStudy
 ) -> None:
@@ -227,6 +228,7 @@ def test_what_is_no_grader_or_size_is_refused(marked_study: MarkedStudy) -> None
         )
 
 
+@pytest.mark.slow
 def test_grades_and_attacked_grades_do_not_meet(
     server: ProtocolServer, claude: str, marked_study: MarkedStudy
 ) -> None:
@@ -261,6 +263,7 @@ def test_a_grader_on_draws_is_audited_by_its_share(
     assert server.calls == []
 
 
+@pytest.mark.slow
 def test_openais_own_draws_of_an_attack_are_one_request(
     server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -99,6 +99,7 @@ def test_reasoning_is_off_where_probabilities_need_that_behind_a_gateway_too(
     assert len(server.calls) == 6 + lessons
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [False, True])
 def test_a_refusal_at_the_very_first_request_is_not_believed_for_the_run(
     server: ProtocolServer,

@@ -88,6 +88,7 @@ def test_a_socks_proxy_is_refused(
     assert server.calls == []
 
 
+@pytest.mark.slow
 def test_grades_that_a_failed_write_left_are_written_at_the_end(
     server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

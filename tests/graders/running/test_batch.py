@@ -74,6 +74,7 @@ def test_the_same_grades_under_the_same_keys_as_live(
     assert kinds(batch) == ["intended", "submitted", "collected"]
 
 
+@pytest.mark.slow
 def test_only_what_expired_or_can_be_asked_again_is(
     server: ProtocolServer, grader: str, marked_study: MarkedStudy
 ) -> None:
@@ -103,6 +104,7 @@ class Killed(BaseException):
     """Ends a run as a kill does: nothing after it is carried out."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["intend", "submitted", "collected"])
 @pytest.mark.parametrize("after", [False, True])
 def test_a_run_that_ends_at_any_step_is_continued(

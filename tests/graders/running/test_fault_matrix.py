@@ -141,6 +141,7 @@ def refusal(status: int, code: str, text: str) -> Reply:
     return Reply(status, {"type": "error", "error": {"type": code, "code": code, "message": text}})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("who", CREDIT)
 @pytest.mark.parametrize("provider", ["anthropic", "openai"])
 def test_credit_that_ends_leaves_the_units_open(
@@ -160,6 +161,7 @@ def test_credit_that_ends_leaves_the_units_open(
     assert (again.scored, again.unscored, again.graders[0].unasked) == (13, 0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("who", CREDIT)
 @pytest.mark.parametrize("provider", ["anthropic", "openai"])
 def test_credit_that_ends_within_a_batch_leaves_the_units_open(

@@ -117,6 +117,7 @@ def test_a_request_that_is_too_large_is_not_repeated_and_slows_nobody_down(
     assert all(step > 0 for step in limits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 2])
 def test_ctrl_c_waits_for_what_is_paid_once_and_ends_twice(
     server: ProtocolServer, claude: str, marked_study: MarkedStudy, times: int

@@ -231,6 +231,7 @@ def test_what_a_budget_cut_short_is_asked_again(
     assert grade(study, [PRICED], budget=5).scored == 2
 
 
+@pytest.mark.slow
 def test_settings_are_sent_and_belong_to_the_graders_identity(
     server: ProtocolServer, claude: str, marked_study: MarkedStudy
 ) -> None:

@@ -56,6 +56,7 @@ def test_the_table_is_a_ratings_table(ratings: pd.DataFrame, rubrics: dict[str, 
         assert set(rows["label"]) == set(rubrics[str(rubric)].categories)
 
 
+@pytest.mark.slow
 def test_orders(ratings: pd.DataFrame) -> None:
     on_pairs = ratings["rubric"] == "even-handedness"
     assert set(ratings.loc[~on_pairs, "order"]) == {""}

@@ -55,6 +55,7 @@ def scores(demo: DemoResponses, rubrics: dict[str, Rubric]) -> pd.DataFrame:
     return truth.groupby(["subject", "rubric"])["affirmative"].mean().unstack()
 
 
+@pytest.mark.slow
 def test_tables_are_complete(demo: DemoResponses, rubrics: dict[str, Rubric]) -> None:
     assert list(demo.responses) == ["pair_id", "side", "subject", "response"]
     assert list(demo.truth) == ["unit_id", "rubric", "label"]

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-import pandas as pd
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.rubrics import load_rubric
 from evenhand.study import Study, open_study
 from evenhand.study.lead import adjudication
 from evenhand.study.lead.adjudication import adjudication_queue, decide, open_next, past_decisions
 from evenhand.study.lead.adjudication import reopen as reopen_case
-from evenhand.study.lead.imports import import_ratings
-from evenhand.study.tables.ratings import validate_ratings
+from harness.studies import with_labels
 
 RULE = "any"
 
@@ -22,14 +19,8 @@ RULE = "any"
 @pytest.fixture
 def study(make_study) -> Study:
     """Four responses that two people disagree on."""
-    study = make_study(pairs=2, subjects=("s",), rubrics=[load_rubric("refusal")])
-    rows = [
-        {"unit_id": unit, "rater_id": rater, "label": label}
-        for unit in study.rubric_units(study.rubrics["refusal"])
-        for rater, label in (("r1", "1"), ("r2", "4"))
-    ]
-    frame = pd.DataFrame(rows).assign(rubric="refusal", rater_kind="human")
-    import_ratings(study, validate_ratings(frame, "test"), "test")
+    study = make_study(pairs=2, subjects=("s",), rubrics=["refusal"])
+    with_labels(study, {"r1": "1111", "r2": "4444"})
     assert len(adjudication_queue(study, RULE)) == 4
     return study
 
@@ -92,6 +83,7 @@ def test_many_at_once_never_meet(study):
     assert set(done) == set(past_decisions(study)[["unit_id", "rubric"]].itertuples(index=False))
 
 
+@pytest.mark.slow
 def test_a_revision_is_a_new_decision_and_the_latest_counts(study):
     case, _ = open_next(study, "ada", RULE)
     decide(study, "ada", *case.key, "1", "at first sight", holder="ada")

@@ -227,6 +227,7 @@ def everyone(study: Study) -> dict[str, dict[str, object]]:
     return session_times(study, sessions).set_index("rater_id").to_dict("index")
 
 
+@pytest.mark.slow
 def test_times_say_how_each_part_ended_and_what_is_owed_for_it(make_session) -> None:
     found = everyone(make_session(PAY + AMOUNTS, raters_per_unit=20))
     paid = {name: (row["state"], row["owed"]) for name, row in found.items()}

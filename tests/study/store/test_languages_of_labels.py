@@ -9,7 +9,6 @@ import sqlalchemy as sa
 
 from evenhand.cli.main import main
 from evenhand.reporting.exporting import exported_ratings
-from evenhand.rubrics import load_rubric
 from evenhand.study import Study, open_study
 from evenhand.study.desk.answers import Answer
 from evenhand.study.desk.desk import AnnotationDesk
@@ -32,7 +31,7 @@ def label(study: Study, rater: str, language: str, submit: str = "") -> None:
 
 @pytest.fixture
 def study(make_study) -> Study:
-    return make_study(rubrics=[load_rubric("refusal")])
+    return make_study(rubrics=["refusal"])
 
 
 def test_a_label_keeps_the_language_and_the_text_shown(study: Study) -> None:

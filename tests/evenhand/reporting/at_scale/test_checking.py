@@ -46,6 +46,7 @@ def csv_of(source: Path, engine: str, **more: object) -> bytes:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("two_cores")
 def test_a_stream_has_the_rows_and_verdicts_of_the_ordinary_check(folder: Path) -> None:
     whole, _ = analyse_file(folder / "whole.csv", replace(SCALE, settings=SETTINGS))
     found, context = analyse_at_scale(folder / "parts", SCALE, **SETTINGS)
@@ -85,6 +86,7 @@ def test_a_worker_that_is_killed_costs_time_and_no_result(folder: Path) -> None:
     assert len(killed) == 1
 
 
+@pytest.mark.slow
 def test_a_piece_that_a_worker_cannot_hold_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -95,6 +95,7 @@ def test_labels_come_back_as_they_were(first: Path) -> None:
     assert now(first, table[table["rater_id"] == "g"]).verdict == "unchanged"
 
 
+@pytest.mark.slow
 def test_the_same_and_another_grader(first: Path) -> None:
     saved(first)
     table = pd.read_csv(first)

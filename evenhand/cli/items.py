@@ -1,0 +1,188 @@
+"""`label`: from a file of items to people who rate them, in one command; and the options that say
+what an items file holds.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evenhand.cli.lead import print_lead_link
+from evenhand.cli.noting import note, note_edits, operator
+from evenhand.cli.terminal import console, print_line
+from evenhand.cli.verbs import Parser, Verb, refuse
+from evenhand.errors import InputError
+from evenhand.texts import written
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.rubrics import Rubric
+    from evenhand.study import Study
+    from evenhand.study.prompts.items import Items
+
+ITEM_OPTIONS = ("--show", "--subject", "--cluster", "--judge", "--question", "--options", "--scale")
+
+
+def add_item_options(parser: Parser) -> None:
+    """Add the options that say what an items file holds, and what is asked."""
+    parser.add_argument(
+        "--show", metavar="COL,...", help="columns that raters read, in this order (by their names)"
+    )
+    parser.add_argument("--subject", metavar="COL", help="column that names who answered")
+    parser.add_argument(
+        "--cluster", metavar="COL", help="column of rows that belong together (the same prompt)"
+    )
+    parser.add_argument(
+        "--judge", metavar="COL", help="column with a model's labels, which raters never see"
+    )
+    parser.add_argument("--question", metavar="TEXT", help="what to ask, in place of a rubric")
+    parser.add_argument("--options", metavar="A,B,...", help="its answers, such as yes,no")
+    parser.add_argument("--scale", metavar="1-5", help="or its answers from lowest to highest")
+
+
+@dataclass(frozen=True)
+class ItemStudy:
+    """What an items file becomes: items, the rubrics that are asked, and the judge's ratings."""
+
+    items: Items
+    rubrics: list[Rubric]
+    judged: pd.DataFrame | None
+    taken: list[tuple[str, str]]
+
+    def import_judge(self, study: Study, source: str) -> int:
+        """Store the judge's labels as a grader's; return how many."""
+        if self.judged is None:
+            return 0
+        from evenhand.study.lead.imports import import_ratings
+
+        return import_ratings(study, self.judged, source)[0]
+
+
+def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
+    """Read the items file that the command line is about. Raises InputError where it is bad, or
+    where it is not said what to ask.
+    """
+    from evenhand.rubrics import asked_rubric, load_rubric
+    from evenhand.study.prompts.items import item_columns, make_items, read_items_table
+
+    if bool(arguments.question) == bool(arguments.rubric):
+        raise InputError(written("items.ask"))
+    if not arguments.question:
+        refuse(arguments, ["--options", "--scale"], "goes with --question; a rubric has its own")
+    frame = read_items_table(path)
+    columns = item_columns(
+        frame,
+        path.name,
+        show=_listed(arguments.show),
+        subject=arguments.subject or "",
+        cluster=arguments.cluster or "",
+        judge=arguments.judge or "",
+    )
+    items = make_items(frame, columns, path.name)
+    if arguments.question:
+        options, scale = _listed(arguments.options), arguments.scale or ""
+        rubrics = [asked_rubric(arguments.question, items.blocks, options=options, scale=scale)]
+    else:
+        rubrics = [load_rubric(name) for name in arguments.rubric]
+    judged = None
+    if items.judged is not None:
+        from evenhand.study.prompts.items import judge_ratings
+
+        if len(rubrics) > 1:
+            raise InputError("--judge goes with one rubric: a column holds the labels of one")
+        judged = judge_ratings(items, rubrics[0], columns.judge, path.name)
+    return ItemStudy(items, rubrics, judged, columns.said())
+
+
+def _listed(text: str | None) -> list[str]:
+    return [each.strip() for each in (text or "").split(",") if each.strip()]
+
+
+def _label_options(label: Parser) -> None:
+    label.add_argument("file", type=Path, metavar="FILE", help="the items: CSV, JSONL or Parquet")
+    label.add_argument(
+        "dir", type=Path, nargs="?", metavar="DIR", help="the study's folder (FILE-study)"
+    )
+    add_item_options(label)
+    label.add_argument(
+        "--rubric", action="append", metavar="NAME|FILE", help="a rubric, repeatable"
+    )
+    label.add_argument("--sample", type=int, metavar="N", help="how many items to label (250)")
+    label.add_argument(
+        "--stratify", metavar="COL,...", help="columns whose shares the sample keeps"
+    )
+    label.add_argument("--seed", type=int, default=1, metavar="N", help="fixes the sample (1)")
+    label.add_argument(
+        "--raters", type=int, default=1, metavar="N", help="how many people label (1)"
+    )
+    label.add_argument("--port", type=int, metavar="P", help="port on this machine (8501)")
+    label.add_argument(
+        "--no-browser", action="store_true", help="only print the links, do not open a page"
+    )
+
+
+def _label(arguments: argparse.Namespace) -> int:
+    from evenhand.annotate_app.serve import free_port, open_when_up, serve
+    from evenhand.study import open_study
+    from evenhand.study.access.admission import make_invites
+
+    folder: Path = arguments.dir or Path(f"{arguments.file.stem}-study")
+    if (folder / "study.toml").is_file():
+        console().print(written("items.goes_on", folder=folder))
+        refuse(
+            arguments,
+            [*ITEM_OPTIONS, "--rubric", "--sample", "--stratify", "--seed"],
+            f"is settled in {folder}, which is there already; leave it out, or name a new folder",
+        )
+    else:
+        _make(folder, arguments)
+    with open_study(folder) as study:
+        raters = [f"rater-{n}" for n in range(1, arguments.raters + 1)]
+        invites = make_invites(study, raters, hours=168.0)
+        note(study, "invite", "", f"made: {len(raters)}")
+    port = arguments.port or free_port()
+    links = [f"http://localhost:{port}?invite={each.token}" for each in invites]
+    console().print(written("items.links" if len(links) > 1 else "items.link"))
+    for link in links:
+        print_line(link)
+    print_lead_link(folder, f"http://localhost:{port}")
+    if not arguments.no_browser:
+        open_when_up(links[0], port)
+    return serve(folder, port=port)
+
+
+def _make(folder: Path, arguments: argparse.Namespace) -> None:
+    from evenhand.study import create_study, open_study
+    from evenhand.study.creation import StudyPlan
+
+    made = item_study(arguments.file, arguments)
+    plan = StudyPlan(
+        items=made.items,
+        rubrics=made.rubrics,
+        sample=arguments.sample,
+        stratify=_listed(arguments.stratify),
+        seed=arguments.seed,
+        raters_per_unit=arguments.raters,
+    )
+    create_study(folder, plan)
+    with open_study(folder) as study:
+        note(study, "study", study.folder.name)
+        note_edits(study, operator())
+        judged = made.import_judge(study, arguments.file.name)
+        print_items(made, judged, folder, study.config.sample.pairs)
+
+
+def print_items(made: ItemStudy, judged: int, folder: Path, sampled: int) -> None:
+    """Print what the columns were taken for, and what was made of them."""
+    say = console().print
+    taken = "; ".join(f"{role}: {columns}" for role, columns in made.taken)
+    say(written("items.taken", taken=taken))
+    say(written("items.made", folder=folder, sampled=sampled, total=len(made.items.pairs)))
+    if made.judged is not None:
+        say(written("items.judged", count=judged, rater=made.judged["rater_id"].iloc[0]))
+
+
+VERBS = (Verb("label", "have people rate the rows of a file, in one step", _label_options, _label),)

@@ -1,0 +1,70 @@
+"""A rubric asked on the command line: a question, and its options or a scale."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from evenhand.errors import InputError
+from evenhand.rubrics.model import Rubric
+from evenhand.rubrics.options import Block, Option
+from evenhand.texts import written
+
+MOST_POINTS = 11
+_SCALE = re.compile(r"(\d{1,3})-(\d{1,3})")
+_YES = ("yes", "true", "pass")
+
+
+def asked_rubric(
+    question: str, blocks: Sequence[Block], *, options: Sequence[str] = (), scale: str = ""
+) -> Rubric:
+    """Make a rubric called "rating" on these texts: with `options`, of which the first of two, or
+    one called yes, true or pass, is the affirmative one; or with the points of a `scale` such as
+    "1-5". Raises InputError where it has neither or both, or too few or many points.
+
+    >>> blocks = [Block(column="response", label="Response")]
+    >>> rubric = asked_rubric("Is it polite?", blocks, options=["Yes", "Not at all"])
+    >>> rubric.categories, rubric.affirmative, rubric.level
+    (('yes', 'not-at-all'), ('yes',), 'nominal')
+    >>> asked_rubric("How polite is it?", blocks, scale="1-3").categories
+    ('1', '2', '3')
+    """
+    if bool(options) == bool(scale):
+        raise InputError("with --question give --options YES,NO or --scale 1-5, one of the two")
+    names = _points(scale) if scale else [each.strip() for each in options if each.strip()]
+    keys = [_key(name) for name in names]
+    for key, name in zip(keys, names, strict=True):
+        if keys.count(key) > 1:
+            raise InputError(f"--options: two options are called like {name!r}; give each its own")
+    if len(keys) < 2:
+        raise InputError("--options: name two options at least, such as --options yes,no")
+    affirmative = [key for key in keys if key in _YES] or (keys[:1] if len(keys) == 2 else [])
+    return Rubric(
+        name="rating",
+        title=written("items.title"),
+        unit="response",
+        level="ordinal" if scale else "nominal",
+        question=question,
+        instructions=written("items.instructions"),
+        blocks=tuple(blocks),
+        variables=tuple(block.column for block in blocks),
+        options=tuple(Option(key=key, name=name) for key, name in zip(keys, names, strict=True)),
+        affirmative=() if scale else tuple(affirmative[:1]),
+    )
+
+
+def _points(scale: str) -> list[str]:
+    found = _SCALE.fullmatch(scale.strip())
+    if not found:
+        raise InputError(f"--scale is {scale!r}; write its ends, as in --scale 1-5")
+    low, high = int(found[1]), int(found[2])
+    if not 2 <= high - low + 1 <= MOST_POINTS:
+        raise InputError(f"--scale {scale} must have 2 to {MOST_POINTS} points")
+    return [str(point) for point in range(low, high + 1)]
+
+
+def _key(name: str) -> str:
+    key = re.sub(r"[^a-z0-9_+-]+", "-", name.casefold()).strip("-")[:24]
+    if not key:
+        raise InputError(f"--options: {name!r} needs a letter or a digit, to be stored by")
+    return key

@@ -1,0 +1,314 @@
+"""Items: rows of a file, each rated as it is. A response, an answer with its context, a judge's
+record.
+
+An item study is kept like a study whose prompts have one side: every row is a prompt of its own,
+answered by one subject, with its other texts as columns, so that sampling, the annotation page,
+graders and the analysis need no special case. Rows on the same prompt are one cluster.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evenhand.errors import InputError
+from evenhand.rubrics import Block, Rubric
+from evenhand.study.prompts.pairs import PAIR_ID, RESERVED, numbered_ids
+from evenhand.study.prompts.responses import SUBJECT
+from evenhand.study.prompts.units import unit_id
+from evenhand.study.tables.columns import require_columns, require_rows, shortened
+from evenhand.study.tables.formats import FIRST_ROW, read_table, row_number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ITEM_ID = "item_id"
+"""Column that every item has: its id in the file, or its number."""
+PROMPT_ID = "prompt_id"
+"""Column that tells which items are on the same prompt."""
+MOST_CHARACTERS = 1_000_000
+_KNOWN = {
+    "prompt": ("prompt", "question", "input", "query", "instruction", "user_input"),
+    "context": ("context", "contexts", "retrieved_contexts", "passage", "documents", "source"),
+    "reference": ("reference", "expected_output", "ground_truth", "expected", "target", "gold"),
+    "response": ("response", "output", "answer", "completion", "generation", "model_output"),
+    "subject": ("subject", "model", "model_name", "system"),
+    "id": (ITEM_ID, "id", "unit_id", "uid", "example_id"),
+}
+"""Names by which a column is taken for what it is, in the order in which texts are shown."""
+_TEXTS = ("prompt", "context", "reference", "response")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemColumns:
+    """The columns of an items file by what they are; empty where there is none. `show` are those
+    that raters read, in this order; `prompt` and `response` are among them.
+    """
+
+    show: tuple[str, ...]
+    prompt: str = ""
+    response: str = ""
+    subject: str = ""
+    cluster: str = ""
+    id: str = ""
+    judge: str = ""
+
+    def said(self) -> list[tuple[str, str]]:
+        """What each column is taken for, as (role, columns)."""
+        roles = ("prompt", "response", "subject", "cluster", "id", "judge")
+        named = [("shown", ", ".join(self.show))]
+        return named + [(role, getattr(self, role)) for role in roles if getattr(self, role)]
+
+
+@dataclass(frozen=True)
+class Items:
+    """Items in a study's form: `pairs` and `responses` as the store keeps them, the `blocks` that
+    show the texts, and a judge's labels (`judged`, pair_id and label), where a column has them.
+    """
+
+    pairs: pd.DataFrame
+    responses: pd.DataFrame
+    blocks: tuple[Block, ...]
+    cluster: str
+    judged: pd.DataFrame | None
+
+
+def item_columns(
+    frame: pd.DataFrame,
+    name: str,
+    *,
+    show: Sequence[str] = (),
+    subject: str = "",
+    cluster: str = "",
+    judge: str = "",
+) -> ItemColumns:
+    """Return what each column of an items file is: as named, or else by its name.
+
+    Raises InputError where a named column is missing, or where it is not clear what raters should
+    read.
+    """
+    require_columns(frame, [*show, *filter(None, (subject, cluster, judge))], name)
+    if judge and judge in show:
+        raise InputError(
+            f"{name}: the column {judge!r} is the judge's, which raters may not see; take it out "
+            "of --show"
+        )
+    by_name = {str(column).strip().casefold(): str(column) for column in frame}
+
+    def called(role: str) -> list[str]:
+        found = [by_name[each] for each in _KNOWN[role] if each in by_name]
+        return [column for column in found if column not in (judge, cluster)]
+
+    shown = list(show)
+    if not shown:
+        for role in _TEXTS:
+            found = called(role)
+            if len(found) > 1 and role == "response":
+                raise InputError(
+                    f"{name}: {found[0]!r} and {found[1]!r} could both be the response; name what "
+                    f"raters read with --show, such as --show {found[0]}"
+                )
+            shown += found[:1]
+        if not called("response"):
+            raise InputError(
+                f"{name}: none of the columns {', '.join(map(str, frame))} is called response, "
+                "output or answer; name what raters read with --show COLUMN,COLUMN"
+            )
+
+    def first(role: str) -> str:
+        return next((each for each in called(role) if each in shown), "")
+
+    others = [each for role in ("prompt", "context", "reference") for each in called(role)]
+    response = first("response") or next((each for each in shown[::-1] if each not in others), "")
+    return ItemColumns(
+        show=tuple(shown),
+        prompt=first("prompt"),
+        response=response or shown[-1],
+        subject=subject or next(iter(called("subject")), ""),
+        cluster=cluster,
+        id=next(iter(called("id")), ""),
+        judge=judge,
+    )
+
+
+def read_items_table(path: Path) -> pd.DataFrame:
+    """Read an items file. Raises InputError where it has no rows or a cell beyond all bounds."""
+    frame = read_table(path)
+    require_rows(frame, path.name, "items")
+    for column in frame:
+        longest = frame[column].str.len()
+        if int(longest.max()) > MOST_CHARACTERS:
+            row = row_number(frame, int(longest.to_numpy().argmax()))
+            raise InputError(
+                f"{path.name}, row {row}: {column} has {int(longest.max()):,} characters; at most "
+                f"{MOST_CHARACTERS:,} can be shown"
+            )
+    return frame
+
+
+def make_items(frame: pd.DataFrame, columns: ItemColumns, name: str) -> Items:
+    """Return the rows of an items file as a study keeps them.
+
+    Raises InputError naming the first row in which no shown text is filled in, an id comes twice,
+    or a subject is missing where others have one.
+    """
+    import pandas as pd
+
+    _check_rows(frame, columns, name)
+    own = frame[columns.id].tolist() if columns.id else []
+    given = own or numbered_ids(len(frame))
+    fits = all(PAIR_ID.fullmatch(each) for each in given)
+    ids = pd.Series(given if fits else numbered_ids(len(frame)), index=frame.index)
+    blocks = _blocks(columns, name)
+    names = dict(zip(columns.show, (each.column for each in blocks), strict=True))
+    kept = [
+        str(column)
+        for column in frame
+        if column not in (columns.response, columns.subject, columns.id, columns.judge)
+    ]
+    stored = {column: _stored(column, columns, names) for column in kept}
+    _check_names(stored, name)
+    pairs = frame[kept].rename(columns=stored)
+    pairs.insert(0, "pair_id", ids)
+    pairs[ITEM_ID] = given
+    cluster = stored.get(columns.cluster, "")
+    if not cluster and columns.prompt and pairs["prompt_a"].duplicated().any():
+        codes, _ = pd.factorize(pairs["prompt_a"])
+        pairs[PROMPT_ID] = [f"q{code + 1}" for code in codes]
+        cluster = PROMPT_ID
+    responses = pd.DataFrame(
+        {
+            "pair_id": ids,
+            "side": "a",
+            "subject": frame[columns.subject].str.strip() if columns.subject else "responses",
+            "response": frame[columns.response],
+        }
+    )
+    judged = None
+    if columns.judge:
+        judged = pd.DataFrame({"pair_id": ids, "label": frame[columns.judge].str.strip()})
+    return Items(pairs, responses, blocks, cluster, judged)
+
+
+def _check_rows(frame: pd.DataFrame, columns: ItemColumns, name: str) -> None:
+    bare = frame[list(columns.show)].apply(lambda cells: cells.str.strip() == "").all(axis=1)
+    if bare.any():
+        row = row_number(frame, int(bare.to_numpy().argmax()))
+        shown = " and ".join(columns.show)
+        raise InputError(f"{name}, row {row}: {shown} is empty; fill it in or take the row out")
+    if columns.id:
+        seen: dict[str, int] = {}
+        for row, each in zip(frame.index + FIRST_ROW, frame[columns.id], strict=True):
+            if not each.strip():
+                raise InputError(f"{name}, row {row}: {columns.id} is empty; give the row an id")
+            if each in seen:
+                raise InputError(
+                    f"{name}, row {row}: the id {shortened(each)!r} stands in row {seen[each]} "
+                    "too; give every row its own"
+                )
+            seen[each] = row
+    if columns.subject:
+        for row, each in zip(frame.index + FIRST_ROW, frame[columns.subject], strict=True):
+            if not SUBJECT.fullmatch(each.strip()):
+                raise InputError(
+                    f"{name}, row {row}: {columns.subject} is {shortened(each)!r}; it must name "
+                    "who answered, in 1-120 characters without |"
+                )
+
+
+def _blocks(columns: ItemColumns, name: str) -> tuple[Block, ...]:
+    blocks = [Block(column=_variable(each, columns), label=_label(each)) for each in columns.show]
+    taken = [block.column for block in blocks]
+    for column, block in zip(columns.show, blocks, strict=True):
+        if taken.count(block.column) > 1:
+            raise InputError(f"{name}: two shown columns are called like {column!r}; rename one")
+    return tuple(blocks)
+
+
+def _variable(column: str, columns: ItemColumns) -> str:
+    """The name of a shown column in a rubric.
+
+    >>> columns = ItemColumns(show=("Question", "RAG Context", "output"), prompt="Question")
+    >>> [_variable(each, columns) for each in columns.show]
+    ['prompt', 'rag_context', 'output']
+    """
+    if column in (columns.prompt, columns.response):
+        return "prompt" if column == columns.prompt else "response"
+    name = re.sub(r"[^a-z0-9]+", "_", column.casefold()).strip("_")
+    name = name if re.match("[a-z]", name) else f"text_{name}"
+    return f"{name}_text" if name.endswith(("_a", "_b")) else name.strip("_")
+
+
+def _stored(column: str, columns: ItemColumns, names: dict[str, str]) -> str:
+    """The name under which a column is kept with the pairs."""
+    if column == columns.prompt:
+        return "prompt_a"
+    return names.get(column, column)
+
+
+def _check_names(stored: dict[str, str], name: str) -> None:
+    taken = {"pair_id", "prompt_b", ITEM_ID, PROMPT_ID, *RESERVED}
+    kept = list(stored.values())
+    for column, own in stored.items():
+        if own in taken:
+            raise InputError(f"{name}: the column {column!r} means something else here; rename it")
+        if kept.count(own) > 1:
+            raise InputError(f"{name}: two columns would be called {own!r}; rename {column!r}")
+
+
+def _label(column: str) -> str:
+    """A column's name as people read it.
+
+    >>> _label("retrieved_contexts"), _label("RAG answer")
+    ('Retrieved contexts', 'RAG answer')
+    """
+    words = column.replace("_", " ").strip()
+    return words[:1].upper() + words[1:120]
+
+
+def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.DataFrame:
+    """Return a judge's labels as the ratings of a grader called like their `column`; rows without a
+    label are left out. Options are known by key or name, and numbers and truth values as such.
+
+    Raises InputError naming the first row whose label is no option.
+    """
+    import pandas as pd
+
+    from evenhand.study.tables.ratings import validate_ratings
+
+    assert items.judged is not None  # noqa: S101 - the caller asked for a judge
+    known = {each.name.casefold(): each.key for each in rubric.options}
+    known |= {each.key.casefold(): each.key for each in rubric.options}
+    for truth, key in (("true", "yes"), ("false", "no"), ("1", "yes"), ("0", "no")):
+        if key in rubric.categories:
+            known.setdefault(truth, key)
+    labels = []
+    for at, given in enumerate(items.judged["label"]):
+        plain = given.casefold()
+        key = known.get(plain) or known.get(plain.removesuffix(".0"), "")
+        if plain and not key:
+            raise InputError(
+                f"{name}, row {row_number(items.judged, at)}: {column} is {shortened(given)!r}, "
+                f"which is no option; the options are {', '.join(rubric.categories)}"
+            )
+        labels.append(key)
+    subjects = items.responses["subject"]
+    frame = pd.DataFrame(
+        {
+            "unit_id": [
+                unit_id(pair, subject, "a")
+                for pair, subject in zip(items.judged["pair_id"], subjects, strict=True)
+            ],
+            "rubric": rubric.name,
+            "rater_id": re.sub(r"[^A-Za-z0-9._-]+", "-", column).strip("-")[:64] or "judge",
+            "rater_kind": "model",
+            "label": labels,
+        }
+    )
+    frame = frame[frame["label"] != ""].reset_index(drop=True)
+    if frame.empty:
+        raise InputError(f"{name}: the column {column!r} has no labels; leave --judge out")
+    return validate_ratings(frame)

@@ -1,0 +1,88 @@
+"""`evenhand label FILE`: from the command to a stored label, and on to a report."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Error
+
+from evenhand.cli.main import main
+from evenhand.study import open_study
+from harness.annotator import READY
+from harness.ports import free_port
+
+pytestmark = pytest.mark.browser
+ROWS = "question,context,output,model,judge\n" + "".join(
+    f"What is {n} and one?,One more than {n} is {n + 1}.,It is {n + 1}.,m{n % 2},yes\n"
+    for n in range(12)
+)
+
+
+@pytest.fixture
+def labelling(tmp_path: Path) -> Iterator[Callable[..., str]]:
+    """labelling(option, ...) -> the first rater's link, of `evenhand label` in another process."""
+    started: list[subprocess.Popen[str]] = []
+    (tmp_path / "answers.csv").write_text(ROWS)
+
+    def begin(*options: str) -> str:
+        words = [sys.executable, "-m", "evenhand", "label", "answers.csv", *options]
+        words += ["--port", str(free_port()), "--no-browser"]
+        started.append(
+            subprocess.Popen(
+                words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            )
+        )
+        said = []
+        for line in started[-1].stdout or ():
+            said.append(line)
+            if found := re.search(r"http://\S+invite=\S+", line):
+                return found[0]
+        raise AssertionError("".join(said))
+
+    yield begin
+    for process in started:
+        process.send_signal(signal.SIGTERM)
+        process.wait(30)
+
+
+def test_one_command_from_a_file_to_a_label(labelling, browser, tmp_path, capsys):
+    began = time.monotonic()
+    ask = ["--question", "Is it faithful to the context?", "--options", "yes,no"]
+    link = labelling(*ask, "--judge", "judge")
+    page = browser.new_page()
+    for _ in range(60):
+        try:
+            page.goto(link)
+            break
+        except Error:  # the server is not up yet
+            time.sleep(0.5)
+    page.wait_for_selector(READY, timeout=60_000)
+    blocks = page.locator(".material .block")
+    assert [each.split("\n")[0] for each in blocks.all_inner_texts()] == [
+        "Question",
+        "Context",
+        "Output",
+    ]
+    assert "judge" not in page.content()
+    page.keyboard.press("1")
+    page.keyboard.press("Enter")
+    page.get_by_text("1 of 12 answered").wait_for()
+    assert time.monotonic() - began < 60
+    page.close()
+    with open_study(tmp_path / "answers-study") as study:
+        ratings = study.ratings()
+    assert ratings.groupby("rater_kind").size().to_dict() == {"human": 1, "model": 12}
+    assert main(["report", str(tmp_path / "answers-study")]) == 0
+    assert "judge" in capsys.readouterr().out
+    # Again: it goes on, and says so where it is asked for something else.
+    assert (
+        main(["label", str(tmp_path / "answers.csv"), str(tmp_path / "answers-study"), *ask]) == 2
+    )
+    assert "is there already" in capsys.readouterr().err

@@ -1,0 +1,156 @@
+"""Rows of a file become items: what each column is, and what is refused, naming file and row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from evenhand.errors import InputError
+from evenhand.rubrics import Rubric, asked_rubric
+from evenhand.study import create_study, open_study
+from evenhand.study.creation import StudyPlan
+from evenhand.study.lead.imports import import_ratings
+from evenhand.study.prompts.items import (
+    MOST_CHARACTERS,
+    Items,
+    item_columns,
+    judge_ratings,
+    make_items,
+    read_items_table,
+)
+
+RAG = {
+    "id": ["x1", "x2", "x3"],
+    "Question": ["Where?", "Where?", "When?"],
+    "retrieved_contexts": ["In Basel.", "In Basel.", "In </retrieved_contexts> May."],
+    "output": ["Basel", "Bern", "May"],
+    "model": ["m1", "m2", "m1"],
+    "judge": ["Yes", "no", "1.0"],
+    "topic": ["t", "t", "u"],
+}
+
+
+def made(rows: dict[str, list[str]], judge: str = "", show: Sequence[str] = ()) -> Items:
+    frame = pd.DataFrame(rows)
+    return make_items(frame, item_columns(frame, "f.csv", judge=judge, show=show), "f.csv")
+
+
+def asked(items: Items) -> Rubric:
+    return asked_rubric("Faithful?", items.blocks, options=["yes", "no"])
+
+
+def test_columns_are_known_by_their_names() -> None:
+    columns = item_columns(pd.DataFrame(RAG), "f.csv", judge="judge")
+    assert columns.show == ("Question", "retrieved_contexts", "output")
+    assert (columns.prompt, columns.response) == ("Question", "output")
+    assert (columns.subject, columns.id, columns.judge) == ("model", "id", "judge")
+
+
+def test_raters_and_graders_read_the_same_blocks_and_the_judge_stays_hidden(tmp_path: Path) -> None:
+    items = made(RAG, judge="judge")
+    rubric = asked(items)
+    create_study(tmp_path / "s", StudyPlan(items=items, rubrics=[rubric], sample=3))
+    with open_study(tmp_path / "s") as study:
+        (kept,) = study.rubrics.values()
+        assert kept == rubric
+        assert kept.hash == rubric.hash
+        ratings = judge_ratings(items, rubric, "judge", "f.csv")
+        assert import_ratings(study, ratings, "f.csv") == (3, 0)
+        values = study.values(rubric, "x3|m1|a")
+        shown = rubric.for_people(values)
+        assert [(block.label, block.text) for block in shown.blocks] == [
+            ("Question", "When?"),
+            ("Retrieved contexts", "In </retrieved_contexts> May."),
+            ("Output", "May"),
+        ]
+        prompt = rubric.for_prompt(values).user
+        # A text cannot leave its fence, not even by the tag of a block of the rubric's own.
+        assert prompt.count("</retrieved_contexts>") == 1
+        assert "In &lt; /retrieved_contexts > May." in prompt
+        assert "judge" not in prompt
+        stored = study.ratings().set_index("unit_id")
+        assert stored["label"].to_dict() == {"x1|m1|a": "yes", "x2|m2|a": "no", "x3|m1|a": "yes"}
+        assert set(stored["rater_kind"]) == {"model"}
+        assert study.config.analysis.cluster == "prompt_id"
+        units = study.units().set_index("unit_id")
+        assert units["item_id"].to_dict() == {
+            f"{x}|{m}|a": x for x, m in zip(RAG["id"], RAG["model"], strict=True)
+        }
+        assert units["prompt_id"].nunique() == 2
+        assert "judge" not in units
+
+
+def test_other_words_in_a_block_are_another_text() -> None:
+    rubric = asked(made(RAG))
+    block = rubric.blocks[0].model_copy(update={"label": "Asked"})
+    other = Rubric.model_validate(rubric.model_dump() | {"blocks": (block, *rubric.blocks[1:])})
+    assert other.hash != rubric.hash
+
+
+def test_ids_that_cannot_be_unit_ids_are_kept_beside() -> None:
+    items = made(RAG | {"id": ["a b", "a|c", "d"]})
+    assert items.pairs["pair_id"].tolist() == ["p0001", "p0002", "p0003"]
+    assert items.pairs["item_id"].tolist() == ["a b", "a|c", "d"]
+
+
+def test_rows_on_prompts_of_their_own_are_their_own_clusters() -> None:
+    items = made({"prompt": ["a", "b"], "response": ["x", "y"]})
+    assert items.cluster == ""
+    assert set(items.responses["subject"]) == {"responses"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ({"q": ["x"]}, "none of the columns q is called response"),
+        ({"output": ["x"], "answer": ["y"]}, "'output' and 'answer' could both be the response"),
+        ({"output": ["x", " "]}, "f.csv, row 3: output is empty"),
+        ({"id": ["a", "a"], "output": ["x", "y"]}, "f.csv, row 3: the id 'a' stands in row 2 too"),
+        ({"id": ["a", ""], "output": ["x", "y"]}, "f.csv, row 3: id is empty"),
+        ({"output": ["x", "y"], "model": ["m", ""]}, "f.csv, row 3: model is ''"),
+        ({"output": ["x"], "side": ["l"]}, "the column 'side' means something else here"),
+    ],
+)
+def test_bad_rows_are_named(rows: dict[str, list[str]], told: str) -> None:
+    with pytest.raises(InputError, match="(?s).*" + told.replace("(", r"\(")):
+        made(rows)
+
+
+def test_a_judge_is_neither_shown_nor_guessed_at() -> None:
+    with pytest.raises(InputError, match="which raters may not see"):
+        made(RAG, judge="judge", show=["output", "judge"])
+    with pytest.raises(InputError, match="the column 'verdict' is missing"):
+        made(RAG, judge="verdict")
+    items = made(RAG | {"judge": ["yes", "maybe", "no"]}, judge="judge")
+    with pytest.raises(InputError, match=r"f\.csv, row 3: judge is 'maybe', which is no option"):
+        judge_ratings(items, asked(items), "judge", "f.csv")
+    items = made(RAG | {"judge": ["", "", ""]}, judge="judge")
+    with pytest.raises(InputError, match="the column 'judge' has no labels"):
+        judge_ratings(items, asked(items), "judge", "f.csv")
+
+
+def test_a_cell_beyond_all_bounds_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "f.csv"
+    file.write_text("output\nshort\n" + "x" * (MOST_CHARACTERS + 1) + "\n")
+    with pytest.raises(InputError, match=r"f.csv, row 3: output has 1,000,001 characters"):
+        read_items_table(file)
+
+
+@pytest.mark.parametrize(
+    ("options", "scale", "told"),
+    [
+        ([], "", "one of the two"),
+        (["a", "b"], "1-5", "one of the two"),
+        (["a"], "", "name two options at least"),
+        (["Yes", "yes"], "", "two options are called like"),
+        ([], "5", "write its ends"),
+        ([], "1-99", "must have 2 to 11 points"),
+        (["!", "?"], "", "needs a letter or a digit"),
+    ],
+)
+def test_what_cannot_be_asked_is_said(options: list[str], scale: str, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        asked_rubric("Is it?", made(RAG).blocks, options=options, scale=scale)
