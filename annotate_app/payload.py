@@ -22,8 +22,8 @@ from evenhand.annotate_app.languages import (
 )
 from evenhand.annotate_app.rendered import by_place
 from evenhand.study.desk.answers import CONFIDENCE_LEVELS, DISPLAYS, Answer, Flag
-from evenhand.study.desk.earlier import LONGEST_SEARCH
 from evenhand.study.desk.own_flags import Withdrawal
+from evenhand.study.desk.sheets import LONGEST_SEARCH
 from evenhand.study.seeding import digest
 from evenhand.study.tables.evidence import MOST_MARKS, read_marks, written_marks
 
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from evenhand.study import Study
     from evenhand.study.desk.answers import Receipt
     from evenhand.study.desk.desk import Sent
-    from evenhand.study.desk.earlier import EarlierAnswer, EarlierPage
-    from evenhand.study.desk.sheets import Sheet, Task
+    from evenhand.study.desk.sheets import EarlierAnswer, EarlierPage, Sheet, Task
 
 _LONGEST_ID = 128
 _LONGEST_TEXT = 4000

@@ -51,7 +51,8 @@ def current_rater(desk: AnnotationDesk) -> Admission | None:
 
 def keep_login(study: Study, admission: Admission | None = None) -> None:
     """Keep the login of a rater with an account in this window, and restore it after a reload."""
-    if _LOGIN.known() or _LOGIN.is_leaving() or (admission is None and _has_logins(study)):
+    may_log_in = admission is None and (study.config.oidc is not None or _has_experts(study))
+    if _LOGIN.known() or _LOGIN.is_leaving() or may_log_in:
         _LOGIN.show(study)
 
 
@@ -127,10 +128,6 @@ def _ask_for_login(desk: AnnotationDesk, reader: Language, only: bool) -> None:
         show_complaint(reader.complaint(error))
     else:
         _go_on({})
-
-
-def _has_logins(study: Study) -> bool:
-    return study.config.oidc is not None or _has_experts(study)
 
 
 def _has_experts(study: Study) -> bool:

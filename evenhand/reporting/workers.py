@@ -107,8 +107,8 @@ def _context() -> BaseContext:
 
 @contextmanager
 def beside(prepare: Callable[[], None]) -> Iterator[Executor]:
-    """One process that begins with `prepare`, such as loading what it needs, while this one is
-    busy. It ends with the block, whatever it is doing.
+    """Start one process, which begins with `prepare`, such as loading what it needs, while this one
+    is busy. It ends with the block, whatever it is doing.
     """
     pool = _Workers(1, multiprocessing.get_context("spawn"))
     try:

@@ -191,7 +191,9 @@ def read_open_login(store: Store, purpose: str, token: str) -> dict[str, Any]:
     claims = read_token(store, purpose, token)
     with store.read() as connection:
         login = claims.get("login")  # version 0.1.0 gave them no number
-        if login is None or connection.execute(_ends_of(login)).first():
+        ended = lead_events.c.kind == _ENDED, lead_events.c.reason == login
+        ends = sa.select(lead_events.c.event_id).where(*ended)
+        if login is None or connection.execute(ends).first():
             raise Refused("login_ended")
     return claims
 
@@ -210,11 +212,6 @@ def end_login(store: Store, purpose: str, token: str) -> None:
 def sign_out(store: Store, token: str) -> None:
     """End a login of `sign_in`."""
     end_login(store, _LOGIN, token)
-
-
-def _ends_of(login: str) -> sa.Select[Any]:
-    ends = lead_events.c.kind == _ENDED, lead_events.c.reason == login
-    return sa.select(lead_events.c.event_id).where(*ends)
 
 
 def _checked(store: Store, name: str, password: str, address: str, browser: str) -> Account | None:

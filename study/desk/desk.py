@@ -27,20 +27,21 @@ from evenhand.study.desk.answers import (
 )
 from evenhand.study.desk.claims import Changes, Claim, ClaimIndex, blinded
 from evenhand.study.desk.design import SessionDesign
-from evenhand.study.desk.earlier import (
+from evenhand.study.desk.next_tasks import NextTasks, answered, asked_together, in_design
+from evenhand.study.desk.oversight import Oversight
+from evenhand.study.desk.own_flags import Withdrawal, standing_flags, take_withdrawal
+from evenhand.study.desk.pace import JUST_NOW, WorkLog, is_enough, pace
+from evenhand.study.desk.sheets import (
     LONGEST_SEARCH,
     PAGE,
     EarlierAnswer,
     EarlierPage,
     Numbered,
+    Sheet,
+    Task,
     excerpt,
     matching,
 )
-from evenhand.study.desk.next_tasks import NextTasks, answered, asked_together, in_design
-from evenhand.study.desk.oversight import Oversight
-from evenhand.study.desk.own_flags import Withdrawal, standing_flags, take_withdrawal
-from evenhand.study.desk.pace import JUST_NOW, WorkLog, is_enough, pace
-from evenhand.study.desk.sheets import Sheet, Task
 from evenhand.study.prompts.units import has_known_answer, parse_unit_id
 from evenhand.study.questions import Question
 from evenhand.study.refused import Refused

@@ -23,10 +23,9 @@ from evenhand.study.desk.answers import (
 )
 from evenhand.study.desk.claims import Claim
 from evenhand.study.desk.desk import Sent
-from evenhand.study.desk.earlier import EarlierPage
 from evenhand.study.desk.known_units import KnownUnits
 from evenhand.study.desk.own_flags import Withdrawal, standing_flags, take_withdrawal
-from evenhand.study.desk.sheets import Sheet, Task
+from evenhand.study.desk.sheets import EarlierPage, Sheet, Task
 from evenhand.study.questions import Question
 from evenhand.study.seeding import digest
 from evenhand.study.session.step import Step

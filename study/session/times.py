@@ -134,14 +134,10 @@ def _state(work: _Work, step: Step, exclusion: Exclusion | None) -> str:
     if step.reason:
         return step.reason
     if exclusion and not "" < work.completed <= exclusion.created_at:
-        return _who_stopped(exclusion)
+        return "stopped" if exclusion.done_by == STOPPED_BY else "excluded"
     if work.completed:
         return "complete" if work.answers else "nothing_left"
     return step.name
-
-
-def _who_stopped(exclusion: Exclusion) -> str:
-    return "stopped" if exclusion.done_by == STOPPED_BY else "excluded"
 
 
 def _whole_part(study: Study, rows: Sequence[Mapping[str, Any]]) -> int:

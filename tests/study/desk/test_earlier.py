@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.desk.earlier import LONGEST_SEARCH, PAGE, excerpt
+from evenhand.study.desk.sheets import LONGEST_SEARCH, PAGE, excerpt
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.schema import claims, labels
 
