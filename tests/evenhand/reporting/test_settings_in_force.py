@@ -151,6 +151,18 @@ OF_THEIR_OWN = (
     "analysis.families",
 )
 """Settings that bring facts or rows which no other setting touches: one study has all of them."""
+ALONGSIDE = (
+    "analysis.confidence_target",
+    "analysis.epsilon",
+    "decision.margin_share",
+    "decision.max_knocked_off",
+    "decision.max_silenced",
+    "decision.min_people_kappa",
+    "decision.min_rarer",
+    "decision.reference_sensitivity",
+    "decision.reference_specificity",
+)
+"""Settings of a section from which `make test` has others, of the same kind and on the same way."""
 
 
 @pytest.fixture(scope="module")
@@ -264,7 +276,14 @@ def test_the_report_of_a_study_follows_what_brings_its_own(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("setting", [each for each in IN_THE_REPORT if each not in OF_THEIR_OWN])
+@pytest.mark.parametrize(
+    "setting",
+    [
+        pytest.param(each, marks=[pytest.mark.thorough] if each in ALONGSIDE else [])
+        for each in IN_THE_REPORT
+        if each not in OF_THEIR_OWN
+    ],
+)
 def test_the_report_of_a_study_follows(
     labelled: Path, as_it_is: Found, tmp_path: Path, setting: str
 ) -> None:
