@@ -111,8 +111,9 @@ def test_one_command_from_a_file_to_a_label(labelling, browser, tmp_path, capsys
     assert ratings.groupby("rater_kind").size().to_dict() == {"human": 1, "model": 12}
     assert main(["report", str(tmp_path / "answers-study")]) == 0
     assert "judge" in capsys.readouterr().out
-    # Again: it goes on, and says so where it is asked for something else.
-    assert (
-        main(["label", str(tmp_path / "answers.csv"), str(tmp_path / "answers-study"), *ask]) == 2
-    )
+    # The same command again goes on where it was; asked for something else it says so.
+    labelling("answers.csv", *ask, "--judge", "judge")
+    other = ["--question", "Is it polite?", "--options", "yes,no", "--judge", "judge"]
+    study = tmp_path / "answers-study"
+    assert main(["label", str(tmp_path / "answers.csv"), str(study), *other]) == 2
     assert "is there already" in capsys.readouterr().err
