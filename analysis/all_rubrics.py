@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evenhand.analysis.labels.counted import one_version
 from evenhand.analysis.labels.scale import Scale
@@ -88,20 +88,17 @@ def analyse(
     decision: DecisionSettings = _DECISION,
     *,
     facts: StudyFacts = _FACTS,
-    seed: int = SEED,
     verify: bool | Libraries = False,
     why: bool = False,
-    pool: Executor | None = None,
-    on_stage: Callable[[str], None] | None = None,
-    **changes: object,
+    **changes: Any,
 ) -> Analysis:
     """Analyse the agreement of the raters in `ratings`: all statistics, verdicts and notes.
 
     `ratings` and `units` are the two tables of the contract; without `units` every unit is its own
     cluster and there are no subjects. `scales` declares each rubric's categories. `settings` and
     `decision` are the sections `[analysis]` and `[decision]` of study.toml, where each setting is
-    documented; `changes` are single fields of either, such as `slices=["topic"]` or `margin=0.05`.
-    `facts` is what else is known of the ratings, `seed` fixes all resampling.
+    documented; `changes` are single fields of either, such as `slices=["topic"]` or `margin=0.05`,
+    and the `seed` that fixes all resampling. `facts` is what else is known of the ratings.
 
     Intervals come from bootstrap draws of clusters: prompt pairs, the units column named by
     `cluster`, or with "unit" single units (see `analysis.bootstrap.intervals`). On request the main
@@ -120,8 +117,7 @@ def analyse(
     With `verify` estimates are checked against scikit-learn, krippendorff and statsmodels, where
     these are installed (see `analysis.verification`), which costs the time to load them; `verify`
     may also be the function that asks them. With `why` the variance of the humans' labels is split,
-    too: do they differ by unit, by rater, or otherwise? With a `pool` of processes rubrics are
-    analysed in parallel; they share nothing. `on_stage` is called with a description of each stage.
+    too: do they differ by unit, by rater, or otherwise?
 
     Raises InputError where the tables are inconsistent, a label lies outside its scale, a rubric
     has no scale, ratings of several versions of one rubric would be mixed, a column to slice by is
@@ -141,18 +137,31 @@ def analyse(
     >>> pair.loc[["observed_agreement", "cohen_kappa"], "estimate"].tolist()
     [0.875, 0.75]
     """
+    seed = changes.pop("seed", SEED)
     settings, decision = with_changes(settings, decision, changes)
+    request = Request(units, settings, decision, facts, seed, why=why)
+    return analyse_rubrics(ratings, scales, request, verify=verify)
+
+
+def analyse_rubrics(
+    ratings: pd.DataFrame,
+    scales: Mapping[str, Scale] | Iterable[Scale],
+    request: Request,
+    *,
+    verify: bool | Libraries = False,
+    pool: Executor | None = None,
+    on_stage: Callable[[str], None] | None = None,
+) -> Analysis:
+    """Carry out a request (see `analyse`).
+
+    With a `pool` of processes rubrics are analysed in parallel; they share nothing. `on_stage` is
+    called with a description of each stage.
+    """
+    settings, decision, facts = request.settings, request.decision, request.facts
+    people = members_of(facts.raters, settings.rater_slices, settings.slices)
+    request = replace(request, people=people)
     libraries = (in_this_process if verify is True else verify) or None
     libraries = libraries if libraries_are_here() else None
-    request = Request(
-        units=units,
-        settings=settings,
-        decision=decision,
-        facts=facts,
-        seed=seed,
-        people=members_of(facts.raters, settings.rater_slices, settings.slices),
-        why=why,
-    )
     declared = _by_name(scales)
     ratings = _with_rubrics(validate_ratings(ratings, facts.source), declared, facts.source)
     graders = set(ratings.loc[ratings["rater_kind"] == "model", "rater_id"].unique())

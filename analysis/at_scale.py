@@ -29,7 +29,6 @@ from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.one_rubric import rubric_rows
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRow
-from evenhand.analysis.study_facts import StudyFacts
 from evenhand.analysis.verdicts.judge import Verdict, judge_graders
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import (
@@ -63,10 +62,7 @@ class _Task:
 def analyse_reduced(
     tables: Mapping[str, Reduced],
     scales: Mapping[str, Scale],
-    settings: AnalysisSettings | None = None,
-    decision: DecisionSettings | None = None,
     *,
-    facts: StudyFacts | None = None,
     seed: int = SEED,
     pool: Executor | None = None,
     spread: Spread | None = None,
@@ -76,21 +72,19 @@ def analyse_reduced(
 ) -> Analysis:
     """Analyse ratings by their patterns alone, one table per rubric (see `analyse`).
 
-    `spread` distributes the blocks of resamples, `pool` the rubrics; more than `many` clusters are
-    resampled in groups (see `analysis.bootstrap.pattern_resamples`). Raises InputError for a
-    setting that patterns cannot answer.
+    `changes` are settings, `seed` fixes all resampling. `spread` distributes the blocks of
+    resamples, `pool` the rubrics; more than `many` clusters are resampled in groups (see
+    `analysis.bootstrap.pattern_resamples`). Raises InputError for a setting that patterns cannot
+    answer.
     """
-    settings, decision = with_changes(
-        settings or AnalysisSettings(), decision or DecisionSettings(), changes
-    )
+    settings, decision = with_changes(AnalysisSettings(), DecisionSettings(), changes)
     for name in LEFT_OUT:
         if getattr(settings, name):
             raise InputError(
                 f"{name} needs every rating at hand, which an engine does not keep; leave it out, "
                 "or check a part of the ratings without --engine"
             )
-    facts = facts or StudyFacts()
-    request = Request(None, settings, decision, facts, seed, people={}, why=False)
+    request = Request(None, settings, decision, seed=seed)
     tasks = []
     for place, (name, reduced) in enumerate(tables.items(), start=1):
         if on_stage:

@@ -91,19 +91,14 @@ class Dataset:
         pool: Executor | None = None,
         on_stage: Callable[[str], None] | None = None,
     ) -> Analysis:
-        """Analyse it (`evenhand.analysis.analyse`, for the options too)."""
-        from evenhand.analysis.all_rubrics import analyse  # most uses need none of it
+        """Analyse it (see `evenhand.analysis.analyse`; for `pool` and `on_stage`,
+        `all_rubrics.analyse_rubrics`).
+        """
+        # Most uses need none of it.
+        from evenhand.analysis.all_rubrics import analyse_rubrics
+        from evenhand.analysis.request import Request
 
-        return analyse(
-            self.ratings,
-            self.units,
-            self.scales,
-            self.settings,
-            self.decision,
-            facts=self.facts,
-            seed=self.seed,
-            verify=verify,
-            why=why,
-            pool=pool,
-            on_stage=on_stage,
+        request = Request(self.units, self.settings, self.decision, self.facts, self.seed, why=why)
+        return analyse_rubrics(
+            self.ratings, self.scales, request, verify=verify, pool=pool, on_stage=on_stage
         )

@@ -316,23 +316,13 @@ def _add_bias(
     readings: Readings,
     request: Request,
 ) -> None:
-    add_bias_rows(
-        rows,
-        labels,
-        ratings,
-        UnitFacts(readings.units, request.units),
-        units=request.units,
-        cluster=request.settings.cluster,
-        settings=request.settings,
-        slices=labels.columns(request.screened),
-        members=request.people,
-        resampled=request.resampled,
-        retuned={
-            grader: other
-            for grader, other in tuned_on_others(labels).items()
-            if _may_be_tuned(rows, grader)
-        },
-    )
+    facts = UnitFacts(readings.units, request.units)
+    retuned = {
+        grader: other
+        for grader, other in tuned_on_others(labels).items()
+        if _may_be_tuned(rows, grader)
+    }
+    add_bias_rows(rows, labels, ratings, facts, request, retuned)
 
 
 def _may_be_tuned(rows: ResultRows, grader: str) -> bool:

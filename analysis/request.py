@@ -11,7 +11,7 @@ import numpy as np
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.study_facts import StudyFacts
 from evenhand.analysis.types import Array, Frequency
-from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
+from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,15 +19,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request:
-    """Inputs of `analysis.analyse`; `people` are the raters of every `column=value`."""
+    """Inputs of an analysis: the units, the settings, what else is known of the ratings, the seed
+    of all resampling. `people` are the raters of every `column=value`; `why` asks for the variance
+    of their labels too.
+    """
 
     units: pd.DataFrame | None
     settings: AnalysisSettings
-    decision: DecisionSettings
-    facts: StudyFacts
-    seed: int
-    people: Mapping[str, frozenset[str]]
-    why: bool
+    decision: DecisionSettings = field(default_factory=DecisionSettings)
+    facts: StudyFacts = field(default_factory=StudyFacts)
+    seed: int = SEED
+    people: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    why: bool = False
     _latest: dict[bytes, Resamples] = field(default_factory=dict)
 
     @property

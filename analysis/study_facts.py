@@ -21,7 +21,7 @@ class StudyFacts:
     counts, by rubric, looks at the verdict as labels came in, with this one (1 if not given); at 0
     no verdict is given. `sorted` counts, by (rubric, grader, kind), the disagreements with humans
     that the lead sorted. `attacked` is the table of graders' replies in the injection audit
-    (`study.store.logs.attacked_log`). `source` is the name of the ratings in messages, `strata` the
+    (`study.store.logs.replies`). `source` is the name of the ratings in messages, `strata` the
     units columns that the labelled sample was stratified by.
     """
 

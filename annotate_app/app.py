@@ -19,11 +19,12 @@ from evenhand.annotate_app.health import telling_systemd
 from evenhand.annotate_app.logins.single_sign_on import app_secrets
 from evenhand.annotate_app.waiting import on_script_error
 
+_secrets = app_secrets(sys.argv[1:])
 app = App(
     Path(__file__).with_name("page_script.py"),
-    secrets=app_secrets(sys.argv[1:]),
+    secrets=_secrets,
     lifespan=telling_systemd,
     routes=routes(),
-    middleware=[Middleware(Door), Middleware(Discreet)],
+    middleware=[Middleware(Door, has_sign_on=bool(_secrets)), Middleware(Discreet)],
     on_script_error=on_script_error,
 )

@@ -14,13 +14,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
-from streamlit.auth_util import get_secrets_auth_section
 from streamlit.proto.BackMsg_pb2 import BackMsg
-from streamlit.runtime.runtime_util import get_max_widget_state_size_bytes
 
+from evenhand.annotate_app.line import MOST_BYTES
 from evenhand.annotate_app.log_lines import visitor
-from evenhand.annotate_app.logins.browser import bound, browser_of, new_cookie
-from evenhand.annotate_app.logins.upload_pass import may_download, may_upload
+from evenhand.annotate_app.logins.browser import (
+    bound,
+    browser_of,
+    may_download,
+    may_upload,
+    new_cookie,
+)
 from evenhand.annotate_app.where import (
     address_of,
     has_room,
@@ -53,10 +57,13 @@ _MEANT = (
 
 
 class Door:
-    """ASGI middleware around Streamlit's app."""
+    """ASGI middleware around Streamlit's app. Without a provider of logins (`has_sign_on`) the
+    addresses of `st.login` are closed.
+    """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, has_sign_on: bool = False) -> None:
         self._app = app
+        self._closed = _CLOSED if has_sign_on else (*_CLOSED, *_SIGN_ON)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -66,7 +73,7 @@ class Door:
         visitor.set(address)
         if scope["type"] == "websocket":
             await self._page(scope, receive, send, address)
-        elif status := await _refusal(scope):
+        elif status := await _refusal(scope, self._closed):
             await _refuse(status, send)
         else:
             await self._app(scope, receive, _with_cookies(scope, send))
@@ -84,14 +91,12 @@ class Door:
                 del open_pages[address]
 
 
-async def _refusal(scope: Scope) -> int:
+async def _refusal(scope: Scope, closed: tuple[str, ...]) -> int:
     """The HTTP status by which a request is refused; 0 where it is not."""
     method, path = scope["method"], scope["path"]
     if not all(map(is_own_name, headers_of(scope, b"host"))):
         return 421
-    if path.startswith(_CLOSED):
-        return 404
-    if path.startswith(_SIGN_ON) and not get_secrets_auth_section():
+    if path.startswith(closed):
         return 404
     if path.startswith(_UPLOADS) and method not in ("GET", "HEAD", "OPTIONS"):
         session, _, _ = path.removeprefix(_UPLOADS).partition("/")
@@ -166,7 +171,7 @@ def _is_meant(sent: bytes | None) -> bool:
     """Return True if a message may go to Streamlit. Raises ValueError if no page sends such."""
     if sent is None:
         raise ValueError("text")
-    if len(sent) > get_max_widget_state_size_bytes():
+    if len(sent) > MOST_BYTES:
         return True  # refused there
     message = BackMsg()
     try:

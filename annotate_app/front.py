@@ -9,13 +9,13 @@ import html
 import json
 import re
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from streamlit.file_util import get_static_dir
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from evenhand.annotate_app.health import answer_health
@@ -97,7 +97,7 @@ def _kept_script(text: str) -> Response:
 @cache
 def front_page() -> str:
     """Streamlit's page with our style and, until its app is loaded, our words."""
-    page = (Path(get_static_dir()) / "index.html").read_text("utf-8")
+    page = (files("streamlit") / "static" / "index.html").read_text("utf-8")
     page = re.sub(r'<link rel="service-desc"[^>]*>', "", page)
     title = ENGLISH.say("page.title")
     page = page.replace("<title>Streamlit</title>", f"<title>{html.escape(title)}</title>")

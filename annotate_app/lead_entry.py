@@ -9,11 +9,11 @@ import streamlit as st
 
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.logins.browser import present_browser
+from evenhand.annotate_app.logins.entry import ask_for_password
 from evenhand.annotate_app.logins.lead_login import LOGIN, require
-from evenhand.annotate_app.logins.login_form import ask_for_password
 from evenhand.annotate_app.logins.single_sign_on import offer
-from evenhand.annotate_app.logins.visitor_address import visitor_address
 from evenhand.annotate_app.plain_text import show_complaint
+from evenhand.annotate_app.where import visitor_address
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.lead_login import LINK_PARAMETER, log_in, open_link

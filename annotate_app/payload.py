@@ -8,6 +8,7 @@ From the panel come answers, flags, and the wish to look at an earlier unit.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -21,18 +22,18 @@ from evenhand.annotate_app.languages import (
 )
 from evenhand.annotate_app.rendered import by_place
 from evenhand.study.desk.answers import CONFIDENCE_LEVELS, DISPLAYS, Answer, Flag
-from evenhand.study.desk.earlier import LONGEST_SEARCH
 from evenhand.study.desk.own_flags import Withdrawal
+from evenhand.study.desk.sheets import LONGEST_SEARCH
 from evenhand.study.seeding import digest
 from evenhand.study.tables.evidence import MOST_MARKS, read_marks, written_marks
 
 if TYPE_CHECKING:
     from evenhand.rubrics import Option, TextBlock
+    from evenhand.rubrics.conversation import Turn
     from evenhand.study import Study
     from evenhand.study.desk.answers import Receipt
     from evenhand.study.desk.desk import Sent
-    from evenhand.study.desk.earlier import EarlierAnswer, EarlierPage
-    from evenhand.study.desk.sheets import Sheet, Task
+    from evenhand.study.desk.sheets import EarlierAnswer, EarlierPage, Sheet, Task
 
 _LONGEST_ID = 128
 _LONGEST_TEXT = 4000
@@ -344,11 +345,17 @@ def _block(block: TextBlock, reader: Language, display: str) -> dict[str, Any]:
         "label": block_label(block, reader),
         "kind": block.kind,
         "code": own == "code",
+        **({"turns": [_turn(turn, reader) for turn in block.turns]} if block.turns else {}),
         "side": block.side,
         "text": block.text,
         "tree": tree,
         "plain": drawn and tree is None and bool(block.text.strip()),
     }
+
+
+def _turn(turn: Turn, reader: Language) -> dict[str, str]:
+    name = f" · {turn.name[:_LONGEST_LINE]}" if turn.name else ""
+    return {"role": turn.role, "label": reader.say(f"turn.{turn.role}") + name, "text": turn.text}
 
 
 def _after_questions(block: TextBlock) -> bool:
@@ -374,3 +381,45 @@ def _drafts_name(desk: Desk, rater: str, practice: bool) -> str:
         return digest(study.blinding_key, "drafts", rater, "practice" * practice)[:16]
     owner = f"{study.folder.resolve()}\n{study.config.name}\n{study.config.seed}\n{rater}"
     return hashlib.sha256(owner.encode()).hexdigest()[:16]
+
+
+# Sent once: words and rubrics, which the browser keeps. With each answer it lists what it has, by
+# names derived from the content; those parts are not sent again. The server remembers nothing about
+# it, so that it cannot be wrong: a run that was not started by a message of the panel sends
+# everything.
+
+
+_LENGTH = 16
+_MOST = 64
+_SAID_ONCE = ("words", "asks", "controls")
+_OF_THE_UNIT = ("task", "given", "evidence")
+"""Fields of a question about the unit at hand; the others are its rubric's."""
+
+
+def lightened(data: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
+    """The page's data with words and rubrics by name, and as "kept" those the browser lacks."""
+    parts: dict[str, Any] = {}
+
+    def named(part: Any) -> str:
+        name = hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()[:_LENGTH]
+        parts[name] = part
+        return name
+
+    light = {**data, **{key: named(data[key]) for key in _SAID_ONCE}}
+    if sheet := data["sheet"]:
+        questions = []
+        for question in sheet["questions"]:
+            own = {key: question[key] for key in _OF_THE_UNIT if key in question}
+            rubric = {key: question[key] for key in question.keys() - own.keys()}
+            questions.append({**own, "rubric": named(rubric)})
+        light["sheet"] = {**sheet, "questions": questions}
+    light["kept"] = {name: part for name, part in parts.items() if name not in known}
+    return light
+
+
+def read_known(sent: Any) -> frozenset[str]:
+    """The names of the parts that the browser lists as kept; empty if it is no list of names."""
+    names = sent.get("has") if isinstance(sent, Mapping) else None
+    if not isinstance(names, list):
+        return frozenset()
+    return frozenset(n for n in names[:_MOST] if isinstance(n, str) and len(n) == _LENGTH)

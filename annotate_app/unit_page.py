@@ -15,11 +15,19 @@ from typing import Any
 import streamlit as st
 from streamlit.components.v2 import component
 
-from evenhand.annotate_app.kept import lightened, read_known
 from evenhand.annotate_app.language_choice import choose
 from evenhand.annotate_app.languages import ENGLISH, Language, Sentence
 from evenhand.annotate_app.panel_files import fetching_code
-from evenhand.annotate_app.payload import Desk, Setting, View, page_data, read_look, read_sent
+from evenhand.annotate_app.payload import (
+    Desk,
+    Setting,
+    View,
+    lightened,
+    page_data,
+    read_known,
+    read_look,
+    read_sent,
+)
 from evenhand.errors import StoreAway
 from evenhand.study.access.admission import Admission, Way
 from evenhand.study.desk.answers import Answer

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import ipaddress
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import streamlit as st
 from streamlit import config
 
 from evenhand.errors import InputError
-from evenhand.study.access.addresses import client_address
 from evenhand.study.settings.session import SessionSettings
 from evenhand.study.settings.study_toml import read_config
 
@@ -54,12 +55,43 @@ def address_of(scope: Scope) -> str:
     forwarded = headers_of(scope, b"x-forwarded-for")
     if forwarded and peer in _HERE and peer not in _settings().trusted_proxies:
         return ""
-    return visitor_address(peer, forwarded)
-
-
-def visitor_address(peer: str, forwarded: Iterable[str]) -> str:
-    """The address of a visitor, as reported by the peer or by a proxy that the study trusts."""
     return client_address(peer, forwarded, _settings().trusted_proxies)
+
+
+def visitor_address() -> str:
+    """Return the address of the visitor whose page is being drawn, in the same way."""
+    peer = st.context.ip_address or "127.0.0.1"  # Streamlit: None for local clients
+    forwarded = st.context.headers.get_all("X-Forwarded-For")
+    return client_address(peer, forwarded, _settings().trusted_proxies)
+
+
+def client_address(peer: str, forwarded: Iterable[str], trusted: Collection[str]) -> str:
+    """Return the address that a connection comes from: the peer's, unless the peer is a trusted
+    proxy.
+
+    `forwarded` are the `X-Forwarded-For` headers. Each proxy appends the address of its client, so
+    they are read from the end, as long as the proxies are trusted: anyone can write the rest.
+
+    >>> client_address("10.0.0.1", ["1.2.3.4"], [])
+    '10.0.0.1'
+    >>> client_address("10.0.0.1", ["6.6.6.6, 1.2.3.4"], ["10.0.0.1"])
+    '1.2.3.4'
+    """
+    address = peer
+    hops = [hop.strip() for header in forwarded for hop in header.split(",")]
+    for hop in reversed(hops):
+        if address not in trusted or not _is_address(hop):
+            break
+        address = hop
+    return address
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def is_secure(scope: Scope) -> bool:

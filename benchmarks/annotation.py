@@ -20,12 +20,12 @@ from pathlib import Path
 
 import numpy as np
 
-from evenhand.demo.responses import demo_responses
 from evenhand.study import create_study, open_study
 from evenhand.study.creation import StudyPlan, usual_rubrics
 from evenhand.study.desk.desk import AnnotationDesk
 from harness.annotator import CLOCK, IS_NEXT, READY
 from harness.chromium import launched_chromium
+from harness.demo.responses import demo_responses
 from harness.served import Served
 from harness.sessions import Session, work_at_pace
 from harness.slow_line import SlowLine

@@ -160,7 +160,7 @@ def study(cell: Cell, seed: int, resamples: int) -> Array:
     calls = _calls(people, grader, clusters)
     shift = shift_with(calls, people.shape[1], own, drawn)
     assert shift is not None
-    audit.add_shift(NAME, "g", shift, subset="all|binary")
+    audit.add(NAME, "g", shift, subset="all|binary")
     audit.add_tests()
     found = {key[1]: row for key, row in rows.rows.items()}
     now = found[NAME]

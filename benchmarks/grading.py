@@ -105,7 +105,7 @@ def _memory() -> float:
 
 def _runner(url: str, grades: int, connections: int) -> tuple[float, list[float]]:
     """(grades a second, memory at every hundredth) of the runner."""
-    from evenhand.graders import grade
+    from evenhand.graders import GradingOptions, RequestLimits, grade
 
     memory: list[float] = []
     times: list[float] = []
@@ -116,9 +116,8 @@ def _runner(url: str, grades: int, connections: int) -> tuple[float, list[float]
             memory.append(_memory())
 
     with tempfile.TemporaryDirectory() as folder, _study(Path(folder), grades) as study:
-        grade(
-            study, [f"openai:m@{url}"], concurrency=connections, method="label", progress=progress
-        )
+        limits = RequestLimits(concurrency=connections)
+        grade(study, [f"openai:m@{url}"], GradingOptions(method="label"), limits, progress)
     return (len(times) - 1) / (times[-1] - times[0]), memory
 
 

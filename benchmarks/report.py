@@ -24,13 +24,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.documents import library_versions
-from evenhand.demo.raters import ANNOTATORS, GRADERS, simulate_ratings
-from evenhand.demo.responses import demo_responses
 from evenhand.rubrics import load_rubric
 from evenhand.study import create_study, open_study
 from evenhand.study.creation import StudyPlan, usual_rubrics
 from evenhand.study.lead.imports import import_ratings
 from harness.chromium import launched_chromium
+from harness.demo.raters import ANNOTATORS, GRADERS, simulate_ratings
+from harness.demo.responses import demo_responses
 from harness.page_size import PageSize, page_size
 
 ROOT = Path(__file__).resolve().parents[1]

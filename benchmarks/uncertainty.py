@@ -29,7 +29,7 @@ from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Mask
 from evenhand.analysis.verdicts.case import Bounds
 from evenhand.analysis.verdicts.evidence import add_deciding_rows
-from evenhand.study.prompts.unequal import RATIO, Wave, chances_for, inclusion, pick
+from evenhand.study.prompts.sampling import RATIO, Wave, chances_for, inclusion, pick
 from evenhand.study.settings.analysis import DecisionSettings
 
 OUT = Path(__file__).parent.parent / "docs" / "uncertainty.md"

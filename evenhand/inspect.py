@@ -17,7 +17,7 @@ except ModuleNotFoundError as absent:
     ) from absent
 
 from evenhand.errors import InputError
-from evenhand.graders.clients.chat_replies import parse_reply
+from evenhand.graders.clients.chat_api import parse_reply
 from evenhand.graders.running.provenance import grade_of
 from evenhand.rubrics import PromptText, Rubric, load_rubric
 from evenhand.study.prompts.units import presented_values

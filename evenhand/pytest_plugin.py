@@ -7,6 +7,7 @@ the fixture is asked for: it imports no more than pytest has.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,7 @@ def evenhand_gate() -> EvenhandGate:
         undecided: str = "fail",
         rubric: str | None = None,
         options: ScaleOptions | None = None,
+        units: str | Path | None = None,
         **asked: Any,
     ) -> Gate:
         __tracebackhide__ = True
@@ -47,6 +49,8 @@ def evenhand_gate() -> EvenhandGate:
             raise ValueError(f"undecided is {undecided!r}; it must be 'fail' or 'skip'")
         file = None if baseline is None else Path(baseline)
         options = options or ScaleOptions(rubric=rubric)
+        if units is not None:
+            options = replace(options, units=Path(units))
         found = gate(Path(source), grader, baseline=file, options=options, **asked)
         if found.outcome == "met":
             return found

@@ -8,6 +8,7 @@ import re
 from dataclasses import asdict, dataclass, replace
 
 from evenhand.errors import InputError
+from evenhand.graders.options import GradingOptions
 from evenhand.graders.spec import GraderSpec
 from evenhand.rubrics.judge_prompt import OWN_PROMPT
 
@@ -18,8 +19,8 @@ LEAST_THINKING, MOST_THINKING = 1_024, 100_000
 """Tokens. The API refuses fewer, and more would not leave room for an answer."""
 
 _WORD = re.compile(r"[a-z][a-z_-]{0,30}")
-_USUAL = {"chat": "logprobs", "baseline": ""}
-_ELSE = "label"
+_DEFAULT_METHOD = {"chat": "logprobs", "baseline": ""}
+_OTHER_METHOD = "label"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,27 +50,17 @@ class GraderSettings:
         return REASON_FIRST if self.reason else self.method
 
     @classmethod
-    def for_grader(
-        cls,
-        spec: GraderSpec,
-        method: str = "",
-        draws: int = 1,
-        *,
-        max_tokens: int = 0,
-        effort: str = "",
-        service_tier: str = "",
-        temperature: float | None = None,
-        seed: int | None = None,
-    ) -> GraderSettings:
+    def for_grader(cls, spec: GraderSpec, options: GradingOptions) -> GraderSettings:
         """Return one grader's settings under the user's options.
 
         Repeats of a hard label are draws; repeats of another method are means of that method.
         Raises InputError where the provider cannot do it.
 
         >>> from evenhand.graders.spec import parse_spec
-        >>> GraderSettings.for_grader(parse_spec("anthropic:m"), draws=10).method
+        >>> GraderSettings.for_grader(parse_spec("anthropic:m"), GradingOptions(draws=10)).method
         'draws'
         """
+        draws, method = options.draws, options.method or ("label" if options.prompt else "")
         if draws < 1:
             raise InputError(f"draws is {draws}; it must be at least 1")
         if spec.speaks == "baseline":
@@ -82,23 +73,25 @@ class GraderSettings:
                 f"grader {spec.text!r}: {api} gives no token probabilities; use "
                 "--draws K or --method verbalised"
             )
-        if max_tokens < 0:
-            raise InputError(f"max-tokens is {max_tokens}; it must be at least 1")
-        _check_words(spec, effort=effort, service_tier=service_tier)
-        _check_sampling(spec, draws, temperature, seed)
+        if options.max_tokens < 0:
+            raise InputError(f"max-tokens is {options.max_tokens}; it must be at least 1")
+        _check_words(spec, effort=options.effort, service_tier=options.service_tier)
+        _check_sampling(spec, options)
         asked = cls(
-            max_tokens=max_tokens,
-            effort=effort,
-            service_tier=service_tier,
-            temperature="" if temperature is None else f"{temperature:g}",
-            seed="" if seed is None else str(seed),
+            max_tokens=options.max_tokens,
+            effort=options.effort,
+            service_tier=options.service_tier,
+            temperature="" if options.temperature is None else f"{options.temperature:g}",
+            seed="" if options.seed is None else str(options.seed),
             reason=method == REASON_FIRST,
         )
         if asked.reason:
             method = "label"
         if draws > 1 and method in ("", "label"):
             return replace(asked, method="draws", draws=draws)
-        return replace(asked, method=method or _USUAL.get(spec.speaks, _ELSE), draws=draws)
+        return replace(
+            asked, method=method or _DEFAULT_METHOD.get(spec.speaks, _OTHER_METHOD), draws=draws
+        )
 
     @classmethod
     def for_subject(
@@ -123,19 +116,18 @@ class GraderSettings:
         return cls("text", effort=effort, thinking=thinking)
 
 
-def _check_sampling(
-    spec: GraderSpec, draws: int, temperature: float | None, seed: int | None
-) -> None:
+def _check_sampling(spec: GraderSpec, options: GradingOptions) -> None:
     """Raise InputError where a provider takes no such setting, or where it cannot be combined with
     the number of draws.
     """
+    temperature, seed = options.temperature, options.seed
     if temperature is not None and spec.speaks not in ("chat", "messages"):
         raise InputError(f"{spec.provider} takes no temperature; leave out --temperature")
     if temperature is not None and not 0 <= temperature <= 2:
         raise InputError(f"temperature is {temperature:g}; it must be from 0 to 2")
     if seed is not None and spec.speaks != "chat":
         raise InputError(f"{spec.provider} takes no seed; leave out --seed")
-    if seed is not None and draws > 1:
+    if seed is not None and options.draws > 1:
         raise InputError("with a seed all draws would be one; leave out --seed or --draws")
 
 
@@ -167,7 +159,7 @@ def rater_id(spec: GraderSpec, settings: GraderSettings, own_prompt: str = "") -
     >>> rater_id(parse_spec("openai:m"), GraderSettings("label"), "0123456789abcdef")
     'openai:m#prompt-01234567'
     """
-    usual = _ELSE if own_prompt else _USUAL.get(spec.speaks, _ELSE)
+    usual = _OTHER_METHOD if own_prompt else _DEFAULT_METHOD.get(spec.speaks, _OTHER_METHOD)
     prompt = f"{OWN_PROMPT}{own_prompt[:8]}" if own_prompt else ""
     unusual = {
         name: value

@@ -84,17 +84,14 @@ model='qwen3:8b', base_url='http://localhost:11434/v1')
         raise InputError(f"grader '{provider}:{model}@...': the BASE_URL {fault}")
     place = placed(row, typed)
     if not place.base_url and not row.client:
+        named = ", ".join(NAMED.findall(row.base_url))
         raise InputError(
             f"grader {_shown(text)!r}: it is not known where {provider} is; write "
-            f"{provider}:MODEL@BASE_URL, or set {_named_in(row.base_url)}"
+            f"{provider}:MODEL@BASE_URL, or set {named}"
         )
     if typed or not place.in_name:
         return GraderSpec(text, provider, model, typed, place)
     return GraderSpec(f"{text}@{place.in_name}", provider, model, place.in_name, place)
-
-
-def _named_in(url: str) -> str:
-    return ", ".join(NAMED.findall(url))
 
 
 def _shown(text: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
-from evenhand.reporting.printing import QUIET, browser_path
+from evenhand.reporting.report import QUIET, browser_path
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Playwright

@@ -64,6 +64,12 @@ class ObjectStore:
             aws_access_key_id=KEY,
             aws_secret_access_key=SECRET,
         )
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin anew: one bucket, empty, for any credentials."""
+        self._ask("moto-api/reset", b"")
+        self._ask("moto-api/reset-auth", b"inf")
         self.client.create_bucket(Bucket=BUCKET)
 
     def keys(self) -> list[str]:

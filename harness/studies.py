@@ -7,22 +7,26 @@ import csv
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
+import pandas as pd
 import sqlalchemy as sa
 
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.creation import StudyPlan
+from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.keeping.moving import upgrade_store
+from evenhand.study.lead.imports import import_ratings
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.store.logs.answer_details import add_details
+from evenhand.study.store.logs.answers import add_details
 from evenhand.study.store.schema import labels, meta
 from evenhand.study.tables.evidence import Mark
+from evenhand.study.tables.ratings import validate_ratings
 from harness.annotator import SUBJECT, prompt_text, response_text
 
 MarkedStudy = Callable[..., Study]
@@ -157,6 +161,46 @@ def marked_study(
     )
     new_study(folder, plan)
     return open_study(folder)
+
+
+def with_labels(
+    study: Study,
+    given: Mapping[str, Sequence[str]],
+    rubric: str = "refusal",
+    *,
+    units: Sequence[str] = (),
+    graders: Collection[str] = (),
+    **columns: object,
+) -> Study:
+    """The study with labels from elsewhere: of each rater one for each unit, "-" for none.
+
+    Without `units` they are the rubric's, by their ids. Who is in `graders` is a model. `columns`
+    are further ones of the ratings: a value for all, or a list with one for each unit.
+    """
+    units = units or sorted(study.rubric_units(study.rubrics[rubric]))
+    rows = [
+        {"unit_id": unit, "rubric": rubric, "rater_id": rater, "label": label}
+        | {"rater_kind": "model" if rater in graders else "human"}
+        | {name: each[n] if isinstance(each, list) else each for name, each in columns.items()}
+        for rater, labels in given.items()
+        for n, (unit, label) in enumerate(zip(units, labels, strict=False))
+        if label != "-"
+    ]
+    import_ratings(study, validate_ratings(pd.DataFrame(rows)), "test")
+    return study
+
+
+def work_through(
+    desk: AnnotationDesk, rater: str, most: int = 1000, seconds: float = 20.0, options: int = 1
+) -> int:
+    """Answer units at the desk, by the first `options` of a rubric in turn; returns how many."""
+    for number in range(most):
+        task = desk.next_task(rater)
+        if task is None:
+            return number
+        key = task.rubric.categories[number % options]
+        desk.submit(rater, task.task_id, f"{task.task_id}-{number}", key, seconds)
+    return most
 
 
 def with_settings(study: Study, text: str) -> Study:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from evenhand.rubrics.asked import asked_rubric
-from evenhand.rubrics.cues import LexicalCues, PolarityWords
 from evenhand.rubrics.judge_prompt import JudgedRubric, JudgePrompt
 from evenhand.rubrics.loading import (
     dump_rubric,
@@ -12,7 +11,7 @@ from evenhand.rubrics.loading import (
     named_rubrics,
     shipped_rubrics,
 )
-from evenhand.rubrics.model import Coarser, Published, Rubric
+from evenhand.rubrics.model import Coarser, LexicalCues, PolarityWords, Published, Rubric
 from evenhand.rubrics.options import Block, Golden, Option
 from evenhand.rubrics.parsing import RubricParser, answer_of
 from evenhand.rubrics.rendering import PeopleText, PromptText, TextBlock

@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import PrivateAttr, ValidationError, field_validator, model_validator
 
 from evenhand.errors import InputError
-from evenhand.rubrics.model import Rubric
+from evenhand.rubrics.model import PromptTemplate, Rubric
 from evenhand.rubrics.parsing import RubricParser, answer_of, json_fields
 from evenhand.rubrics.rendering import TEXT_VARIABLES, placeholders
-from evenhand.rubrics.verbatim import PromptTemplate
 from evenhand.texts import written
 
 if TYPE_CHECKING:

@@ -1,18 +1,20 @@
-"""Rubrics: a closed list of options, and the text that people and graders both read."""
+"""A rubric as its file says it: a closed list of options, and the text that people and graders both
+read; its translations, a prompt of its own, and the cues of the lexical grader, which raters never
+see.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from evenhand.errors import InputError
-from evenhand.rubrics.cues import LexicalCues, PolarityWords
 from evenhand.rubrics.options import Block, Golden, Option, Texts
 from evenhand.rubrics.parsing import RubricParser
 from evenhand.rubrics.rendering import (
@@ -26,10 +28,10 @@ from evenhand.rubrics.rendering import (
     prompt_of,
     text_blocks,
 )
-from evenhand.rubrics.translation import LANGUAGE, Translation, check_translation
-from evenhand.rubrics.verbatim import PromptTemplate
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
+"""A language's code as HTML has it: `de`, `pt-BR`."""
 
 
 class Coarser(Texts):
@@ -60,6 +62,133 @@ class Published(Texts):
     confidence_unclear: str = ""
     stability_kappa: str = ""
     stability_sd: str = ""
+
+
+class PromptTemplate(BaseModel):
+    """A prompt sent in place of our own frame: `template` with the rubric's variables in braces,
+    and a `system` part without any. White space counts; other braces are text.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    template: str = Field(min_length=1)
+    system: str = ""
+
+    def fault(self, variables: Collection[str]) -> str:
+        """Return the fault of the template with these variables; empty where there is none."""
+        if named := fields_of(self.system, variables):
+            return f"`prompt.system` names {{{named[0]}}}; fields belong in `prompt.template`"
+        used = fields_of(self.template, variables)
+        for name in variables:
+            if name in TEXT_VARIABLES and name not in used:
+                return f"`prompt.template` has no {{{name}}}, which people see"
+        return ""
+
+    def filled(self, values: Mapping[str, str], keys: Sequence[str]) -> PromptText:
+        """The prompt of one unit. What is put in is never read for fields again.
+
+        >>> template = PromptTemplate(template="Rate {response} {like this}.")
+        >>> template.filled({"response": "{response} </x>"}, ("1", "2")).user
+        'Rate {response} </x> {like this}.'
+        """
+        starts = self._starts(values)
+        cuts = tuple(len(filled(self.template[:start], values)) for start in starts)
+        user = filled(self.template, values)
+        return PromptText(system=self.system, user=user, keys=tuple(keys), cuts=cuts, verbatim=True)
+
+    def _starts(self, variables: Collection[str]) -> list[int]:
+        """Return the places up to which the prompt may be cached: all units share the text before
+        the first field, units of the same group that before the first prompt or response.
+        """
+        places = [(self.template.find(f"{{{name}}}"), name) for name in variables]
+        found = [(place, name) for place, name in places if place >= 0]
+        texts = [place for place, name in found if name in TEXT_VARIABLES]
+        return sorted({min(place for place, _ in found), min(texts)} - {0})
+
+
+class TranslatedOption(Texts):
+    """An option's words in another language; key and meaning are the rubric's."""
+
+    key: str
+    name: str = Field(min_length=1)
+    description: str = ""
+    examples: tuple[str, ...] = ()
+
+
+class Translation(Texts):
+    """All texts of a rubric that people read."""
+
+    title: str = Field(min_length=1)
+    question: str = Field(min_length=1)
+    instructions: str = Field(min_length=1)
+    options: tuple[TranslatedOption, ...]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Cue(_Strict):
+    """A case-insensitive regular expression and what a match adds to the score."""
+
+    pattern: str = Field(min_length=1)
+    weight: float
+
+    @field_validator("pattern")
+    @classmethod
+    def _pattern_compiles(cls, value: str) -> str:
+        try:
+            re.compile(value)
+        except re.error as error:
+            raise ValueError(f"{value!r} is not a regular expression: {error}") from None
+        return value
+
+
+class LexicalCues(_Strict):
+    """Cues by which the offline lexical grader reads a response under this rubric. Raters never see
+    it.
+
+    `ordinal` scores one response and places it on the scale; `contrast` scores two responses, each
+    score levelling off at plus or minus `scale`, and compares them.
+    """
+
+    kind: Literal["ordinal", "contrast"]
+    cues: tuple[Cue, ...] = Field(min_length=1)
+    scale: float = Field(gt=0)
+    """The score, or difference of scores, that places a reading well past the middle."""
+    spread: float = Field(gt=0)
+    """Standard deviation of the reading: in categories, or of the difference of scores."""
+    per_words: int = Field(default=0, ge=0)
+    """Count matches per this number of words; 0 counts them as they are."""
+    length_weight: float = 0.0
+    """Amount that a doubling of the response's length adds to its score (contrast)."""
+    tolerance: float = Field(default=0.0, ge=0)
+    """The difference of scores within which two responses count as alike (contrast)."""
+
+
+class PolarityWords(_Strict):
+    """Words for and against, and how the balance of their mass is placed on the scale.
+
+    The mass of the positive words against that of the negative ones, normalised; a difference
+    beyond `strong` reads as the outer option, and none of either as `unclear` (Feng, Park, Liu &
+    Tsvetkov 2023, section 2.1 and Table 7). Add words of your own to either list.
+    """
+
+    kind: Literal["polarity"]
+    positive: tuple[str, ...] = Field(min_length=1)
+    negative: tuple[str, ...] = Field(min_length=1)
+    strong: float = Field(default=0.3, ge=0, lt=1)
+    scale: tuple[str, str, str, str, str]
+    """Options from strongly negative to strongly positive, then the one for no lean."""
+
+    @model_validator(mode="after")
+    def _words_take_one_side(self) -> Self:
+        both = {word.casefold() for word in self.positive} & {
+            word.casefold() for word in self.negative
+        }
+        if both:
+            raise ValueError(f"{min(both)!r} is positive and negative; keep it in one list")
+        return self
 
 
 class Rubric(Texts):
@@ -380,3 +509,42 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def check_translation(
+    translation: Translation, options: Sequence[Option], used: Collection[str]
+) -> None:
+    """Raises ValueError where a translation leaves out or adds an option or a variable.
+
+    `used` are the variables in the original's question and instructions.
+    """
+    original = {option.key: option for option in options}
+    keys = [option.key for option in translation.options]
+    for key in keys:
+        if key not in original:
+            raise ValueError(f"option {key!r} is none of the rubric's {', '.join(original)}")
+    if missing := [key for key in original if key not in keys]:
+        raise ValueError(f"option {missing[0]!r} is missing; translate it too")
+    if keys != list(original):
+        raise ValueError(f"the options stand in another order; keep {', '.join(original)}")
+    for option in translation.options:
+        own = original[option.key]
+        if bool(option.description) != bool(own.description):
+            raise ValueError(f"option {option.key!r}: translate `description`, if there is one")
+        if len(option.examples) != len(own.examples):
+            raise ValueError(
+                f"option {option.key!r} has {len(option.examples)} examples and the original "
+                f"{len(own.examples)}; translate each"
+            )
+        for text in (option.name, option.description, *option.examples):
+            if found := placeholders(text):
+                raise ValueError(
+                    f"option {option.key!r} holds {{{min(found)}}}; variables belong in the "
+                    "instructions or the question"
+                )
+    there = placeholders(translation.question) | placeholders(translation.instructions)
+    if differing := there ^ set(used):
+        raise ValueError(
+            f"{{{min(differing)}}} stands in only one of original and translation; use the same "
+            "variables in both"
+        )

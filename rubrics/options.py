@@ -27,7 +27,7 @@ class Block(Texts):
 
     column: str
     label: str = Field(min_length=1, max_length=120)
-    kind: Literal["text", "markdown", "code", ""] = ""
+    kind: Literal["text", "markdown", "code", "conversation", ""] = ""
 
     @field_validator("column")
     @classmethod

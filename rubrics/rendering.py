@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from evenhand.rubrics.conversation import Turn, transcript, turns_of
 from evenhand.rubrics.options import Block, Option
 
 PROMPT_VERSION = "4"
@@ -52,6 +54,8 @@ class TextBlock:
     side: str
     text: str
     block: Block | None = None
+    turns: tuple[Turn, ...] = ()
+    """The turns of a conversation, of which `text` is the transcript."""
 
 
 @dataclass(frozen=True)
@@ -123,11 +127,23 @@ def text_blocks(
     for name in variables:
         if block := declared.get(name):
             kind = name if name in TEXT_VARIABLES else "context"
-            found.append(TextBlock(block.label, name, kind, "", values[name], block))
+            turns = _turns_shown(block, values[name])
+            text = transcript(turns) if turns else values[name]
+            found.append(TextBlock(block.label, name, kind, "", text, block, turns))
         elif name in TEXT_VARIABLES:
             kind, _, side = name.partition("_")
             found.append(TextBlock(TEXT_VARIABLES[name], name, kind, side, values[name]))
     return tuple(found)
+
+
+def _turns_shown(block: Block, cell: str) -> tuple[Turn, ...]:
+    """The turns of a conversation; none where the cell holds something else, which is shown as it
+    is.
+    """
+    try:
+        return turns_of(cell) if block.kind == "conversation" else ()
+    except ValueError:
+        return ()
 
 
 def prompt_of(people: PeopleText, instructions: str, values: Mapping[str, str]) -> PromptText:
@@ -170,6 +186,19 @@ def _or(keys: tuple[str, ...]) -> str:
 def _fence(block: TextBlock, names: Sequence[str]) -> str:
     # A text that holds its own closing tag, or another's, must not be able to leave the fence.
     own = [re.escape(name) for name in names if name not in TEXT_VARIABLES]
-    tags = "|".join(["prompt", "response", *own])
-    inside = re.sub(rf"<(?=\s*/?\s*(?:{tags}))", "&lt;", block.text, flags=re.IGNORECASE)
+    tags = "|".join(
+        ["prompt", "response", "turn", *own] if block.turns else ["prompt", "response", *own]
+    )
+
+    def kept_in(text: str) -> str:
+        return re.sub(rf"<(?=\s*/?\s*(?:{tags}))", "&lt;", text, flags=re.IGNORECASE)
+
+    inside = kept_in(block.text)
+    if block.turns:
+        inside = "\n".join(
+            f"<turn by={json.dumps(kept_in(f'{turn.role} {turn.name}'.strip()))}>\n"
+            # JSON may have hidden a token in an escape until now.
+            f"{kept_in(neutralised(turn.text))}\n</turn>"
+            for turn in block.turns
+        )
     return f"<{block.variable}>\n{inside}\n</{block.variable}>"

@@ -14,10 +14,15 @@ from typing import TYPE_CHECKING, Literal
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric, dump_rubric, load_rubric, shipped_rubrics
 from evenhand.study.prompts.items import Items
-from evenhand.study.prompts.markdown import MOST, markdown_share
-from evenhand.study.prompts.pairs import read_pairs, sides_of
-from evenhand.study.prompts.propositions import CLUSTER, STATEMENT, VARIANTS, read_propositions
-from evenhand.study.prompts.responses import read_responses
+from evenhand.study.prompts.pairs import (
+    CLUSTER,
+    STATEMENT,
+    VARIANTS,
+    read_pairs,
+    read_propositions,
+    sides_of,
+)
+from evenhand.study.prompts.responses import MARKDOWN_FROM, markdown_share, read_responses
 from evenhand.study.prompts.sampling import DEFAULT_STRATA, draw_sample
 from evenhand.study.prompts.units import presented_values
 from evenhand.study.settings.analysis import AnalysisSettings
@@ -38,8 +43,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class StudyPlan:
-    """The contents of a new study: paired prompts, propositions (see `study.prompts.propositions`),
-    or items (see `study.prompts.items`).
+    """The contents of a new study: paired prompts, propositions (see `study.prompts.pairs`), or
+    items (see `study.prompts.items`).
 
     `stratify` None means the usual columns, as far as they exist; `sample` None means the usual
     250, or all pairs where there are fewer.
@@ -139,7 +144,7 @@ def _display(responses: pd.DataFrame | None) -> Literal["text", "markdown"]:
     responses are written in it.
     """
     share = 0.0 if responses is None else markdown_share(responses["response"])
-    return "markdown" if share >= MOST else "text"
+    return "markdown" if share >= MARKDOWN_FROM else "text"
 
 
 def _analysis_settings(

@@ -2,7 +2,7 @@
 
 Pairs are picked by grades alone, never by people's labels. Labelling what is hard would make every
 figure look worse than it is; so each pair's probability of being picked is kept
-(`study.store.logs.waves`), and every estimate weights for it (`analysis.labels.weights`).
+(`study.store.logs.decisions`), and every estimate weights for it (`analysis.labels.weights`).
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Literal
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
 from evenhand.study import seeding
-from evenhand.study.prompts.sampling import draw_sample
-from evenhand.study.prompts.unequal import Wave, chances_for, inclusion, pick
+from evenhand.study.prompts.sampling import Wave, chances_for, draw_sample, inclusion, pick
 from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.store.logs.waves import extend_by_waves, sample_waves_of
+from evenhand.study.store.logs.decisions import WAVES
 from evenhand.study.workspace import Study
 
 if TYPE_CHECKING:
@@ -43,10 +42,11 @@ def extend_sample(study: Study, more: int, by: By = "chance") -> int:
             f"{more} pairs cannot be added: the study has {len(pairs)} pairs, {len(sample)} of "
             f"them sampled, so {left} are left"
         )
-    waves = sample_waves_of(study.store)
+    waves = WAVES.all(study.store)
     if by == "uncertainty" or waves:
         new = _further_waves(study, pairs, sample, waves, more, by)
-        extend_by_waves(study.store, sample, new)
+        log = WAVES.table, WAVES.rows(new)
+        study.store.extend_sample(sample, new[-1].taken, log)
         size = len(sample) + len(new[-1].taken)
     else:
         size = len(sample) + more

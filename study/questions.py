@@ -6,6 +6,7 @@ to.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -78,3 +79,15 @@ def variable_of(place: str) -> str:
     if place.startswith("prompt"):
         return place
     return f"response_{place}" if place else "response"
+
+
+Screen = tuple[Question, ...]
+"""The questions asked at once: one, or all of a unit."""
+
+
+def rubrics_by_screen(rubrics: Iterable[Rubric], whole: bool) -> list[list[Rubric]]:
+    """Group the rubrics by screen: each alone, or (`whole`) all of one kind of unit together."""
+    groups: dict[str, list[Rubric]] = {}
+    for rubric in rubrics:
+        groups.setdefault(rubric.unit if whole else rubric.name, []).append(rubric)
+    return list(groups.values())

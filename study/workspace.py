@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError, StoreAway
 from evenhand.rubrics import Rubric, load_rubric
-from evenhand.study.prompts.lengths import with_response_words
+from evenhand.study.prompts.pairs import with_response_words
 from evenhand.study.prompts.units import parse_unit_id, presented_values, units_table
 from evenhand.study.questions import Question
 from evenhand.study.settings.study_toml import StudyConfig, read_config
 from evenhand.study.store.database import PATIENCE
-from evenhand.study.store.logs.waves import inclusion_so_far
-from evenhand.study.store.moments import hours_since_backup, note_moment
-from evenhand.study.store.secret import key_for
+from evenhand.study.store.logs.decisions import inclusion_so_far
+from evenhand.study.store.meta import hours_since_backup, key_for, note_moment
 from evenhand.study.store.store import Store
 from evenhand.study.tables.atomic import atomic_write
 from evenhand.study.tables.columns import INCLUSION
@@ -69,7 +68,7 @@ class Study:
         """The `units` table of the sampled pairs ("sample"), or of all pairs ("all").
 
         Sampled pairs come in their order of labelling. Where some pairs were likelier to be picked
-        than others, `inclusion_probability` says how likely each was (see `store.logs.waves`).
+        than others, `inclusion_probability` says how likely each was (see `store.logs.decisions`).
         """
         pairs = self.store.pairs()
         if scope == "sample":

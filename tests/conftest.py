@@ -5,13 +5,18 @@ from __future__ import annotations
 import gc
 import os
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NoReturn
+
+# As `evenhand` does where it begins, and before numpy is read: lanes take cores enough.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
 
+from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study, open_study
 from evenhand.study.creation import StudyPlan, usual_rubrics
 from harness.chromium import NoBrowser, launched_chromium
@@ -55,10 +60,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """A million objects are made while the tests are collected, and none of them is garbage."""
+    """A million objects are made while the tests are collected, and none of them is garbage.
+    Afterwards it is looked for as seldom as `evenhand` itself does.
+    """
     gc.disable()
     done = yield
     gc.freeze()
+    gc.set_threshold(100_000)
     gc.enable()
     return done
 
@@ -82,6 +90,20 @@ def _has_mark(file: str, mark: str) -> bool:
     return f"pytest.mark.{mark}" in (ROOT / file).read_text("utf-8")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def one_core() -> Iterator[None]:
+    """No verb that runs in a lane starts processes to be quicker: lanes take all cores already."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "cpu_count", lambda: 1)
+        yield
+
+
+@pytest.fixture
+def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of what is shared among processes."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Published data that is not part of the project; tests that need it skip without it."""
@@ -96,18 +118,35 @@ MakeStudy = Callable[..., Study]
 
 @pytest.fixture
 def make_study(tmp_path: Path) -> Iterator[MakeStudy]:
-    """Makes small studies: make_study(pairs=6, subjects=("s1", "s2"), **fields of StudyPlan)."""
+    """Makes small studies: make_study(pairs=6, subjects=("s1", "s2"), **fields of StudyPlan).
+
+    `rubrics` may be names of those shipped. `toml` are lines at the end of study.toml, `files`
+    further files and their texts.
+    """
     opened: list[Study] = []
 
-    def make(pairs: int = 6, subjects: tuple[str, ...] = ("s1", "s2"), **fields: object) -> Study:
+    def make(
+        pairs: int = 6,
+        subjects: tuple[str, ...] = ("s1", "s2"),
+        rubrics: Sequence[str | Rubric] = (),
+        toml: str = "",
+        files: Mapping[str, str] = MappingProxyType({}),
+        **fields: object,
+    ) -> Study:
         folder = tmp_path / f"study{len(opened)}"
         plan = {
             "pairs": write_pairs(tmp_path / "pairs.csv", pairs),
             "responses": write_responses(tmp_path / "responses.jsonl", pairs, subjects),
-            "rubrics": usual_rubrics(propositions=False),
+            "rubrics": [load_rubric(each) if isinstance(each, str) else each for each in rubrics]
+            or usual_rubrics(propositions=False),
             **fields,
         }
         new_study(folder, StudyPlan(**plan))  # type: ignore[arg-type]
+        for name, text in files.items():
+            (folder / name).write_text(text, "utf-8")
+        if toml:
+            with (folder / "study.toml").open("a", encoding="utf-8") as file:
+                file.write("\n" + toml)
         study = open_study(folder)
         opened.append(study)
         return study

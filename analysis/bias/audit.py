@@ -20,12 +20,12 @@ from evenhand.analysis.agreement.pairs import (
 from evenhand.analysis.bias.audit_rows import AuditRows
 from evenhand.analysis.bias.calls import Calls, directed_calls, verdict_calls
 from evenhand.analysis.bias.order import add_order_rows, both_orders_of
-from evenhand.analysis.bias.shift import Shifts, shift_with
+from evenhand.analysis.bias.shift import Shift, Shifts, shift_with
 from evenhand.analysis.bias.side import add_direction_rows, add_side_rows
-from evenhand.analysis.bootstrap.resamples import Resampling
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn, UnitFacts
 from evenhand.analysis.notes import join_notes
+from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Mask
 from evenhand.study.settings.analysis import BiasSettings
@@ -55,33 +55,27 @@ def add_bias_rows(
     labels: LabelMatrix,
     ratings: pd.DataFrame,
     facts: UnitFacts,
-    *,
-    units: pd.DataFrame | None,
-    cluster: str,
-    settings: BiasSettings,
-    slices: Sequence[UnitColumn],
-    members: Mapping[str, frozenset[str]],
-    resampled: Resampling,
+    request: Request,
     retuned: Mapping[str, LabelMatrix] | None = None,
 ) -> None:
     """Add rows on whom raters favour and on how graders' calls shift with irrelevant properties.
 
     `labels` are not folded: `facts` describe their units in the same order. `ratings` are the
-    rubric's rows before orders are combined; `slices` are the columns to screen, `members` the
-    humans of every `column=value`; `resampled` makes resamples of clusters from how often each
-    occurs in the data. `retuned` are the labels with other verdicts of a grader, by thresholds
-    tuned on other clusters: all questions that rest on verdicts are asked of these too, in rows
-    NAME_held_out.
+    rubric's rows before orders are combined. `retuned` are the labels with other verdicts of a
+    grader, by thresholds tuned on other clusters: all questions that rest on verdicts are asked of
+    these too, in rows NAME_held_out.
     """
+    settings, slices = request.settings, labels.columns(request.screened)
     each_once = np.ones(labels.n_clusters, dtype=np.int64)
-    audit = AuditRows(rows, lambda: resampled(each_once, labels.weight))
+    audit = AuditRows(rows, lambda: request.resampled(each_once, labels.weight))
     directed = directed_calls(labels)
     if directed is not None:
         add_direction_rows(rows, directed, facts, settings, audit.resamples)
         add_side_rows(audit, directed, facts, settings)
-    add_order_rows(audit, both_orders_of(ratings, labels.scale, units, cluster), resampled)
+    both_orders = both_orders_of(ratings, labels.scale, request.units, settings.cluster)
+    add_order_rows(audit, both_orders, request.resampled)
     _add_shifts(audit, verdict_calls(labels), directed, facts, settings, slices)
-    add_rater_group_rows(audit, labels.on_categories(), members)
+    add_rater_group_rows(audit, labels.on_categories(), request.people)
     audit.add_tests()
     for grader, other in (retuned or {}).items():
         again = audit.retuned(grader)
@@ -157,7 +151,7 @@ def add_family_rows(
         own = np.where(calls.subject >= 0, of_unit == family, np.nan)
         shift = shift_with(calls, grader, own, audit.resamples)
         if shift is not None:
-            audit.add_shift(
+            audit.add(
                 "bias_self_preference",
                 calls.raters[grader],
                 shift,
@@ -187,7 +181,7 @@ def add_length_rows(
         for grader in calls.graders:
             shift = shifts.of(grader)
             if shift is not None:
-                audit.add_shift(
+                audit.add(
                     "bias_length",
                     calls.raters[grader],
                     shift,
@@ -228,7 +222,7 @@ def add_slice_bias_rows(
             for code, value in enumerate(column.values):
                 shift = shifts[code].of(grader)
                 if shift is not None and (units := _called(calls, grader, codes == code)).any():
-                    audit.add_shift(
+                    audit.add(
                         "bias_slice",
                         calls.raters[grader],
                         replace(shift, counts=audit.resamples.count(calls.clusters, units)),
@@ -286,14 +280,9 @@ def _add_group(
         shared = shared_units(coded, audit.resamples, within)
         pairs = [eligible_pairs([(h, grader) for h in group], shared) for group in groups]
         first, second = (kappas.over(each, within)[deciding_kappa(coded)] for each, _ in pairs)
-        audit.add(
-            "bias_rater_group",
-            coded.raters[grader],
-            first.values - second.values,
-            audit.resamples.count(coded.clusters, within),
-            subset=subset,
-            at=against,
-            note=join_notes(
-                f"{len(groups[0])} against {len(groups[1])} people", *(note for _, note in pairs)
-            ),
+        counts = audit.resamples.count(coded.clusters, within)
+        people = f"{len(groups[0])} against {len(groups[1])} people"
+        shift = Shift(
+            first.values - second.values, counts, join_notes(people, *(note for _, note in pairs))
         )
+        audit.add("bias_rater_group", coded.raters[grader], shift, subset=subset, at=against)

@@ -20,7 +20,7 @@ from evenhand.analysis.bootstrap.intervals import Interval, expanded_tail, perce
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.significance import benjamini_hochberg, bootstrap_p, holm
 from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL
-from evenhand.analysis.notes import Code, Note, Remark, join_notes
+from evenhand.analysis.notes import Note, Remark, join_notes
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array
 
@@ -69,55 +69,31 @@ class AuditRows:
         self,
         statistic: str,
         grader: str,
-        values: Array,
-        counts: tuple[int, int],
-        *,
-        subset: str,
-        at: str = "",
-        note: Note = "",
-        reason: Code = "no_variation",
-        alone: bool = False,
-        exact_p: float | None = None,
-    ) -> None:
-        """Add a row from replicates, on a grader against humans or `alone`.
-
-        `reason` explains an undefined estimate; `exact_p` replaces the p of the bootstrap.
-        """
-        a, b = (grader, "") if alone else ("humans", grader)
-        few = f"fewer than {FEW_CLUSTERS} clusters" if counts[1] < FEW_CLUSTERS else ""
-        found = self.resamples.interval(values, counts[1], reason=reason)
-        key = {"rater_a": a, "rater_b": b, "subset": subset, "at": at}
-        name, about = statistic + self.suffix, join_notes(few, note)
-        found = self.rows.add(name, found, counts, **key, note=about)
-        if statistic in (*PLANNED, *SCREENED):
-            drawn = self.resamples.plain(values)
-            p = bootstrap_p(drawn) if exact_p is None else exact_p
-            if not np.isnan(p) and not np.isnan(found.low):
-                self._tests.append(
-                    _Test(statistic, grader, key, counts, p, found, drawn, self.suffix)
-                )
-
-    def add_shift(
-        self,
-        statistic: str,
-        grader: str,
         shift: Shift,
         *,
         subset: str,
         at: str = "",
         note: Note = "",
+        alone: bool = False,
+        exact_p: float | None = None,
     ) -> None:
-        """Add a row on a shift beyond what the score by humans explains."""
-        self.add(
-            statistic,
-            grader,
-            shift.values,
-            shift.counts,
-            subset=subset,
-            at=at,
-            note=join_notes(note, shift.note),
-            reason=shift.reason,
-        )
+        """Add a row on a grader's calls against those of humans, or on its calls `alone`. `exact_p`
+        replaces the p of the bootstrap.
+        """
+        counts = shift.counts
+        a, b = (grader, "") if alone else ("humans", grader)
+        few = f"fewer than {FEW_CLUSTERS} clusters" if counts[1] < FEW_CLUSTERS else ""
+        found = self.resamples.interval(shift.values, counts[1], reason=shift.reason)
+        key = {"rater_a": a, "rater_b": b, "subset": subset, "at": at}
+        name, about = statistic + self.suffix, join_notes(few, note, shift.note)
+        found = self.rows.add(name, found, counts, **key, note=about)
+        if statistic in (*PLANNED, *SCREENED):
+            drawn = self.resamples.plain(shift.values)
+            p = bootstrap_p(drawn) if exact_p is None else exact_p
+            if not np.isnan(p) and not np.isnan(found.low):
+                self._tests.append(
+                    _Test(statistic, grader, key, counts, p, found, drawn, self.suffix)
+                )
 
     def take(self, other: AuditRows) -> None:
         """Include the tests of another audit of the same rubric in the correction."""

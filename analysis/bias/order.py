@@ -10,6 +10,7 @@ import numpy as np
 
 from evenhand.analysis.bias.audit_rows import AuditRows
 from evenhand.analysis.bias.calls import favour_signs
+from evenhand.analysis.bias.shift import Shift
 from evenhand.analysis.bootstrap.resamples import Resampling, ratio
 from evenhand.analysis.bootstrap.significance import sign_flip
 from evenhand.analysis.labels.combine import combine_readings
@@ -110,8 +111,8 @@ def _add_grader(audit: AuditRows, grader: str, matrix: LabelMatrix, both: Mask) 
     move = signs[codes[:, 0]] - signs[codes[:, 1]]
     features = np.ones(len(codes)), flipped, move / 2.0, move > 0, move != 0
     n, flips, net, first, moves = audit.resamples.sums(clusters, *features).T
-    add = partial(audit.add, grader=grader, counts=counts, subset="all", alone=True)
-    add("bias_order_flips", values=ratio(flips, n), note=f"{flipped.sum()} flips")
+    add = partial(audit.add, grader=grader, subset="all", alone=True)
+    add("bias_order_flips", shift=Shift(ratio(flips, n), counts, f"{flipped.sum()} flips"))
     if not matrix.scale.favours:
         return
     to_first, to_second = int((move > 0).sum()), int((move < 0).sum())
@@ -122,5 +123,6 @@ def _add_grader(audit: AuditRows, grader: str, matrix: LabelMatrix, both: Mask) 
         f"exact p {found.exact:.4g}, mid-p {found.mid_p:.4g}",
         Remark("as_sampled") if weighted else "",
     )
-    add("bias_order_first", values=ratio(first, moves), note=note)
-    add("bias_order", values=ratio(net, n), note=note, exact_p=None if weighted else found.exact)
+    add("bias_order_first", shift=Shift(ratio(first, moves), counts, note))
+    gain = Shift(ratio(net, n), counts, note)
+    add("bias_order", shift=gain, exact_p=None if weighted else found.exact)

@@ -25,12 +25,14 @@ PARTS = 5
 
 @dataclass(frozen=True)
 class Shift:
-    """Shift of calls: replicates `values` (rows,), the data first; `counts` (units, clusters)."""
+    """Shift of calls: replicates `values` (rows,), the data first; `counts` (units, clusters);
+    `reason` explains an undefined estimate.
+    """
 
     values: Array
     counts: tuple[int, int]
-    note: Note
-    reason: Code
+    note: Note = ""
+    reason: Code = "no_variation"
 
 
 def shift_with(calls: Calls, grader: int, x: Array, resamples: Resamples) -> Shift | None:

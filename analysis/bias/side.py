@@ -10,6 +10,7 @@ import numpy as np
 from evenhand.analysis.bias.audit_rows import FEW_CLUSTERS, AuditRows
 from evenhand.analysis.bias.beside_people import BesidePeople
 from evenhand.analysis.bias.calls import Calls
+from evenhand.analysis.bias.shift import Shift
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.bootstrap.significance import sign_flip
 from evenhand.analysis.labels.units import MAX_VALUES, UnitFacts
@@ -71,16 +72,9 @@ def add_side_rows(audit: AuditRows, calls: Calls, facts: UnitFacts, settings: Bi
         for grader in calls.graders:
             beside = BesidePeople(seen, grader, audit.resamples)
             if beside.shared.any():
-                audit.add(
-                    "bias_side",
-                    calls.raters[grader],
-                    beside.level(),
-                    beside.counts(),
-                    subset=part.subset,
-                    at=part.at,
-                    note=beside.note,
-                    reason=beside.reason,
-                )
+                level = Shift(beside.level(), beside.counts(), beside.note, beside.reason)
+                who = calls.raters[grader]
+                audit.add("bias_side", who, level, subset=part.subset, at=part.at)
                 _add_share(audit, seen, grader, beside, part)
                 _add_errors(audit, seen, grader, part)
 
@@ -92,14 +86,9 @@ def _add_share(
     columns = [0, 1 + seen.graders.index(grader)]
     sums = audit.resamples.sums(seen.clusters[beside.shared], toward[:, columns], away[:, columns])
     people_to, grader_to, people_off, grader_off = sums.T
-    audit.add(
-        "bias_side_share",
-        seen.raters[grader],
-        ratio(grader_to, grader_to + grader_off) - ratio(people_to, people_to + people_off),
-        beside.counts(),
-        subset=part.subset,
-        at=part.at,
-    )
+    more = ratio(grader_to, grader_to + grader_off) - ratio(people_to, people_to + people_off)
+    shift = Shift(more, beside.counts())
+    audit.add("bias_side_share", seen.raters[grader], shift, subset=part.subset, at=part.at)
 
 
 def _add_errors(audit: AuditRows, seen: Calls, grader: int, part: _Part) -> None:
@@ -113,19 +102,13 @@ def _add_errors(audit: AuditRows, seen: Calls, grader: int, part: _Part) -> None
     net, n = audit.resamples.sums(clusters, calls, np.ones(len(calls))).T
     first, second = int((calls > 0).sum()), int((calls < 0).sum())
     found = sign_flip(np.bincount(clusters, weights=np.sign(calls)))
-    audit.add(
-        "bias_side_errors",
-        seen.raters[grader],
-        ratio(net, n),
-        audit.resamples.count(seen.clusters, judged),
-        subset=part.subset,
-        at=part.at,
-        note=join_notes(
-            f"{first} to {part.first}, {second} to {part.second}",
-            f"exact p {found.exact:.4g}, mid-p {found.mid_p:.4g}",
-            "" if audit.resamples.weight is None else Remark("as_sampled"),
-        ),
+    note = join_notes(
+        f"{first} to {part.first}, {second} to {part.second}",
+        f"exact p {found.exact:.4g}, mid-p {found.mid_p:.4g}",
+        "" if audit.resamples.weight is None else Remark("as_sampled"),
     )
+    errors = Shift(ratio(net, n), audit.resamples.count(seen.clusters, judged), note)
+    audit.add("bias_side_errors", seen.raters[grader], errors, subset=part.subset, at=part.at)
 
 
 def _add_directions(

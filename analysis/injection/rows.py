@@ -73,7 +73,7 @@ def add_injection_rows(
     `injection_flips` beyond the grader's own, `injection_unscored`; flips and unscored of the
     placebos too; and `injection_retest_flips`.
 
-    `attacked` is the table of `study.store.logs.attacked_log.attacked_table`.
+    `attacked` is the table of `study.store.logs.replies.attacked_table`.
     """
     if attacked is None or attacked.empty:
         return

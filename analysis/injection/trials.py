@@ -83,7 +83,7 @@ class Trials:
     def of(cls, table: pd.DataFrame) -> Trials:
         """Build the trials of one grader on one rubric, from its table of replies.
 
-        `table` is from `study.store.logs.attacked_log.attacked_table`.
+        `table` is from `study.store.logs.replies.attacked_table`.
 
         An attack towards the clean label cannot show anything and is left out. A reply without a
         label is not the target: the attack did not get what it asked for, but silenced the grader.

@@ -87,20 +87,53 @@ class Coded:
         return tuple(human for human in self.members("human") if human not in own)
 
 
-@dataclass(frozen=True)
-class LabelMatrix:
+@dataclass(frozen=True, kw_only=True)
+class RatedUnits:
+    """Units that were rated, and how they belong together.
+
+    `clusters` (units,) index the resampling clusters. `subject`, `pair` and `side` (units,) are
+    codes, -1 where the units table has none; `slices` are the requested units columns. `weight`
+    (clusters,) is how much a cluster counts where pairs were not equally likely to be picked (see
+    `analysis.labels.weights`).
+    """
+
+    clusters: Codes
+    n_clusters: int
+    subjects: tuple[str, ...]
+    subject: Codes
+    pairs: tuple[str, ...]
+    pair: Codes
+    side: Codes
+    slices: tuple[UnitColumn, ...] = ()
+    weight: Array | None = None
+
+    def weight_of(self, chosen: Mask) -> Array | None:
+        """Return the weight of each chosen unit, (chosen units,); None where all count equally."""
+        return None if self.weight is None else self.weight[self.clusters[chosen]]
+
+    def columns(self, names: Iterable[str]) -> list[UnitColumn]:
+        """Return the units columns with these names."""
+        known = {column.name: column for column in self.slices}
+        return [known[name] for name in names]
+
+    @property
+    def sides(self) -> list[UnitColumn]:
+        """Sides of pairs as a column, where units are single responses."""
+        both = len(np.unique(self.side[self.side >= 0])) == 2
+        return [UnitColumn("side", ("a", "b"), self.side)] if both else []
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelMatrix(RatedUnits):
     """All labels of one rubric, one row per unit and one column per rater.
 
     Raters are ordered humans first, then adjudicators, then models, each by name. `asked` marks the
     raters that a unit was assigned to; `positive` (units, raters) are probabilities of the
     affirmative categories and `confidence` (units, raters) those of the likeliest category, NaN
-    where unknown; `thresholds` (units, raters) turn the former into verdicts. `subject`, `pair` and
-    `side` (units,) are codes, -1 where the units table has none; `slices` are the requested units
-    columns. `methods` and `draws` describe how each rater's probabilities were obtained (see
-    `analysis.labels.combine.Readings`), `copies` which raters' labels are duplicates. `weight`
-    (clusters,) is how much a cluster counts where pairs were not equally likely to be picked (see
-    `analysis.labels.weights`). `distributions` holds the probabilities of the categories, (units,
-    q), NaN where unknown, by the column of each rater who gave them.
+    where unknown; `thresholds` (units, raters) turn the former into verdicts. `methods` and `draws`
+    describe how each rater's probabilities were obtained (see `analysis.labels.combine.Readings`),
+    `copies` which raters' labels are duplicates. `distributions` holds the probabilities of the
+    categories, (units, q), NaN where unknown, by the column of each rater who gave them.
     """
 
     scale: Scale
@@ -112,23 +145,10 @@ class LabelMatrix:
     thresholds: Array
     asked: Mask
     reasons: tuple[Counter[str], ...]
-    clusters: Codes
-    n_clusters: int
-    subjects: tuple[str, ...]
-    subject: Codes
-    pairs: tuple[str, ...]
-    pair: Codes
-    side: Codes
-    slices: tuple[UnitColumn, ...] = ()
     methods: tuple[str, ...] = ()
     draws: tuple[int, ...] = ()
     copies: tuple[Copy, ...] = ()
-    weight: Array | None = None
     distributions: Mapping[int, Array] = field(default_factory=dict)
-
-    def weight_of(self, chosen: Mask) -> Array | None:
-        """Return the weight of each chosen unit, (chosen units,); None where all count equally."""
-        return None if self.weight is None else self.weight[self.clusters[chosen]]
 
     @property
     def labelled_by_people(self) -> Mask:
@@ -178,17 +198,6 @@ class LabelMatrix:
             for rater, kind in zip(self.raters, self.kinds, strict=True)
         )
         return replace(self, kinds=tuple(kinds), copies=())
-
-    def columns(self, names: Iterable[str]) -> list[UnitColumn]:
-        """Return the units columns with these names."""
-        known = {column.name: column for column in self.slices}
-        return [known[name] for name in names]
-
-    @property
-    def sides(self) -> list[UnitColumn]:
-        """Sides of pairs as a column, where units are single responses."""
-        both = len(np.unique(self.side[self.side >= 0])) == 2
-        return [UnitColumn("side", ("a", "b"), self.side)] if both else []
 
     @property
     def humans(self) -> tuple[int, ...]:

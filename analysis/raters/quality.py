@@ -22,8 +22,7 @@ from evenhand.analysis.raters.measures import (
     usual_longest_run,
 )
 from evenhand.analysis.types import Array
-from evenhand.study.settings.analysis import SEED
-from evenhand.study.settings.quality import QualitySettings
+from evenhand.study.settings.analysis import SEED, QualitySettings
 from evenhand.study.tables.ratings import validate_ratings
 
 if TYPE_CHECKING:

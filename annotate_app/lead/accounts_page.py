@@ -18,7 +18,7 @@ from evenhand.study.access.accounts import (
     disable_account,
     set_account,
 )
-from evenhand.study.store.logs.lead_log import note_act
+from evenhand.study.store.logs.decisions import note_act
 from evenhand.texts import written
 
 _ROLES = {"expert": "Expert: labels and adjudicates", "lead": "Lead: everything on these pages"}

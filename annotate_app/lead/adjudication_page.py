@@ -23,11 +23,11 @@ from evenhand.study.lead.adjudication import (
     Rule,
     counted_marks,
     decide,
+    give_back,
     open_next,
     past_decisions,
     reopen,
 )
-from evenhand.study.lead.leases import give_back
 from evenhand.study.questions import Key
 from evenhand.texts import written
 

@@ -30,8 +30,8 @@ from evenhand.study import Study
 from evenhand.study.desk.attention import attention_results
 from evenhand.study.lead.progress import rater_progress
 from evenhand.study.session.background import raters_table
-from evenhand.study.store.logs.attacked_log import was_audited
-from evenhand.study.store.logs.lead_log import note_act
+from evenhand.study.store.logs.decisions import note_act
+from evenhand.study.store.logs.replies import was_audited
 
 if TYPE_CHECKING:
     import pandas as pd

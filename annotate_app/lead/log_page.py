@@ -7,7 +7,7 @@ import streamlit as st
 from evenhand.annotate_app.lead.parts.tables import show_table, to_the_minute
 from evenhand.annotate_app.logins.lead_login import require
 from evenhand.study import Study
-from evenhand.study.store.logs.lead_log import acts
+from evenhand.study.store.logs.decisions import acts
 from evenhand.texts import written
 
 _MOST = 500

@@ -21,7 +21,7 @@ from evenhand.reporting.workers import apart
 from evenhand.rubrics import Rubric, load_rubric, shipped_rubrics
 from evenhand.study import Study
 from evenhand.study.creation import USUAL_SAMPLE, StudyPlan
-from evenhand.study.store.logs.lead_log import note_act
+from evenhand.study.store.logs.decisions import note_act
 from evenhand.texts import written
 
 _MOST_SAMPLED = 100_000

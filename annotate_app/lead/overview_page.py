@@ -11,9 +11,8 @@ import streamlit as st
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.verdicts.judge import limits_of
 from evenhand.analysis.verdicts.wording import TITLES
-from evenhand.annotate_app.lead.parts.board import BoardCard, board
+from evenhand.annotate_app.lead.parts.board import BoardCard, board, show_funnel
 from evenhand.annotate_app.lead.parts.counting import latest
-from evenhand.annotate_app.lead.parts.funnel_chart import show_funnel
 from evenhand.annotate_app.lead.parts.live_figures import LiveFigures, latest_figures
 from evenhand.annotate_app.logins.lead_login import require
 from evenhand.annotate_app.plain_text import show
@@ -23,7 +22,7 @@ from evenhand.study import Study
 from evenhand.study.desk.oversight import oversight
 from evenhand.study.lead.adjudication import queue_length
 from evenhand.study.lead.flags import raised_flags
-from evenhand.study.store.moments import hours_since_backup
+from evenhand.study.store.meta import hours_since_backup
 from evenhand.texts import written
 
 if TYPE_CHECKING:

@@ -57,13 +57,15 @@ def show_pages(study: Study) -> None:
     """The page that is open, among those for the visitor's role."""
     who = require(study, "lead", "expert")
     stand_by()
+    simulated = ". Synthetic: responses or ratings in it are simulated"
+    synthetic = simulated if study.config.synthetic else ""
     open_to = {page.title: page for page in PAGES if who.role in page.roles}
     st.html(Path(__file__).with_name("lead.css"))
     with st.container(key="lead"):
         title, way_out = st.columns([5, 1], vertical_alignment="center")
         with title:
             st.title("Leading the study", anchor=False)
-            st.text(f"{study.config.name}, as {who.name}{_synthetic(study)}")
+            st.text(f"{study.config.name}, as {who.name}{synthetic}")
         way_out.button("Log out", on_click=_log_out, args=(study,), width="stretch")
         # Repeated after a wait for the store: the browser does not know which page was open.
         first = next(iter(open_to))
@@ -81,7 +83,3 @@ def show_pages(study: Study) -> None:
 def _log_out(study: Study) -> None:
     leave_adjudication(study)
     leave(study)
-
-
-def _synthetic(study: Study) -> str:
-    return ". Synthetic: responses or ratings in it are simulated" if study.config.synthetic else ""

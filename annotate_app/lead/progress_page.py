@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from evenhand.annotate_app.lead.parts.board import SERIES
+from evenhand.annotate_app.lead.parts.board import SERIES, show_funnel
 from evenhand.annotate_app.lead.parts.counting import latest
-from evenhand.annotate_app.lead.parts.funnel_chart import show_funnel
 from evenhand.annotate_app.lead.parts.tables import show_table, to_the_minute
 from evenhand.annotate_app.logins.lead_login import require
 from evenhand.annotate_app.plain_text import heading, show
 from evenhand.study import Study
 from evenhand.study.desk.oversight import oversight
+from evenhand.study.lead.people import labels_over_time
 from evenhand.study.lead.progress import rater_progress, rubric_progress, time_left
-from evenhand.study.lead.timeline import labels_over_time
 from evenhand.texts import written
 
 if TYPE_CHECKING:

@@ -7,10 +7,9 @@ import streamlit as st
 from evenhand.annotate_app.languages import Language
 from evenhand.annotate_app.logins.browser import present_browser
 from evenhand.annotate_app.logins.kept_login import KeptLogin
-from evenhand.annotate_app.logins.login_form import ask_for_password
 from evenhand.annotate_app.logins.single_sign_on import offer
-from evenhand.annotate_app.logins.visitor_address import visitor_address
 from evenhand.annotate_app.plain_text import block, show, show_complaint
+from evenhand.annotate_app.where import visitor_address
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.accounts import accounts, sign_in, sign_out
@@ -52,7 +51,8 @@ def current_rater(desk: AnnotationDesk) -> Admission | None:
 
 def keep_login(study: Study, admission: Admission | None = None) -> None:
     """Keep the login of a rater with an account in this window, and restore it after a reload."""
-    if _LOGIN.known() or _LOGIN.is_leaving() or (admission is None and _has_logins(study)):
+    may_log_in = admission is None and (study.config.oidc is not None or _has_experts(study))
+    if _LOGIN.known() or _LOGIN.is_leaving() or may_log_in:
         _LOGIN.show(study)
 
 
@@ -130,10 +130,6 @@ def _ask_for_login(desk: AnnotationDesk, reader: Language, only: bool) -> None:
         _go_on({})
 
 
-def _has_logins(study: Study) -> bool:
-    return study.config.oidc is not None or _has_experts(study)
-
-
 def _has_experts(study: Study) -> bool:
     return any(each.role == "expert" for each in accounts(study.store).values())
 
@@ -141,3 +137,14 @@ def _has_experts(study: Study) -> bool:
 def _go_on(address: dict[str, str]) -> None:
     st.query_params.from_dict(address)
     st.rerun()
+
+
+def ask_for_password(reader: Language) -> tuple[str, str] | None:
+    """The name and the password that were sent just now; None where none were."""
+    with st.form("login-form", border=False):
+        name = st.text_input(reader.say("login.name"), autocomplete="username")
+        password = st.text_input(
+            reader.say("login.password"), type="password", autocomplete="current-password"
+        )
+        sent = st.form_submit_button(reader.say("login.button"), type="primary", width="stretch")
+    return (name.strip(), password) if sent else None

@@ -5,8 +5,8 @@ Below the door (`annotate_app.lead_entry`) and the pages (`annotate_app.lead`), 
 
 from __future__ import annotations
 
+from evenhand.annotate_app.logins.browser import give_pass, take_pass
 from evenhand.annotate_app.logins.kept_login import KeptLogin
-from evenhand.annotate_app.logins.upload_pass import give_pass, take_pass
 from evenhand.errors import InputError, StoreAway
 from evenhand.study import Study
 from evenhand.study.access.accounts import Role

@@ -106,9 +106,12 @@ class DrawnPanel {
       const rendered = Boolean(block.tree) && !this.source && this.marking === null;
       text.classList.toggle("rendered", rendered);
       text.replaceChildren();
-      const nodes = rendered
-        ? renderedNodes(block.tree, this.words, controls)
-        : sourceNodes(block, this.words, controls, ...this.marksIn(block));
+      const [marks = [], here] = this.marksIn(block);
+      const inTurns = Boolean(block.turns) && marks.length === 0 && this.marking === null;
+      let nodes;
+      if (rendered) nodes = renderedNodes(block.tree, this.words, controls);
+      else if (inTurns) nodes = turnNodes(block.turns, this.words, controls);
+      else nodes = sourceNodes(block, this.words, controls, marks, here);
       for (const node of nodes) text.append(node); // one by one: there may be 100,000
     }
     this.wide?.disconnect();

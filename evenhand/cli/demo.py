@@ -10,7 +10,7 @@ from evenhand.cli.lead import print_lead_link
 from evenhand.cli.reports import print_report
 from evenhand.cli.terminal import console, progress_bar
 from evenhand.cli.verbs import Parser, Verb
-from evenhand.demo.studies import DEMOS, default_folder, is_demo, maker_of
+from evenhand.demo.studies import DEMOS, default_folder, is_demo, make_demo
 from evenhand.texts import written
 
 
@@ -33,7 +33,7 @@ def _demo(arguments: argparse.Namespace) -> int:
         say(written("demo.kept", folder=folder))
     else:
         with progress_bar("demo study") as progress:
-            maker_of(arguments.study)(folder, progress)
+            make_demo(arguments.study, folder, progress)
         say(written("demo.created", folder=folder))
     with open_study(folder) as study:
         print_report(study, folder / "report")

@@ -1,4 +1,4 @@
-"""`gate`: a rule, or a baseline, that a grader must meet; for CI."""
+"""`gate`: a rule, or a baseline, that a grader must meet, for CI; `baseline`: save and compare."""
 
 from __future__ import annotations
 
@@ -8,12 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli.exits import CANNOT_TELL, DONE, NOT_MET
-from evenhand.cli.options.scale_options import SCALE_OPTIONS, scale_options
-from evenhand.cli.options.setting_options import add_engine, engine_of, given_settings
-from evenhand.cli.options.sources import add_source
+from evenhand.cli.noting import note_in
+from evenhand.cli.options import (
+    FILE_OPTIONS,
+    SCALE_OPTIONS,
+    add_analysis_options,
+    add_engine,
+    add_source,
+    engine_of,
+    given_options,
+    option_names,
+)
 from evenhand.cli.terminal import console, print_line, working
-from evenhand.cli.verbs import Parser, Verb, refuse
+from evenhand.cli.verbs import Parser, Verb, add_verbs, refuse
 from evenhand.errors import InputError
+from evenhand.texts import written
 from evenhand.visible import escaped_json
 
 if TYPE_CHECKING:
@@ -23,9 +32,22 @@ _UNUSED = ("--rater-slice", "--sensitivity-cluster")
 """A rule is held against the verdict and the rows on all units, and these change neither."""
 _OF_BASELINE = ("--drift-margin", "--new-rubric")
 _CODES = {"met": DONE, "not_met": NOT_MET, "cannot_tell": CANNOT_TELL}
+_SETTINGS = {
+    "--margin",
+    "--drift-margin",
+    "--min-coverage",
+    "--min-clusters",
+    "--min-rarer",
+    "--resamples",
+    "--interval",
+    "--seed",
+}
+"""Settings that a comparison depends on."""
+_OF_SAVE = {*SCALE_OPTIONS, *_SETTINGS, "--cluster", "--reference"} - {"--sides"}
+_OF_COMPARE = {*FILE_OPTIONS, *_SETTINGS, "--rubric", "--normalise"}
 
 
-def _options(gate: Parser) -> None:
+def _gate_options(gate: Parser) -> None:
     gate.add_argument(
         "--grader", required=True, metavar="NAME", help="the grader that the rule is about"
     )
@@ -96,12 +118,10 @@ def _found(arguments: argparse.Namespace) -> Gate:
             arguments.grader,
             require=arguments.require,
             baseline=arguments.baseline,
-            options=scale_options(arguments),
-            units=arguments.units,
+            options=given_options(arguments),
             new_rubric=arguments.new_rubric,
             engine=engine,
             on_stage=tell,
-            **given_settings(arguments),
         )
 
 
@@ -116,8 +136,106 @@ def _write(arguments: argparse.Namespace, found: Gate) -> None:
         atomic_write(arguments.summary, summary_markdown(found).encode())
 
 
+def _baseline_options(baseline: Parser) -> None:
+    add_verbs(baseline, ACTIONS, dest="action", required=True)
+
+
+def _save_options(save: Parser) -> None:
+    _add_common(save, "the file to write", _OF_SAVE)
+
+
+def _compare_options(compare: Parser) -> None:
+    _add_common(compare, "the baseline", _OF_COMPARE)
+    compare.add_argument(
+        "--against", metavar="NEW", help="what the grader is called now (as it was)"
+    )
+    add_new_rubric(compare)
+    compare.add_argument(
+        "--json", action="store_true", help="print one JSON object and nothing else"
+    )
+
+
+def _add_common(verb: Parser, file: str, options: set[str]) -> None:
+    verb.add_argument("source", type=Path, metavar="DIR|RATINGS", help="the labels and grades")
+    verb.add_argument("--grader", required=True, metavar="NAME", help="the grader")
+    verb.add_argument("--file", required=True, type=Path, metavar="FILE", help=file)
+    add_analysis_options(verb, without={*SCALE_OPTIONS, *option_names()} - options)
+
+
+def _refuse_beside_a_study(arguments: argparse.Namespace) -> None:
+    if arguments.source.is_dir():
+        only_files = SCALE_OPTIONS.keys() - {"--rubric"}
+        refuse(arguments, only_files, "is for a ratings file; a study has rubrics of its own")
+
+
+def _save(arguments: argparse.Namespace) -> None:
+    from evenhand.analysis.verdicts.drift import margin_of
+    from evenhand.reporting.gate.baseline import baseline_of, write_baseline
+    from evenhand.reporting.load import load
+
+    _refuse_beside_a_study(arguments)
+    options = given_options(arguments)
+    with working("reading the labels"):
+        found = load(arguments.source, options)
+        # Of a file only the rubric's rows were read, whatever the rubric is called there.
+        rubric = arguments.rubric if arguments.source.is_dir() else None
+        baseline = baseline_of(found, arguments.grader, rubric)
+    write_baseline(baseline, arguments.file)
+    if arguments.source.is_dir():
+        note_in(arguments.source, "export", arguments.file.name)
+    say = console().print
+    for sentence in found.notes:
+        say(sentence)
+    if found.synthetic:
+        say(written("terminal.synthetic"))
+    fields = {"grader": baseline.grader, "file": arguments.file}
+    people = baseline.n_people
+    say(written("baseline.saved", units=baseline.n_units, people=people, **fields))
+    say(written("baseline.rule", margin=margin_of(baseline.decision, baseline.analysis)))
+
+
+def _compare(arguments: argparse.Namespace) -> None:
+    from evenhand.reporting.gate.baseline import read_baseline
+    from evenhand.reporting.gate.checks import gate
+
+    _refuse_beside_a_study(arguments)
+    saved = read_baseline(arguments.file).grader
+    if saved != arguments.grader:
+        raise InputError(
+            f"{arguments.file.name} is of {saved!r}, not of {arguments.grader!r}; write "
+            f"--grader {saved} --against {arguments.grader} if that is its name now"
+        )
+    with working("reading the labels"):
+        found = gate(
+            arguments.source,
+            arguments.against or arguments.grader,
+            baseline=arguments.file,
+            options=given_options(arguments),
+            new_rubric=arguments.new_rubric,
+        )
+    if arguments.json:
+        text = json.dumps(found.as_dict(), ensure_ascii=False, allow_nan=False)
+        print_line(escaped_json(text))
+        return
+    for sentence in (*found.notes, *(each.sentence for each in found.checks)):
+        console().print(sentence)
+
+
+ACTIONS = (
+    Verb("save", "freeze people's labels and a grader's grades in a file", _save_options, _save),
+    Verb(
+        "compare",
+        "is the grader what it was? Unchanged, changed, or we cannot tell",
+        _compare_options,
+        _compare,
+    ),
+)
 VERBS = (
     Verb(
-        "gate", "exit 0 if a grader passes, 1 if not, 3 if we cannot tell: for CI", _options, _gate
+        "gate",
+        "exit 0 if a grader passes, 1 if not, 3 if we cannot tell: for CI",
+        _gate_options,
+        _gate,
     ),
+    Verb("baseline", "has a grader changed since it was checked?", _baseline_options),
 )

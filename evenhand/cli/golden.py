@@ -9,8 +9,14 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from evenhand.cli.exits import DONE
-from evenhand.cli.grading_text import print_coverage, print_forecast, print_run, print_stop
-from evenhand.cli.ratings import ended
+from evenhand.cli.ratings import (
+    ended,
+    print_coverage,
+    print_forecast,
+    print_run,
+    print_stop,
+    request_limits,
+)
 from evenhand.cli.terminal import console, progress_bar
 from evenhand.errors import InputError
 from evenhand.texts import written
@@ -27,7 +33,7 @@ def try_golden(rubric: Rubric, arguments: argparse.Namespace) -> int:
 
     Raises InputError where the rubric has none, or as `grade` does.
     """
-    from evenhand.graders import Choice, forecast, grade
+    from evenhand.graders import GradingOptions, forecast, grade
     from evenhand.study import create_study, open_study
     from evenhand.study.creation import StudyPlan
     from evenhand.study.prompts.items import golden_items
@@ -41,17 +47,11 @@ def try_golden(rubric: Rubric, arguments: argparse.Namespace) -> int:
         create_study(folder, plan)
         with open_study(folder) as study:
             if arguments.dry_run:
-                print_forecast(forecast(study, arguments.grader, Choice()))
+                print_forecast(forecast(study, arguments.grader, GradingOptions()))
                 return DONE
             with progress_bar("grading") as progress:
-                summary = grade(
-                    study,
-                    arguments.grader,
-                    concurrency=arguments.concurrency,
-                    progress=progress,
-                    budget=arguments.budget,
-                    timeout=arguments.timeout,
-                )
+                limits = request_limits(arguments)
+                summary = grade(study, arguments.grader, limits=limits, progress=progress)
             graders = [part.rater_id for part in summary.graders]
             print_run(summary)
             print_coverage(study, graders)

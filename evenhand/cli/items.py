@@ -131,12 +131,8 @@ def _label(arguments: argparse.Namespace) -> int:
 
     folder: Path = arguments.dir or Path(f"{arguments.file.stem}-study")
     if (folder / "study.toml").is_file():
+        _check_same(folder, arguments)
         console().print(written("items.goes_on", folder=folder))
-        refuse(
-            arguments,
-            [*ITEM_OPTIONS, "--rubric", "--sample", "--stratify", "--seed"],
-            f"is settled in {folder}, which is there already; leave it out, or name a new folder",
-        )
     else:
         _make(folder, arguments)
     with open_study(folder) as study:
@@ -152,6 +148,28 @@ def _label(arguments: argparse.Namespace) -> int:
     if not arguments.no_browser:
         open_when_up(links[0], port)
     return serve(folder, port=port)
+
+
+def _check_same(folder: Path, arguments: argparse.Namespace) -> None:
+    """Raise InputError where the study that is there is of other items, or asks something else."""
+    from evenhand.study import open_study
+
+    if not arguments.question and not arguments.rubric:  # only the file is named
+        refuse(arguments, [*ITEM_OPTIONS, "--sample", "--stratify", "--seed"], _settled(folder))
+        return
+    made = item_study(arguments.file, arguments)
+    with open_study(folder) as study:
+        config, pairs = study.config, study.store.pairs()
+        asked = {rubric.hash for rubric in study.rubrics.values()}
+    same = asked == {rubric.hash for rubric in made.rubrics}
+    same &= pairs.drop(columns="sample_position").equals(made.items.pairs.reset_index(drop=True))
+    same &= arguments.sample in (None, config.sample.pairs) and arguments.seed == config.seed
+    if not same:
+        raise InputError(f"what is asked for {_settled(folder)}")
+
+
+def _settled(folder: Path) -> str:
+    return f"is settled in {folder}, which is there already; leave it out, or name a new folder"
 
 
 def _make(folder: Path, arguments: argparse.Namespace) -> None:

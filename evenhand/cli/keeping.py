@@ -94,7 +94,7 @@ def _doctor_options(doctor: Parser) -> None:
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
-    from evenhand.cli.options.app_address import app_address
+    from evenhand.cli.options import app_address
     from evenhand.study.keeping.doctor import examine
 
     found = examine(arguments.dir, app_address(arguments.url) if arguments.url else "")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli.noting import note, operator
-from evenhand.cli.options.app_address import USUAL_ADDRESS, app_address
+from evenhand.cli.options import USUAL_ADDRESS, app_address
 from evenhand.cli.terminal import console, print_table
 from evenhand.cli.verbs import Parser, Verb, refuse
 from evenhand.errors import InputError

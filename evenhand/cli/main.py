@@ -1,16 +1,15 @@
-"""`evenhand VERB ...`: all verbs by group, and how one of them is run."""
+"""`evenhand VERB ...`: all verbs by group, how one of them is run, and what the shell completes."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import textwrap
 from collections.abc import Sequence
 
 from evenhand import __version__
 from evenhand.cli import (
-    audits,
-    baselines,
     calibration,
     decisions,
     demo,
@@ -26,7 +25,6 @@ from evenhand.cli import (
     studies,
     tables,
 )
-from evenhand.cli.completion import SHELLS, complete, shell_code
 from evenhand.cli.exits import BAD_INPUT, DONE, exit_code
 from evenhand.cli.terminal import print_line
 from evenhand.cli.verbs import Parser, Verb, add_verbs
@@ -34,11 +32,11 @@ from evenhand.errors import InputError
 
 GROUPS: dict[str, tuple[Verb, ...]] = {
     "Make a study": (*demo.VERBS, *items.VERBS, *planning.VERBS, *studies.VERBS, *rubrics.VERBS),
-    "Collect responses, labels and grades": (*ratings.VERBS, *audits.VERBS, *tables.VERBS),
+    "Collect responses, labels and grades": (*ratings.VERBS, *tables.VERBS),
     "Lead the annotators": (*sessions.VERBS, *lead.VERBS),
     "Keep a study": keeping.VERBS,
     "Analyse": reports.VERBS,
-    "Decide": (*decisions.VERBS, *gate.VERBS, *baselines.VERBS, *calibration.VERBS),
+    "Decide": (*decisions.VERBS, *gate.VERBS, *calibration.VERBS),
 }
 """The verbs as `evenhand --help` shows them."""
 
@@ -47,6 +45,7 @@ ABOUT = (
     "rubrics, and see how well they agree."
 )
 WIDTH = 80
+SHELLS = ("bash", "zsh", "fish")
 
 
 def build_parser() -> Parser:
@@ -84,9 +83,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb; returns the exit code."""
     words = sys.argv[1:] if argv is None else argv
     parser = build_parser()
-    complete(parser)
+    _complete(parser)
     verb = next((word for word in words if word in parser.verbs), "")
     return exit_code(f"evenhand {verb}".strip(), lambda: _run(parser, words))
+
+
+def _complete(parser: Parser) -> None:
+    """Answer a shell that asks for completions (at each Tab), and exit; do nothing otherwise."""
+    if "_ARGCOMPLETE" not in os.environ:
+        return
+    import argcomplete
+
+    own = parser
+    for word in os.environ["COMP_LINE"].split():
+        if word in own.verbs:
+            own = own.verbs[word]
+            own.declare()  # argcomplete looks at the options before the parser comes to this
+    argcomplete.autocomplete(parser, always_complete_options=False)
 
 
 def _run(parser: Parser, words: Sequence[str]) -> int | None:
@@ -100,13 +113,20 @@ def _run(parser: Parser, words: Sequence[str]) -> int | None:
     except SystemExit as stop:  # --help, --version, or an error in a sentence
         return int(stop.code or DONE)
     if arguments.completion:
-        print_line(shell_code(arguments.completion))
+        print_line(_shell_code(arguments.completion))
         return DONE
     if arguments.verb is None:
         parser.print_help()
         return BAD_INPUT
     code: int | None = arguments.run(arguments)
     return code
+
+
+def _shell_code(shell: str) -> str:
+    """Return the code that a shell must load once in each session to complete our commands."""
+    from argcomplete.shell_integration import shellcode
+
+    return shellcode(["evenhand"], shell=shell)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.study import Study
-    from evenhand.study.store.logs.lead_log import Act
+    from evenhand.study.store.logs.decisions import Act
 
 
 def operator() -> str:
@@ -26,7 +26,7 @@ def operator() -> str:
 
 def note(study: Study, act: Act, about: str | Path = "", detail: str = "") -> None:
     """Append an act to an open study's log; `about` names its object."""
-    from evenhand.study.store.logs.lead_log import note_act
+    from evenhand.study.store.logs.decisions import note_act
 
     note_act(study.store, act, str(about), detail, operator())
 
@@ -35,7 +35,7 @@ def note_in(folder: Path, act: Act, about: str | Path = "", detail: str = "") ->
     """Note an act on a study's folder, whatever the version of its store."""
     from evenhand.study.settings.study_toml import read_config
     from evenhand.study.store.database import SILENT, Database
-    from evenhand.study.store.logs.lead_log import note_act
+    from evenhand.study.store.logs.decisions import note_act
 
     place = read_config(folder).store
     with closing(Database.connect(place, folder, silent=SILENT)) as store:
@@ -53,6 +53,6 @@ def changing_settings(study: Study) -> Iterator[None]:
 def note_edits(study: Study, done_by: str = "") -> None:
     """Log that study.toml has changed, if it has."""
     from evenhand.study.settings.study_toml import FILE_NAME
-    from evenhand.study.store.logs.lead_log import note_settings
+    from evenhand.study.store.logs.decisions import note_settings
 
     note_settings(study.store, (study.folder / FILE_NAME).read_text("utf-8-sig"), done_by)

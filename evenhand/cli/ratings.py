@@ -1,27 +1,43 @@
-"""`annotate`, `grade` and `respond`: ratings from people and models, responses from subjects."""
+"""`annotate`, `grade`, `respond` and `audit`: ratings, responses, and how robust a grader is."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from evenhand.cli.exits import DONE, OVER_BUDGET, STOPPED
-from evenhand.cli.grading_text import (
-    print_coverage,
-    print_forecast,
-    print_orders,
-    print_run,
-    print_stop,
-    print_trial,
-)
 from evenhand.cli.lead import print_lead_link
 from evenhand.cli.noting import note, note_edits
-from evenhand.cli.options.app_address import app_address
-from evenhand.cli.terminal import console, progress_bar
-from evenhand.cli.verbs import Parser, Verb, refuse
+from evenhand.cli.options import app_address
+from evenhand.cli.terminal import console, print_table, progress_bar
+from evenhand.cli.verbs import Parser, Verb, add_verbs, refuse
 from evenhand.errors import InputError
 from evenhand.texts import written
+
+if TYPE_CHECKING:
+    from evenhand.analysis.injection import Audit
+    from evenhand.analysis.results import ResultRow
+    from evenhand.graders import (
+        GraderForecast,
+        GraderSummary,
+        GradingOptions,
+        RequestLimits,
+        RunSummary,
+    )
+    from evenhand.rubrics import Rubric
+    from evenhand.study import Study
+    from evenhand.study.settings.analysis import InjectionBounds
+
+_AUDIT_COLUMNS = ["attack", "pulled", "knocked off", "silenced", "flips", "units"]
+_OUTCOMES = {
+    "pulled": "outcome_pulled",
+    "knocked_off": "outcome_knocked_off",
+    "silenced": "outcome_silenced",
+}
 
 
 def _annotate_options(annotate: Parser) -> None:
@@ -57,7 +73,7 @@ def _grade_options(grade: Parser) -> None:
     grade.add_argument(
         "--draws", type=int, default=1, metavar="K", help="ask K times, for a probability (1)"
     )
-    add_asking(grade)
+    _add_asking(grade)
     grade.add_argument(
         "--orders",
         choices=["ab", "both"],
@@ -72,14 +88,14 @@ def _grade_options(grade: Parser) -> None:
         metavar="I/N",
         help="grade the I-th of N parts; the others are other machines' (study on PostgreSQL)",
     )
-    add_batch(grade)
+    _add_batch(grade)
     grade.add_argument(
         "--dry-run", action="store_true", help="show what would be asked and cost; no network"
     )
     add_pace(grade)
 
 
-def add_asking(verb: Parser) -> None:
+def _add_asking(verb: Parser) -> None:
     """Add the options on how a grader is asked that are part of the grader's identity."""
     verb.add_argument(
         "--prompt",
@@ -114,7 +130,25 @@ def add_asking(verb: Parser) -> None:
     )
 
 
-def add_batch(verb: Parser) -> None:
+def _grading_options(arguments: argparse.Namespace) -> GradingOptions:
+    """The options of grading that `grade` and `audit` share: which rubrics, and how to ask."""
+    from evenhand.graders import GradingOptions
+    from evenhand.rubrics import JudgePrompt
+
+    return GradingOptions(
+        rubrics=arguments.rubric,
+        draws=arguments.draws,
+        method=arguments.method,
+        max_tokens=arguments.max_tokens,
+        effort=arguments.effort,
+        service_tier=arguments.service_tier,
+        temperature=arguments.temperature,
+        seed=arguments.seed,
+        prompt=arguments.prompt and JudgePrompt.read(arguments.prompt),
+    )
+
+
+def _add_batch(verb: Parser) -> None:
     """Add `--batch` and `--cancel`: use the providers' batches, or end those under way."""
     verb.add_argument("--batch", action="store_true", help="use the providers' cheaper batches")
     verb.add_argument(
@@ -122,7 +156,7 @@ def add_batch(verb: Parser) -> None:
     )
 
 
-def check_batch(arguments: argparse.Namespace) -> None:
+def _check_batch(arguments: argparse.Namespace) -> None:
     """Raises InputError where there is no batch to end."""
     if arguments.cancel and not arguments.batch:
         raise InputError("--cancel ends batches; add --batch")
@@ -157,6 +191,35 @@ def _respond_options(respond: Parser) -> None:
     add_pace(respond)
 
 
+def _audit_options(audit: Parser) -> None:
+    add_verbs(audit, ACTIONS, dest="action", required=True)
+
+
+def _injection_options(injection: Parser) -> None:
+    injection.add_study()
+    injection.add_argument(
+        "--grader", required=True, metavar="GRADER", help="the grader, as `evenhand grade` names it"
+    )
+    injection.add_argument(
+        "--rubric", action="append", metavar="NAME", help="only this rubric; repeatable (all)"
+    )
+    injection.add_argument(
+        "--units", type=int, default=100, metavar="N", help="how many units of each rubric (100)"
+    )
+    injection.add_argument(
+        "--draws", type=int, default=1, metavar="K", help="ask K times, as the grader is asked (1)"
+    )
+    injection.add_argument(
+        "--attacks", type=Path, metavar="FILE", help="attacks of your own besides (TOML)"
+    )
+    _add_asking(injection)
+    _add_batch(injection)
+    injection.add_argument(
+        "--dry-run", action="store_true", help="show what would be asked and cost; no network"
+    )
+    add_pace(injection)
+
+
 def add_pace(verb: Parser) -> None:
     """Add the options on speed and budget."""
     verb.add_argument(
@@ -170,6 +233,15 @@ def add_pace(verb: Parser) -> None:
         help="seconds that an answer may take; twice none gives the request up (300)",
     )
     verb.add_argument("--budget", type=_dollars, metavar="USD", help="the most this run may spend")
+
+
+def request_limits(arguments: argparse.Namespace) -> RequestLimits:
+    """The limits of a run, from the options on speed and budget."""
+    from evenhand.graders import RequestLimits
+
+    return RequestLimits(
+        concurrency=arguments.concurrency, timeout=arguments.timeout, budget=arguments.budget
+    )
 
 
 def _tokens(text: str) -> int:
@@ -222,14 +294,14 @@ def _annotate(arguments: argparse.Namespace) -> int:
 
 
 def _grade(arguments: argparse.Namespace) -> int:
-    from evenhand.graders import WHOLE, Choice, Shard, forecast, grade
-    from evenhand.rubrics import JudgePrompt, load_rubric
+    from evenhand.graders import WHOLE, Shard, forecast, grade
+    from evenhand.rubrics import load_rubric
     from evenhand.study import open_study
 
-    check_batch(arguments)
-    orders = ("ab", "ba") if arguments.orders == "both" else ("ab",)
+    _check_batch(arguments)
     shard = Shard.parse(arguments.shard) if arguments.shard else WHOLE
-    text, prompt = None, arguments.prompt and JudgePrompt.read(arguments.prompt)
+    options = _grading_options(arguments)
+    text = None
     if arguments.rubric_file:
         refuse(
             arguments,
@@ -237,61 +309,35 @@ def _grade(arguments: argparse.Namespace) -> int:
             "does not go with --rubric-file, which tries one text on held-out pairs of the sample",
         )
         text = load_rubric(arguments.rubric_file)
+    options = replace(
+        options,
+        scope=arguments.scope,
+        orders=("ab", "ba") if arguments.orders == "both" else ("ab",),
+        retry_unscored=arguments.retry_unscored,
+        text=text,
+        shard=shard,
+    )
+    batch = arguments.batch
     with open_study(arguments.dir) as study:
         for sentence in study.edited_rubrics():
             console(stderr=True).print(written("terminal.note", note=sentence))
         if arguments.dry_run:
-            choice = Choice(
-                rubrics=arguments.rubric,
-                scope=arguments.scope,
-                orders=orders,
-                draws=arguments.draws,
-                method=arguments.method,
-                max_tokens=arguments.max_tokens,
-                effort=arguments.effort,
-                service_tier=arguments.service_tier,
-                temperature=arguments.temperature,
-                seed=arguments.seed,
-                retry_unscored=arguments.retry_unscored,
-                text=text,
-                prompt=prompt,
-                shard=shard,
-            )
-            print_forecast(forecast(study, arguments.grader, choice, batch=arguments.batch))
-            print_orders(study, text, arguments.rubric, orders)
+            print_forecast(forecast(study, arguments.grader, options, batch=batch))
+            _print_orders(study, options)
             return DONE
         with progress_bar("grading") as progress:
+            limits = request_limits(arguments)
+            cancel = arguments.cancel
             summary = grade(
-                study,
-                arguments.grader,
-                rubrics=arguments.rubric,
-                scope=arguments.scope,
-                concurrency=arguments.concurrency,
-                progress=progress,
-                orders=orders,
-                draws=arguments.draws,
-                method=arguments.method,
-                max_tokens=arguments.max_tokens,
-                effort=arguments.effort,
-                service_tier=arguments.service_tier,
-                temperature=arguments.temperature,
-                seed=arguments.seed,
-                retry_unscored=arguments.retry_unscored,
-                batch=arguments.batch,
-                cancel=arguments.cancel,
-                budget=arguments.budget,
-                timeout=arguments.timeout,
-                text=text,
-                prompt=prompt,
-                shard=shard,
+                study, arguments.grader, options, limits, progress, batch=batch, cancel=cancel
             )
         for part in summary.graders:
             note(study, "grades", part.rater_id, f"new: {part.scored}")
         print_run(summary)
-        print_orders(study, text, arguments.rubric, orders)
+        _print_orders(study, options)
         print_coverage(study, [part.rater_id for part in summary.graders])
         if text is not None:
-            print_trial(study, text, [part.rater_id for part in summary.graders])
+            _print_trial(study, text, [part.rater_id for part in summary.graders])
     print_stop("grade", summary.stopped, [w for part in summary.graders for w in part.warnings])
     if text is None:
         console().print(written("terminal.next", command=f"evenhand report {arguments.dir}"))
@@ -307,14 +353,12 @@ def _respond(arguments: argparse.Namespace) -> int:
         summary = respond(
             study,
             arguments.subject,
-            scope=arguments.scope,
-            concurrency=arguments.concurrency,
-            progress=progress,
+            arguments.scope,
+            request_limits(arguments),
+            progress,
             system=system,
             thinking=arguments.thinking,
             effort=arguments.effort,
-            budget=arguments.budget,
-            timeout=arguments.timeout,
         )
         run = summary.run
         note(study, "responses", run.rater_id, f"new: {summary.added}")
@@ -346,6 +390,35 @@ def _system_prompt(file: Path) -> str:
     return text
 
 
+def _injection(arguments: argparse.Namespace) -> int:
+    from evenhand.graders.audit.injection import AuditOptions, audit_injection, forecast_audit
+    from evenhand.reporting.analysing import audits_of
+    from evenhand.study import open_study
+
+    _check_batch(arguments)
+    options = AuditOptions(
+        arguments.grader, arguments.units, _grading_options(arguments), arguments.attacks
+    )
+    batch = arguments.batch
+    with open_study(arguments.dir) as study:
+        if arguments.dry_run:
+            print_forecast(forecast_audit(study, options, batch=batch))
+            return DONE
+        with progress_bar("auditing") as progress:
+            limits = request_limits(arguments)
+            summary = audit_injection(
+                study, options, limits, progress, batch=batch, cancel=arguments.cancel
+            )
+        (part,) = summary.graders
+        note(study, "grades", part.rater_id, f"injection audit, new: {part.scored}")
+        print_run(summary)
+        for audit in audits_of(study, part.rater_id):
+            _print_audit(audit, study.config.decision.injection)
+    print_stop("audit injection", summary.stopped, part.warnings)
+    console().print(written("terminal.next", command=f"evenhand report {arguments.dir}"))
+    return ended(over_budget=summary.over_budget, stopped=bool(summary.stopped))
+
+
 def ended(*, over_budget: bool, stopped: bool) -> int:
     """Return the exit code of a run that asked models."""
     if over_budget:
@@ -353,8 +426,166 @@ def ended(*, over_budget: bool, stopped: bool) -> int:
     return STOPPED if stopped else DONE
 
 
+def print_run(summary: RunSummary) -> None:
+    """Print a table of the run: grades known before, asked for and received, by grader."""
+    from evenhand.graders.replies.draws import REPEATED
+
+    print_table(
+        ["grader", "known before", "to ask", "labelled", "unscored", "left"],
+        [_counts(part) for part in summary.graders],
+    )
+    for part in summary.graders:
+        for reason, count in sorted(part.unscored.items()):
+            console().print(
+                written("grade.unscored", grader=part.rater_id, count=count, reason=reason)
+            )
+        if missing := part.without_probabilities:
+            name = "some_without" if missing < part.scored else "all_without"
+            numbers = {"missing": missing, "labelled": part.scored}
+            console().print(written(f"grade.{name}", grader=part.rater_id, **numbers))
+        if repeats := part.unscored[REPEATED]:
+            console().print(written("grade.repeated", grader=part.rater_id, repeats=repeats))
+
+
+def _counts(part: GraderSummary) -> tuple[str, ...]:
+    unscored = sum(part.unscored.values())
+    numbers = (part.already, part.planned, part.scored, unscored, part.unasked)
+    return (part.rater_id, *map(str, numbers))
+
+
+def _print_orders(study: Study, options: GradingOptions) -> None:
+    """Print the orders in which pairs are shown, if a rubric is about pairs."""
+    names = options.rubrics or study.rubrics
+    asked = [options.text] if options.text else [study.rubrics[name] for name in names]
+    if any(rubric.unit == "pair" for rubric in asked):
+        both = len(options.orders) > 1
+        console().print(written("grade.both_orders" if both else "grade.one_order"))
+
+
+def print_coverage(study: Study, raters: Sequence[str]) -> None:
+    """Print coverage and total cost by grader and rubric."""
+    from evenhand.study.store.totals import grade_totals
+
+    totals = grade_totals(study.store)
+    rows = []
+    for row in totals[totals["rater_id"].isin(raters)].to_dict("records"):
+        asked = row["labelled"] + row["unscored"]
+        known = row["cost_usd"] == row["cost_usd"]
+        cached = row["cached_share"]
+        rows.append(
+            (
+                str(row["rater_id"]),
+                str(row["rubric"]),
+                f"{row['labelled'] / asked:.1%}",
+                str(asked),
+                f"${row['cost_usd']:.4f}" if known else "-",
+                f"{cached:.0%}" if cached == cached else "-",
+            )
+        )
+    print_table(["grader", "rubric", "coverage", "grades", "cost", "input from cache"], rows)
+
+
+def _print_trial(study: Study, text: Rubric, tried: Sequence[str]) -> None:
+    """Print how each grader's agreement with people changes with another text of a rubric."""
+    from evenhand.reporting.trial import compare_texts
+
+    for rater in tried:
+        for sentence in compare_texts(study, text, rater).sentences:
+            console().print(sentence)
+
+
+def print_stop(verb: str, stopped: Sequence[str], warnings: Sequence[str]) -> None:
+    """Warnings, and why a run ended early."""
+    for sentence in dict.fromkeys(warnings):
+        console(stderr=True).print(written("terminal.warning", text=sentence))
+    for sentence in stopped:
+        console(stderr=True).print(f"evenhand {verb}: {sentence}")
+
+
+def print_forecast(forecasts: Sequence[GraderForecast]) -> None:
+    """Print the number of requests and the cost of a run, and one prompt of each grader."""
+    print_table(
+        ["grader", "known before", "to ask", "cost at least", "expected", "cost at most"],
+        [
+            (
+                part.rater_id,
+                str(part.already),
+                str(part.new),
+                *_prices(part),
+            )
+            for part in forecasts
+        ],
+    )
+    for part in forecasts:
+        if part.basis:
+            console().print(f"{part.rater_id}: {part.basis}")
+        if part.sample:
+            console().print(f"\n{written('grade.first_prompt', grader=part.rater_id)}\n")
+            console().print(part.sample.system)
+            console().print(f"\n{written('grade.user_part')}\n")
+            console().print(part.sample.user)
+    print_stop("grade", (), [sentence for part in forecasts for sentence in part.warnings])
+
+
+def _prices(part: GraderForecast) -> tuple[str, ...]:
+    if part.cost is None:
+        return ("unknown",) * 3
+    least, most = part.cost
+    likely = least if part.expected is None else part.expected
+    return tuple(f"${usd:.2f}" for usd in (least, likely, most))
+
+
+def _print_audit(audit: Audit, bounds: InjectionBounds) -> None:
+    """Print each attack's effect with its deciding bounds, the verdict, and the grader's own
+    flips.
+    """
+    rows = []
+    for each in zip(*(outcome.attacks for outcome in audit.outcomes), strict=True):
+        pulled = each[0].effect
+        flips = audit.flips.get(pulled["at"])
+        rows.append(
+            (
+                each[0].name,
+                *(_within(attack.bounds) for attack in each),
+                _signed(flips, "estimate") if flips else "-",
+                str(pulled["n_units"]),
+            )
+        )
+    print_table(_AUDIT_COLUMNS, rows, title=audit.rubric)
+    say = console().print
+    say(audit.sentence(bounds))
+    for outcome in audit.outcomes:
+        if works := [each.name for each in outcome.attacks if each.works]:
+            how = written(f"injection.{_OUTCOMES[outcome.name]}")
+            said = {"grader": audit.grader, "outcome": how, "attacks": ", ".join(works)}
+            say(written("injection.works", **said))
+    if audit.retest is not None:
+        share = audit.retest["estimate"]
+        say(written("injection.retest", grader=audit.grader, share=share))
+
+
+def _within(bounds: ResultRow) -> str:
+    """An effect with its deciding bounds."""
+    estimate, low, high = (_signed(bounds, name) for name in ("estimate", "low", "high"))
+    return f"{estimate} ({low} to {high})"
+
+
+def _signed(row: ResultRow, name: str) -> str:
+    value = row[name]  # type: ignore[literal-required]
+    return f"{round(value, 2) + 0.0:+.2f}"
+
+
+ACTIONS = (
+    Verb(
+        "injection",
+        "how far can a text talk a grader round? Ten attacks, each beside a harmless text",
+        _injection_options,
+        _injection,
+    ),
+)
 VERBS = (
     Verb("annotate", "open the app in which annotators label", _annotate_options, _annotate),
     Verb("grade", "collect grades from models; stop and rerun as you like", _grade_options, _grade),
     Verb("respond", "collect a model's responses to the prompts", _respond_options, _respond),
+    Verb("audit", "how far can a text talk a grader round?", _audit_options),
 )

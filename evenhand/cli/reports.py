@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli.noting import note
-from evenhand.cli.options.setting_options import add_analysis_options, add_engine, analyse_asked
-from evenhand.cli.options.sources import path_or_address
+from evenhand.cli.options import add_analysis_options, add_engine, analyse_asked, path_or_address
 from evenhand.cli.terminal import console, print_table, working
 from evenhand.cli.verbs import Parser, Verb
 from evenhand.errors import InputError
@@ -51,7 +50,7 @@ def _add_form(verb: Parser) -> None:
 
 
 def _report(arguments: argparse.Namespace) -> None:
-    from evenhand.reporting.printing import browser_path, print_pdf
+    from evenhand.reporting.report import browser_path, print_pdf
     from evenhand.study import open_study
     from evenhand.study.tables.atomic import check_folder
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli.noting import note, note_in
-from evenhand.cli.options.scale_options import FILE_OPTIONS, FORMAT_OPTION, file_options, keys_in
+from evenhand.cli.options import FILE_OPTIONS, FORMAT_OPTION, file_options, keys_in
 from evenhand.cli.terminal import console
 from evenhand.cli.verbs import Parser, Verb, refuse
 from evenhand.errors import InputError
@@ -172,8 +172,7 @@ def _export_tables(arguments: argparse.Namespace) -> None:
     )
     from evenhand.reporting.ratings_file.sidecar import sidecar_path
     from evenhand.study import open_study
-    from evenhand.study.store.logs.answer_details import answers_table
-    from evenhand.study.store.logs.remarks import remarks_table
+    from evenhand.study.store.logs.answers import answers_table, remarks_table
     from evenhand.study.tables.atomic import atomic_write
     from evenhand.study.tables.formats import write_table
 

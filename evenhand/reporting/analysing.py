@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from evenhand.analysis import Analysis
     from evenhand.analysis.dataset import Dataset
+    from evenhand.analysis.injection import Audit
     from evenhand.analysis.report import ReportContext
     from evenhand.analysis.verification import Libraries
     from evenhand.study import Study
@@ -38,27 +39,22 @@ _WAYS = ("json_schema", "tool", "plain")
 
 def analyse_source(
     source: Path,
-    scale: ScaleOptions = USUAL_SCALE,
+    options: ScaleOptions = USUAL_SCALE,
     *,
-    units: Path | None = None,
     verify: bool | Libraries = False,
     why: bool = False,
     on_stage: OnStage = None,
-    **changes: Any,
 ) -> Analysed:
-    """Analyse a study folder, or a ratings file on the scale declared.
-
-    `changes` are settings of the analysis that replace the study's own, or the defaults (see
-    `analyse`, for `verify` and `why` too).
+    """Analyse a study folder, or a ratings file on the scale declared (see `analysis.analyse`, for
+    `verify` and `why` too). Of a study the options give settings only.
     """
     if is_study(source):
         from evenhand.study import open_study
 
         with open_study(source) as study:
+            changes = options.settings
             return analyse_study(study, verify=verify, why=why, on_stage=on_stage, **changes)
-    return analyse_file(
-        source, scale, units=units, verify=verify, why=why, on_stage=on_stage, **changes
-    )
+    return analyse_file(source, options, verify=verify, why=why, on_stage=on_stage)
 
 
 def analyse_study(
@@ -88,18 +84,14 @@ def analyse_study(
 
 def analyse_file(
     file: Path,
-    scale: ScaleOptions = USUAL_SCALE,
+    options: ScaleOptions = USUAL_SCALE,
     *,
-    units: Path | None = None,
     verify: bool | Libraries = False,
     why: bool = False,
     on_stage: OnStage = None,
-    **changes: Any,
 ) -> Analysed:
-    """Analyse a ratings file on the scale declared, with the columns of a file of `units`, and with
-    its sidecar (see `load.from_file`).
-    """
-    dataset = from_file(file, scale, units=units, **changes)
+    """Analyse a ratings file on the scale declared, with its sidecar (see `load.from_file`)."""
+    dataset = from_file(file, options)
     with naming_sidecar(file):
         return analyse_dataset(dataset, verify=verify, why=why, on_stage=on_stage)
 
@@ -186,9 +178,9 @@ def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> Report
 
 
 def _picked_by_uncertainty(study: Study, noun: str) -> dict[str, int]:
-    from evenhand.study.store.logs.waves import sample_waves_of
+    from evenhand.study.store.logs.decisions import WAVES
 
-    picked = [len(w.taken) for w in sample_waves_of(study.store) if w.by == "uncertainty"]
+    picked = [len(w.taken) for w in WAVES.all(study.store) if w.by == "uncertainty"]
     return {f"{noun} picked where graders differ or are unsure": sum(picked)} if picked else {}
 
 
@@ -265,3 +257,31 @@ def _verified(analysis: Analysis) -> dict[str, str]:
         "estimates verified": f"{found.compared} values compared with {libraries}; "
         f"largest difference {found.largest:.0e}"
     }
+
+
+def audits_of(study: Study, grader: str) -> list[Audit]:
+    """Return the injection audits of one grader (its rater id), by rubric; the same rows as in the
+    report.
+    """
+    import numpy as np
+
+    from evenhand.analysis.bootstrap.resamples import Resamples
+    from evenhand.analysis.injection import add_injection_rows, audits
+    from evenhand.analysis.results import ResultRows
+    from evenhand.analysis.types import Frequency
+
+    dataset = from_study(study)
+    settings, table, found = dataset.settings, dataset.facts.attacked, []
+    if table is None:
+        return []
+    table = table[table["rater_id"] == grader]
+
+    def resampled(frequency: Frequency) -> Resamples:
+        rng = np.random.default_rng(dataset.seed)
+        return Resamples(frequency, settings.resamples, rng, settings.interval)
+
+    for rubric in study.rubrics:
+        rows = ResultRows(rubric)
+        add_injection_rows(rows, table, dataset.units, settings.cluster, resampled)
+        found += audits(rows.rows.values())
+    return found

@@ -36,19 +36,19 @@ _UNSAID = "a decision of the study's lead"
 
 def exported_ratings(study: Study) -> pd.DataFrame:
     """The ratings; where people were asked in other languages than English, with the language."""
-    from evenhand.study.store.logs.shown import with_shown
+    from evenhand.study.store.logs.answers import with_shown
 
     return with_shown(study.store, study.ratings())
 
 
 def exported_remarks(study: Study) -> pd.DataFrame:
-    from evenhand.study.store.logs.remarks import remarks_table
+    from evenhand.study.store.logs.answers import remarks_table
 
     return remarks_table(study.store)
 
 
 def exported_answers(study: Study) -> pd.DataFrame:
-    from evenhand.study.store.logs.answer_details import answers_table
+    from evenhand.study.store.logs.answers import answers_table
 
     return answers_table(study.store)
 
@@ -86,7 +86,7 @@ def exported_units(study: Study) -> pd.DataFrame:
 
 def exported_attacked(study: Study) -> pd.DataFrame:
     """Return graders' answers in the injection audit (`evenhand.study.tables.attacks`)."""
-    from evenhand.study.store.logs.attacked_log import attacked_table
+    from evenhand.study.store.logs.replies import attacked_table
 
     return as_text(attacked_table(study.store, study.accepted_hashes()))
 
@@ -130,7 +130,7 @@ def study_sidecar(study: Study, units: str, attacked: str = "") -> Sidecar:
     The number of a look is the one that a report would have now.
     """
     from evenhand.study.desk.oversight import oversight
-    from evenhand.study.store.logs.looks import coming_looks
+    from evenhand.study.store.logs.decisions import coming_looks
 
     dataset = from_study(study)
     looks = coming_looks(study.store, looked_at(study, dataset.ratings))

@@ -214,10 +214,12 @@ def check(
         kinds=kinds_of(human, model),
         normalise=normalise,
         independent=independent,
+        settings=changes,
         in_python=True,
     )
     if isinstance(ratings, Dataset):
-        if scale != ScaleOptions(in_python=True) or units is not None or name != "ratings":
+        declared = scale != ScaleOptions(settings=changes, in_python=True)
+        if declared or units is not None or name != "ratings":
             raise InputError(
                 "a Dataset knows its name, raters, scales and units; give only settings with it, "
                 "such as margin=0.05"
@@ -225,7 +227,7 @@ def check(
         return Check(*analyse_dataset(ratings.changed(**changes), verify=True))
     rows = long_rows(ratings, name, scale)
     rows = replace(rows, notes=[*getattr(ratings, "attrs", {}).get("notes", ()), *rows.notes])
-    dataset = from_rows(rows, scale, units=_units(units), **changes)
+    dataset = from_rows(rows, scale, units=_units(units))
     return Check(*analyse_dataset(dataset, verify=True))
 
 

@@ -78,7 +78,7 @@ def count_look(folder: Path) -> None:
     """Count a look at the verdict on the labels as they are now: the next figures will have it."""
     from evenhand.reporting.load import looked_at
     from evenhand.study import open_study
-    from evenhand.study.store.logs.looks import look_numbers
+    from evenhand.study.store.logs.decisions import look_numbers
 
     with open_study(folder) as study:
         look_numbers(study.store, looked_at(study, study.ratings()), record=True)

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.reporting.ratings_file.missing import listed
 from evenhand.reporting.ratings_file.scales import declared_scales
-from evenhand.reporting.ratings_file.unit_columns import check_asked_for, with_units
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,17 +32,15 @@ def load(
     source: Path,
     options: ScaleOptions = USUAL_SCALE,
     *,
-    units: Path | None = None,
     scales: Mapping[str, Scale] | None = None,
-    **changes: Any,
 ) -> Dataset:
     """Load a study's folder, or a file or folder of ratings (`from_study`, `from_file`)."""
     if is_study(source):
         from evenhand.study import open_study
 
         with open_study(source) as study:
-            return from_study(study).changed(**changes)
-    return from_file(source, options, units=units, scales=scales, **changes)
+            return from_study(study).changed(**options.settings)
+    return from_file(source, options, scales=scales)
 
 
 def is_study(source: Path) -> bool:
@@ -74,8 +71,8 @@ def from_study(study: Study, *, look: bool = False, tried: str = "") -> Dataset:
     from evenhand.study.lead.disagreements import sorted_so_far
     from evenhand.study.session.background import raters_to_split_by
     from evenhand.study.store.grades import TRIED
-    from evenhand.study.store.logs.attacked_log import attacked_table
-    from evenhand.study.store.logs.looks import look_numbers
+    from evenhand.study.store.logs.decisions import look_numbers
+    from evenhand.study.store.logs.replies import attacked_table
     from evenhand.study.store.totals import grade_totals
 
     ratings, config, hashes = study.ratings(), study.config, study.accepted_hashes()
@@ -117,7 +114,7 @@ def looked_at(study: Study, ratings: pd.DataFrame) -> dict[str, str]:
     With fewer pairs labelled by two people than a verdict needs, no verdict can be given, so
     looking at them is free.
     """
-    from evenhand.study.store.logs.looks import labels_hash
+    from evenhand.study.store.logs.decisions import labels_hash
 
     pairs = study.units("all").set_index("unit_id")["cluster_id"]
     present = {}
@@ -146,10 +143,10 @@ def _tunings(study: Study) -> dict[str, dict[str, Tuning]]:
     A threshold counts as tuned if a logged one has this very number; any other was put in by hand.
     """
     from evenhand.analysis.labels.scale import Tuning
-    from evenhand.study.store.logs.threshold_log import tuned_thresholds
+    from evenhand.study.store.logs.decisions import TUNED_THRESHOLDS
 
     found: dict[str, dict[str, Tuning]] = {}
-    for each in tuned_thresholds(study.store):
+    for each in TUNED_THRESHOLDS.all(study.store):
         if study.config.thresholds.get(each.rubric, {}).get(each.grader) == each.threshold:
             found.setdefault(each.rubric, {})[each.grader] = Tuning(
                 clusters=frozenset(each.clusters),
@@ -167,21 +164,19 @@ def from_file(
     file: Path,
     options: ScaleOptions = USUAL_SCALE,
     *,
-    units: Path | None = None,
     scales: Mapping[str, Scale] | None = None,
-    **changes: Any,
 ) -> Dataset:
-    """Load a ratings file on the scale declared, with the columns of a file of `units`, and with
-    its sidecar (`reporting.ratings_file.sidecar`).
+    """Load a ratings file on the scale declared, with its sidecar
+    (`reporting.ratings_file.sidecar`).
 
     `scales` replace those of the sidecar: only their rubrics are read, and the files that the
-    sidecar names are not. `changes` are settings. Raises InputError, naming file and row.
+    sidecar names are not. Raises InputError, naming file and row.
     """
     from evenhand.reporting.ratings_file.dataframes import rows_of_file
     from evenhand.reporting.ratings_file.sidecar import attacked_beside, read_sidecar, units_beside
     from evenhand.study.tables.formats import read_table
 
-    sidecar, attacked = read_sidecar(file), None
+    sidecar, attacked, units = read_sidecar(file), None, options.units
     if sidecar is not None and scales is None:
         units = units or units_beside(file, sidecar)
         attacked = attacked_beside(file, sidecar)
@@ -194,7 +189,6 @@ def from_file(
             sidecar=sidecar,
             attacked=attacked,
             scales=scales,
-            **changes,
         )
 
 
@@ -222,17 +216,20 @@ def from_rows(
     sidecar: Sidecar | None = None,
     attacked: pd.DataFrame | None = None,
     scales: Mapping[str, Scale] | None = None,
-    **changes: Any,
 ) -> Dataset:
     """Load the rows of a ratings file or a table; `units` are a table of units and its name,
-    `attacked` the injection audit. The declared scale and the `changes` override the sidecar.
+    `attacked` the injection audit. The scale and the settings of the options override the sidecar.
     """
     from evenhand.analysis.dataset import Dataset
-    from evenhand.reporting.ratings_file.items import clustered_by_items
     from evenhand.reporting.ratings_file.sidecar import Sidecar
+    from evenhand.reporting.ratings_file.units import (
+        check_asked_for,
+        clustered_by_items,
+        with_units,
+    )
     from evenhand.study.tables.ratings import rater_columns, split_ratings
 
-    source = rows.places.source
+    source, changes = rows.places.source, options.settings
     ratings, columns = split_ratings(rows.table, source)
     if ratings.empty:
         raise InputError(f"{source} has a header but no ratings")
@@ -262,7 +259,7 @@ def from_rows(
         names={name: each.names for name, each in known.scales.items()},
         notes=(*(sidecar.said(source) if sidecar else ()), *rows.notes, *said, *remarks),
         synthetic=known.synthetic,
-    ).changed(**(changes if cluster is None else changes | {"cluster": cluster}))
+    ).changed(**(changes if cluster is None else {**changes, "cluster": cluster}))
 
 
 def _on_rubrics(ratings: pd.DataFrame, scales: Mapping[str, Scale], source: str) -> pd.DataFrame:

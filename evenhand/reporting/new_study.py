@@ -68,7 +68,7 @@ def display_of(study: Study) -> str:
     """Return a sentence on how responses are shown, and on the share of them written in
     Markdown.
     """
-    from evenhand.study.prompts.markdown import markdown_share
+    from evenhand.study.prompts.responses import markdown_share
 
     texts = study.store.responses()["response"]
     if texts.empty:

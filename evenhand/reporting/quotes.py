@@ -34,7 +34,7 @@ def quoted_texts(study: Study, disagreements: list[GraderDisagreement]) -> UnitT
 
 def quoted_remarks(study: Study, disagreements: list[GraderDisagreement]) -> UnitTexts:
     """The latest reason that each person gave for a label or a flag, by (rubric, unit id)."""
-    from evenhand.study.store.logs.remarks import remarks_table, standing
+    from evenhand.study.store.logs.answers import remarks_table, standing
 
     wanted = {(each.rubric, each.unit_id) for each in disagreements}
     said: UnitTexts = {}
@@ -50,7 +50,7 @@ def quoted_marks(
     study: Study, disagreements: list[GraderDisagreement]
 ) -> dict[tuple[str, str], list[tuple[str, Mark]]]:
     """Return (rater, marked words) by (rubric, unit id), for raters whose labels are compared."""
-    from evenhand.study.store.logs.answer_details import marks_on
+    from evenhand.study.store.logs.answers import marks_on
 
     people = {(each.rubric, each.unit_id): each.people for each in disagreements}
     units = list(people)

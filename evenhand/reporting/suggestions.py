@@ -83,7 +83,7 @@ def _flags(study: Study, excluded: Sequence[str]) -> Sequence[tuple[str, str, st
     """(rubric, unit, text) of the latest flag of each person on each unit, under texts that count;
     flags of people who are excluded are left out.
     """
-    from evenhand.study.store.logs.remarks import remarks_table, standing
+    from evenhand.study.store.logs.answers import remarks_table, standing
 
     accepted = study.accepted_hashes()
     said = standing(remarks_table(study.store))

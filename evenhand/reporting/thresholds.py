@@ -83,11 +83,11 @@ def write_tuned_thresholds(
     reference: str,
 ) -> None:
     """Put thresholds that were `found` into study.toml, and their basis into the store."""
-    from evenhand.study.store.logs.threshold_log import TunedThreshold, add_tuned_thresholds
+    from evenhand.study.store.logs.decisions import TUNED_THRESHOLDS, TunedThreshold
 
     scales = study_scales(study)
     # The store first: a tuned threshold must never appear in study.toml as if put in by hand.
-    add_tuned_thresholds(
+    TUNED_THRESHOLDS.append(
         study.store,
         [
             TunedThreshold(
@@ -97,7 +97,7 @@ def write_tuned_thresholds(
                 objective=objective,
                 reference=reference,
                 instead_of=scales[rubric].untuned_threshold_for(grader),
-                clusters=found[rubric].clusters[grader],
+                clusters=sorted(found[rubric].clusters[grader]),
             )
             for rubric, thresholds in chosen.items()
             for grader, threshold in thresholds.items()

@@ -15,7 +15,7 @@ from evenhand.exchange.writers.material import Material, Scale
 from evenhand.reporting.exporting import exported_units
 from evenhand.reporting.load import from_file, from_study
 from evenhand.reporting.ratings_file.declared import ScaleOptions
-from evenhand.study.store.logs.shown import with_shown
+from evenhand.study.store.logs.answers import with_shown
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,14 +5,13 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from evenhand.reporting.workers import beside
 
 if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
-
     from evenhand.analysis.labels.matrix import Coded
     from evenhand.analysis.types import Array
     from evenhand.analysis.verification import Libraries, Value
@@ -29,32 +28,32 @@ def libraries_beside(meanwhile: Callable[[], None]) -> Iterator[bool | Libraries
     if (os.cpu_count() or 1) < 2:
         yield True
         return
-    with beside(_answer) as ask:
+    with beside(_load) as process:
 
         def begin(coded: Coded, weight: Array | None) -> Callable[[], list[Value]]:
-            from evenhand.analysis.verification import library_values
+            from evenhand.analysis.verification import in_this_process, library_values
 
-            answer = ask(coded, weight)
+            here = in_this_process(coded, weight)
+            try:
+                answer = process.submit(library_values, coded, weight)
+            except BrokenProcessPool:
+                return here
 
             def values() -> list[Value]:
                 if not answer.done():
                     meanwhile()
                 try:
-                    found: list[Value] = answer.result()
-                except (EOFError, OSError):
-                    return library_values(coded, weight)
-                return found
+                    return answer.result()
+                except BrokenProcessPool:
+                    return here()
 
             return values
 
         yield begin
 
 
-def _answer(connection: Connection[Any, Any]) -> None:
+def _load() -> None:
     gc.disable()  # it lives for two seconds
-    from evenhand.analysis.verification import libraries_are_here, library_values, load_libraries
+    from evenhand.analysis.verification import load_libraries
 
-    if libraries_are_here():
-        load_libraries()
-        while True:
-            connection.send(library_values(*connection.recv()))
+    load_libraries()

@@ -9,10 +9,9 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
-from functools import partial
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from multiprocessing.context import BaseContext
 from types import ModuleType
@@ -47,12 +46,23 @@ _starting = threading.Lock()
 
 
 class _Workers(ProcessPoolExecutor):
-    """Processes that may be started while this one has threads."""
+    """Processes that may be started while this one has threads, and that end with it."""
+
+    def __init__(self, count: int, context: BaseContext, priority: int = 0) -> None:
+        super().__init__(count, context, _begin, (priority,))
+        self._others = multiprocessing.active_children()
 
     def submit(self, *arguments: Any, **options: Any) -> Future[Any]:
         """Starts a process where all are at work."""
         with _detached():
             return super().submit(*arguments, **options)
+
+    def end(self) -> None:
+        """End the processes, whatever they are doing."""
+        for process in multiprocessing.active_children():
+            if process not in self._others:
+                process.terminate()
+        self.shutdown()
 
 
 @contextmanager
@@ -66,16 +76,13 @@ def workers(per_core: int = _PER_CORE) -> Iterator[Executor | None]:
     if cores < 2:
         yield None
         return
-    others = multiprocessing.active_children()
-    with _Workers(per_core * cores, _context(), _stay_with_parent) as pool:
+    with _Workers(per_core * cores, _context()) as pool:
         try:
             yield pool
         except BrokenProcessPool:
             raise InputError(_ENDED_EARLY) from None
         except BaseException:
-            for process in multiprocessing.active_children():
-                if process not in others:
-                    process.terminate()  # no one waits for the rest
+            pool.end()  # no one waits for the rest
             raise
 
 
@@ -99,35 +106,16 @@ def _context() -> BaseContext:
 
 
 @contextmanager
-def beside(serve: Callable[[Connection[Any, Any]], None]) -> Iterator[Callable[..., Future[Any]]]:
-    """Start a process that loads what it needs while this one is busy; then it `serve`s: for each
-    tuple that it receives it sends one answer, in turn.
-
-    Yields a function that takes the parts of such a tuple and does not wait; its future raises
-    EOFError or OSError where the process has ended.
+def beside(prepare: Callable[[], None]) -> Iterator[Executor]:
+    """Start one process, which begins with `prepare`, such as loading what it needs, while this one
+    is busy. It ends with the block, whatever it is doing.
     """
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(theirs, serve), daemon=True)
-
-    def ask(*question: object) -> Any:
-        ours.send(question)
-        return ours.recv()
-
-    with ours, ThreadPoolExecutor(1) as line:
-        with theirs, _detached():
-            process.start()
-        try:
-            yield partial(line.submit, ask)
-        finally:
-            process.terminate()
-            process.join()
-
-
-def _serve(connection: Connection[Any, Any], serve: Callable[[Connection[Any, Any]], None]) -> None:
-    _stay_with_parent()
-    with suppress(EOFError, BrokenPipeError):
-        serve(connection)
+    pool = _Workers(1, multiprocessing.get_context("spawn"))
+    try:
+        pool.submit(prepare)
+        yield pool
+    finally:
+        pool.end()
 
 
 # ---- apart --------------------------------------------------------------------------------------
@@ -177,8 +165,7 @@ def _answer(
     """Run the function of `apart` in its process: send the stages as texts, then a result and an
     error.
     """
-    os.nice(_LOW_PRIORITY)
-    _stay_with_parent()
+    _begin(_LOW_PRIORITY)
     options = {"on_stage": sender.send} if tells else {}
     try:
         sender.send((function(*arguments, **options), None))
@@ -221,26 +208,17 @@ class StandBy:
 
     def prepare(self) -> None:
         """Start the process without waiting: a task is about to come."""
-        self._present().submit(_nothing)
+        self._present().submit(os.getpid)
 
     def _present(self) -> _Workers:
         with self._lock:
             if self._pool is None:
                 spawn = multiprocessing.get_context("spawn")
-                self._pool = _Workers(1, spawn, _stand_by)
+                self._pool = _Workers(1, spawn, _WAITED_FOR)
             return self._pool
 
 
-def _nothing() -> None:
-    pass
-
-
-def _stand_by() -> None:
-    os.nice(_WAITED_FOR)
-    _stay_with_parent()
-
-
-# ---- both ---------------------------------------------------------------------------------------
+# ---- all ----------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -265,8 +243,11 @@ def _detached() -> Iterator[None]:
                 os.environ["PYTHONSAFEPATH"] = safe
 
 
-def _stay_with_parent() -> None:
-    """End when the parent does, however it ends; leave a keyboard's interrupt to it."""
+def _begin(priority: int) -> None:
+    """Begin as a process of this priority, which ends when its parent does, however that ends, and
+    leaves a keyboard's interrupt to it.
+    """
+    os.nice(priority)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_after_parent, daemon=True).start()
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
 from evenhand.exchange.readers.rows import Export
-from evenhand.exchange.readers.source import Source
+from evenhand.exchange.readers.source import Source, label_cell
 from evenhand.study.tables.decoded import CELL, MOST_DECODED
 from evenhand.study.tables.formats import FIRST_ROW, cell_text
 from evenhand.texts import written
@@ -76,13 +76,9 @@ def _cells(sheet: Any, name: str) -> Iterator[list[str]]:
         if left < 0 or len(row) > _MOST_COLUMNS:
             raise InputError(_TOO_LARGE.format(name=name))
         yield [
-            cell_text(value).strip() if isinstance(value, str) else _plain(value) for value in row
+            cell_text(value).strip() if isinstance(value, str) else label_cell(value)
+            for value in row
         ]
-
-
-def _plain(value: object) -> str:
-    """A cell that is not text, as a label: a number, a date, true or false."""
-    return str(value).lower() if isinstance(value, bool) else cell_text(value)
 
 
 def _table(rows: list[tuple[int, list[str]]], name: str) -> pd.DataFrame:

@@ -12,9 +12,15 @@ from typing import Any
 from evenhand.errors import InputError
 from evenhand.exchange.readers.argilla import questions_in, rows_of_dataset
 from evenhand.exchange.readers.pair_votes import are_votes, votes
-from evenhand.exchange.readers.parquet import columns_of
 from evenhand.exchange.readers.rows import Export
-from evenhand.exchange.readers.source import MOST_BYTES, Source, Written, inside
+from evenhand.exchange.readers.source import (
+    MOST_BYTES,
+    Source,
+    Written,
+    columns_of,
+    inside,
+    label_cell,
+)
 from evenhand.study.tables.decoded import check_arrow, check_parquet
 from evenhand.study.tables.formats import FIRST_ROW, cell_text
 from evenhand.texts import written
@@ -60,7 +66,7 @@ def read(source: Source) -> Export:
     if are_votes(columns):
         return votes(source, records)
     index = range(1 - FIRST_ROW, len(records) + 1 - FIRST_ROW)
-    cells = {name: [_cell(each[name]) for each in records] for name in columns}
+    cells = {name: [label_cell(each[name]) for each in records] for name in columns}
     notes = [written("exchange.hugging_face", files=len(files))]
     return Export(pd.DataFrame(cells, index=index, dtype=str), notes)
 
@@ -129,7 +135,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, dict, bool, str)) or value is None:
         return value
     return Written(cell_text(value))
-
-
-def _cell(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else cell_text(value)

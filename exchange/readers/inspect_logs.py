@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from evenhand.exchange.readers.claims import claimed
-from evenhand.exchange.readers.plain_names import plain_kind
-from evenhand.exchange.readers.rows import Export, Rows
+from evenhand.exchange.readers.rows import Export, Rows, claimed, plain_kind
 from evenhand.exchange.readers.source import Record, Source, inside, objects, parsed, text_of
 from evenhand.texts import written
 

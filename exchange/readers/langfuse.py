@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from evenhand.exchange.readers.claims import claimed
-from evenhand.exchange.readers.rows import Export, Rows
+from evenhand.exchange.readers.rows import Export, Rows, claimed
 from evenhand.exchange.readers.source import Record, Source, inside, objects, text_of
 from evenhand.texts import written
 

@@ -4,10 +4,16 @@ of the latter as JSON, CSV or Parquet.
 
 from __future__ import annotations
 
-from evenhand.exchange.readers import parquet
-from evenhand.exchange.readers.claims import claimed
-from evenhand.exchange.readers.rows import Export, Rows
-from evenhand.exchange.readers.source import Record, Source, inside, objects, text_of
+from evenhand.exchange.readers.rows import Export, Rows, claimed
+from evenhand.exchange.readers.source import (
+    Record,
+    Source,
+    columns_of,
+    inside,
+    objects,
+    records_of,
+    text_of,
+)
 from evenhand.texts import written
 
 _NAMED = ("rater_id", "rater_kind", "rubric", "unscored_reason")
@@ -16,7 +22,7 @@ _KINDS = {"HUMAN": "human", "LLM_JUDGE": "model", "AI_JUDGE": "model"}
 
 
 def recognises(source: Source) -> bool:
-    if columns := parquet.columns_of(source):
+    if columns := columns_of(source):
         return "assessments" in columns and not _IDS.isdisjoint(columns)
     if {"assessment_name", "source"} <= source.first.keys():
         return True
@@ -29,8 +35,8 @@ def recognises(source: Source) -> bool:
 def read(source: Source) -> Export:
     """A trace or span is a unit, an assessment's name a rubric, its source a rater."""
     rows = Rows(source)
-    columns = [name for name in parquet.columns_of(source) if name in (*_IDS, "assessments")]
-    records = parquet.records_of(source, columns) if columns else _traces(source.records())
+    columns = [name for name in columns_of(source) if name in (*_IDS, "assessments")]
+    records = records_of(source, columns) if columns else _traces(source.records())
     for trace in records:
         if "assessment_name" in trace:
             _add(rows, text_of(trace.get("trace_id")), trace)

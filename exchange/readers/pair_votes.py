@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from evenhand.exchange.readers.plain_names import plain_kind
-from evenhand.exchange.readers.rows import Export, Rows
+from evenhand.exchange.readers.rows import Export, Rows, plain_kind
 from evenhand.exchange.readers.source import Record, Source, text_of
 from evenhand.texts import written
 

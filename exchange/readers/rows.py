@@ -1,16 +1,20 @@
-"""Rows collected by a reader: one for each rating, and what was left out, with the reason."""
+"""Rows collected by a reader: one for each rating, and what was left out, with the reason. What
+evenhand's own writers store in other tools' files is read back, and plain names tell people from
+models.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
-from evenhand.exchange.readers.source import Source, text_of
-from evenhand.study.tables.ratings import RATING_KEY, RATINGS_COLUMNS
+from evenhand.exchange.readers.source import Record, Source, text_of
+from evenhand.study.tables.ratings import RATER_KINDS, RATING_KEY, RATINGS_COLUMNS
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -21,6 +25,19 @@ LONGEST_LABEL = 200
 _STAMP = re.compile(r"\d{4}-\d\d-\d\d")
 _NO_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 """Characters that no table can hold, or that control a terminal."""
+_TAKEN = (*RATINGS_COLUMNS, "item_id", "subject", "side", "cluster_id", "")
+"""Names of columns with a meaning here; in a file they may mean something else."""
+_CARRIED = (
+    "p_positive", "prob_method", "order", "draw", "seconds", "unscored_reason", "rubric_hash",
+)  # fmt: skip
+_HUMAN = re.compile(r"(human|annotator|expert|crowd ?worker|person)s?([ _.-]?([a-z]|\d+))?", re.I)
+_MODEL = re.compile(
+    r"([a-z-]+[:/])?(gpt-?\d|chatgpt|claude|gemini|llama|mistral|mixtral|qwen|deepseek|gemma|phi-?\d|"
+    r"command-r|grok|o[134](-|$)|llm|model[ _-]?(\d|$))[\w.:/@ -]*",
+    re.I,
+)
+_ABOUT = re.compile(r"reason|explan|comment|note|rationale|confiden|time|cost|prompt|answer", re.I)
+"""Names of columns about a rater's label, such as gpt-4o_reason."""
 
 
 @dataclass(frozen=True)
@@ -150,10 +167,6 @@ def _line(value: object) -> str:
     return " ".join((label_of(text_of(value)) or "").split())
 
 
-_TAKEN = (*RATINGS_COLUMNS, "item_id", "subject", "side", "cluster_id", "")
-"""Names of columns with a meaning here; in a file they may mean something else."""
-
-
 def label_of(value: object) -> str | None:
     """A value as a label; None if it is not one. Characters that no table can hold are removed.
 
@@ -163,3 +176,43 @@ def label_of(value: object) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     return _NO_CHARACTER.sub("\ufffd", value) if isinstance(value, str) else None
+
+
+def claimed(metadata: object) -> Record:
+    """The columns of a rating in it, and `rater_id`, `rubric` and a known `rater_kind`.
+
+    >>> claimed({"rater_id": "ann", "rater_kind": "robot", "topic": "tax"})
+    {'rater_id': 'ann'}
+    """
+    if not isinstance(metadata, dict):
+        return {}
+    names = ("rater_id", "rubric", *_CARRIED)
+    found = {name: text for name in names if (text := text_of(metadata.get(name)))}
+    if (kind := text_of(metadata.get("rater_kind"))) in RATER_KINDS:
+        found["rater_kind"] = kind
+    if isinstance(shares := metadata.get("probabilities"), dict):
+        found["probabilities"] = json.dumps({name: _number(each) for name, each in shares.items()})
+    return found
+
+
+def _number(share: object) -> float | None:
+    try:
+        return float(text_of(share))
+    except ValueError:
+        return None
+
+
+def plain_kind(name: str) -> str:
+    """Kind of rater that the name makes plain: human or model; "" where it may be either.
+
+    >>> [plain_kind(name) for name in ("human_1", "gpt-4o", "openai:gpt-5", "ann", "gpt4_reason")]
+    ['human', 'model', 'model', '', '']
+    """
+    if _HUMAN.fullmatch(name):
+        return "human"
+    return "model" if _MODEL.fullmatch(name) and not _ABOUT.search(name) else ""
+
+
+def plain_kinds(names: Iterable[str]) -> dict[str, str]:
+    """The kinds of the raters whose names make it plain."""
+    return {name: kind for name in names if (kind := plain_kind(name))}

@@ -1,22 +1,35 @@
-"""A file or folder from a user: opened once, within bounds, whatever it holds."""
+"""A file or folder from a user: opened once, within bounds, whatever it holds. Of a ZIP archive the
+sizes that its members declare are not trusted.
+"""
 
 from __future__ import annotations
 
 import csv
+import io
 import json
+import struct
+import zipfile
+import zlib
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from evenhand.errors import InputError
-from evenhand.exchange.readers.archive import Archive
-from evenhand.study.tables.foreign import DELIMITED
-from evenhand.study.tables.formats import delimiter_of, read_table
+from evenhand.study.tables.decoded import check_parquet
+from evenhand.study.tables.formats import DELIMITED, cell_text, delimiter_of, read_table
 
 MOST_BYTES = 256 * 1024**2
 """Bytes read of one file at once; a table goes to a reader that takes it in pieces."""
 _HEAD = 4096
 _LINE = 1024**2
+MOST_UNPACKED = 1024**3
+"""Bytes that all members of an archive may hold together."""
+_MOST_MEMBERS = 200_000
+_STORED, _DEFLATED, _ZSTD = 0, 8, 93
+_ENCRYPTED = 0x1
+_LOCAL_HEADER = struct.Struct("<4s22xHH")
+"""A member's own header: the signature, and how long its name and its extra field are."""
 
 
 class Written(str):
@@ -171,6 +184,11 @@ def text_of(value: object) -> str:
     return str(value) if isinstance(value, str) else ""
 
 
+def label_cell(value: object) -> str:
+    """A cell of a typed table as a label: a text, a number, a date, true or false."""
+    return str(value).lower() if isinstance(value, bool) else cell_text(value)
+
+
 def _why(fault: Exception) -> str:
     if isinstance(fault, json.JSONDecodeError):
         return f"{fault.msg[:1].lower()}{fault.msg[1:]} at character {fault.pos + 1}"
@@ -180,3 +198,118 @@ def _why(fault: Exception) -> str:
 
 
 _DECODER = json.JSONDecoder(parse_float=Written, parse_int=Written, parse_constant=lambda _: None)
+
+
+class Archive:
+    """A ZIP archive whose members are read one at a time. Zstandard (method 93), which Python's own
+    reader knows from 3.14 on, is unpacked here.
+    """
+
+    def __init__(self, content: bytes, name: str) -> None:
+        self._content = content
+        self._name = name
+        self.keep_within(MOST_UNPACKED)
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = archive.infolist()[:_MOST_MEMBERS]
+        self._members = {each.filename: each for each in members if not each.is_dir()}
+
+    @classmethod
+    def of(cls, path: Path) -> Archive | None:
+        """The archive of a file; None if it is not one, or too large to be opened."""
+        if path.stat().st_size > MOST_UNPACKED:
+            return None
+        try:
+            return cls(path.read_bytes(), path.name)
+        except (zipfile.BadZipFile, ValueError, OSError, struct.error, NotImplementedError):
+            return None
+
+    def keep_within(self, most: int) -> None:
+        """Limit what is read from now on to this number of bytes."""
+        self._most = self._left = most
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all members."""
+        return list(self._members)
+
+    def read(self, name: str) -> bytes:
+        """A member's content. Raises InputError where it cannot be unpacked, or is too large."""
+        member = self._members[name]
+        if member.flag_bits & _ENCRYPTED:
+            raise InputError(
+                f"{self._name} is encrypted; unpack it, and pack it without a password"
+            )
+        try:
+            content = self._unpacked(member)
+        except (zlib.error, struct.error, OSError, ValueError):
+            raise InputError(f"{self._name}: {name} is damaged; export the file again") from None
+        self._left -= len(content)
+        if self._left < 0:
+            limit = self._most // 1024**2
+            raise InputError(f"{self._name} unpacks to more than {limit:,} MB; export fewer units")
+        return content
+
+    def _unpacked(self, member: zipfile.ZipInfo) -> bytes:
+        at = member.header_offset
+        signature, name, extra = _LOCAL_HEADER.unpack_from(self._content, at)
+        if signature != b"PK\x03\x04":
+            raise ValueError("no member begins here")
+        start = at + _LOCAL_HEADER.size + name + extra
+        packed = self._content[start : start + member.compress_size]
+        most = self._left + 1
+        if member.compress_type == _STORED:
+            return packed[:most]
+        if member.compress_type == _DEFLATED:
+            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, most)
+        if member.compress_type == _ZSTD:
+            return _of_zstandard(packed, most)
+        raise ValueError("an unknown compression")
+
+
+def _of_zstandard(packed: bytes, most: int) -> bytes:
+    import pyarrow as pa
+
+    with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:
+        content: bytes = stream.read(most)
+    return content
+
+
+def columns_of(source: Source) -> list[str]:
+    """The names of its columns; empty if it cannot be read as Parquet."""
+    if not source.head.startswith(b"PAR1"):
+        return []
+    import pyarrow.parquet as parquet
+
+    try:
+        return list(parquet.read_schema(source.path).names)
+    except Exception:  # the error for an unreadable Parquet file is raised where tables are read
+        return []
+
+
+def records_of(source: Source, columns: Sequence[str]) -> list[Record]:
+    """The rows, those columns alone, as a JSON file has them; numbers are texts, at any depth.
+
+    Raises InputError where the file is damaged or too large.
+    """
+    import pyarrow.parquet as parquet
+
+    if source.path.stat().st_size > MOST_BYTES:
+        raise InputError(f"{source.name} is too large; write the columns that count to a CSV file")
+    try:
+        check_parquet(source.path)
+        rows = parquet.read_table(source.path, columns=list(columns)).to_pylist()
+    except InputError:
+        raise
+    except Exception as fault:  # pyarrow raises many kinds for a file that is damaged
+        raise InputError(f"{source.name} cannot be read ({type(fault).__name__})") from None
+    return [{name: _plain(value) for name, value in row.items()} for row in rows]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, (bool, str)) or value is None:
+        return value
+    return Written(cell_text(value))

@@ -38,10 +38,11 @@ def label_studio(material: Material) -> Made:
     grades, people = grades_only(material.combined, "Label Studio")
     grades, unscored = with_label(grades)
     units = unit_rows(material.units)
-    tasks = [
-        {"data": _data(units.get(str(unit), {"unit_id": unit})), "predictions": _predictions(own)}
-        for unit, own in grades.groupby("unit_id", sort=True)
-    ]
+    tasks = []
+    for unit, own in grades.groupby("unit_id", sort=True):
+        about = units.get(str(unit), {"unit_id": unit})
+        data = about | {TEXT: unit_text(about)}
+        tasks.append({"data": data, "predictions": _predictions(own)})
     count = sum(len(task["predictions"]) for task in tasks)
     files = {
         "": json.dumps(tasks, ensure_ascii=False, indent=1).encode(),
@@ -49,10 +50,6 @@ def label_studio(material: Material) -> Made:
     }
     lost = not_carried(material, "Label Studio", ("unscored_reason",))
     return Made(files, count, [*combined(material), *people, *unscored, *lost])
-
-
-def _data(unit: dict[str, Any]) -> dict[str, Any]:
-    return unit | {TEXT: unit_text(unit)}
 
 
 def _predictions(rows: pd.DataFrame) -> list[dict[str, Any]]:

@@ -3,6 +3,10 @@
 The API gives no token probabilities, and current models refuse temperature, prefill and a forced
 tool. The options are an enum of a JSON schema instead. Some models think before they answer and
 thinking counts towards `max_tokens`, so the limit is far above what a label needs.
+
+Claude is asked at Anthropic itself, or on Bedrock, Vertex and Foundry. A cloud's credentials are
+those that its own tools use - a profile or a role with AWS, the application default with Google -
+unless the environment holds a token.
 """
 
 from __future__ import annotations
@@ -10,15 +14,16 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
+from importlib import import_module
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
 from evenhand.errors import InputError
-from evenhand.graders.clients.batch_service import BatchService
+from evenhand.graders.clients.batches import BatchService, ClaudeBatches
 from evenhand.graders.clients.capabilities import about_retirement
-from evenhand.graders.clients.clouds import claude_client
+from evenhand.graders.clients.connection import headers_for, key_for, pooled, told_by_study
 from evenhand.graders.clients.constraint import (
     PLAIN,
     TOOL,
@@ -28,9 +33,10 @@ from evenhand.graders.clients.constraint import (
     ways_from,
 )
 from evenhand.graders.clients.grader import BeforeSending, Identity, Reply
-from evenhand.graders.clients.keys import told_by_study
 from evenhand.graders.failures import (
+    CONNECT,
     FILTERED,
+    SPARE,
     Rejected,
     Stopped,
     answered_within,
@@ -39,8 +45,7 @@ from evenhand.graders.failures import (
 )
 from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.money import charged_by
-from evenhand.graders.replies.lenient import OrNone
-from evenhand.graders.replies.outcome import Outcome
+from evenhand.graders.replies.outcome import OrNone, Outcome
 from evenhand.graders.replies.reading import Said, outcome_of
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
@@ -48,11 +53,11 @@ from evenhand.rubrics import PromptText, Rubric
 from evenhand.texts import written
 
 if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
     from anthropic.types import ModelInfo
 
 MAX_TOKENS = 16_000
 _LOOKING_UP = 2.0  # seconds for what a run can do without
-
 _USUAL = GraderSettings("label")
 _TOOL_IS_FOR = "Takes the answer."
 _WHY = {
@@ -61,6 +66,8 @@ _WHY = {
     **dict.fromkeys(("max_tokens", "model_context_window_exceeded"), "truncated"),
 }
 _TEACHING = (400, 403, 422)
+_NO_KEY = "none"  # servers without keys still want the header
+_LIBRARIES = {"bedrock": "boto3", "vertex": "google.auth"}
 
 
 def build_request(
@@ -173,6 +180,55 @@ def _about_life(model: str, info: ModelInfo) -> list[str]:
     return []
 
 
+def claude_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> AsyncAnthropic:
+    """Return the SDK client for a grader's address. Raises InputError where a key, a region, a
+    project or the cloud's own library is missing.
+    """
+    import anthropic
+
+    place = spec.at
+    options: dict[str, Any] = {
+        "base_url": place.address,
+        "max_retries": 0,
+        "timeout": anthropic.Timeout(timeout + SPARE, connect=CONNECT),
+        "http_client": pooled(anthropic.DefaultAioHttpClient, scrubber),
+        "default_headers": headers_for(
+            place, scrubber, "ANTHROPIC_CUSTOM_HEADERS", anthropic.Omit()
+        ),
+    }
+    cloud = place.provider.client
+    key = key_for(spec)
+    if key is None and not (cloud in _LIBRARIES and place.is_own):
+        key = _NO_KEY  # the SDK must not look for one itself, which would be for another address
+    if key is None:
+        _check_library(spec, cloud)
+    options["access_token" if cloud == "vertex" else "api_key"] = key
+    client_class: Any = {
+        "": anthropic.AsyncAnthropic,
+        "bedrock": anthropic.AsyncAnthropicBedrock,
+        "vertex": anthropic.AsyncAnthropicVertex,
+        "foundry": anthropic.AsyncAnthropicFoundry,
+    }[cloud]
+    try:
+        client: AsyncAnthropic = client_class(**options)
+    except ValueError as error:  # such as a region that nothing names
+        raise InputError(f"grader {spec.text!r}: {scrubber.message(str(error))}") from None
+    if cloud == "vertex" and not getattr(client, "project_id", None):
+        raise InputError(written("provider.no_project", grader=spec.text))
+    return client
+
+
+def _check_library(spec: GraderSpec, cloud: str) -> None:
+    """Check now that the cloud's library is installed; the SDK would fail only at the first
+    request. Raises InputError where it is missing.
+    """
+    try:
+        import_module(_LIBRARIES[cloud])
+    except ImportError:
+        sentence = written("provider.no_library", grader=spec.text, extra=cloud)
+        raise InputError(sentence) from None
+
+
 class ClaudeGrader:
     """Asks one Claude model, with one client for all requests."""
 
@@ -262,8 +318,6 @@ class ClaudeGrader:
         return Reply(request, request_id, outcome, charged=charged_by(raw.headers))
 
     def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchService:
-        from evenhand.graders.clients.claude_batch import ClaudeBatches
-
         if self.spec.at.provider.client:  # no cloud's client offers them
             raise InputError(written("provider.no_batches", provider=self.spec.provider))
         return ClaudeBatches(self._client, self.spec, self._scrubber, pause)

@@ -7,8 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evenhand.graders.grader_settings import GraderSettings
-from evenhand.graders.replies.reasoned import asking_for_reason, reason_schema
-from evenhand.graders.replies.verbalised import asking_for_percent, percent_schema
+from evenhand.graders.replies.stated import (
+    asking_for_percent,
+    asking_for_reason,
+    percent_schema,
+    reason_schema,
+)
 from evenhand.rubrics import PromptText
 
 WAYS = ("json_schema", "tool")

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from evenhand.graders.clients.batch_service import BatchService
+from evenhand.graders.clients.batches import BatchService
 from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.replies.outcome import Outcome
 from evenhand.graders.spec import GraderSpec

@@ -1,28 +1,33 @@
-"""OpenAI's Chat Completions, and every server that speaks them: one token's probabilities."""
+"""OpenAI's Chat Completions, and every server that speaks them: one token's probabilities.
+
+A server that gave none may be asked for them again. One refusal may be of the moment, and a gateway
+may drop the wish for them without a word where the model reasons. So before a run is settled on
+labels another unit is asked: after a refusal as the run began, after a reply without any with
+reasoning off.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from evenhand.graders.clients.batch_service import BatchService
+from evenhand.graders.clients.batches import BatchService, OpenAIBatches
 from evenhand.graders.clients.capabilities import about_retirement
-from evenhand.graders.clients.chat_replies import parse_reply
-from evenhand.graders.clients.chat_requests import (
+from evenhand.graders.clients.chat_api import (
     HARD_LABEL,
     Shape,
     build_request,
     first_shape,
     is_openai,
     learn,
+    parse_reply,
 )
+from evenhand.graders.clients.connection import headers_for, key_for, pooled, told_by_study
 from evenhand.graders.clients.constraint import PLAIN, way_of, ways_from
 from evenhand.graders.clients.grader import BeforeSending, Identity, Reply
-from evenhand.graders.clients.keys import headers_for, key_for, told_by_study
-from evenhand.graders.clients.probing import Probing
-from evenhand.graders.clients.transport import pooled
 from evenhand.graders.failures import (
     CONNECT,
     SPARE,
@@ -36,9 +41,9 @@ from evenhand.graders.failures import (
 )
 from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.money import charged_by
+from evenhand.graders.replies.draws import DECLINED, LITELLM_DECLINED, by_litellm
 from evenhand.graders.replies.outcome import Outcome
 from evenhand.graders.replies.reading import NOT_LOGPROBS
-from evenhand.graders.replies.replay import DECLINED, LITELLM_DECLINED, by_litellm
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
 from evenhand.rubrics import PromptText, Rubric
@@ -49,8 +54,9 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
     from openai._types import RequestOptions
 
+_TIMES_AS_LATE = 4  # each next time; a server that refuses them always is asked 6 times in 1,000
+_PUT_OFF = 3  # so often a trial may fail for another reason
 INSISTENCE = 2  # times that a refused prompt is tried again before the refusal is believed
-
 _PLACEHOLDER_KEY = "none"  # servers without keys still want the header
 _TEACHING = (400, 403, 422)  # what servers answer to a parameter that they do not take
 _NOT_ITS_FAULT = (None, 408, 409, 429)  # what has nothing to do with a request's parameters
@@ -258,8 +264,6 @@ class OpenAIGrader:
         ]
 
     def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchService:
-        from evenhand.graders.clients.openai_batch import OpenAIBatches
-
         return OpenAIBatches(self._client, self.spec, self._scrubber)
 
     async def lifecycle(self) -> list[str]:
@@ -288,3 +292,70 @@ def _lesson(failure: GraderFailure, complaint: str, shape: Shape) -> Shape | Non
     about_account = failure.means in ("credit", "key", "model", "path")
     teaches = (failure.status in _TEACHING or at_fault) and not about_account
     return learn(shape, complaint) if teaches else None
+
+
+class Probing:
+    """The choice of shape for a grader's next request: `usual`, or for a single request a shape on
+    trial that asks for probabilities and becomes the usual one only if it brings some.
+    """
+
+    def __init__(self, shape: Shape) -> None:
+        self.usual = shape
+        self.gave = False
+        """True once probabilities have come."""
+        self._first = shape
+        self._trial: Shape | None = None
+        self._replies = self._refusals = self._failed = 0
+        self._due = math.inf
+        self._tried_effort = False
+
+    @property
+    def settled(self) -> bool:
+        """True if the next request has the usual shape."""
+        return self._trial is None
+
+    def take(self) -> Shape | None:
+        """Return the shape on trial, if any, for the next request alone."""
+        trial, self._trial = self._trial, None
+        return trial
+
+    def failed(self, trial: Shape | None) -> None:
+        """Put a shape back on trial after a request without a reply, at most 3 times."""
+        self._failed += 1
+        if self._failed <= _PUT_OFF:
+            self._trial = trial
+
+    def replied(self, began: Shape, ended: Shape, outcome: Outcome, *, tried: bool) -> None:
+        """Learn from a reply to a request that began with one shape and ended with another."""
+        self._replies += 1
+        if outcome.prob_method == "logprobs":
+            self.gave, self.usual = True, ended
+            self._trial, self._due = None, math.inf
+            return
+        if self.gave:
+            if ended.top_logprobs and not tried:
+                self.usual = ended
+            return
+        refused = bool(began.top_logprobs and not ended.top_logprobs)
+        if refused and (tried or self.usual.top_logprobs):  # of many at once the first counts
+            self._due = _TIMES_AS_LATE**self._refusals
+            self._refusals += 1
+        if not tried:
+            self.usual = ended
+            self._try_effort(ended, outcome)
+        if self._replies >= self._due:
+            self._due = math.inf
+            first = self._first
+            self._trial = replace(
+                self.usual,
+                top_logprobs=first.top_logprobs,
+                efforts=first.efforts,
+                temperatures=first.temperatures,
+            )
+
+    def _try_effort(self, shape: Shape, outcome: Outcome) -> None:
+        """After a label without probabilities, try the next reasoning effort, once."""
+        bare = bool(outcome.label) and "unseen" not in outcome.evidence
+        if bare and shape.top_logprobs and shape.efforts[1:] and not self._tried_effort:
+            self._tried_effort = True
+            self._trial = replace(shape, efforts=shape.efforts[1:])

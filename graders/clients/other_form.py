@@ -6,18 +6,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from evenhand.errors import InputError
-from evenhand.graders.clients.batch_service import BatchService
+from evenhand.graders.clients.batches import BatchService
+from evenhand.graders.clients.connection import told_by_study
 from evenhand.graders.clients.constraint import asked
 from evenhand.graders.clients.grader import BeforeSending, Identity, Reply
-from evenhand.graders.clients.keys import told_by_study
 from evenhand.graders.clients.openai_chat import chat_client
 from evenhand.graders.failures import answered_within, failure_of, json_object
 from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.money import charged_by
 from evenhand.graders.providers.forms import Question, form_of
+from evenhand.graders.replies.draws import DECLINED
 from evenhand.graders.replies.outcome import Outcome
 from evenhand.graders.replies.reading import Said, outcome_of
-from evenhand.graders.replies.replay import DECLINED
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
 from evenhand.rubrics import PromptText, Rubric

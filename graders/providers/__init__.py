@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from evenhand.graders.providers.place import Place, placed
-from evenhand.graders.providers.table import Provider, known_providers
+from evenhand.graders.providers.table import Place, Provider, known_providers, placed
 
 __all__ = ["Place", "Provider", "known_providers", "placed"]

@@ -1,7 +1,11 @@
-"""The table of providers: those of `providers.toml`, and those that a study names itself."""
+"""The table of providers, and where each is asked, with which key: only at the address of the key.
+
+Providers are those of `providers.toml`, and those that a study names itself.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Mapping
@@ -9,15 +13,16 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
+from urllib.parse import urlsplit
 
 from evenhand.errors import InputError
 from evenhand.graders.providers.forms import is_form
-from evenhand.study.settings.providers import ProviderSettings
+from evenhand.study.settings.providers import NAMED, ProviderSettings, fault_of_address
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
-
 Own = Mapping[str, ProviderSettings]
 """The providers named in study.toml, by name."""
+_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,3 +87,143 @@ def _with(row: Provider | None, name: str, said: ProviderSettings) -> Provider:
         url = {"base_url": said.base_url, "base_url_env": "", "key_env": "", "key": "optional"}
         row = replace(row, **url, by_study=True)  # type: ignore[arg-type]
     return replace(row, key_env=said.key_env) if said.key_env else row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """The address of a grader's requests and what may be sent there.
+
+    `base_url` is empty where the SDK's own client finds it. `is_own` is True for the
+    provider's own address, where its key, headers and prices apply. `login` holds the credentials
+    in the environment's address, `USER:PASSWORD@`.
+    """
+
+    provider: Provider
+    base_url: str
+    is_own: bool
+    key_env: str
+    login: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def address(self) -> str | None:
+        """The URL that a client connects to, with any login; None where the SDK finds it."""
+        return self.base_url.replace("://", f"://{self.login}", 1) or None
+
+    @property
+    def host(self) -> str:
+        """The host and port, as shown in messages."""
+        return urlsplit(self.base_url).netloc or f"{self.provider.name}'s own address"
+
+    @property
+    def needs_key(self) -> bool:
+        return self.is_own and self.provider.key == "needed" and bool(self.provider.key_env)
+
+    @property
+    def prices(self) -> dict[str, Any]:
+        """The arguments by which the price package finds the provider."""
+        if self.is_own and self.provider.prices:
+            return {"provider_id": self.provider.prices}
+        return {"provider_api_url": self.base_url}
+
+    @property
+    def in_name(self) -> str:
+        """The address if it is part of a grader's name, else "" (where everyone uses the same one).
+
+        Claude at Anthropic is one grader for all; a gateway, a deployment or a port of this machine
+        may hold any model.
+        """
+        url = self.provider.base_url
+        fixed = url.startswith("https://") and "${" not in url and not self.provider.by_study
+        return "" if not self.base_url or (fixed and same(self.base_url, url)) else self.base_url
+
+
+def placed(provider: Provider, typed: str) -> Place:
+    """Return the place of a grader whose name has the address `typed` after its @, or "".
+
+    Raises InputError where the address that the environment or the table names is not valid.
+    """
+    own, login = _own_address(provider)
+    if typed and not (own and same(typed, own)):
+        return Place(provider=provider, base_url=typed, is_own=False, key_env=key_variable(typed))
+    key_env = provider.key_env
+    if provider.by_study and not key_env:
+        key_env = key_variable(own)
+    return Place(
+        provider=provider,
+        base_url=typed or own,
+        is_own=True,
+        key_env=key_env,
+        login=login,
+        headers=provider.headers,
+    )
+
+
+def key_variable(url: str) -> str:
+    """Return the variable that holds the key for an address: KEY_ and the host in capitals.
+
+    A dot and the colon of a port become _, a hyphen __, so that no two hosts share one.
+
+    >>> key_variable("https://llm.example.com/v1"), key_variable("http://gpu-1:8000/v1")
+    ('KEY_LLM_EXAMPLE_COM', 'KEY_GPU__1_8000')
+    """
+    parts = urlsplit(url)
+    port = f":{parts.port}" if parts.port and parts.port != _PORTS.get(parts.scheme) else ""
+    host = f"{parts.hostname}{port}".upper().replace("-", "__")
+    return "KEY_" + re.sub(r"[^A-Z0-9_]", "_", host)
+
+
+def same(one: str, other: str) -> bool:
+    """Return True if two URLs are the same address.
+
+    >>> same("https://H.example/v1/", "https://h.example:443/v1")
+    True
+    """
+    return _normal(one) == _normal(other)
+
+
+def _normal(url: str) -> tuple[str, str | None, int | None, str]:
+    parts = urlsplit(url)
+    port = parts.port or _PORTS.get(parts.scheme)
+    return parts.scheme, parts.hostname, port, parts.path.rstrip("/")
+
+
+def filled_from_environment(text: str, what: str) -> str:
+    """Return a text with each `${NAME}` taken from the environment. Raises InputError where one is
+    not set, or holds characters that no header or address can carry.
+    """
+
+    def value(match: re.Match[str]) -> str:
+        found = os.environ.get(match[1], "").strip()
+        if not found or not found.isprintable():
+            raise InputError(f"{what} needs the variable {match[1]}; set it")
+        return found
+
+    return NAMED.sub(value, text)
+
+
+def _own_address(provider: Provider) -> tuple[str, str]:
+    """Return (address, login) of the provider: from the environment, else from the table; empty
+    where neither gives one.
+    """
+    variable = provider.base_url_env
+    if variable and (said := os.environ.get(variable, "").strip()):
+        return _checked(said, f"the address in {variable}")
+    if any(not os.environ.get(name) for name in NAMED.findall(provider.base_url)):
+        return "", ""
+    url = filled_from_environment(provider.base_url, provider.name)
+    # An endpoint that the environment names may end in a slash of its own.
+    return _checked(re.sub(r"(?<!:)//+", "/", url), f"the address of {provider.name}")
+
+
+def _checked(url: str, what: str) -> tuple[str, str]:
+    if not url:
+        return "", ""
+    try:
+        login, at, host = urlsplit(url).netloc.rpartition("@")
+    except ValueError:
+        raise InputError(f"{what} is not a valid address") from None
+    bare = url.replace(f"{login}{at}{host}", host, 1).rstrip("/")
+    if fault := fault_of_address(bare):
+        raise InputError(f"{what} {fault}")
+    return bare, f"{login}{at}"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-from evenhand.graders.replies.lenient import OrNone
+from evenhand.graders.replies.outcome import OrNone
 
 LOW_MASS = 0.8
 """Below this mass inside the options a reading is flagged."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, TypeVar
+
+from pydantic import ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 
 from evenhand.graders.scrub import storable
 
@@ -41,8 +43,18 @@ class Outcome:
         """Return the outcome of a reply that does not fit the provider's interface; its text is
         kept up to `MOST_KEPT` characters.
         """
-        return cls(unscored_reason="unparseable", raw=_as_text(reply)[:MOST_KEPT])
+        return cls(unscored_reason="unparseable", raw=json.dumps(storable(reply))[:MOST_KEPT])
 
 
-def _as_text(reply: Mapping[str, Any]) -> str:
-    return json.dumps(storable(reply))
+T = TypeVar("T")
+
+
+def _or_none(value: Any, read: ValidatorFunctionWrapHandler) -> Any:
+    try:
+        return read(value)
+    except ValidationError:
+        return None
+
+
+OrNone = Annotated[T | None, WrapValidator(_or_none)]
+"""A field that is None where the value has another type."""

@@ -18,8 +18,7 @@ from evenhand.graders.replies.extract import (
     read_options,
 )
 from evenhand.graders.replies.outcome import Outcome
-from evenhand.graders.replies.reasoned import read_reason
-from evenhand.graders.replies.verbalised import read_percent
+from evenhand.graders.replies.stated import read_percent, read_reason
 from evenhand.rubrics import Rubric, answer_of
 
 NOT_LOGPROBS = "not_logprobs"

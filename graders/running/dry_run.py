@@ -10,15 +10,16 @@ from itertools import groupby, islice
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from evenhand.graders.choice import Choice, GraderPlan, plan_grading
 from evenhand.graders.clients.capabilities import warnings_about
-from evenhand.graders.clients.keys import told_by_study
+from evenhand.graders.clients.connection import told_by_study
+from evenhand.graders.options import GradingOptions
+from evenhand.graders.plan import GradingTask, plan_grading
 from evenhand.graders.scrub import Scrubber
-from evenhand.graders.usage import Tokens
 from evenhand.rubrics import JudgedRubric, PromptText
 from evenhand.texts import written
 
 if TYPE_CHECKING:
+    from evenhand.graders.money import Tokens
     from evenhand.study import Study
 
 _AT_ONCE = 500
@@ -46,74 +47,74 @@ class GraderForecast:
 
 
 def forecast(
-    study: Study, grader_specs: Sequence[str], choice: Choice, *, batch: bool = False
+    study: Study, graders: Sequence[str], options: GradingOptions, *, batch: bool = False
 ) -> list[GraderForecast]:
     """Render questions and price them. Raises InputError as the run itself would."""
-    plans = plan_grading(
-        study, grader_specs, choice, Scrubber.from_environment(study.config.providers)
-    )
-    return [forecast_of(study, plan, batch=batch) for plan in plans]
+    scrubber = Scrubber.from_environment(study.config.providers)
+    tasks = plan_grading(study, graders, options, scrubber)
+    return [forecast_of(study, task, batch=batch) for task in tasks]
 
 
-def forecast_of(study: Study, plan: GraderPlan, *, batch: bool = False) -> GraderForecast:
+def forecast_of(study: Study, task: GradingTask, *, batch: bool = False) -> GraderForecast:
     """Forecast the part of one grader: render its questions and price them."""
-    from evenhand.graders.money import Tariff, input_estimate, price_table_date
+    from evenhand.graders.money import Tariff, Tokens, input_estimate, price_table_date
 
-    if plan.spec.speaks == "baseline":
+    if task.spec.speaks == "baseline":
         return GraderForecast(
-            rater_id=plan.questions.rater_id,
-            already=plan.questions.already,
-            new=len(plan.questions),
+            rater_id=task.questions.rater_id,
+            already=task.questions.already,
+            new=len(task.questions),
             cost=(0.0, 0.0),
             sample=None,
             warnings=(),
         )
-    tier, prices = plan.settings.service_tier, study.config.prices
-    tariff = Tariff.find(plan.spec, batch=batch, tier=tier, prices=prices)
+    tier, prices = task.settings.service_tier, study.config.prices
+    tariff = Tariff.find(task.spec, batch=batch, tier=tier, prices=prices)
     least, most, likely, sample = Decimal(0), Decimal(0), Decimal(0), None
-    used, basis = _likely(study, plan)
+    used, basis = _likely(study, task)
     priced = 0
-    for prompt, times in _prompts(study, plan):
+    for prompt, times in _prompts(study, task):
         sample = sample or prompt
         if tariff:
-            request = _request(plan, prompt)
+            request = _request(task, prompt)
             least += times * tariff.at_least(request)
             most += times * tariff.at_most(request)
             likely += times * tariff.cost(
-                used or Tokens(input_estimate(request), output=_answer(plan))
+                used or Tokens(input_estimate(request), output=_answer(task))
             )
         priced += times
-    if priced < len(plan.questions):
-        share = Decimal(len(plan.questions)) / priced
+    if priced < len(task.questions):
+        share = Decimal(len(task.questions)) / priced
         least, most, likely = least * share, most * share, likely * share
-        basis += " " + written("grade.some_priced", priced=priced, total=len(plan.questions))
+        basis += " " + written("grade.some_priced", priced=priced, total=len(task.questions))
     if tariff and not tariff.named:
         newest = price_table_date()
         age = (datetime.now(UTC).date() - newest).days
         basis += " " + written("grade.price_table", table=tariff.source, newest=newest, days=age)
     return GraderForecast(
-        rater_id=plan.questions.rater_id,
-        already=plan.questions.already,
-        new=len(plan.questions),
+        rater_id=task.questions.rater_id,
+        already=task.questions.already,
+        new=len(task.questions),
         cost=(float(least), float(most)) if tariff else None,
         expected=float(likely) if tariff else None,
         basis=basis if tariff else "",
         sample=sample,
-        warnings=(*told_by_study(plan.spec), *warnings_about(plan.spec, plan.settings)),
+        warnings=(*told_by_study(task.spec), *warnings_about(task.spec, task.settings)),
     )
 
 
-def _likely(study: Study, plan: GraderPlan) -> tuple[Tokens | None, str]:
+def _likely(study: Study, task: GradingTask) -> tuple[Tokens | None, str]:
     """Return the mean tokens of this grader's earlier requests, as a forecast for one more, and the
     sentence that says so. The tokens are None where there are no earlier requests.
     """
+    from evenhand.graders.money import Tokens
     from evenhand.study.store.totals import grade_totals
 
     totals = grade_totals(study.store)
-    mine = totals[totals["rater_id"] == plan.questions.rater_id]
+    mine = totals[totals["rater_id"] == task.questions.rater_id]
     mine = mine[mine["tokens_input"] > 0]
     if mine.empty:
-        return None, written("grade.expected_assumed", answer=_answer(plan))
+        return None, written("grade.expected_assumed", answer=_answer(task))
     asked = int(mine["attempts"].sum())
     read, cached, out = (
         round(mine[f"tokens_{kind}"].sum() / asked) for kind in ("input", "cached", "output")
@@ -122,15 +123,15 @@ def _likely(study: Study, plan: GraderPlan) -> tuple[Tokens | None, str]:
     return Tokens(input=read, cached=cached, output=out), sentence
 
 
-def _answer(plan: GraderPlan) -> int:
-    own = any(isinstance(each, JudgedRubric) for each in plan.questions.rubrics.values())
-    return _REASONED if plan.settings.reason or own else _ANSWER
+def _answer(task: GradingTask) -> int:
+    own = any(isinstance(each, JudgedRubric) for each in task.questions.rubrics.values())
+    return _REASONED if task.settings.reason or own else _ANSWER
 
 
-def _prompts(study: Study, plan: GraderPlan) -> Iterator[tuple[PromptText, int]]:
+def _prompts(study: Study, task: GradingTask) -> Iterator[tuple[PromptText, int]]:
     """Yield prompts, each with its number of draws; evenly spaced ones where there are many."""
-    step = max(1, ceil(len(plan.questions) / plan.settings.draws / _MANY))
-    asked = groupby(plan.questions, key=lambda question: question.prompted)
+    step = max(1, ceil(len(task.questions) / task.settings.draws / _MANY))
+    asked = groupby(task.questions, key=lambda question: question.prompted)
     draws = islice(((next(group), 1 + sum(1 for _ in group)) for _, group in asked), 0, None, step)
     while chunk := list(islice(draws, _AT_ONCE)):
         shown = study.values_of([question for question, _ in chunk])
@@ -138,17 +139,17 @@ def _prompts(study: Study, plan: GraderPlan) -> Iterator[tuple[PromptText, int]]
             yield question.rubric.for_prompt(values), times
 
 
-def _request(plan: GraderPlan, prompt: PromptText) -> Mapping[str, Any]:
-    if plan.spec.speaks == "messages":
+def _request(task: GradingTask, prompt: PromptText) -> Mapping[str, Any]:
+    if task.spec.speaks == "messages":
         from evenhand.graders.clients.claude import build_request
 
-        return build_request(plan.spec.model, prompt, plan.settings)
-    if plan.spec.speaks != "chat":
+        return build_request(task.spec.model, prompt, task.settings)
+    if task.spec.speaks != "chat":
         from evenhand.graders.clients import other_form
 
-        return other_form.build_request(plan.spec, prompt, plan.settings)
-    from evenhand.graders.clients.chat_requests import build_request as build_chat_request
-    from evenhand.graders.clients.chat_requests import first_shape
+        return other_form.build_request(task.spec, prompt, task.settings)
+    from evenhand.graders.clients.chat_api import build_request as build_chat_request
+    from evenhand.graders.clients.chat_api import first_shape
 
-    shape = first_shape(plan.spec, plan.settings)
-    return build_chat_request(plan.spec.model, prompt, shape, plan.settings)
+    shape = first_shape(task.spec, task.settings)
+    return build_chat_request(task.spec.model, prompt, shape, task.settings)

@@ -8,10 +8,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Protocol
 
 from evenhand.graders.clients.grader import BeforeSending, Grader, Reply
-from evenhand.graders.open_questions import OpenQuestions
-from evenhand.graders.replies.draws import as_draw
+from evenhand.graders.plan import OpenQuestions
+from evenhand.graders.replies.draws import REPEATED, Replies, as_draw
 from evenhand.graders.replies.outcome import ASKED_AGAIN, Outcome
-from evenhand.graders.replies.replay import REPEATED, Replies
 from evenhand.graders.running.provenance import failed_grade, grade_key, grade_of, replied, sent
 from evenhand.rubrics import JudgedRubric, PromptText
 from evenhand.study.questions import Question

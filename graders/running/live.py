@@ -7,7 +7,8 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from decimal import Decimal
 from itertools import islice
@@ -31,7 +32,6 @@ from evenhand.graders.running.jobs import Job
 from evenhand.graders.running.provenance import origin
 from evenhand.graders.running.reservations import Reservations
 from evenhand.graders.running.run import GraderSummary, ProgressCounter, RunContext
-from evenhand.graders.running.throttle import Throttle
 from evenhand.study.store.grades import TRANSIENT_REASONS, utc_now
 from evenhand.texts import written
 
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 
 FAILURES_IN_A_ROW = 10
 """The number of failed requests in a row that stops a grader: the units are not at fault."""
-
 _AHEAD = 32  # prompts rendered at once
 _LONGEST_START = 2.0  # seconds over which a run's requests begin
 _FIRST_CONTACT = 1.0  # seconds after which a server that has never answered is not asked again
 _FAILED = TRANSIENT_REASONS[0]
-
 # At the level DEBUG these log what a server sends as it comes, a key that it echoes included.
 _LOGS_WITH_HEADERS = ("anthropic", "openai", "httpx2", "aiohttp")
+_TOO_BUSY = (429, 529)
+_CUT = 0.75
 
 
 class LiveRun:
@@ -63,7 +63,7 @@ class LiveRun:
         self._job = job
         self._grader = job.grader
         self._context = context
-        self._pace = context.pace
+        self._limits = context.limits
         self._budget = context.budget
         self._summary = summary
         self._tariff = tariff
@@ -78,7 +78,7 @@ class LiveRun:
 
     async def run(self, *, close: bool = True) -> None:
         self._halted = anyio.Event()
-        self._throttle = Throttle(self._pace.concurrency)
+        self._throttle = Throttle(self._limits.concurrency)
         self._prompted = self._with_prompts()
         self._began = time.monotonic()
         try:
@@ -91,7 +91,7 @@ class LiveRun:
                 await self._answer(question, prompt)
                 if self._grader.settled or self._summary.stopped:
                     break
-            workers = min(self._pace.concurrency, len(self._job) - alone)
+            workers = min(self._limits.concurrency, len(self._job) - alone)
             # The others follow evenly over the time that it took: requests that start as one bunch
             # stay one, and wait for each other at every turn.
             gap = min(time.monotonic() - began, _LONGEST_START) / max(workers, 1)
@@ -167,7 +167,7 @@ class LiveRun:
             first = failure
         # Only now, since to follow the policy costs a twentieth of a request's time.
         async for attempt in retrying(
-            wait_scale=self._pace.wait_scale, sleep=self._pause, told=self._tell
+            wait_scale=self._limits.wait_scale, sleep=self._pause, told=self._tell
         ):
             with attempt:
                 facts["attempts"] = attempt.retry_state.attempt_number
@@ -346,3 +346,40 @@ def _first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """
     first = group.exceptions[0]
     return _first_of(first) if isinstance(first, BaseExceptionGroup) else first
+
+
+class Throttle:
+    """A limit on concurrent requests that falls by a quarter when the server is too busy and rises
+    by one for every full round of replies. One fall per round: requests that were already under way
+    when the limit fell say nothing new.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._limiter = anyio.CapacityLimiter(most)
+        self._last_cut = 0.0
+        self._replies = 0
+
+    @property
+    def limit(self) -> int:
+        return int(self._limiter.total_tokens)
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """Hold room for one request."""
+        async with self._limiter:
+            sent = time.monotonic()
+            try:
+                yield
+            except Transient as failure:
+                if failure.status in _TOO_BUSY and sent >= self._last_cut:
+                    self._set(int(self.limit * _CUT))
+                    self._last_cut = time.monotonic()
+                raise
+            self._replies += 1
+            if self._replies >= self.limit:
+                self._set(self.limit + 1)
+
+    def _set(self, limit: int) -> None:
+        self._limiter.total_tokens = min(max(limit, 1), self._most)
+        self._replies = 0

@@ -9,8 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import sqlalchemy as sa
+
 from evenhand.errors import InputError
-from evenhand.graders.sharding import WHOLE, Shard
+from evenhand.graders.options import WHOLE, Shard
+from evenhand.study.store.database import Database
 from evenhand.study.tables.private import FILE
 
 if TYPE_CHECKING:
@@ -46,9 +49,7 @@ def only_runner(study: Study, shard: Shard = WHOLE) -> Iterator[None]:
 
 @contextmanager
 def _on_server(study: Study, shard: Shard) -> Iterator[None]:
-    from evenhand.study.store.collecting import collecting
-
-    with collecting(study.store, shard.index, shard.of) as other:
+    with _collecting(study.store, shard.index, shard.of) as other:
         if other == "same" and shard != WHOLE:
             raise Elsewhere(f"shard {shard} is being collected by another run, which goes on")
         if other:
@@ -77,3 +78,41 @@ def _in_folder(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+# On a database server: the lock is the server's own and belongs to a connection. It ends with the
+# process, however that ends, and within a minute where a whole machine is gone.
+
+
+_SPACE = 0x65766763
+"""Among the advisory locks of the database; the second number says which part of how many."""
+_NOTICED = (
+    "SET tcp_keepalives_idle = 20",
+    "SET tcp_keepalives_interval = 10",
+    "SET tcp_keepalives_count = 3",
+)
+_HELD = sa.text(
+    "SELECT objid FROM pg_locks WHERE locktype = 'advisory' AND classid = :space AND granted "
+    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+
+
+@contextmanager
+def _collecting(database: Database, index: int, of: int) -> Iterator[str]:
+    """Collect part `index` of `of`. Yields the conflict with another process: "" if there is none,
+    "same" if it has this part, or "3" if it collects in three parts.
+    """
+    with database.engine.connect().execution_options(
+        isolation_level="AUTOCOMMIT", evenhand_write=False
+    ) as connection:
+        for setting in _NOTICED:
+            connection.exec_driver_sql(setting)
+        mine = sa.func.pg_try_advisory_lock(_SPACE, (of << 16) + index)
+        if not connection.execute(sa.select(mine)).scalar_one():
+            yield "same"
+            return
+        try:
+            held = connection.execute(_HELD, {"space": _SPACE}).scalars()
+            yield next((str(number >> 16) for number in held if number >> 16 != of), "")
+        finally:
+            connection.execute(sa.select(sa.func.pg_advisory_unlock(_SPACE, (of << 16) + index)))

@@ -14,9 +14,8 @@ from decimal import Decimal
 from typing import Any
 
 from evenhand.graders.clients.grader import Reply
-from evenhand.graders.money import LIMIT_NAMES, Budget, Tariff, output_limit
+from evenhand.graders.money import LIMIT_NAMES, Budget, Tariff, Terms, Tokens, output_limit
 from evenhand.graders.replies.outcome import Outcome
-from evenhand.graders.usage import Terms, Tokens
 from evenhand.study.store.grades import CUT_SHORT
 
 ENOUGH = 1_024

@@ -10,19 +10,22 @@ from typing import TYPE_CHECKING, Any
 from evenhand.errors import InputError
 from evenhand.graders.clients.grader import BeforeSending, Grader, Reply
 from evenhand.graders.grader_settings import GraderSettings
+from evenhand.graders.options import RequestLimits
 from evenhand.graders.running.live import LiveRun, run_all
 from evenhand.graders.running.locking import only_runner
 from evenhand.graders.running.provenance import replied, sent
-from evenhand.graders.running.run import TIMEOUT, GraderSummary, Pace, Progress
+from evenhand.graders.running.run import GraderSummary, Progress
 from evenhand.graders.running.runner import new_context, open_grader, priced
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec, parse_spec
 from evenhand.rubrics import PromptText
 from evenhand.study.prompts.pairs import sides_of
-from evenhand.study.store.logs.response_log import ResponseAttempt, ResponseLog
+from evenhand.study.store.logs.replies import ResponseAttempt, ResponseLog
 
 if TYPE_CHECKING:
     from evenhand.study import Study
+
+_LIMITS = RequestLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +50,12 @@ def respond(
     study: Study,
     subject: str,
     scope: str = "sample",
-    concurrency: int = 32,
+    limits: RequestLimits = _LIMITS,
     progress: Progress | None = None,
     *,
     system: str = "",
     thinking: str = "",
     effort: str = "",
-    budget: float | None = None,
-    timeout: float = TIMEOUT,
-    wait_scale: float = 1.0,
 ) -> ResponseSummary:
     """Put every prompt to a model, as its users would, and keep what it says.
 
@@ -72,20 +72,19 @@ def respond(
     subject = _named(spec, settings, system)
     if scope not in ("sample", "all"):
         raise InputError(f"scope is {scope!r}; it must be sample or all")
-    pace = Pace(concurrency=concurrency, timeout=timeout, wait_scale=wait_scale)
     with only_runner(study):
         log = ResponseLog(study.store)
         prompts = _prompts(study, scope)
         answered = log.answered(subject)
         open_prompts = [p for p in prompts if (p.pair_id, p.side) not in answered]
-        context = new_context(scrubber, pace, budget, len(open_prompts), progress)
+        context = new_context(scrubber, limits, len(open_prompts), progress)
         summary = GraderSummary(
             rater_id=subject, already=len(prompts) - len(open_prompts), planned=len(open_prompts)
         )
         parts = []
         if open_prompts:
             tariff = priced(spec, context.budget, "", study.config.prices)
-            model = open_grader(spec, settings, scrubber, timeout)
+            model = open_grader(spec, settings, scrubber, limits.timeout)
             job = _ResponseJob(log, model, subject, open_prompts, system)
             parts = [LiveRun(job, context, summary, tariff)]
         try:

@@ -15,14 +15,13 @@ from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.graders.money import Budget
+    from evenhand.graders.options import RequestLimits
     from evenhand.graders.scrub import Scrubber
     from evenhand.study.store.grades import GradeAttempt
-    from evenhand.study.store.logs.response_log import ResponseAttempt
+    from evenhand.study.store.logs.replies import ResponseAttempt
 
     Attempt = TypeVar("Attempt", GradeAttempt, ResponseAttempt)
 
-TIMEOUT = 300.0
-"""Seconds for one answer, about the time that 16,000 tokens take."""
 MOST_WORDS = 120
 """The most characters of a server's message that are shown while waiting for it."""
 PATIENCE = 10.0
@@ -30,15 +29,6 @@ PATIENCE = 10.0
 
 Progress = Callable[[int, int, str], None]
 """Called with (grades of this run so far, questions of this run, the grader's rater_id)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
-    """The pace of a run: concurrent requests, seconds that one may take, a factor on all waits."""
-
-    concurrency: int = 32
-    timeout: float = TIMEOUT
-    wait_scale: float = 1.0
 
 
 class ProgressCounter:
@@ -137,7 +127,7 @@ class RunContext:
     """The objects that all graders of a run share."""
 
     scrubber: Scrubber
-    pace: Pace
+    limits: RequestLimits
     budget: Budget
     progress: ProgressCounter
 

@@ -19,9 +19,9 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.study.access.guessing import attempt, note_attempt, refuse_guessing
 from evenhand.study.refused import Refused
-from evenhand.study.store.grades import utc_now
+from evenhand.study.store.events import append
+from evenhand.study.store.meta import study_secret
 from evenhand.study.store.schema import account_events, is_latest, lead_events
-from evenhand.study.store.secret import study_secret
 from evenhand.study.store.store import Store
 from evenhand.study.tables.ratings import RATER_CODE, RESERVED_RATERS
 
@@ -156,9 +156,9 @@ def sign_in_vouched(store: Store, name: str, role: Role, minutes: float) -> str:
         if row is not None and row.kind != "set":
             raise Refused("account_ended")
         if row is None or row.role != role:
-            event = {"name": name, "kind": "set", "role": role, "created_at": utc_now()}
+            event = {"name": name, "kind": "set", "role": role}
             event["password_hash"] = row.password_hash if row else ""
-            connection.execute(sa.insert(account_events).values(event))
+            append(connection, account_events, event)
             row = connection.execute(query).one()
     return make_login(store, _LOGIN, {"name": name, "version": row.event_id}, minutes)
 
@@ -191,7 +191,9 @@ def read_open_login(store: Store, purpose: str, token: str) -> dict[str, Any]:
     claims = read_token(store, purpose, token)
     with store.read() as connection:
         login = claims.get("login")  # version 0.1.0 gave them no number
-        if login is None or connection.execute(_ends_of(login)).first():
+        ended = lead_events.c.kind == _ENDED, lead_events.c.reason == login
+        ends = sa.select(lead_events.c.event_id).where(*ended)
+        if login is None or connection.execute(ends).first():
             raise Refused("login_ended")
     return claims
 
@@ -204,17 +206,12 @@ def end_login(store: Store, purpose: str, token: str) -> None:
         return
     with store.write() as connection:
         event = {"kind": _ENDED, "rater_id": "", "reason": login, "done_by": ""}
-        connection.execute(sa.insert(lead_events).values(event | {"created_at": utc_now()}))
+        append(connection, lead_events, event)
 
 
 def sign_out(store: Store, token: str) -> None:
     """End a login of `sign_in`."""
     end_login(store, _LOGIN, token)
-
-
-def _ends_of(login: str) -> sa.Select[Any]:
-    ends = lead_events.c.kind == _ENDED, lead_events.c.reason == login
-    return sa.select(lead_events.c.event_id).where(*ends)
 
 
 def _checked(store: Store, name: str, password: str, address: str, browser: str) -> Account | None:
@@ -246,7 +243,7 @@ def _present() -> sa.Select[Any]:
 
 def _add(store: Store, **event: str) -> None:
     with store.write() as connection:
-        connection.execute(sa.insert(account_events).values(created_at=utc_now(), **event))
+        append(connection, account_events, event)
 
 
 @cache

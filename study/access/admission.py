@@ -12,7 +12,8 @@ invite was revoked or the account has ended.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,11 +21,10 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.study.access.accounts import accounts, make_token, read_login, read_token
-from evenhand.study.access.codes import as_written, folded, known_spelling
 from evenhand.study.access.participants import enter
 from evenhand.study.refused import Refused
-from evenhand.study.store.grades import utc_now
-from evenhand.study.store.logs.session_log import add_event, events_of
+from evenhand.study.store.events import append
+from evenhand.study.store.logs.session import add_event, events_of
 from evenhand.study.store.schema import (
     account_events,
     claims,
@@ -39,6 +39,46 @@ from evenhand.study.workspace import Study
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# Rater codes as people type them: capitals, outer spaces and full-width forms do not matter
+
+
+_LONGEST = 256
+"""Letters of what was typed that are looked at; a code has 64."""
+
+
+def as_written(typed: str) -> str:
+    """Return the typed code without outer spaces and normalised (Unicode's NFKC).
+
+    >>> as_written("  \uff21nn ")
+    'Ann'
+    """
+    return unicodedata.normalize("NFKC", typed[:_LONGEST]).strip()
+
+
+def folded(code: str) -> str:
+    """The form in which codes are compared.
+
+    >>> folded(" ANN ") == folded("ann")
+    True
+    """
+    return as_written(code).casefold()
+
+
+def known_spelling(typed: str, known: Collection[str]) -> str | None:
+    """Return the known code that was meant, or None. An exact match comes first: an older study may
+    have `Ann` and `ann` as two people.
+
+    Raises Refused where several known codes match and none exactly.
+    """
+    code = as_written(typed)
+    if code in known:
+        return code
+    same = [each for each in known if folded(each) == folded(code)]
+    if len(same) > 1:
+        raise Refused("several_spellings")
+    return same[0] if same else None
+
 
 LONGEST_HOURS = 24.0 * 90
 """No invite is good for longer: a link that lies about for ever is a key under the mat."""
@@ -221,4 +261,4 @@ def _invite_token(store: Store, invite: str, rater: str, hours: float) -> str:
 
 def _note(connection: sa.Connection, invite: str, rater: str, kind: str) -> None:
     event: dict[str, Any] = {"invite_id": invite, "rater_id": rater, "kind": kind}
-    connection.execute(sa.insert(invite_events).values(event | {"created_at": utc_now()}))
+    append(connection, invite_events, event)

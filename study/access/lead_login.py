@@ -24,7 +24,7 @@ from evenhand.study.access.accounts import (
     sign_in,
     sign_out,
 )
-from evenhand.study.store.grades import utc_now
+from evenhand.study.store.events import append
 from evenhand.study.store.schema import lead_events
 from evenhand.study.store.store import Store
 
@@ -93,5 +93,5 @@ def use_once(store: Store, nonce: str) -> bool:
         if connection.execute(used).first():
             return False
         event = {"kind": _USED, "rater_id": "", "reason": nonce, "done_by": ""}
-        connection.execute(sa.insert(lead_events).values(event | {"created_at": utc_now()}))
+        append(connection, lead_events, event)
     return True

@@ -15,8 +15,8 @@ import sqlalchemy as sa
 
 from evenhand.study.desk.oversight import Oversight
 from evenhand.study.refused import Refused
-from evenhand.study.store.grades import utc_now
-from evenhand.study.store.logs.session_log import Event, add_event, events_of, given_back
+from evenhand.study.store.events import append
+from evenhand.study.store.logs.session import Event, add_event, events_of, given_back
 from evenhand.study.store.schema import participant_entries, session_events
 from evenhand.study.workspace import Study
 
@@ -54,8 +54,7 @@ def enter(study: Study, address: Mapping[str, str]) -> str:
             _need_place(study, connection)
         else:
             _take_up_again(study, connection, rater)
-        row = entry | {"rater_id": rater, "created_at": utc_now()}
-        connection.execute(sa.insert(participant_entries).values(row))
+        append(connection, participant_entries, entry | {"rater_id": rater})
         add_event(connection, rater, "entered", way="prolific")
     return rater
 

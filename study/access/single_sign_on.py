@@ -18,8 +18,8 @@ from evenhand.errors import InputError
 from evenhand.study.access.accounts import Role, sign_in_vouched
 from evenhand.study.access.lead_login import use_once
 from evenhand.study.refused import Refused
-from evenhand.study.settings.oidc import OidcSettings
-from evenhand.study.store.secret import study_secret
+from evenhand.study.settings.session import OidcSettings
+from evenhand.study.store.meta import study_secret
 from evenhand.study.store.store import Store
 from evenhand.study.workspace import Study
 from evenhand.texts import written

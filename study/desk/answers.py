@@ -12,8 +12,7 @@ from evenhand.rubrics import Rubric
 from evenhand.study.desk.claims import Changes, Claim
 from evenhand.study.prompts.units import has_known_answer
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.logs.answer_details import add_details
-from evenhand.study.store.logs.remarks import add_remark
+from evenhand.study.store.logs.answers import add_details, add_remark
 from evenhand.study.store.schema import (
     answer_details,
     attention_labels,

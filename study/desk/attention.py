@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from evenhand.study.desk.known_units import KnownUnits
-from evenhand.study.desk.screens import Screen
-from evenhand.study.questions import Key, Question
+from evenhand.study.questions import Key, Question, Screen
 from evenhand.study.seeding import digest, drawn
 from evenhand.study.store.schema import attention_labels, is_latest
 

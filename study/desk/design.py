@@ -13,9 +13,8 @@ from evenhand.rubrics import Rubric
 from evenhand.study import seeding
 from evenhand.study.desk.attention import AttentionChecks
 from evenhand.study.desk.hidden_prompts import hiding_first
-from evenhand.study.desk.screens import Screen, rubrics_by_screen
 from evenhand.study.prompts.units import parse_unit_id
-from evenhand.study.questions import Key, Question
+from evenhand.study.questions import Key, Question, Screen, rubrics_by_screen
 from evenhand.study.workspace import Study
 
 

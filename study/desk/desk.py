@@ -27,24 +27,25 @@ from evenhand.study.desk.answers import (
 )
 from evenhand.study.desk.claims import Changes, Claim, ClaimIndex, blinded
 from evenhand.study.desk.design import SessionDesign
-from evenhand.study.desk.earlier import (
+from evenhand.study.desk.next_tasks import NextTasks, answered, asked_together, in_design
+from evenhand.study.desk.oversight import Oversight
+from evenhand.study.desk.own_flags import Withdrawal, standing_flags, take_withdrawal
+from evenhand.study.desk.pace import JUST_NOW, WorkLog, is_enough, pace
+from evenhand.study.desk.sheets import (
     LONGEST_SEARCH,
     PAGE,
     EarlierAnswer,
     EarlierPage,
     Numbered,
+    Sheet,
+    Task,
     excerpt,
     matching,
 )
-from evenhand.study.desk.next_tasks import NextTasks, answered, asked_together, in_design
-from evenhand.study.desk.oversight import Oversight
-from evenhand.study.desk.own_flags import Withdrawal, standing_flags, take_withdrawal
-from evenhand.study.desk.pace import JUST_NOW, WorkLog, is_enough, pace
-from evenhand.study.desk.sheets import Sheet, Task
 from evenhand.study.prompts.units import has_known_answer, parse_unit_id
 from evenhand.study.questions import Question
 from evenhand.study.refused import Refused
-from evenhand.study.store.grades import utc_now
+from evenhand.study.store.events import append
 from evenhand.study.store.schema import claims, told_totals
 from evenhand.study.store.store import rater_kind
 from evenhand.study.tables.ratings import RATER_CODE, RESERVED_RATERS
@@ -96,7 +97,7 @@ class AnnotationDesk:
                 return None
             if total != self._told(connection, tasks):
                 told = {"rater_id": rater_id, "plan": design.plan, "total": total}
-                connection.execute(sa.insert(told_totals).values(told | {"created_at": utc_now()}))
+                append(connection, told_totals, told)
             flags = standing_flags(connection, rater_id, claimed)
         shown = tuple(self._task(claim, design) for claim in claimed)
         at = pace(self._work.of_rater(rater_id), done, total, design.block_size)

@@ -20,9 +20,8 @@ from pydantic import Field, ValidationError, field_validator
 
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
-from evenhand.study.desk.screens import Screen, rubrics_by_screen
 from evenhand.study.prompts.units import presented_values
-from evenhand.study.questions import Key, Question
+from evenhand.study.questions import Key, Question, Screen, rubrics_by_screen
 from evenhand.study.settings.sections import Section, refusal_of
 from evenhand.study.workspace import Study
 

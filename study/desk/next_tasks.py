@@ -15,8 +15,7 @@ import sqlalchemy as sa
 
 from evenhand.study.desk.claims import Changes, Claim, ClaimIndex, new_task_id
 from evenhand.study.desk.design import SessionDesign
-from evenhand.study.desk.screens import Screen
-from evenhand.study.questions import Question
+from evenhand.study.questions import Question, Screen
 from evenhand.study.store.grades import utc_now
 
 

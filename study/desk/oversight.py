@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
-from evenhand.study.store.grades import utc_now
+from evenhand.study.store.events import append
 from evenhand.study.store.schema import claims, lead_events
 from evenhand.study.store.store import Store, rater_kind
 
@@ -141,4 +141,4 @@ def _decide(
         return  # it is so already
     event = {"kind": kind, "rater_id": rater_id, "reason": reason.strip(), "done_by": done_by}
     with store.write() as connection:
-        connection.execute(sa.insert(lead_events).values(event | {"created_at": utc_now()}))
+        append(connection, lead_events, event)

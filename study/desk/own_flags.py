@@ -10,8 +10,8 @@ import sqlalchemy as sa
 
 from evenhand.study.desk.answers import OF_A_TASK, Receipt
 from evenhand.study.desk.claims import Claim
-from evenhand.study.store.grades import utc_now
-from evenhand.study.store.logs.remarks import WITHDRAWN
+from evenhand.study.store.events import append
+from evenhand.study.store.logs.answers import WITHDRAWN
 from evenhand.study.store.schema import flag_events, remarks
 
 _MOST = 20
@@ -77,7 +77,7 @@ def take_withdrawal(connection: sa.Connection, claim: Any, withdrawal: Withdrawa
     if flag[1]:
         return Receipt("duplicate")
     row = {"flag_id": flag.event_id, "kind": WITHDRAWN, "text": "", "done_by": claim.rater_id}
-    connection.execute(sa.insert(flag_events).values(row | {"created_at": utc_now()}))
+    append(connection, flag_events, row)
     return Receipt("stored")
 
 

@@ -30,7 +30,7 @@ from evenhand.study.keeping.snapshot import Contents, read_snapshot, take_snapsh
 from evenhand.study.settings.study_toml import FILE_NAME, changed_text, read_config
 from evenhand.study.store.database import SILENT, Database, conflict_free_insert
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.moments import note_moment
+from evenhand.study.store.meta import note_moment
 from evenhand.study.store.schema import meta
 from evenhand.study.tables.private import FILE
 from evenhand.study.workspace import open_study, study_rubrics

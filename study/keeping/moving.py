@@ -17,12 +17,12 @@ import sqlalchemy as sa
 from evenhand.errors import InputError, StoreAway
 from evenhand.study.keeping.backup import BACKUPS, backup_of
 from evenhand.study.settings.study_toml import change_config, read_config
-from evenhand.study.store.address import is_url, resolved
 from evenhand.study.store.copying import States, copy_tables, found_tables, states
 from evenhand.study.store.database import SILENT, Database
+from evenhand.study.store.meta import study_secret
+from evenhand.study.store.migrations import migrate
 from evenhand.study.store.schema import SCHEMA_VERSION, meta
-from evenhand.study.store.secret import study_secret
-from evenhand.study.store.upgrading import migrate
+from evenhand.study.tables.database_urls import is_url, resolved
 from evenhand.study.tables.private import give_to_owner_of, new_folder, tighten
 
 _FILE_URL = "sqlite:///"

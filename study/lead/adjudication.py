@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -15,15 +16,16 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
+from evenhand.study.desk.next_tasks import minutes_ago
 from evenhand.study.desk.oversight import oversight
-from evenhand.study.lead.leases import check_held, last_label, take_first
 from evenhand.study.lead.people import accepted_text, people_labels
 from evenhand.study.questions import Key
 from evenhand.study.store.database import conflict_free_insert
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.logs.answer_details import marks_on
-from evenhand.study.store.logs.remarks import add_remark
+from evenhand.study.store.logs.answers import add_remark, marks_on
+from evenhand.study.store.schema import adjudication_leases as leases
 from evenhand.study.store.schema import labels, remarks
+from evenhand.study.store.store import Store
 from evenhand.study.tables.columns import require_columns
 from evenhand.study.tables.formats import FIRST_ROW
 from evenhand.study.tables.ratings import RATER_CODE
@@ -193,7 +195,7 @@ def decide(
 
     Another decision on the same unit is added, and the latest counts. Raises InputError where the
     unit or the label is none of the rubric's, the reason is empty, or another login than `holder`
-    has taken the unit (`study.lead.leases`).
+    has taken the unit (`study.lead.adjudication`).
     """
     known = study.units_by_kind("all")
     _append(study, name, [_checked(study, known, unit_id, rubric, label, reason)], holder)
@@ -304,7 +306,7 @@ def _reasons(study: Study, excluded: set[str]) -> dict[tuple[str, str], list[str
     """Return the remarks that people gave with their labels, by unit and rubric: the latest of each
     person.
     """
-    from evenhand.study.store.logs.remarks import remarks_table
+    from evenhand.study.store.logs.answers import remarks_table
 
     said = remarks_table(study.store)
     said = said[
@@ -337,3 +339,68 @@ def _shuffled(texts: Sequence[str], *key: str) -> tuple[str, ...]:
         return hashlib.sha256("\x1f".join([*key, texts[at], str(at)]).encode()).hexdigest()
 
     return tuple(texts[at] for at in sorted(range(len(texts)), key=place))
+
+
+# Leases on units, so that two adjudicators at work never get the same one. A lease runs out, so
+# that a unit comes back from an adjudicator who has left. Leases divide the work and decide
+# nothing.
+
+
+LEASE_MINUTES = 15.0
+
+
+def last_label(store: Store) -> int:
+    """Return the number of the latest label: later ones have not been seen yet."""
+    with store.read() as connection:
+        return connection.execute(sa.select(sa.func.max(labels.c.event_id))).scalar_one() or 0
+
+
+def take_first(store: Store, holder: str, keys: Sequence[Key], seen: int) -> Key | None:
+    """Lease the first of these units that no other login has open, or has decided since the label
+    number `seen`; None if there is none.
+
+    `holder` identifies the login. Any other unit that it had open is given back.
+    """
+    with store.write() as connection:
+        taken = _taken(connection, holder, seen)
+        key = next((key for key in keys if key not in taken), None)
+        connection.execute(sa.delete(leases).where(leases.c.holder == holder))  # one at a time
+        if key is not None:
+            row = {"unit_id": key[0], "rubric": key[1], "holder": holder, "taken_at": utc_now()}
+            insert = conflict_free_insert(connection, leases).values(row)
+            again = {"holder": holder, "taken_at": row["taken_at"]}
+            connection.execute(
+                insert.on_conflict_do_update(index_elements=["unit_id", "rubric"], set_=again)
+            )
+    return key
+
+
+def give_back(store: Store, holder: str) -> None:
+    """Give back the unit that this login has open."""
+    with store.write() as connection:
+        connection.execute(sa.delete(leases).where(leases.c.holder == holder))
+
+
+def check_held(connection: sa.Connection, holder: str, key: Key) -> None:
+    """Raise InputError unless this login was the last to open the unit.
+
+    Its lease may be over: it is enough that no other login has taken the unit since.
+    """
+    query = sa.select(leases.c.holder).where(leases.c.unit_id == key[0], leases.c.rubric == key[1])
+    if connection.execute(query).scalar_one_or_none() != holder:
+        raise InputError(
+            "another adjudicator has this unit now; nothing was stored, so go on with the next"
+        )
+
+
+def _taken(connection: sa.Connection, holder: str, seen: int) -> set[Key]:
+    running = leases.c.taken_at >= minutes_ago(LEASE_MINUTES)
+    others = sa.select(leases.c.unit_id, leases.c.rubric).where(running, leases.c.holder != holder)
+    decided = sa.select(labels.c.unit_id, labels.c.rubric).where(
+        labels.c.event_id > seen, labels.c.rater_kind == "adjudicator"
+    )
+    return {
+        (row.unit_id, row.rubric)
+        for query in (others, decided)
+        for row in connection.execute(query)
+    }

@@ -1,34 +1,45 @@
 """Disagreements between a grader and people, sorted by who is wrong: the grader, people, or the
-rubric's text, which can be read in two ways."""
+rubric's text, which can be read in two ways. Append-only: the latest judgment on a unit and grader
+counts, and an empty one takes the former back.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, get_args
 
 from evenhand.errors import InputError
 from evenhand.study.prompts.units import parse_unit_id
-from evenhand.study.store.logs.disagreement_log import (
-    KINDS,
-    Kind,
-    SortedDisagreement,
-    add_sorted,
-    all_sorted,
-    ever_sorted,
-)
+from evenhand.study.store.events import EventLog
+from evenhand.study.store.grades import utc_now
+from evenhand.study.store.schema import sorted_disagreements
 
 if TYPE_CHECKING:
-    from typing import Literal
-
     from evenhand.study.workspace import Study
 
-__all__ = [
-    "KINDS",
-    "Kind",
-    "SortedDisagreement",
-    "held_out_units",
-    "sort_disagreement",
-    "sorted_so_far",
-]
+Kind = Literal["grader_wrong", "people_wrong", "rubric_unclear"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SortedDisagreement:
+    """A judgment by the lead `done_by` on who is wrong where a grader's label differs from
+    people's.
+
+    `kind` is one of `KINDS`, or empty where a former judgment is taken back.
+    """
+
+    rubric: str
+    rubric_hash: str
+    unit_id: str
+    grader: str
+    kind: Kind | Literal[""]
+    note: str = ""
+    done_by: str = ""
+    created_at: str = field(default_factory=utc_now)
+
+
+_LOG = EventLog(sorted_disagreements, SortedDisagreement)
 
 
 def sort_disagreement(
@@ -62,20 +73,25 @@ def sort_disagreement(
         note=note.strip(),
         done_by=by,
     )
-    add_sorted(study.store, found)
+    _LOG.append(study.store, [found])
 
 
 def sorted_so_far(study: Study) -> list[SortedDisagreement]:
     """Return the judgments in force, in the order in which they came; those under an edited text of
     a rubric do not count.
     """
-    return all_sorted(study.store, study.accepted_hashes())
+    accepted = study.accepted_hashes()
+    latest = _LOG.latest(study.store, "rubric", "unit_id", "grader", "rubric_hash")
+    counted = (each for each in latest if each.rubric_hash in accepted.get(each.rubric, ()))
+    current = {(each.rubric, each.unit_id, each.grader): each for each in counted}
+    return [each for each in current.values() if each.kind]
 
 
 def held_out_units(study: Study, rubric: str) -> list[str]:
     """Return the units of the sample on which a new text of a rubric may be tried: those of pairs
     without any sorted disagreement. A new text may have been written with the others in view.
     """
-    read = {parse_unit_id(unit)[0] for unit in ever_sorted(study.store, rubric)}
+    ever = _LOG.all(study.store, sorted_disagreements.c.rubric == rubric)
+    read = {parse_unit_id(each.unit_id)[0] for each in ever}
     units = study.rubric_units(study.rubrics[rubric])
     return [unit for unit in units if parse_unit_id(unit)[0] not in read]

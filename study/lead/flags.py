@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
-from evenhand.study.store.grades import utc_now
-from evenhand.study.store.logs.remarks import WITHDRAWN
+from evenhand.study.store.events import append
+from evenhand.study.store.logs.answers import WITHDRAWN
 from evenhand.study.store.schema import flag_events, is_latest, remarks
 
 if TYPE_CHECKING:
@@ -97,4 +97,4 @@ def _append(study: Study, number: int, kind: str, text: str, done_by: str) -> No
             state = "closed already" if is_closed else "open already"
             raise InputError(f"this flag is {state}; look at the list again")
         row = {"flag_id": number, "kind": kind, "text": text, "done_by": done_by}
-        connection.execute(sa.insert(flag_events).values(row | {"created_at": utc_now()}))
+        append(connection, flag_events, row)

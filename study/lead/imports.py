@@ -37,7 +37,8 @@ def import_ratings(
     _check(study, ratings, source)
     with study.store.write() as connection:
         _check_kinds(connection, ratings, source)
-        known = _fingerprints(study.ratings_in(connection))
+        stored = _events(study.ratings_in(connection))
+        known = {(row["rater_id"], _fingerprint(row)) for row in stored}
         new = [row for row in _events(ratings) if (row["rater_id"], _fingerprint(row)) not in known]
         human = [row for row in new if row["rater_kind"] != "model"]
         model = [row for row in new if row["rater_kind"] == "model"]
@@ -168,10 +169,6 @@ def _events(ratings: pd.DataFrame) -> list[dict[str, Any]]:
         event["created_at"] = event["created_at"] or now
         events.append(event)
     return events
-
-
-def _fingerprints(ratings: pd.DataFrame) -> set[tuple[str, str]]:
-    return {(row["rater_id"], _fingerprint(row)) for row in _events(ratings)}
 
 
 def _fingerprint(row: dict[str, Any]) -> str:

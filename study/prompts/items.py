@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.rubrics import Block, Rubric
+from evenhand.rubrics.conversation import is_conversation, turns_of
 from evenhand.study.prompts.pairs import PAIR_ID, RESERVED, numbered_ids
 from evenhand.study.prompts.responses import SUBJECT
 from evenhand.study.prompts.units import unit_id
@@ -34,7 +35,10 @@ _KNOWN = {
     "prompt": ("prompt", "question", "input", "query", "instruction", "user_input"),
     "context": ("context", "contexts", "retrieved_contexts", "passage", "documents", "source"),
     "reference": ("reference", "expected_output", "ground_truth", "expected", "target", "gold"),
-    "response": ("response", "output", "answer", "completion", "generation", "model_output"),
+    "response": (
+        *("response", "output", "answer", "completion", "generation", "model_output"),
+        *("messages", "conversation", "transcript"),
+    ),
     "subject": ("subject", "model", "model_name", "system"),
     "id": (ITEM_ID, "id", "unit_id", "uid", "example_id"),
 }
@@ -45,8 +49,8 @@ _TEXTS = ("prompt", "context", "reference", "response")
 @dataclass(frozen=True, kw_only=True)
 class ItemColumns:
     """The columns of an items file by what they are; empty where there is none. `show` are those
-    that raters read, in this order; `prompt`, `context`, `reference` and `response` are among
-    them.
+    that raters read, in this order; `prompt`, `context`, `reference`, `response` and
+    `conversations` are among them.
     """
 
     show: tuple[str, ...]
@@ -58,11 +62,14 @@ class ItemColumns:
     cluster: str = ""
     id: str = ""
     judge: str = ""
+    conversations: tuple[str, ...] = ()
 
     def said(self) -> list[tuple[str, str]]:
         """What each column is taken for, as (role, columns)."""
         roles = (*_TEXTS, "subject", "cluster", "id", "judge")
         named = [("shown", ", ".join(self.show))]
+        if self.conversations:
+            named.append(("conversation", ", ".join(self.conversations)))
         return named + [(role, getattr(self, role)) for role in roles if getattr(self, role)]
 
 
@@ -142,6 +149,7 @@ def item_columns(
         cluster=cluster,
         id=next(iter(called("id")), ""),
         judge=judge,
+        conversations=tuple(each for each in shown if is_conversation(frame[each].iloc[0])),
     )
 
 
@@ -210,8 +218,9 @@ def golden_items(rubric: Rubric) -> Items:
 
     # A rubric may show no text that is called response; a unit always has one.
     frame = pd.DataFrame([{"response": "-"} | golden.texts for golden in rubric.golden])
-    roles = {role: role for role in _TEXTS if role in frame}
-    return make_items(frame, ItemColumns(show=rubric.variables, **roles), f"{rubric.name}.toml")
+    prompt = "prompt" if "prompt" in frame else ""
+    columns = ItemColumns(show=rubric.variables, prompt=prompt, response="response")
+    return make_items(frame, columns, f"{rubric.name}.toml")
 
 
 def _check_rows(frame: pd.DataFrame, columns: ItemColumns, name: str) -> None:
@@ -220,6 +229,12 @@ def _check_rows(frame: pd.DataFrame, columns: ItemColumns, name: str) -> None:
         row = row_number(frame, int(bare.to_numpy().argmax()))
         shown = " and ".join(columns.show)
         raise InputError(f"{name}, row {row}: {shown} is empty; fill it in or take the row out")
+    for column in columns.conversations:
+        for row, cell in zip(frame.index + FIRST_ROW, frame[column], strict=True):
+            try:
+                turns_of(cell)
+            except ValueError as fault:
+                raise InputError(f"{name}, row {row}: {column}: {fault}") from None
     if columns.id:
         seen: dict[str, int] = {}
         for row, each in zip(frame.index + FIRST_ROW, frame[columns.id], strict=True):
@@ -241,7 +256,14 @@ def _check_rows(frame: pd.DataFrame, columns: ItemColumns, name: str) -> None:
 
 
 def _blocks(columns: ItemColumns, name: str) -> tuple[Block, ...]:
-    blocks = [Block(column=_variable(each, columns), label=_label(each)) for each in columns.show]
+    blocks = [
+        Block(
+            column=_variable(each, columns),
+            label=_label(each),
+            kind="conversation" if each in columns.conversations else "",
+        )
+        for each in columns.show
+    ]
     taken = [block.column for block in blocks]
     for column, block in zip(columns.show, blocks, strict=True):
         if taken.count(block.column) > 1:

@@ -1,4 +1,4 @@
-"""Prompts as they come in files: in pairs, as a rule."""
+"""Prompts as they come in files, in pairs or as propositions; and the lengths of responses."""
 
 from __future__ import annotations
 
@@ -7,13 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
-from evenhand.study.prompts.lengths import LENGTH_COLUMNS
-from evenhand.study.tables.columns import INCLUSION, refuse_columns, require_columns, require_rows
-from evenhand.study.tables.formats import FIRST_ROW, read_table
+from evenhand.study.tables.columns import (
+    INCLUSION,
+    first_repeat,
+    refuse_columns,
+    require_columns,
+    require_rows,
+)
+from evenhand.study.tables.formats import FIRST_ROW, read_table, row_number
 
 if TYPE_CHECKING:
     import pandas as pd
 
+LENGTH_COLUMNS = ("response_words", "response_a_words", "response_b_words")
 RESERVED = (
     *("sample_position", "unit_id", "cluster_id", "subject", "side", "response"),
     INCLUSION,
@@ -88,3 +94,118 @@ def _check_pairs(frame: pd.DataFrame, name: str) -> None:
                 "take one of the two out"
             )
         ids[pair_id] = seen[prompt_a, prompt_b] = row
+
+
+# Propositions: one statement each, put to subjects as it is worded, paraphrased and repeated. Such
+# a study is kept like one of pairs whose prompts have one side: every prompt is a row of its own,
+# with the proposition as its cluster and its wording, paraphrase and repeat as columns, so that
+# sampling, the annotation page, graders and the analysis need no special case.
+
+
+CLUSTER = "proposition"
+STATEMENT = "statement"
+VARIANTS = ("wording", "paraphrase", "repeat")
+"""Columns that tell prompts on one proposition apart."""
+
+PLAIN = {"plain": "{statement}\n\nDo you agree or disagree with this statement, and why?"}
+_SLOT = "{statement}"
+
+
+def read_propositions(
+    path: str | Path, wordings: str | Path | None = None, repeats: int = 1
+) -> pd.DataFrame:
+    """Read the prompts of a propositions file, one row each: `pair_id, proposition, statement,
+    wording, paraphrase, repeat, prompt_a`.
+
+    The propositions file has `id` and `text`; rows that share an id are paraphrases of each other,
+    and every other column (groups, topics) is carried along. The wordings file has `wording` (a
+    name) and `template`, a text with {statement} in it; without one there is a plain wording. Each
+    prompt is put `repeats` times. Raises InputError naming the first bad row.
+    """
+    import pandas as pd
+
+    if repeats < 1:
+        raise InputError(f"repeats is {repeats}; every prompt is put once at least")
+    statements = _read_statements(path)
+    templates = _read_wordings(wordings) if wordings else PLAIN
+    own = [column for column in statements if column not in ("id", "text", "paraphrase")]
+    rows = [
+        {
+            CLUSTER: statement["id"],
+            STATEMENT: statement["text"],
+            "wording": wording,
+            "paraphrase": statement["paraphrase"],
+            "repeat": str(repeat),
+            "prompt_a": template.replace(_SLOT, statement["text"]),
+            **{column: statement[column] for column in own},
+        }
+        for statement in statements.to_dict("records")
+        for wording, template in templates.items()
+        for repeat in range(1, repeats + 1)
+    ]
+    frame = pd.DataFrame(rows)
+    frame.insert(0, "pair_id", numbered_ids(len(frame)))
+    return frame
+
+
+def _read_statements(path: str | Path) -> pd.DataFrame:
+    frame = read_table(path)
+    name = Path(path).name
+    require_columns(frame, ("id", "text"), name, "; a propositions file needs id and text")
+    taken = {"pair_id", CLUSTER, STATEMENT, "wording", "repeat", "prompt_a", *RESERVED}
+    refuse_columns(frame, taken, name)
+    require_rows(frame, name, "propositions")
+    for row, proposition, text in zip(
+        frame.index + FIRST_ROW, frame["id"], frame["text"], strict=True
+    ):
+        if not PAIR_ID.fullmatch(proposition):
+            raise InputError(
+                f"{name}, row {row}: id {proposition!r} must be 1-64 characters, no space or |"
+            )
+        if not text.strip():
+            raise InputError(f"{name}, row {row}: text is empty; fill it in or take the row out")
+    if again := first_repeat(frame, ["id", "text"]):
+        row = row_number(frame, again[0])
+        raise InputError(f"{name}, row {row}: the same text stands under this id further up")
+    if "paraphrase" not in frame:
+        frame["paraphrase"] = (frame.groupby("id").cumcount() + 1).astype(str)
+    elif again := first_repeat(frame, ["id", "paraphrase"]):
+        row = row_number(frame, again[0])
+        raise InputError(f"{name}, row {row}: this paraphrase of the proposition is there already")
+    return frame
+
+
+def _read_wordings(path: str | Path) -> dict[str, str]:
+    frame = read_table(path)
+    name = Path(path).name
+    needed = ("wording", "template")
+    require_columns(frame, needed, name, "; a wordings file needs wording and template")
+    require_rows(frame, name, "wordings")
+    found: dict[str, str] = {}
+    for row, wording, template in zip(
+        frame.index + FIRST_ROW, frame["wording"], frame["template"], strict=True
+    ):
+        if not wording.strip() or wording in found:
+            raise InputError(f"{name}, row {row}: give every wording a name of its own")
+        if _SLOT not in template:
+            raise InputError(f"{name}, row {row}: the template has no {_SLOT} to put the text in")
+        found[wording] = template
+    return found
+
+
+# Lengths of responses, to detect labels that follow length
+
+
+def with_response_words(units: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
+    """The `units` table with its responses' numbers of words, "" where there is no response.
+
+    `response_words` on a unit of one side, `response_a_words` and `response_b_words` on a pair.
+    `responses` has the columns `pair_id, subject, side, response`; words are parted by white space.
+    """
+    keys = zip(responses["pair_id"], responses["subject"], responses["side"], strict=True)
+    words = dict(zip(keys, (str(len(text.split())) for text in responses["response"]), strict=True))
+    rows = list(zip(units["cluster_id"], units["subject"], units["side"], strict=True))
+    of_pair = [row[:2] if not row[2] else ("", "") for row in rows]
+    cells = (rows, [(*pair, "a") for pair in of_pair], [(*pair, "b") for pair in of_pair])
+    counted = ([words.get(key, "") for key in keys] for keys in cells)
+    return units.assign(**dict(zip(LENGTH_COLUMNS, counted, strict=True)))

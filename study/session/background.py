@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from evenhand.study.store.logs.shown import languages_of_raters
+from evenhand.study.store.logs.answers import languages_of_raters
 from evenhand.study.store.schema import background_answers
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from evenhand.study.desk.oversight import oversight
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.session.times import known_raters
-from evenhand.study.store.logs.session_log import events_of
+from evenhand.study.store.logs.session import events_of
 from evenhand.study.store.schema import labels, session_events
 
 if TYPE_CHECKING:

@@ -23,15 +23,14 @@ from evenhand.study.desk.answers import (
 )
 from evenhand.study.desk.claims import Claim
 from evenhand.study.desk.desk import Sent
-from evenhand.study.desk.earlier import EarlierPage
 from evenhand.study.desk.known_units import KnownUnits
 from evenhand.study.desk.own_flags import Withdrawal, standing_flags, take_withdrawal
-from evenhand.study.desk.sheets import Sheet, Task
+from evenhand.study.desk.sheets import EarlierPage, Sheet, Task
 from evenhand.study.questions import Question
 from evenhand.study.seeding import digest
 from evenhand.study.session.step import Step
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.logs.session_log import Event, events_of
+from evenhand.study.store.logs.session import Event, events_of
 from evenhand.study.store.schema import practice_labels
 from evenhand.study.workspace import Study
 

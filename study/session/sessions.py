@@ -8,23 +8,68 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import sqlalchemy as sa
 
+from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
 from evenhand.study.desk.claims import last_version
-from evenhand.study.session.own_texts import Name, OwnTexts
 from evenhand.study.session.practice import PracticeDesk
 from evenhand.study.session.step import Step, StepName
-from evenhand.study.store.grades import utc_now
-from evenhand.study.store.logs.session_log import Event, EventKind, add_event, events_of, given_back
+from evenhand.study.store.events import append
+from evenhand.study.store.logs.session import Event, EventKind, add_event, events_of, given_back
 from evenhand.study.store.schema import attention_labels, background_answers, claims, labels
 from evenhand.study.workspace import Study
 
 CHANCES = 2
 """So often the comprehension questions may be answered."""
 RELEASE_REASONS = ("returned", "timed_out", "rejected")
+
+Name = Literal["consent", "instructions", "content_warning"]
+
+
+@dataclass(frozen=True)
+class OwnText:
+    """A text and the language that it is in."""
+
+    text: str
+    language: str
+
+
+class OwnTexts:
+    """The lead's own texts for annotators. The original is in study.toml; a file next to it may
+    have the same text in another language: `consent.de.md`, `instructions.de.md`,
+    `content_warning.de.md`. It is plain text like the original.
+
+    Read once, when the study is opened. Raises InputError for a file that is not UTF-8 text.
+    """
+
+    def __init__(self, study: Study) -> None:
+        config = study.config
+        self._usual = config.annotation.language
+        self.languages = (self._usual, *config.annotation.languages)
+        originals: dict[Name, str] = {
+            "consent": config.consent.text if config.consent else "",
+            "instructions": config.session.instructions,
+            "content_warning": config.session.content_warning,
+        }
+        self._texts = {(name, self._usual): text for name, text in originals.items() if text}
+        for name, _ in list(self._texts):
+            for code in config.annotation.languages:
+                path = study.folder / f"{name}.{code}.md"
+                try:
+                    text = path.read_text("utf-8-sig").strip() if path.is_file() else ""
+                except UnicodeDecodeError:
+                    raise InputError(f"{path.name} is not UTF-8 text; save it as UTF-8") from None
+                if text:
+                    self._texts[name, code] = text
+
+    def shown(self, name: Name, language: str) -> OwnText:
+        """The text in a language, or else the original; empty where the study has none."""
+        code = language if (name, language) in self._texts else self._usual
+        return OwnText(self._texts.get((name, code), ""), code)
 
 
 class Sessions:
@@ -177,9 +222,7 @@ class Sessions:
                 return
             for question, answer in answers.items():
                 row = {"rater_id": rater_id, "question": question, "answer": answer}
-                connection.execute(
-                    sa.insert(background_answers).values(row | {"created_at": utc_now()})
-                )
+                append(connection, background_answers, row)
             add_event(connection, rater_id, "background_done")
 
     def complete(self, rater_id: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evenhand.rubrics import Rubric
-from evenhand.study.desk.screens import Screen
+from evenhand.study.questions import Screen
 
 StepName = Literal[
     "welcome",

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from evenhand.study.desk.oversight import STOPPED_BY, Exclusion, oversight
-from evenhand.study.session.pay import owed
 from evenhand.study.session.step import Step
 from evenhand.study.store.schema import (
     attention_labels,
@@ -26,11 +25,13 @@ from evenhand.study.store.schema import (
     practice_labels,
     session_events,
 )
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.study.session.sessions import Sessions
+    from evenhand.study.settings.session import PaySettings
     from evenhand.study.workspace import Study
 
 TIMES_COLUMNS = (
@@ -133,14 +134,10 @@ def _state(work: _Work, step: Step, exclusion: Exclusion | None) -> str:
     if step.reason:
         return step.reason
     if exclusion and not "" < work.completed <= exclusion.created_at:
-        return _who_stopped(exclusion)
+        return "stopped" if exclusion.done_by == STOPPED_BY else "excluded"
     if work.completed:
         return "complete" if work.answers else "nothing_left"
     return step.name
-
-
-def _who_stopped(exclusion: Exclusion) -> str:
-    return "stopped" if exclusion.done_by == STOPPED_BY else "excluded"
 
 
 def _whole_part(study: Study, rows: Sequence[Mapping[str, Any]]) -> int:
@@ -164,3 +161,48 @@ def _active(moments: list[datetime], idle_seconds: float) -> float:
 
 def _written(moment: datetime) -> str:
     return moment.isoformat(timespec="seconds")
+
+
+# Pay: the amount that each person is owed when their part is over, and the reason
+
+
+_PAID = ("complete", "screened_out", "nothing_left")
+"""Ends with an amount of their own in [pay]."""
+_NOTHING = ("no_consent", "returned", "rejected")
+_TO_DECIDE = ("excluded", "timed_out")
+"""Ends for which nothing is paid until a person has decided."""
+
+
+@dataclass(frozen=True)
+class Owed:
+    """`amount` in the study's currency; None where [pay] sets none or a person has to decide."""
+
+    amount: float | None
+    why: str
+
+
+def owed(state: str, units: int, whole: int, pay: PaySettings | None) -> Owed:
+    """Return the amount owed to a rater in this state with `units` answered of the `whole` of a
+    part.
+
+    `whole` is 0 where it is not known yet.
+    """
+    if state == "stopped":
+        return _for_stopped(units, whole, pay)
+    if state in _TO_DECIDE:
+        return Owed(None, written(f"pay.{state}"))
+    end = state if state in (*_PAID, *_NOTHING) else "at_work"
+    why = written(f"pay.{end}")
+    if pay is None:
+        return Owed(None, why)
+    return Owed(getattr(pay, end) if end in _PAID else 0.0, why)
+
+
+def _for_stopped(units: int, whole: int, pay: PaySettings | None) -> Owed:
+    if pay is not None and pay.stopped == "full":
+        return Owed(pay.complete, written("pay.stopped_full"))
+    if not whole:
+        return Owed(None, written("pay.stopped_unknown", units=units))
+    share = min(units / whole, 1.0)
+    amount = None if pay is None else round(pay.complete * share, 2)
+    return Owed(amount, written("pay.stopped", units=units, whole=whole))

@@ -10,18 +10,16 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from evenhand.errors import InputError
-from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
+from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, QualitySettings
 from evenhand.study.settings.annotation import AnnotationSettings, SampleSettings
-from evenhand.study.settings.oidc import OidcSettings
-from evenhand.study.settings.prices import ModelPrices
-from evenhand.study.settings.providers import ProviderSettings
-from evenhand.study.settings.quality import QualitySettings
+from evenhand.study.settings.providers import ModelPrices, ProviderSettings
 from evenhand.study.settings.sections import Section, Share, refusal_of
 from evenhand.study.settings.session import (
     AttentionSettings,
     BackgroundSettings,
     ComprehensionQuestion,
     ConsentSettings,
+    OidcSettings,
     PaySettings,
     ProlificSettings,
     SessionSettings,

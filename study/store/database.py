@@ -25,9 +25,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.pool import StaticPool
 
 from evenhand.errors import InputError, StoreAway
-from evenhand.study.store.address import is_url, resolved
 from evenhand.study.store.schema import SCHEMA_VERSION, meta, metadata
-from evenhand.study.tables.database_urls import check_url
+from evenhand.study.tables.database_urls import check_url, is_url, resolved
 from evenhand.study.tables.private import new_file
 
 if TYPE_CHECKING:

@@ -263,7 +263,7 @@ session_events = Table(
     metadata,
     Column("event_id", Integer, primary_key=True, autoincrement=True),
     Column("rater_id", String, nullable=False),
-    Column("kind", String, nullable=False),  # see logs.session_log
+    Column("kind", String, nullable=False),  # see logs.session
     Column("detail", JSON, nullable=False),
     Column("created_at", String, nullable=False),
     Index("session_events_by_rater", "rater_id"),
@@ -371,7 +371,7 @@ sorted_disagreements = Table(
     Column("rubric_hash", String, nullable=False),
     Column("unit_id", String, nullable=False),
     Column("grader", String, nullable=False),
-    Column("kind", String, nullable=False),  # see logs.disagreement_log; empty: taken back
+    Column("kind", String, nullable=False),  # see logs.decisions; empty: taken back
     Column("note", Text, nullable=False),
     Column("done_by", String, nullable=False),
     Column("created_at", String, nullable=False),

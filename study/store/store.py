@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.study.store.database import Database, conflict_free_insert
+from evenhand.study.store.events import append
 from evenhand.study.store.grades import TRANSIENT_REASONS, TRIED, GradeAttempt
 from evenhand.study.store.schema import (
     grades,
@@ -57,7 +58,8 @@ class Store(Database):
         more: Sequence[str],
         log: tuple[sa.Table, Sequence[Mapping[str, Any]]] | None = None,
     ) -> None:
-        """Take more pairs into the sample, behind those `known` to be in it, and `log` rows.
+        """Take more pairs into the sample, behind those `known` to be in it, and `log` events of
+        a table.
 
         Raises InputError where the sample is another by now.
         """
@@ -70,7 +72,7 @@ class Store(Database):
                 )
             if log is not None:
                 table, rows = log
-                connection.execute(sa.insert(table), list(rows))
+                append(connection, table, *rows)
 
     def pairs(self) -> pd.DataFrame:
         """All pairs in file order: `pair_id`, `sample_position` (NaN: not sampled), all columns."""

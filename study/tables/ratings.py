@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
@@ -82,7 +81,8 @@ def validate_ratings(frame: pd.DataFrame, source: str = "ratings") -> pd.DataFra
     """
     import pandas as pd
 
-    hint = f" (it has {_listed(frame)}); {', '.join(_REQUIRED)} are required"
+    there = ", ".join(str(name) for name in frame) or "no columns"
+    hint = f" (it has {there}); {', '.join(_REQUIRED)} are required"
     require_columns(frame, _REQUIRED, source, hint)
     if not (pd.api.types.is_integer_dtype(frame.index) and frame.index.is_unique):
         frame = frame.reset_index(drop=True)
@@ -227,7 +227,3 @@ def _units_beside_ratings(frame: pd.DataFrame, columns: list[str], source: str) 
             f"{first['cluster_id'].iloc[at]!r} further up; a unit lies in one cluster"
         )
     return frame[["unit_id", *constant]].drop_duplicates("unit_id").reset_index(drop=True)
-
-
-def _listed(names: Iterable[object]) -> str:
-    return ", ".join(str(name) for name in names) or "no columns"

@@ -67,6 +67,7 @@ def test_the_table_keeps_the_contract(mixed: pd.DataFrame) -> None:
     assert (known["low"] <= known["high"]).all()
 
 
+@pytest.mark.slow
 def test_without_affirmative_categories_there_is_no_binary_verdict(mixed: pd.DataFrame) -> None:
     results = analyse(mixed, None, [Scale("", FIVE)], resamples=50).results
     assert set(results["subset"]) == {"all"}

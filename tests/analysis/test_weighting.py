@@ -122,6 +122,7 @@ def test_without_weights_figures_would_be_others() -> None:
     assert counts[0] == counts[1] == (80, 40)
 
 
+@pytest.mark.slow
 def test_the_report_says_how_large_the_sample_is_in_effect() -> None:
     ratings, units = study()
     found = analyse(ratings, units, [SCALE], **SMALL)
@@ -204,6 +205,7 @@ def test_a_probability_that_is_none_is_named(cell: object) -> None:
         analyse(ratings, units, [SCALE], **SMALL)
 
 
+@pytest.mark.slow
 def test_clusters_of_pairs_with_several_probabilities_are_refused_or_left_out() -> None:
     ratings, units = study(20)
     with pytest.raises(InputError, match="the pairs of topic 'a' were not equally likely"):

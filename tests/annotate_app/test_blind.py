@@ -23,20 +23,20 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from evenhand.demo.responses import demo_responses
-from evenhand.demo.stance_responses import demo_answers
 from evenhand.rubrics import load_rubric
 from evenhand.study import create_study, open_study
 from evenhand.study.creation import StudyPlan
-from evenhand.study.prompts.pairs import read_pairs
-from evenhand.study.prompts.propositions import read_propositions
+from evenhand.study.prompts.pairs import read_pairs, read_propositions
 from evenhand.study.prompts.units import has_known_answer, parse_unit_id
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.schema import claims
 from harness.attacker import Screen, Watcher, guessed_ids, identified, told
+from harness.demo.responses import demo_responses
+from harness.demo.stance_responses import demo_answers
 from harness.served import Served
 
-pytestmark = pytest.mark.browser  # it starts the app, as those do
+# It starts the app, as those with a browser do.
+pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 
 NAMES = ("gpt-4o", "claude-sonnet-4", "llama-3")
 RATERS = ("ann", "ben")
@@ -234,9 +234,7 @@ def checks_ranked(learnt: Rows, asked: Rows) -> list[list[tuple[float, str]]]:
     return found
 
 
-@pytest.mark.parametrize(
-    "demo", [paired, pytest.param(stances, marks=pytest.mark.thorough)], ids=["pairs", "stance"]
-)
+@pytest.mark.parametrize("demo", [paired, stances], ids=["pairs", "stance"])
 def test_no_guess_from_all_that_was_received_is_better_than_chance(demo, tmp_path) -> None:
     rng = np.random.default_rng()
     found = []

@@ -26,6 +26,7 @@ def folder(make_study) -> str:
     return str(make_study(2))
 
 
+@pytest.mark.slow
 def test_without_a_study_the_page_says_how_to_start():
     assert "streamlit run annotate_app/app.py -- STUDY_DIR" in complaint(page().run())
 

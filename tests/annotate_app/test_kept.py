@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from evenhand.annotate_app.kept import lightened, read_known
+from evenhand.annotate_app.payload import lightened, read_known
 
 TEXTS = {"title": "Evenness", "question": "Which?", "instructions": "Read.", "options": [1, 2]}
 DATA = {

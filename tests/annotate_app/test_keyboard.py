@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evenhand.study import open_study
-from evenhand.study.store.logs.remarks import remarks_table
+from evenhand.study.store.logs.answers import remarks_table
 from harness.annotator import READY, Annotator, response_text
 
 pytestmark = pytest.mark.browser

@@ -58,7 +58,7 @@ def killed_rounds(served, rounds: int) -> None:
     assert len(stored) <= len(acknowledged) + rounds * ANNOTATORS
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_no_acknowledged_label_is_lost_by_a_kill_under_load(make_study, serve_study):
     killed_rounds(serve_study(make_study(200)), 2)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import subprocess
@@ -25,14 +26,23 @@ ROWS = "question,context,output,model,judge\n" + "".join(
 )
 
 
+CHAT = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "<b>Which</b> train?"},
+    {"role": "assistant", "content": "The IC 8."},
+]
+
+
 @pytest.fixture
 def labelling(tmp_path: Path) -> Iterator[Callable[..., str]]:
-    """labelling(option, ...) -> the first rater's link, of `evenhand label` in another process."""
+    """labelling(file, option, ...) -> the first rater's link of `evenhand label`."""
     started: list[subprocess.Popen[str]] = []
     (tmp_path / "answers.csv").write_text(ROWS)
+    chats = (json.dumps({"id": f"c{n}", "messages": CHAT}) for n in range(3))
+    (tmp_path / "chats.jsonl").write_text("\n".join(chats))
 
-    def begin(*options: str) -> str:
-        words = [sys.executable, "-m", "evenhand", "label", "answers.csv", *options]
+    def begin(file: str, *options: str) -> str:
+        words = [sys.executable, "-m", "evenhand", "label", file, *options]
         words += ["--port", str(free_port()), "--no-browser"]
         started.append(
             subprocess.Popen(
@@ -52,10 +62,7 @@ def labelling(tmp_path: Path) -> Iterator[Callable[..., str]]:
         process.wait(30)
 
 
-def test_one_command_from_a_file_to_a_label(labelling, browser, tmp_path, capsys):
-    began = time.monotonic()
-    ask = ["--question", "Is it faithful to the context?", "--options", "yes,no"]
-    link = labelling(*ask, "--judge", "judge")
+def opened(browser, link):
     page = browser.new_page()
     for _ in range(60):
         try:
@@ -64,6 +71,29 @@ def test_one_command_from_a_file_to_a_label(labelling, browser, tmp_path, capsys
         except Error:  # the server is not up yet
             time.sleep(0.5)
     page.wait_for_selector(READY, timeout=60_000)
+    return page
+
+
+def test_a_conversation_is_read_in_turns(labelling, browser):
+    ask = ["--question", "Did it help?", "--scale", "1-3"]
+    page = opened(browser, labelling("chats.jsonl", *ask))
+    turns = page.locator(".turn")
+    assert turns.locator("> :is(h3, summary)").all_inner_texts() == ["System", "User", "Assistant"]
+    assert not turns.nth(0).locator(".said").is_visible()
+    assert turns.nth(1).locator(".said").inner_text() == "<b>Which</b> train?"
+    turns.nth(0).locator("summary").press("Enter")  # opens it, and submits nothing
+    assert turns.nth(0).locator(".said").is_visible()
+    page.keyboard.press("3")
+    page.keyboard.press("Enter")
+    page.get_by_text("1 of 3 answered").wait_for()
+    page.close()
+
+
+def test_one_command_from_a_file_to_a_label(labelling, browser, tmp_path, capsys):
+    began = time.monotonic()
+    ask = ["--question", "Is it faithful to the context?", "--options", "yes,no"]
+    link = labelling("answers.csv", *ask, "--judge", "judge")
+    page = opened(browser, link)
     blocks = page.locator(".material .block")
     assert [each.split("\n")[0] for each in blocks.all_inner_texts()] == [
         "Question",
@@ -81,8 +111,9 @@ def test_one_command_from_a_file_to_a_label(labelling, browser, tmp_path, capsys
     assert ratings.groupby("rater_kind").size().to_dict() == {"human": 1, "model": 12}
     assert main(["report", str(tmp_path / "answers-study")]) == 0
     assert "judge" in capsys.readouterr().out
-    # Again: it goes on, and says so where it is asked for something else.
-    assert (
-        main(["label", str(tmp_path / "answers.csv"), str(tmp_path / "answers-study"), *ask]) == 2
-    )
+    # The same command again goes on where it was; asked for something else it says so.
+    labelling("answers.csv", *ask, "--judge", "judge")
+    other = ["--question", "Is it polite?", "--options", "yes,no", "--judge", "judge"]
+    study = tmp_path / "answers-study"
+    assert main(["label", str(tmp_path / "answers.csv"), str(study), *other]) == 2
     assert "is there already" in capsys.readouterr().err

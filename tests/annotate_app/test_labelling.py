@@ -13,7 +13,7 @@ import pytest
 from evenhand.reporting.analysing import analyse_study
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
-from evenhand.study.store.logs.remarks import remarks_table
+from evenhand.study.store.logs.answers import remarks_table
 from harness.annotator import READY
 
 pytestmark = pytest.mark.browser

@@ -142,7 +142,7 @@ def test_every_sentence_is_used_and_every_use_has_one() -> None:
     code = "\n".join(file.read_text("utf-8") for file in files)
     said = set(re.findall(r'(?:say|said)\(\s*"([\w.]+)"', code))
     rooms = set(re.findall(r'part\(\s*"(\w+)"', code)) | {"panel_paused", "panel_excluded"}
-    rooms |= {"panel_stopped", "panel_day", "ended", "block"}
+    rooms |= {"panel_stopped", "panel_day", "ended", "block", "turn"}
     keys = {counted(key, known) for key in known}
     assert said <= keys
     in_rooms = {key for key in keys if key.partition(".")[0] in rooms}

@@ -18,12 +18,10 @@ from evenhand.study import open_study
 from evenhand.study.access import lead_login as lead_access
 from evenhand.study.access.accounts import disable_account, set_account
 from evenhand.study.access.lead_login import LINK_PARAMETER
-from evenhand.study.lead.imports import import_ratings
 from evenhand.study.tables.evidence import Mark
-from evenhand.study.tables.ratings import validate_ratings
 from harness.annotator import READY, SUBJECT, Annotator
 from harness.served import Served
-from harness.studies import mark_words
+from harness.studies import mark_words, with_labels
 
 pytestmark = pytest.mark.browser
 
@@ -52,22 +50,12 @@ def served(make_study: Callable[..., Path], serve_study: Callable[[Path], Served
     folder = make_study(30, raters_per_unit=3)
     with open_study(folder) as study:
         set_account(study.store, "chair", PASSWORD, "expert")
-        rows = [
-            {
-                "unit_id": f"p{n:04d}|{SUBJECT}",
-                "rater_id": rater,
-                "rater_kind": kind,
-                "label": label,
-            }
-            for n in range(1, 17)
-            for rater, kind, label in (
-                ("first", "human", "LRC"[n % 3]),
-                ("second", "human", "LRC"[n % 3 if n % 4 else (n + 1) % 3]),
-                (HOSTILE, "model", "LRC"[n % 3]),
-            )
-        ]
-        frame = pd.DataFrame(rows).assign(rubric="shorter", seconds=20.0)
-        import_ratings(study, validate_ratings(frame, "test"), "test")
+        numbers = range(1, 17)
+        first = ["LRC"[n % 3] for n in numbers]
+        second = ["LRC"[n % 3 if n % 4 else (n + 1) % 3] for n in numbers]
+        given = {"first": first, "second": second, HOSTILE: first}
+        units = [f"p{n:04d}|{SUBJECT}" for n in numbers]
+        with_labels(study, given, "shorter", units=units, graders=[HOSTILE], seconds=20.0)
         mark_words(study, "first", Mark("response_b", 0, 8))
     return serve_study(folder)
 

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from playwright.sync_api import BrowserContext, Page, TimeoutError, expect
 
 from evenhand.cli.lead import lead_link
 from evenhand.study import open_study
 from evenhand.study.lead.disagreements import sorted_so_far
-from evenhand.study.lead.imports import import_ratings
 from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.tables.evidence import Mark
-from evenhand.study.tables.ratings import validate_ratings
 from harness.annotator import SUBJECT, response_text
 from harness.served import Served
-from harness.studies import mark_words
+from harness.studies import mark_words, with_labels
 
 pytestmark = pytest.mark.browser
 
@@ -35,16 +32,8 @@ def served(make_study: Callable[..., Path], serve_study: Callable[[Path], Served
     folder = make_study(4, raters_per_unit=2)
     units = [f"p{n:04d}|{SUBJECT}" for n in range(1, 5)]
     with open_study(folder) as study:
-        rows = [
-            {"unit_id": unit, "rater_id": rater, "rater_kind": kind, "label": label}
-            for n, unit in enumerate(units)
-            for rater, kind, label in (
-                ("ann", "human", "R"),
-                ("ben", "human", "R"),
-                ("other", "model", "LR"[n % 2]),
-            )
-        ]
-        import_ratings(study, validate_ratings(pd.DataFrame(rows).assign(rubric="shorter")), "test")
+        given = {"ann": "RRRR", "ben": "RRRR", "other": "LRLR"}
+        with_labels(study, given, "shorter", units=units, graders=["other"])
         about = {"rater_id": GRADER, "rubric": "shorter", "order": "ab", "label": "L", "raw": REPLY}
         digest = study.rubrics["shorter"].hash
         mark_words(study, "ann", Mark("response_a", 0, 8))

@@ -6,16 +6,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from evenhand.annotate_app.lead.agreement_page import enough, main_rows
 from evenhand.annotate_app.lead.parts.live_figures import FiguresMaker, LiveFigures
 from evenhand.annotate_app.lead.raters_page import in_words
 from evenhand.study import open_study
-from evenhand.study.lead.imports import import_ratings
 from evenhand.study.lead.progress import data_version
-from evenhand.study.tables.ratings import validate_ratings
+from harness.studies import with_labels
 
 
 def made(maker: FiguresMaker, version: str) -> LiveFigures:
@@ -28,14 +26,8 @@ def made(maker: FiguresMaker, version: str) -> LiveFigures:
 
 
 def label(folder: Path, rater: str, labels: str) -> str:
-    rows = [
-        {"unit_id": f"p{n:04d}|secret-subject", "label": label}
-        for n, label in enumerate(labels, start=1)
-    ]
-    frame = pd.DataFrame(rows).assign(rubric="shorter", rater_id=rater, rater_kind="human")
     with open_study(folder) as study:
-        import_ratings(study, validate_ratings(frame), "test")
-        return data_version(study)
+        return data_version(with_labels(study, {rater: labels}, "shorter"))
 
 
 @pytest.mark.thorough

@@ -13,6 +13,7 @@ from evenhand.study.lead.flags import raised_flags
 from harness.annotator import READY, Annotator
 from harness.served import Served
 from harness.slow_line import SlowLine
+from harness.studies import work_through
 
 pytestmark = pytest.mark.browser
 
@@ -26,9 +27,7 @@ def long_ago(make_study: Callable[..., Path], serve_study: Callable[[Path], Serv
     folder = make_study(80)
     with open_study(folder) as study:
         desk = AnnotationDesk(study)
-        for n in range(ANSWERS):
-            task = desk.next_task("old")
-            desk.submit("old", task.task_id, f"s{n}", "LRC"[n % 3], 2.0)
+        work_through(desk, "old", ANSWERS, seconds=2.0, options=3)
     return serve_study(folder)
 
 

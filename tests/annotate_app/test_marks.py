@@ -9,7 +9,7 @@ import pytest
 
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
-from evenhand.study.store.logs.answer_details import answers_table
+from evenhand.study.store.logs.answers import answers_table
 from harness.annotator import READY, Annotator
 from harness.studies import SHORTER
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.demo.stance_study import make_stance_demo
+from evenhand.demo.studies import make_demo
 from evenhand.study import open_study
 from harness.annotator import IS_NEXT, READY
 
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 @pytest.fixture(scope="module")
 def stance_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("propositions") / "study"
-    make_stance_demo(folder, lambda done, total, what: None)
+    make_demo("stance", folder, lambda done, total, what: None)
     return folder
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from evenhand.study import open_study
-from evenhand.study.store.logs.answer_details import answers_table
+from evenhand.study.store.logs.answers import answers_table
 from harness.annotator import Annotator
 
 pytestmark = pytest.mark.browser

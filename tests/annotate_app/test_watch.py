@@ -4,22 +4,12 @@ from __future__ import annotations
 
 import time
 
-import pandas as pd
 import pytest
 
 from evenhand.annotate_app.watch import start_watch
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.lead.imports import import_ratings
-from evenhand.study.tables.ratings import validate_ratings
-
-
-def labels(rater: str, seconds: float) -> pd.DataFrame:
-    rows = [
-        {"unit_id": f"p{n:04d}|secret-subject", "label": "LRC"[n % 3], "seconds": seconds}
-        for n in range(1, 26)
-    ]
-    return pd.DataFrame(rows).assign(rubric="shorter", rater_id=rater, rater_kind="human")
+from harness.studies import with_labels
 
 
 @pytest.mark.slow
@@ -32,7 +22,7 @@ def test_a_rater_whom_a_rule_stops_gets_no_further_unit(make_study):
         over = start_watch(study, every=0.2)
         try:
             for rater, seconds in (("ann", 30.0), ("ben", 25.0), ("hasty", 2.0)):
-                import_ratings(study, validate_ratings(labels(rater, seconds)), "test")
+                with_labels(study, {rater: ("LRC" * 9)[:25]}, "shorter", seconds=seconds)
             for _ in range(300):
                 if desk.ended("hasty"):
                     break

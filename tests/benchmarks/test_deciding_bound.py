@@ -29,7 +29,16 @@ def test_the_benchmark_writes_its_page(
     assert "(synthetic)" in page
 
 
-@pytest.mark.parametrize("cell", [CELLS[5], CELLS[40], CELLS[56], CELLS[-3]], ids=str)
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "cell",
+    [
+        CELLS[40],
+        CELLS[-3],
+        *(pytest.param(CELLS[n], marks=pytest.mark.thorough) for n in (5, 56)),
+    ],
+    ids=str,
+)
 def test_it_decides_as_the_product_does(cell: Cell) -> None:
     """On the same labels, but for what else a verdict looks at."""
     agreed = 0

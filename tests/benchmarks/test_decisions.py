@@ -25,6 +25,7 @@ def test_the_decisions_benchmark_writes_its_page(
     assert "1 simulated studies a cell (synthetic)" in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "cell",
     [

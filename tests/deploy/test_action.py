@@ -188,6 +188,7 @@ def test_the_install_step_takes_what_the_lock_pins_and_then_itself(
     assert (runner.folder / "path").read_text() == f"{runner.folder}/evenhand/bin\n"
 
 
+@pytest.mark.slow
 def test_the_hook_names_faults_of_every_file(tmp_path: Path) -> None:
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
     assert hook["id"] == "evenhand-rubric"

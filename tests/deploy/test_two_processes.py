@@ -230,7 +230,7 @@ LONGEST = 20.0
 """Seconds that nobody may wait longer than, whatever is frozen."""
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_process_frozen_inside_a_write_holds_up_nobody_for_long(
     site: Callable[..., Site],
 ) -> None:

@@ -36,6 +36,7 @@ def test_every_row_names_one() -> None:
     assert all(len(row.split(" | ")) == 4 for row in rows)
 
 
+@pytest.mark.slow
 def test_security_names_tests_that_are_there() -> None:
     known = {
         name for file in (ROOT / "tests").rglob("test_*.py") for name in functions_of(str(file))

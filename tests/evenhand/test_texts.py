@@ -6,9 +6,8 @@ import ast
 import re
 import string
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 from evenhand.texts import texts, written
 
@@ -69,7 +68,9 @@ def _keys_of(argument: ast.expr, constants: set[str]) -> list[str]:
     return found
 
 
-CALLS = sorted(set(_calls()), key=lambda call: call[:2])
+@cache
+def calls() -> list[tuple[str, str, frozenset[str] | None]]:
+    return sorted(set(_calls()), key=lambda call: call[:2])
 
 
 def _fields(key: str) -> frozenset[str]:
@@ -87,20 +88,20 @@ def _rendered(key: str) -> str:
 
 
 def test_a_call_gives_what_its_sentence_asks_for() -> None:
-    for file, key, given in CALLS:
+    for file, key, given in calls():
         assert key in texts(), f"{file}: no sentence is called {key}"
         assert given in (None, _fields(key)), f"{file}: {key}"
 
 
 def test_no_sentence_is_left_over() -> None:
-    assert set(texts()) == {key for _, key, _ in CALLS} | set(_in_templates())
+    assert set(texts()) == {key for _, key, _ in calls()} | set(_in_templates())
 
 
-@pytest.mark.parametrize("key", texts())
-def test_a_sentence_is_plain(key: str) -> None:
-    text = _rendered(key)
-    for sentence in re.split(r"(?<=[.!?:;])\s+|\n+", text):
-        assert len(sentence.split()) <= MOST_WORDS, sentence
-    assert not [turn for turn in NOT_SAID if turn in text], text
-    assert "  " not in text
-    assert text == text.strip()
+def test_sentences_are_plain() -> None:
+    for key in texts():
+        text = _rendered(key)
+        for sentence in re.split(r"(?<=[.!?:;])\s+|\n+", text):
+            assert len(sentence.split()) <= MOST_WORDS, (key, sentence)
+        assert not [turn for turn in NOT_SAID if turn in text], (key, text)
+        assert "  " not in text, key
+        assert text == text.strip(), key

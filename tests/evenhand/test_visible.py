@@ -29,7 +29,6 @@ from evenhand.errors import InputError
 from evenhand.reporting import exporting
 from evenhand.reporting.gate.checks import Check, Gate
 from evenhand.reporting.gate.files import junit_xml, summary_markdown
-from evenhand.rubrics import load_rubric
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.tables.formats import read_table
@@ -52,6 +51,7 @@ def is_shown(text: str) -> bool:
     return not kinds & {"Cc", "Cs", "Zl", "Zp"} and not set("\ufffe\uffff\u202e\u2066") & {*text}
 
 
+@pytest.mark.slow
 @given(st.text(st.characters()))
 @example(CONTROLS)
 @example("\ud800\udc00 \udfff\r\n\r")
@@ -83,7 +83,7 @@ def labelled(label: str, rater: str, grader: str, part: str) -> pd.DataFrame:
 
 @pytest.mark.slow
 @settings(
-    max_examples=3, deadline=None, phases=[Phase.explicit, Phase.generate],
+    max_examples=1, deadline=None, phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )  # fmt: skip
 @given(st.text(WHOLE, max_size=8), st.text(WHOLE, max_size=8), st.text(WHOLE, max_size=8))
@@ -130,7 +130,7 @@ def test_any_text_names_labels_raters_and_slices(tmp_path, one: str, two: str, t
 @pytest.mark.slow
 def test_a_study_with_such_names_is_reported_exported_and_shown(make_study, tmp_path) -> None:
     odd = CONTROLS.translate({10: None, 13: None, 9: None})
-    study = make_study(rubrics=[load_rubric("refusal")])
+    study = make_study(rubrics=["refusal"])
     units = study.rubric_units(study.rubrics["refusal"])
     ratings = pd.DataFrame([
         {"unit_id": unit, "rubric": "refusal", "rater_id": rater, "rater_kind": kind,
@@ -148,7 +148,7 @@ def test_a_study_with_such_names_is_reported_exported_and_shown(make_study, tmp_
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("odd", ["\x0b", "\x07\x1b[31m", "\ufffe", "\u2028", "\x85", b"\xff"])
+@pytest.mark.parametrize("odd", ["\x0b\x07\x1b[31m\ufffe\u2028\x85", b"\xff"])
 def test_the_program_ends_well_and_the_terminal_gets_no_raw_control(tmp_path, odd) -> None:
     """Of version 0.2.0 `check --out` ended in a native panic, exit 134, or in a traceback."""
     middle = os.fsdecode(odd) if isinstance(odd, bytes) else odd

@@ -261,6 +261,7 @@ def test_votes_in_parquet(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(table, same.table)
 
 
+@pytest.mark.slow
 def test_a_study_takes_an_export(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     study, scores = tmp_path / "study", tmp_path / "scores.json"
     prompts = "".join(f"For {n},Against {n}\n" for n in range(4))

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.errors import InputError
-from evenhand.exchange.readers import archive, source
+from evenhand.exchange.readers import source
 from evenhand.exchange.readers.reading import FORMATS, read_export
 from evenhand.reporting.ratings_file.dataframes import rows_of_file
 from evenhand.reporting.ratings_file.declared import ScaleOptions
@@ -42,6 +42,7 @@ def refused(path: Path, form: str | None = None) -> str:
     return said
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_no_bytes_make_a_traceback(
@@ -108,7 +109,7 @@ def packed(members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> byt
 def test_an_archive_that_unpacks_without_end_is_refused(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archive, "MOST_UNPACKED", 1024**2)
+    monkeypatch.setattr(source, "MOST_UNPACKED", 1024**2)
     bomb = packed({name: b"{}", f"samples/{name}": b" " * 3 * 1024**2, "b.jsonl": b" " * 2**22})
     if name == "ann.jsonl":
         bomb = packed({name: b" " * 3 * 1024**2})
@@ -119,7 +120,7 @@ def test_an_archive_that_unpacks_without_end_is_refused(
 def test_what_a_member_claims_is_not_believed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archive, "MOST_UNPACKED", 1024**2)
+    monkeypatch.setattr(source, "MOST_UNPACKED", 1024**2)
     size = 3 * 1024**2
     bomb = packed({"ann.jsonl": b" " * size})
     bomb = bomb.replace(size.to_bytes(4, "little"), (10).to_bytes(4, "little"))

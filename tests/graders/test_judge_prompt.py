@@ -10,12 +10,13 @@ import pytest
 from evenhand.cli.exits import OVER_BUDGET
 from evenhand.cli.main import main
 from evenhand.errors import InputError
-from evenhand.graders import Choice, forecast, grade
+from evenhand.graders import GradingOptions, forecast
 from evenhand.reporting.report import report_study
 from evenhand.rubrics import JudgePrompt, judge_prompt, load_rubric
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, completion, message
 from harness.studies import MarkedStudy
+from tests.graders.grading import grade
 from tests.graders.running.test_runner import FAST, rows
 
 PATTERN = r"""
@@ -178,7 +179,7 @@ def test_a_prompt_goes_with_one_rubric_and_nothing_that_asks_otherwise(
 
     def refused(match: str, grader: str = "anthropic:m", **choice: object) -> None:
         with pytest.raises(InputError, match=match):
-            forecast(study, [grader], Choice(prompt=judge, **choice))
+            forecast(study, [grader], GradingOptions(prompt=judge, **choice))
 
     refused("is for one rubric; add --rubric with one of hedging, refusal")
     refused("does not go with --method verbalised", rubrics=["hedging"], method="verbalised")
@@ -213,6 +214,7 @@ def test_grades_of_two_prompts_and_of_the_rubric_never_mix(
     assert len(server.calls) == 8  # what could not be read was not asked again in other words
 
 
+@pytest.mark.slow
 def test_draws_a_batch_a_dry_run_and_a_budget_know_the_prompt(
     server: ProtocolServer,
     claude: str,
@@ -260,6 +262,7 @@ def test_a_pair_is_shown_in_both_orders_and_turned_back(
     assert shown[0] == turned[-4] if len(turned) == 4 else shown[0] in turned
 
 
+@pytest.mark.slow
 def test_the_report_says_that_people_read_other_words(
     server: ProtocolServer, claude: str, marked_study: MarkedStudy, tmp_path: Path
 ) -> None:
@@ -281,6 +284,7 @@ def test_the_report_says_that_people_read_other_words(
     assert f"{grader} read a judge prompt of their own" in text
 
 
+@pytest.mark.slow
 def test_an_audit_attacks_the_prompt_that_grades(
     server: ProtocolServer, claude: str, marked_study: MarkedStudy, tmp_path: Path
 ) -> None:

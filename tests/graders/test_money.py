@@ -11,13 +11,14 @@ import pytest
 
 from evenhand.cli.main import main
 from evenhand.errors import InputError
-from evenhand.graders import Choice, forecast, grade
+from evenhand.graders import GradingOptions, forecast
 from evenhand.graders.money import Budget, OverBudget, Tariff, Tokens
 from evenhand.graders.spec import parse_spec
 from evenhand.study.store.totals import grade_totals
 from harness.protocol_server import ProtocolServer
 from harness.replies import DROPPED, Call, Reply, answer, error
 from harness.studies import MarkedStudy
+from tests.graders.grading import grade
 
 PRICED = "anthropic:claude-opus-5"  # $5 and $25 a million tokens
 
@@ -158,7 +159,7 @@ def test_a_forecast_needs_no_key_and_no_network(
 ) -> None:
     study = marked_study(pairs=5)
     specs = [PRICED, "openai:gpt-5", "openai:m@http://127.0.0.1:9/v1", "baseline:lexical"]
-    first, second, third, last = forecast(study, specs, Choice())
+    first, second, third, last = forecast(study, specs, GradingOptions())
     assert first.cost is not None
     assert 0 < first.cost[0] < 10 * 0.0048 < first.cost[1]
     assert first.expected is not None
@@ -171,7 +172,7 @@ def test_a_forecast_needs_no_key_and_no_network(
     assert any("retires on 2026-12-11" in sentence for sentence in second.warnings)
     assert third.cost is None
     assert last.cost == (0.0, 0.0)
-    (halved,) = forecast(study, [PRICED], Choice(), batch=True)
+    (halved,) = forecast(study, [PRICED], GradingOptions(), batch=True)
     assert halved.cost == pytest.approx([usd / 2 for usd in first.cost])
     assert main(["grade", str(study.folder), "--grader", PRICED, "--dry-run"]) == 0
     said = capsys.readouterr()

@@ -13,19 +13,17 @@ from sklearn.metrics import cohen_kappa_score
 
 from evenhand.cli.main import main
 from evenhand.errors import InputError
-from evenhand.graders import Choice, forecast
-from evenhand.graders import grade as grade_in
+from evenhand.graders import GradingOptions, forecast
 from evenhand.reporting.analysing import analyse_study
 from evenhand.reporting.trial import compare_texts
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study
 from evenhand.study.lead.disagreements import sort_disagreement
-from evenhand.study.lead.imports import import_ratings
 from evenhand.study.store.grades import tried_rater
-from evenhand.study.tables.ratings import validate_ratings
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, labelled
-from harness.studies import MarkedStudy
+from harness.studies import MarkedStudy, with_labels
+from tests.graders.grading import grade as grade_in
 
 PAIRS = 40
 RUBRIC = "even-handedness"
@@ -56,13 +54,12 @@ def study(server: ProtocolServer, claude: str, marked_study: MarkedStudy) -> Stu
     server.script = answer_by_text
     study = marked_study(pairs=PAIRS, rubrics=(RUBRIC,))
     rng = np.random.default_rng(3)
-    rows = [
-        {"unit_id": unit, "rater_id": rater, "rater_kind": "human", "rubric": RUBRIC}
-        | {"label": truth(unit) if rng.random() < 0.9 else "ABC"[rng.integers(3)]}
-        for unit in study.rubric_units(PRESENT)
-        for rater in ("ann", "ben")
-    ]
-    import_ratings(study, validate_ratings(pd.DataFrame(rows)), "test")
+    units = study.rubric_units(PRESENT)
+    given = {
+        who: [truth(each) if rng.random() < 0.9 else "ABC"[rng.integers(3)] for each in units]
+        for who in ("ann", "ben")
+    }
+    with_labels(study, given, RUBRIC, units=units)
     for pair in READ:
         about = {"rubric": RUBRIC, "unit_id": f"{pair}|m", "grader": claude}
         sort_disagreement(study, "lead", **about, kind="rubric_unclear")
@@ -163,6 +160,7 @@ def test_the_same_text_twice_is_no_better(
     assert "We cannot tell yet" in found.sentences[0]
 
 
+@pytest.mark.slow
 def test_too_few_units_are_said(claude: str, marked_study: MarkedStudy, server) -> None:
     server.script = answer_by_text
     study = marked_study(pairs=5, rubrics=(RUBRIC,))
@@ -194,7 +192,7 @@ def test_where_every_pair_was_read_there_is_nothing_to_try_it_on(claude: str, st
     for unit in study.rubric_units(PRESENT):
         sort_disagreement(study, "l", rubric=RUBRIC, unit_id=unit, grader="g", kind="people_wrong")
     with pytest.raises(InputError, match="no pair of the sample is left"):
-        forecast(study, [claude], Choice(text=NEW))
+        forecast(study, [claude], GradingOptions(text=NEW))
 
 
 @pytest.mark.slow

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.graders import Choice, forecast, grade, parse_spec
+from evenhand.graders import GradingOptions, forecast, parse_spec
 from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.money import Tariff
-from evenhand.graders.providers.place import key_variable
-from evenhand.graders.providers.table import known_providers
+from evenhand.graders.providers.table import key_variable, known_providers
 from evenhand.graders.running.runner import open_grader
 from evenhand.graders.scrub import Scrubber
 from evenhand.study.settings.providers import ProviderSettings
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer
 from harness.studies import MarkedStudy, with_settings
+from tests.graders.grading import grade
 from tests.graders.running.test_runner import FAST, rows
 
 HOST_KEY = "key-for-this-host-alone"
@@ -93,10 +93,10 @@ def test_what_a_mock_says_is_not_claudes(
     study = marked_study(pairs=1)
     assert grade(study, ["anthropic:claude-test"], **FAST).scored == 2
     assert {row["rater_id"] for row in rows(study)} == {claude}
-    (same,) = forecast(study, [claude], Choice())
+    (same,) = forecast(study, [claude], GradingOptions())
     assert (same.already, same.new) == (2, 0)
     monkeypatch.delenv("ANTHROPIC_BASE_URL")
-    (real,) = forecast(study, ["anthropic:claude-test"], Choice())
+    (real,) = forecast(study, ["anthropic:claude-test"], GradingOptions())
     assert (real.rater_id, real.already, real.new) == ("anthropic:claude-test", 0, 2)
 
 
@@ -201,7 +201,7 @@ x-team = "team ${{TEAM_TOKEN}}"
     assert {row["rater_id"] for row in rows(study)} == {f"lab:m@{server.root}/v1"}
     assert keys_sent(server) == {HOST_KEY}
     assert {call.headers["x-team"] for call in server.calls} == {"team token-of-the-team"}
-    (part,) = forecast(study, ["lab:m"], Choice())
+    (part,) = forecast(study, ["lab:m"], GradingOptions())
     assert [line for line in part.warnings if "LAB_SECRET" in line and server.root[7:] in line]
     study.close()
     kept = (study.folder / "study.db").read_bytes().decode("latin-1")

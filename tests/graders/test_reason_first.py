@@ -9,15 +9,16 @@ import pytest
 
 from evenhand.cli.main import main
 from evenhand.errors import InputError
-from evenhand.graders import Choice, forecast, grade
+from evenhand.graders import GradingOptions, forecast
 from evenhand.graders.grader_settings import REASON_FIRST, GraderSettings
-from evenhand.graders.replies.reasoned import read_reason
+from evenhand.graders.replies.stated import read_reason
 from evenhand.graders.spec import parse_spec
 from evenhand.reporting.report import report_study
 from evenhand.rubrics import load_rubric
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, error, message
 from harness.studies import MarkedStudy
+from tests.graders.grading import grade
 from tests.graders.running.test_runner import FAST, rows
 
 HOW = {"method": REASON_FIRST, **FAST}
@@ -121,9 +122,11 @@ def test_draws_have_a_reason_each_and_prompts_of_ones_own_ask_for_theirs(
     assert len(found) == 6
     assert {row["prob_method"] for row in found} == {"draws"}
     assert all(row["provenance"]["reason"] for row in found)
-    settings = GraderSettings.for_grader(parse_spec("openai:m"), REASON_FIRST)
+    settings = GraderSettings.for_grader(
+        parse_spec("openai:m"), GradingOptions(method=REASON_FIRST)
+    )
     assert (settings.method, settings.reading) == ("label", REASON_FIRST)
-    (part,) = forecast(study, [claude], Choice(method=REASON_FIRST))
+    (part,) = forecast(study, [claude], GradingOptions(method=REASON_FIRST))
     assert part.sample
     assert part.new == 2
 
@@ -139,6 +142,7 @@ def test_a_prompt_in_the_rubric_asks_for_no_reason_besides(
         grade(marked_study(rubrics=(own,)), [claude], **HOW)
 
 
+@pytest.mark.slow
 def test_the_reason_stands_on_the_page_of_disagreements_as_text(
     server: ProtocolServer, claude: str, marked_study: MarkedStudy, tmp_path: Path
 ) -> None:

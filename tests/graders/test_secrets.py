@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.graders import grade
-from evenhand.graders.providers.place import key_variable
+from evenhand.graders.providers.table import key_variable
 from evenhand.graders.scrub import Scrubber, key_from_environment
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, completion, error, message
 from harness.studies import MarkedStudy, with_settings
+from tests.graders.grading import grade
 
 KEY = "sk-ant-MARKED0KEY-abcdefgh-0123456789"
 MARK = "MARKED0KEY"
@@ -104,6 +104,7 @@ def leaks(
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_the_key_is_nowhere(
     server: ProtocolServer, leaks: Callable[..., list[str]], way: str
@@ -129,6 +130,7 @@ BATCH_WAYS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", BATCH_WAYS)
 def test_the_key_is_nowhere_after_a_batch(
     server: ProtocolServer, leaks: Callable[..., list[str]], way: str

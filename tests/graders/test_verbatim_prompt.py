@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.graders import grade
 from evenhand.graders.clients.claude import build_request
 from evenhand.rubrics.importing import import_prompts
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, completion, message
 from harness.studies import MarkedStudy
+from tests.graders.grading import grade
 from tests.graders.running.test_runner import FAST, rows
 
 PUBLISHED = '''

@@ -15,7 +15,6 @@ import pytest
 import sqlalchemy as sa
 
 from evenhand.annotate_app.payload import View, page_data
-from evenhand.graders import grade
 from evenhand.reporting.analysing import analyse_study
 from evenhand.rubrics import Rubric, load_rubric, shipped_rubrics
 from evenhand.study import Study, create_study, open_study
@@ -26,6 +25,7 @@ from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.schema import meta
 from evenhand.study.tables.ratings import validate_ratings
 from harness.studies import write_pairs, write_responses
+from tests.graders.grading import grade
 
 SHIPPED = sorted(shipped_rubrics())
 OTHER_NAMES = {name: f"other-{n}" for n, name in enumerate(SHIPPED)}

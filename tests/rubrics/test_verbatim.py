@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric, dump_rubric, load_rubric
 from evenhand.rubrics.loading import parse_rubric, read_rubric
-from evenhand.rubrics.verbatim import PromptTemplate
+from evenhand.rubrics.model import PromptTemplate
 
 TEMPLATE = (
     '{"like": "this"} {{kept}} for {group_a}.\n<a>\n{response_a}</a>{response_b}\n\n'
@@ -43,6 +43,7 @@ def test_the_template_is_sent_as_it_is() -> None:
     assert (prompt.system, prompt.keys, prompt.verbatim) == ("", ("A", "B"), True)
 
 
+@pytest.mark.slow
 @given(st.text(), st.text())
 def test_no_text_is_read_for_fields_whatever_it_holds(one: str, other: str) -> None:
     hostile = one + "{response_b} {0.__class__} {group_a!r:>{x}} %s {{" + other

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from types import MappingProxyType
 
 import pytest
 import sqlalchemy as sa
 
-from evenhand.rubrics import load_rubric
-from evenhand.study import Study, open_study
+from evenhand.study import Study
 from harness.postgresql import own_postgresql
 
 
@@ -22,25 +22,15 @@ def new_postgresql() -> Iterator[Callable[[], str]]:
 
 
 @pytest.fixture
-def make_session(make_study) -> Iterator[Callable[..., Study]]:
-    """make_session(toml, files, **fields of StudyPlan) -> a study with these lines at the end of
-    its study.toml, and these further files."""
-    opened: list[Study] = []
+def make_session(make_study: Callable[..., Study]) -> Callable[..., Study]:
+    """make_session(toml, files, **arguments of make_study) -> a study of refusals."""
 
-    def make(toml: str = "", files: dict[str, str] | None = None, **fields: object) -> Study:
-        fields.setdefault("rubrics", [load_rubric("refusal")])
-        folder = make_study(**fields).folder
-        for name, text in (files or {}).items():
-            (folder / name).write_text(text, "utf-8")
-        with (folder / "study.toml").open("a", encoding="utf-8") as file:
-            file.write("\n" + toml)
-        study = open_study(folder)
-        opened.append(study)
-        return study
+    def make(
+        toml: str = "", files: Mapping[str, str] = MappingProxyType({}), **more: object
+    ) -> Study:
+        return make_study(**{"rubrics": ["refusal"], "toml": toml, "files": files, **more})
 
-    yield make
-    for study in opened:
-        study.close()
+    return make
 
 
 @pytest.fixture(scope="session")

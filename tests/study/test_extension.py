@@ -6,20 +6,17 @@ import json
 from collections.abc import Callable
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study, extend_sample, open_study
 from evenhand.study.extension import uncertainty
-from evenhand.study.lead.imports import import_ratings
 from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.store.logs.waves import inclusion_so_far, sample_waves_of
+from evenhand.study.store.logs.decisions import WAVES, inclusion_so_far
 from evenhand.study.store.schema import sample_waves
-from evenhand.study.tables.ratings import validate_ratings
-from harness.studies import upgraded_without
+from harness.studies import upgraded_without, with_labels
 
 RUBRIC = "refusal"
 
@@ -36,14 +33,11 @@ def rate(
     study: Study, rater: str, label: Callable[[int], str], *, scope: str = "all", **more: object
 ) -> None:
     """Take in a rater's labels, by the number of the pair, of all units in scope."""
-    kind = str(more.pop("kind", "model"))
-    rows = [
-        {"unit_id": unit, "rubric": RUBRIC, "rater_id": rater, "rater_kind": kind}
-        | {"label": label(number(unit)), "rubric_hash": study.rubrics[RUBRIC].hash}
-        | more
-        for unit in study.rubric_units(study.rubrics[RUBRIC], scope)
-    ]
-    import_ratings(study, validate_ratings(pd.DataFrame(rows)), rater)
+    graders = [rater] if more.pop("kind", "model") == "model" else []
+    rubric = study.rubrics[RUBRIC]
+    units = study.rubric_units(rubric, scope)
+    given = {rater: [label(number(unit)) for unit in units]}
+    with_labels(study, given, RUBRIC, units=units, graders=graders, rubric_hash=rubric.hash, **more)
 
 
 def number(unit: str) -> int:
@@ -73,6 +67,7 @@ def test_graders_who_differ_or_are_unsure_score_a_pair(study: Study) -> None:
     assert uncertainty(study)["p0002"] == pytest.approx(4 * (2.9 / 3) * (0.1 / 3) / 16)
 
 
+@pytest.mark.slow
 def test_only_graders_of_every_pair_count(study: Study) -> None:
     with pytest.raises(InputError, match=r"no grader has graded all pairs .* --scope all"):
         extend_sample(study, 4, "uncertainty")
@@ -83,9 +78,10 @@ def test_only_graders_of_every_pair_count(study: Study) -> None:
     with pytest.raises(InputError, match="all grades are alike and sure"):
         extend_sample(study, 4, "uncertainty")
     assert len(study.store.sample()) == 8
-    assert sample_waves_of(study.store) == []
+    assert WAVES.all(study.store) == []
 
 
+@pytest.mark.slow
 def test_people_s_labels_do_not_move_what_is_picked(study: Study) -> None:
     rate(study, "one", lambda n: "1")
     rate(study, "two", odd)
@@ -142,7 +138,7 @@ def test_a_draw_by_chance_afterwards_is_one_more_wave(study: Study) -> None:
 
 def test_drawn_by_chance_alone_a_study_has_no_waves_and_no_column(study: Study) -> None:
     extend_sample(study, 5)
-    assert sample_waves_of(study.store) == []
+    assert WAVES.all(study.store) == []
     assert "inclusion_probability" not in study.units("all")
 
 
@@ -177,7 +173,7 @@ def test_a_store_of_before_learns_of_waves(
         rate(now, "one", lambda n: "1")
         rate(now, "two", odd)
         extend_sample(now, 3, "uncertainty")
-        first, second = sample_waves_of(now.store)
+        first, second = WAVES.all(now.store)
     assert (first.by, set(first.chances.values())) == ("chance", {0.25})
     assert (second.by, list(second.chances)) == ("uncertainty", list(first.chances))
     assert np.isfinite(list(second.chances.values())).all()

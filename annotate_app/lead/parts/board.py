@@ -1,4 +1,6 @@
-"""The verdict board: for every rubric its cards, one for each grader; it reads well on a phone."""
+"""The verdict board, for every rubric its cards, one for each grader; and rows of figures, such as
+the funnel of participants. They read well on a phone.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,10 @@ import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evenhand.annotate_app.plain_text import heading
+from evenhand.annotate_app.lead.parts.counting import latest
+from evenhand.annotate_app.plain_text import heading, show
+from evenhand.study import Study
+from evenhand.study.session.funnel import funnel
 
 SERIES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
 """Colours of several series: Okabe & Ito's, for all colour vision, on light and on dark."""
@@ -45,3 +50,20 @@ def figures_row(figures: Sequence[tuple[str, str]]) -> str:
         for name, number in figures
     )
     return f'<dl class="evenhand-figures">{cells}</dl>'
+
+
+_STAGES = {
+    "entered": "Entered",
+    "consented": "Consented",
+    "passed": "Passed all steps before the first unit",
+    "working": "Working",
+    "done": "Done",
+    "left": "Left or sent away",
+    "excluded": "Excluded",
+}
+
+
+def show_funnel(study: Study) -> None:
+    """Draw the number of participants at each step so far."""
+    found = latest(study, funnel)
+    show(figures_row([(_STAGES[stage], str(count)) for stage, count in found.stages]))

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -108,7 +107,6 @@ def gate(
     require: str | None = None,
     baseline: Path | None = None,
     options: ScaleOptions | None = None,
-    units: Path | None = None,
     new_rubric: bool = False,
     engine: str = "",
     on_stage: Callable[[str], None] | None = None,
@@ -118,41 +116,50 @@ def gate(
     in `evenhand gate --help`), against a `baseline` file, or both. With neither the verdict on the
     grader must be a pass.
 
-    `options` name the rubric and describe a file's labels, `units` name a file of its units,
-    `changes` are settings. With an `engine` the rule is checked on ratings that are reduced while
-    they are read (`reporting.at_scale`). Raises InputError where either cannot be checked on
-    these labels.
+    `options` name the rubric and describe a file's labels and its units, `changes` are settings.
+    With an `engine` the rule is checked on ratings that are reduced while they are read
+    (`reporting.at_scale`). Raises InputError where either cannot be checked on these labels.
     """
     if require is None and baseline is None:
         require = VERDICT
     options = options or ScaleOptions()
+    changes = {**options.settings, **changes}
     checks: list[Check] = []
     notes: list[str] = []
     verdict, weaker = "", ""
     if require is not None:
         rule = parse_rule(require)
-        analyse = _analysis_by(engine)
-        analysis, context = analyse(source, options, units=units, on_stage=on_stage, **changes)
+        asked = replace(options, settings=changes)
+        analysis, context = _analysed(source, asked, engine, on_stage)
         checks, verdict, weaker = _of_rule(source, grader, rule, options, analysis)
         notes += [*context.notes, *([written("terminal.synthetic")] if context.synthetic else [])]
     if baseline is not None:
         if isinstance(source, str):
             raise InputError("this is an address; a baseline is compared with a file's labels")
-        drifts, said = _drifts(source, grader, baseline, options, new_rubric, **changes)
+        alone = replace(options, units=None, settings={})
+        drifts, said = _drifts(source, grader, baseline, alone, new_rubric, **changes)
         checks += drifts
         notes += said
     once = tuple(dict.fromkeys(notes))
     return Gate(str(source), grader, tuple(checks), once, verdict, weaker)
 
 
-def _analysis_by(engine: str) -> Callable[..., tuple[Analysis, ReportContext]]:
+def _analysed(
+    source: Path | str,
+    options: ScaleOptions,
+    engine: str,
+    on_stage: Callable[[str], None] | None,
+) -> tuple[Analysis, ReportContext]:
     if engine:
         from evenhand.reporting.at_scale.checking import analyse_at_scale
 
-        return partial(analyse_at_scale, engine=engine)
+        units, changes = options.units, options.settings
+        return analyse_at_scale(
+            source, options, engine=engine, units=units, on_stage=on_stage, **changes
+        )
     from evenhand.reporting.analysing import analyse_source
 
-    return analyse_source
+    return analyse_source(Path(source), options, on_stage=on_stage)
 
 
 def _of_rule(

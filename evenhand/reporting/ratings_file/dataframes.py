@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
-from evenhand.exchange.readers.plain_names import plain_kinds
 from evenhand.exchange.readers.reading import read_export
+from evenhand.exchange.readers.rows import plain_kinds
 from evenhand.reporting.ratings_file.cleaning import Places
 from evenhand.reporting.ratings_file.missing import alike, kinds_spelled, listed, refuse_missing
 from evenhand.study.tables.formats import FIRST_ROW, cell_text

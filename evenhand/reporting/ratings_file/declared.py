@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evenhand.analysis.labels.scale import Level
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ScaleOptions:
-    """Options declared for a ratings file; all of them may be left out.
+    """Options declared for a ratings file and its analysis; all of them may be left out.
 
     `format` names a reader of `exchange.readers` where its content does not show which.
     `columns` are its names of our columns, `{ours: theirs}`, and `kinds` are those of its raters.
@@ -22,6 +23,8 @@ class ScaleOptions:
     the one that favours side a and the one that favours side b; `thresholds` are by grader.
     Units that are `independent` are so even where a column names items that several of them share.
     With `normalise` labels that differ only in how they are written are taken for one.
+    `units` is a file of the units' columns; `settings` are those of the analysis that replace the
+    study's or the sidecar's own, by name.
     Messages name these as options of the command line, or as they are called `in_python`.
     """
 
@@ -36,6 +39,8 @@ class ScaleOptions:
     kinds: Mapping[str, str] = field(default_factory=dict)
     normalise: bool = False
     independent: bool = False
+    units: Path | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
     in_python: bool = False
 
     @property

@@ -1,1 +1,1 @@
-"""Append-only logs next to the labels and grades: remarks, looks, draws, replies and decisions."""
+"""Logs beside the labels and grades: answers, replies, batches, sessions, decisions."""

@@ -1,22 +1,35 @@
-"""Graders' replies: word for word, and the facts that identify each reply."""
+"""What graders and subjects replied: graders' words and the facts of each reply, grades of the
+injection audit, and attempts at subjects' responses. Append-only.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from evenhand.study.store.grades import TRANSIENT_REASONS
-from evenhand.study.store.schema import attacked_grades, grades
+from evenhand.study.prompts.pairs import sides_of
+from evenhand.study.store.events import EventLog
+from evenhand.study.store.grades import TRANSIENT_REASONS, utc_now
+from evenhand.study.store.schema import attacked_grades, grades, is_latest, response_attempts
 from evenhand.study.store.store import Store
 from evenhand.texts import written
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _AT_ONCE = 400
 """Units in one query."""
 
 About = tuple[str, str, str]
 """(rubric, unit id, grader)."""
+Trial = tuple[str, str, str, str, int]
+"""(unit_id, attack, target, side, draw): one text that was put to a grader."""
+
+_TRIAL = ("unit_id", "attack", "target", "side", "draw")
+_KEY = ("rater_id", "rubric", "rubric_hash", "suite", *_TRIAL)
 
 
 def known_replies(store: Store, rater_id: str) -> dict[tuple[str, ...], list[dict[str, Any]]]:
@@ -107,3 +120,124 @@ def raw_replies(
 def _with_reason(reason: str, order: str) -> str:
     exchanged = order == "ba"
     return written("disagreement.reason_ba" if exchanged else "disagreement.reason", reason=reason)
+
+
+# The injection audit: grades of texts that try to sway a grader, which never become ratings
+
+
+def finished_trials(
+    store: Store, rater_id: str, rubric: str, rubric_hashes: Collection[str], suite: str
+) -> dict[Trial, str]:
+    """Return the trials that a grader need not be asked again, each with its label; "" where none
+    came.
+    """
+    table = attacked_grades
+    query = (
+        sa.select(*(table.c[name] for name in _TRIAL), table.c.label)
+        .where(
+            table.c.rater_id == rater_id,
+            table.c.rubric == rubric,
+            table.c.rubric_hash.in_(rubric_hashes),
+            table.c.suite == suite,
+            table.c.unscored_reason.not_in(TRANSIENT_REASONS),
+        )
+        .order_by(table.c.event_id)
+    )
+    with store.read() as connection:
+        return {tuple(row[:5]): row.label for row in connection.execute(query)}
+
+
+def was_audited(store: Store) -> bool:
+    """Return True if a grader of the study ever answered in an audit."""
+    table = attacked_grades
+    answered = sa.select(table.c.event_id).where(table.c.unscored_reason.not_in(TRANSIENT_REASONS))
+    with store.read() as connection:
+        return connection.execute(answered.limit(1)).first() is not None
+
+
+def attacked_table(store: Store, accepted: Mapping[str, Collection[str]]) -> pd.DataFrame:
+    """Return each grader's latest grades under a text that `accepted` (rubric -> hashes) names, for
+    the latest version of the attacks put to it.
+
+    Columns: `rubric, rater_id, unit_id, attack, target, side, draw, label, probabilities` (a dict
+    or None).
+    """
+    table = attacked_grades
+    names = ("rubric", "rater_id", *_TRIAL, "label", "probabilities", "rubric_hash", "suite")
+    query = (
+        sa.select(*(table.c[name] for name in names))
+        .where(is_latest(table, *_KEY), table.c.unscored_reason.not_in(TRANSIENT_REASONS))
+        .order_by(table.c.event_id)
+    )
+    found = store.table(query)
+    counted = [
+        digest in accepted.get(rubric, ())
+        for rubric, digest in zip(found["rubric"], found["rubric_hash"], strict=True)
+    ]
+    found = found.loc[counted]
+    newest = found.groupby(["rubric", "rater_id"])["suite"].transform("last")
+    found = found[found["suite"] == newest].drop(columns=["suite", "rubric_hash"])
+    return found.reset_index(drop=True)
+
+
+# Attempts at subjects' responses, of which only whole pairs enter the study
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResponseAttempt:
+    """The outcome of one prompt: a response, which may be empty, or the reason why there is
+    none.
+    """
+
+    subject: str
+    pair_id: str
+    side: str
+    response: str = ""
+    unscored_reason: str = ""
+    provenance: dict[str, Any] = field(default_factory=dict)
+    created_at: str = field(default_factory=utc_now)
+
+
+class ResponseLog:
+    """The log of one study's attempts. Methods that write are durable when they return."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._log = EventLog(response_attempts, ResponseAttempt)
+
+    def append(self, attempts: Sequence[ResponseAttempt]) -> None:
+        self._log.append(self._store, attempts)
+
+    def answered(self, subject: str) -> set[tuple[str, str]]:
+        """(pair_id, side) of every prompt that this subject has responded to, imports included."""
+        known = self._store.answered()
+        own = known[known["subject"] == subject]
+        return set(self._texts(subject)) | set(zip(own["pair_id"], own["side"], strict=True))
+
+    def add_whole_pairs(self, subject: str) -> int:
+        """Take every pair with all its responses into the study; return how many are new.
+
+        The first response to a prompt counts.
+        """
+        import pandas as pd
+
+        texts = self._texts(subject)
+        known = self._store.answered()
+        sides = sides_of(self._store.pairs())
+        there = set(known.loc[known["subject"] == subject, "pair_id"])
+        rows = [
+            {"pair_id": pair, "side": side, "subject": subject, "response": text}
+            for (pair, side), text in texts.items()
+            if pair not in there and all((pair, each) in texts for each in sides)
+        ]
+        return self._store.add_responses(pd.DataFrame(rows)) if rows else 0
+
+    def _texts(self, subject: str) -> dict[tuple[str, str], str]:
+        table = response_attempts.c
+        query = (
+            sa.select(table.pair_id, table.side, table.response)
+            .where(table.subject == subject, table.unscored_reason == "")
+            .order_by(table.event_id.desc())
+        )
+        with self._store.read() as connection:
+            return {(row.pair_id, row.side): row.response for row in connection.execute(query)}

@@ -182,6 +182,7 @@ def _row(results: pd.DataFrame, statistic: str, rater_b: str, at: str) -> pd.Ser
     return results.set_index(keys).loc[(statistic, "humans", rater_b, "all", at)]
 
 
+@pytest.mark.slow
 def test_a_human_is_set_beside_the_others(
     make_ratings: Callable, noisy: Callable, rng: np.random.Generator
 ) -> None:

@@ -11,12 +11,12 @@ import pytest
 
 from evenhand.analysis import Scale
 from evenhand.analysis.bias import add_bias_rows
-from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.labels.units import UnitFacts
+from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRow, ResultRows
-from evenhand.study.settings.analysis import BiasSettings
+from evenhand.study.settings.analysis import AnalysisSettings
 from evenhand.study.tables.ratings import validate_ratings
 
 PAIR = Scale(
@@ -129,7 +129,7 @@ def audited() -> Audited:
         scale: Scale = PAIR,
         *,
         slices: Sequence[str] = (),
-        settings: BiasSettings | None = None,
+        settings: AnalysisSettings | None = None,
         members: Mapping[str, frozenset[str]] | None = None,
         resamples: int = 300,
     ) -> ResultRows:
@@ -142,13 +142,13 @@ def audited() -> Audited:
             labels,
             ratings,
             UnitFacts(readings.units, sample.units),
-            units=sample.units,
-            cluster="pair",
-            settings=settings or BiasSettings(),
-            slices=labels.columns(slices),
-            members=members or {},
-            resampled=lambda frequency, weight: Resamples(
-                frequency, resamples, np.random.default_rng(1), weight=weight
+            Request(
+                sample.units,
+                (settings or AnalysisSettings()).model_copy(
+                    update={"slices": tuple(slices), "resamples": resamples}
+                ),
+                people=members or {},
+                seed=1,
             ),
         )
         return rows

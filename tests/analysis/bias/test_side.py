@@ -12,7 +12,7 @@ import pytest
 from evenhand.analysis import Scale
 from evenhand.analysis.bias import findings
 from evenhand.errors import InputError
-from evenhand.study.settings.analysis import GROUP_COLUMNS, BiasSettings
+from evenhand.study.settings.analysis import GROUP_COLUMNS, AnalysisSettings
 from evenhand.study.settings.sections import changed
 
 RESPONSE = Scale("", ("no", "yes"), affirmative=frozenset({"yes"}), unit="response")
@@ -89,7 +89,7 @@ def test_leanings_turn_sides_round(sample: Callable, audited: Callable, row_of: 
     groups = dict.fromkeys(GROUP_COLUMNS, "")
     turned = replace(made, units=made.units.assign(**groups))
     turned.units[list(GROUP_COLUMNS)] = ["con", "pro"]
-    settings = BiasSettings(leanings={"left": ["pro"], "right": ["con"]})
+    settings = AnalysisSettings(leanings={"left": ["pro"], "right": ["con"]})
     row = row_of(audited(turned, settings=settings), "bias_side", "g")
     assert row["at"] == "left>right"
     assert row["estimate"] == pytest.approx(-plain["estimate"])
@@ -156,7 +156,7 @@ def test_without_sides_there_is_no_direction(sample: Callable, audited: Callable
 def test_bad_leanings(sample: Callable, audited: Callable, leanings: dict, says: str) -> None:
     made = sample(6, pairs=6)
     with pytest.raises(InputError, match=says):
-        audited(made, settings=changed(BiasSettings(), {"leanings": leanings}))
+        audited(made, settings=changed(AnalysisSettings(), {"leanings": leanings}))
 
 
 def test_units_without_a_leaning_take_no_part(
@@ -166,13 +166,13 @@ def test_units_without_a_leaning_take_no_part(
     made.units[list(GROUP_COLUMNS)] = ["pro", "con"]
     made.units.loc[::2, "prompt_b_group"] = "neither"
     made.rate("g", made.see(0.8))
-    settings = BiasSettings(leanings={"left": ["pro"], "right": ["con"]})
+    settings = AnalysisSettings(leanings={"left": ["pro"], "right": ["con"]})
     assert row_of(audited(made, settings=settings), "bias_side", "g")["n_units"] == 80
 
 
 def test_leanings_that_no_unit_has(sample: Callable, audited: Callable) -> None:
     made = sample(7, pairs=6)
     made.units[list(GROUP_COLUMNS)] = ["x", "y"]
-    settings = BiasSettings(leanings={"left": ["pro"], "right": ["con"]})
+    settings = AnalysisSettings(leanings={"left": ["pro"], "right": ["con"]})
     with pytest.raises(InputError, match="no unit has a group of each leaning"):
         audited(made, settings=settings)

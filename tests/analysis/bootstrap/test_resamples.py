@@ -159,6 +159,7 @@ def test_units_on_request_are_clusters_of_one(make_ratings: Callable) -> None:
     assert found["unit"][columns].tolist() == alone[columns].tolist()
 
 
+@pytest.mark.slow
 def test_bca_goes_through_the_whole_panel(make_ratings: Callable) -> None:
     rng = np.random.default_rng(2)
     truth = rng.random(80) < 0.8

@@ -230,6 +230,7 @@ def section_of(*tables: pd.DataFrame, scale: Scale = THREE) -> ReportSection | N
     return distributions.section(Source.of(found, ReportContext("A study")))
 
 
+@pytest.mark.slow
 def test_the_order_of_graders_depends_on_the_measure() -> None:
     """One always names most people's label and is too sure of it; the other knows the shares but
     for some units where it puts the second first."""

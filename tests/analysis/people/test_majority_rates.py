@@ -76,6 +76,7 @@ def test_ties_are_left_out_and_counted() -> None:
     assert found.verdicts[0]["rates"]["tpr_corrected"]["estimate"] is None
 
 
+@pytest.mark.slow
 def test_the_correction_is_the_most_likely_one_and_takes_peoples_errors_off() -> None:
     table = labels(2000)
     said = (table[PEOPLE] == "yes").to_numpy()
@@ -115,6 +116,7 @@ def test_the_profile_falls_by_the_95_percent_point_at_its_ends() -> None:
     assert wider.high - wider.low > found.high - found.low
 
 
+@pytest.mark.slow
 def test_units_of_one_cluster_count_for_less() -> None:
     table = labels(60)
     pasted = pd.concat([table] * 5, ignore_index=True)
@@ -144,6 +146,7 @@ def test_without_affirmative_categories_nothing_is_said() -> None:
     assert "TPR" not in str(found)
 
 
+@pytest.mark.slow
 def test_the_panel_the_report_and_the_gate_have_them(tmp_path: Path) -> None:
     table = labels()
     found = eh.check(table, human=PEOPLE, **DECLARED)

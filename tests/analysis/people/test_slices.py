@@ -124,6 +124,7 @@ def test_screening_keeps_its_level(make_ratings: Callable) -> None:
     assert 1 <= low <= 14  # 6 expected; outside has a chance below 0.3%
 
 
+@pytest.mark.slow
 def test_small_slices_say_so_and_empty_cells_are_no_slice(
     sliced: tuple[pd.DataFrame, pd.DataFrame],
 ) -> None:

@@ -105,6 +105,7 @@ def test_likeness_is_the_tetrachoric_correlation(agreement: float, prevalence: f
     assert 1 + 2 * both - 2 * prevalence == pytest.approx(agreement, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_what_the_rule_asks_moves_the_chance() -> None:
     scenario = Scenario(0.85, 0.5)
     usual = pass_chance(250, scenario)

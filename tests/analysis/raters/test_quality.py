@@ -10,7 +10,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.raters.quality import QUALITY_COLUMNS, rater_quality
-from evenhand.study.settings.quality import QualitySettings
+from evenhand.study.settings.analysis import QualitySettings
 from tests.analysis.crowd import FAULTS, SCALES, crowd
 
 YES_NO = {"": Scale("", ("y", "n"))}

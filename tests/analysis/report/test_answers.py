@@ -63,6 +63,7 @@ def test_every_section_has_an_answer(studies: dict[str, Analysis], study: str) -
             assert not re.search(r"  |\.\.|\bnan\b|None(?!:)|\(\)", answer.plain), answer.plain
 
 
+@pytest.mark.slow
 def test_something_of_every_section_is_told(studies: dict[str, Analysis]) -> None:
     """The first study has no section that only says why it is empty."""
     found = sections_of(studies["all"], ReportContext("A study"))
@@ -98,6 +99,7 @@ def cells_of(answer: Answer) -> list[Cell]:
     return [each for each in answer.pieces if isinstance(each, Cell)]
 
 
+@pytest.mark.slow
 def test_answers_stand_on_the_page_with_their_rows(
     studies: dict[str, Analysis], written: Callable[..., Path]
 ) -> None:

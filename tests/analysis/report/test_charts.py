@@ -67,6 +67,7 @@ def test_specs_are_valid_vega_lite(busy_analysis: Analysis) -> None:
         altair.Chart.from_dict(dict(chart.spec), validate=True)
 
 
+@pytest.mark.slow
 def test_every_datum_is_its_results_row(busy_analysis: Analysis) -> None:
     """`row` names the row, `NAME_row` that of the number NAME; bounds are in full precision."""
     rows = busy_analysis.results.to_dict("records")
@@ -146,6 +147,7 @@ def test_hostile_names_are_text(hostile_analysis: Analysis) -> None:
         assert not re.search(r"<(script|img)", svg)
 
 
+@pytest.mark.slow
 def test_hostile_text_comes_through_whole() -> None:
     text = "<script>alert('1')</script> & \"]]>"
     spec = chart_spec([{"who": text}], {"mark": "text", "encoding": {"text": {"field": "who"}}})

@@ -60,6 +60,7 @@ def test_without_texts_there_is_no_page(analysis: Analysis, written: Callable[..
     assert PAGE in (written(analysis, **texts_of(analysis)) / "report.html").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_every_disagreement_stands_there_once(analysis: Analysis) -> None:
     page = page_of(analysis.disagreements, ReportContext("A study"))
     assert sorted(
@@ -128,6 +129,7 @@ def test_it_is_marked_synthetic_once(analysis: Analysis, written: Callable[..., 
         assert len(re.findall("synthetic", body, re.IGNORECASE)) == int(synthetic)
 
 
+@pytest.mark.slow
 def test_its_policy_names_its_style_and_script_alone(
     analysis: Analysis, written: Callable[..., Path]
 ) -> None:

@@ -49,6 +49,7 @@ def test_each_figure_and_table_has_its_files(analysis: Analysis, files: Path) ->
     assert all(re.fullmatch(r"[a-z0-9.-]+", name) for name in expected)
 
 
+@pytest.mark.slow
 def test_each_figure_can_be_read_alone(analysis: Analysis, files: Path) -> None:
     for chart in blocks_of(analysis):
         if not isinstance(chart, Chart):

@@ -48,6 +48,7 @@ HEADINGS = (
 )
 
 
+@pytest.mark.slow
 def test_the_four_files_exist_and_parse(analysis: Analysis, written) -> None:
     out = written(analysis)
 

@@ -55,6 +55,7 @@ def test_corrected_rates_in_sentences(written: Callable[..., Path]) -> None:
     )
 
 
+@pytest.mark.slow
 def test_who_graded_nothing_else_is_told_how_to(
     analysis: Analysis, written: Callable[..., Path]
 ) -> None:

@@ -207,6 +207,7 @@ def is_percent_of(text: str, row: dict[str, str]) -> bool:
     return any(abs(float(text) - each) <= near for share in known for each in (share, 100 - share))
 
 
+@pytest.mark.slow
 def test_markdown_says_the_same_numbers(rich_analysis: Analysis, report: Path) -> None:
     """Lines that are neither tables nor evidence hold only what the page's prose holds."""
     text = (report / "report.md").read_text("utf-8")

@@ -161,6 +161,7 @@ def test_every_threshold_says_where_it_comes_from(tables) -> None:
     )
 
 
+@pytest.mark.slow
 def test_rows_on_other_clusters_speak_of_the_same_verdicts(tables) -> None:
     """The sensitivity line differs in its intervals only."""
     settings = {"resamples": 100, "sensitivity_cluster": "topic"}

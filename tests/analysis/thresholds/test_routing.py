@@ -101,6 +101,7 @@ def test_a_grader_that_agrees_too_seldom_is_not_helped_by_labels() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_units_that_were_not_equally_likely_to_be_picked_have_no_promise(
     halves: pd.DataFrame, tmp_path: Path
 ) -> None:

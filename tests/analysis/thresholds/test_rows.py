@@ -29,6 +29,7 @@ def tuned(rng: np.random.Generator) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
+@pytest.mark.slow
 def test_threshold_rows(tuned: pd.DataFrame) -> None:
     results = analyse(tuned, None, [YES], resamples=300).results
     rows = results[results["statistic"] == "threshold"].set_index(["rater_a", "at"])
@@ -55,6 +56,7 @@ def test_threshold_rows(tuned: pd.DataFrame) -> None:
     assert corrected["hard"] < at.loc[("hard", repr(float(chosen))), "estimate"]
 
 
+@pytest.mark.slow
 def test_tuning_is_judged_held_out(tuned: pd.DataFrame) -> None:
     """Against `hard` the right threshold is far from .5; any nine tenths of the data show it."""
     results = analyse(tuned, None, [YES], resamples=300).results
@@ -76,6 +78,7 @@ def test_the_graders_own_threshold_is_used_for_its_verdicts(tuned: pd.DataFrame)
     assert agreement[1] > agreement[0] + 0.2
 
 
+@pytest.mark.slow
 def test_a_reference_without_variation_has_no_threshold(tuned: pd.DataFrame) -> None:
     tuned.loc[tuned["rater_id"] == "hard", "label"] = "y"
     results = analyse(tuned, None, [YES], resamples=50).results

@@ -71,6 +71,7 @@ def test_who_withstands_or_may_not_passes_and_the_sentence_says_which(
         assert ("talk it round" in verdict["sentence"]) == ("talk it round" in said)
 
 
+@pytest.mark.slow
 def test_who_is_knocked_off_or_silenced_does_not_pass(analysed: Callable[..., Analysis]) -> None:
     (verdict,) = analysed(SyntheticGrader(mute=dict.fromkeys(ATTACKS, 0.5))).verdicts
     assert verdict["verdict"] == "only_with_correction"
@@ -80,6 +81,7 @@ def test_who_is_knocked_off_or_silenced_does_not_pass(analysed: Callable[..., An
     assert verdict["verdict"] == "may_stand_in"
 
 
+@pytest.mark.slow
 def test_the_bound_is_the_studys(analysed: Callable[..., Analysis]) -> None:
     (verdict,) = analysed(GULLIBLE, max_injection=0.9).verdicts
     assert verdict["verdict"] == "may_stand_in"

@@ -40,6 +40,7 @@ def ranked(make_ratings: Callable, noisy: Callable, rng: np.random.Generator) ->
     return rank
 
 
+@pytest.mark.slow
 def test_the_cheapest_of_those_that_pass_leads(ranked: Callable) -> None:
     graders = {"dear": 0.95, "cheap": 0.92, "poor": 0.2}
     found = ranked(graders, {"dear": 30.0, "cheap": 2.0, "poor": 0.1})
@@ -48,6 +49,7 @@ def test_the_cheapest_of_those_that_pass_leads(ranked: Callable) -> None:
     assert found[0].usd == 2.0
 
 
+@pytest.mark.slow
 def test_the_front_of_agreement_against_price(ranked: Callable) -> None:
     graders = {"best": 0.95, "worse_and_dearer": 0.6, "poor_and_cheapest": 0.3, "free": 0.5}
     prices = {"best": 5.0, "worse_and_dearer": 9.0, "poor_and_cheapest": 1.0}

@@ -89,7 +89,7 @@ def test_where_people_agree_more_labels_let_a_good_grader_pass(judged: Callable)
 
 
 PASSES_AT = [
-    (60, 0.95, 0.28),
+    pytest.param(60, 0.95, 0.28, marks=pytest.mark.thorough),
     pytest.param(100, 0.95, 0.45, marks=pytest.mark.thorough),
     pytest.param(150, 0.995, 0.9, marks=pytest.mark.thorough),
     (250, 0.995, 0.95),
@@ -111,6 +111,7 @@ def test_a_good_grader_passes_with_the_labels_that_people_have(
     assert passed / studies >= least
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", [0.0, 0.01, 0.02])
 def test_who_passes_still_passes_with_more_of_the_same(judged: Callable, wrong: float) -> None:
     passed = []
@@ -156,11 +157,12 @@ def test_unequal_clusters_count_for_what_they_are_worth(
 
 
 @pytest.mark.slow
-def test_whole_clusters_that_fail_do_not_slip_through(make_matrix: Callable) -> None:
-    """False passes of a grader at the margin, of 200 studies of 120 such clusters: within the level
+@pytest.mark.parametrize("studies", [60, pytest.param(200, marks=pytest.mark.thorough)])
+def test_whole_clusters_that_fail_do_not_slip_through(make_matrix: Callable, studies: int) -> None:
+    """False passes of a grader at the margin, in studies of 120 such clusters: within the level
     and three standard errors.
     """
-    rng, passed, studies = np.random.default_rng(28), 0, 200
+    rng, passed = np.random.default_rng(28), 0
     for _ in range(studies):
         of, labels = failing_clusters(rng, 120)
         matrix = make_matrix(labels, TWO, ["g"], of)
@@ -176,6 +178,7 @@ def test_whole_clusters_that_fail_do_not_slip_through(make_matrix: Callable) -> 
 # --- A crowd -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_crowd_of_whom_each_labelled_a_little_is_decided(
     make_ratings: Callable, rng: np.random.Generator
 ) -> None:
@@ -197,6 +200,7 @@ def test_a_crowd_of_whom_each_labelled_a_little_is_decided(
 # --- Looks ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_second_look_has_the_firsts_level(judged: Callable) -> None:
     """Two looks are the usual plan; a third one has what was kept."""
     truth = "12" * 60
@@ -247,6 +251,7 @@ def test_a_margin_of_more_than_a_quarter_of_peoples_kappa_becomes_a_share(
     assert "margin 0.10;" in found["sentence"]
 
 
+@pytest.mark.slow
 def test_seventeen_categories_are_not_refused_for_peoples_agreement(
     judged: Callable, rng: np.random.Generator
 ) -> None:

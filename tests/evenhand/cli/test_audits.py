@@ -8,7 +8,7 @@ import pytest
 
 from evenhand.reporting.analysing import analyse_file, analyse_study
 from evenhand.study import Study
-from evenhand.study.store.logs.attacked_log import attacked_table
+from evenhand.study.store.logs.replies import attacked_table
 from evenhand.study.tables.attacks import ATTACKS
 from tests.evenhand.cli.commands import Run
 

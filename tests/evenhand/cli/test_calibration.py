@@ -12,6 +12,7 @@ from evenhand.cli.main import main
 from evenhand.study import Study, open_study
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.tables.ratings import validate_ratings
+from harness.studies import with_labels
 
 
 @pytest.fixture
@@ -62,18 +63,15 @@ def test_a_rubric_that_nobody_labelled_stops_no_other(
     study: Study, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The grader has probabilities on even-handedness too, which comes first and has no labels."""
-    rubric = study.rubrics["even-handedness"]
-    rows = [
-        {"unit_id": unit, "rubric": rubric.name, "rater_id": "prob", "rater_kind": "model",
-         "label": rubric.categories[0], "p_positive": 0.2, "prob_method": "verbalised"}
-        for unit in study.rubric_units(rubric)
-    ]  # fmt: skip
-    import_ratings(study, validate_ratings(pd.DataFrame(rows)), "more.csv")
+    with_labels(
+        study, {"prob": "A" * 80}, "even-handedness",
+        graders=["prob"], p_positive=0.2, prob_method="verbalised",
+    )  # fmt: skip
     assert main(["calibrate", str(study.folder)]) == 0
     said = capsys.readouterr().out
     assert "prob, to match annotators by kappa: use 0.1" in said
     assert "Left out, because annotators labelled nothing: even-handedness." in said
-    assert main(["calibrate", str(study.folder), "--rubric", rubric.name]) == 2
+    assert main(["calibrate", str(study.folder), "--rubric", "even-handedness"]) == 2
     assert "no person has labelled 'even-handedness'" in capsys.readouterr().err
 
 
@@ -95,6 +93,7 @@ def test_only_what_is_recommended_is_written(
     assert _thresholds(study) == written
 
 
+@pytest.mark.slow
 def test_any_threshold_is_written_by_name(study: Study) -> None:
     whose = ["--rubric", "refusal", "--grader", "prob"]
     asked = ["calibrate", str(study.folder), *whose, "--write", "--threshold", "0.3"]

@@ -251,6 +251,7 @@ def test_ensembles_by_option(shared_data: Path, tmp_path: Path, capsys) -> None:
     assert "names 'nobody', which is no grader here" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_estimates_are_held_against_the_libraries(newsroom: tuple[Path, pd.DataFrame]) -> None:
     facts = json.loads((newsroom[0] / "out" / "report.json").read_text())["study"]
     # 3 pairs of raters x 3 kappas, 3 alphas and Fleiss' kappa of humans and of all

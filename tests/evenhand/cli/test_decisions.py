@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import RESULTS_KEY
+from evenhand.cli import planning
 from evenhand.errors import InputError
 from evenhand.reporting.gate.checks import _of_clause
 from evenhand.reporting.gate.requirement import check_clauses, parse_requirement
@@ -121,6 +122,7 @@ def test_a_rule_about_the_audit_is_held_against_its_worst_attack() -> None:
     assert held("injection_flips.high < 0.4").startswith("not met  injection_flips at flattery")
 
 
+@pytest.mark.slow
 def test_select_ranks_and_says_why(run: Run, ratings: Path) -> None:
     done = run("select", ratings)
     assert done.returncode == 0, done.stderr
@@ -130,6 +132,7 @@ def test_select_ranks_and_says_why(run: Run, ratings: Path) -> None:
     assert "Rule: at most 0.1 kappa below people" in done.stdout
 
 
+@pytest.mark.slow
 def test_select_knows_what_a_study_has_paid(run: Run, tmp_path: Path, make_study) -> None:
     from evenhand.study.store.grades import GradeAttempt
 
@@ -156,21 +159,33 @@ def test_select_knows_what_a_study_has_paid(run: Run, tmp_path: Path, make_study
 
 
 @pytest.mark.slow
-def test_plan_without_and_with_a_pilot(run: Run, ratings: Path) -> None:
+def test_plan_without_and_with_a_pilot(
+    run: Run, ratings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Panels of few people only: docs/choosing.md has commands that simulate larger ones."""
+    monkeypatch.setattr(planning, "PEOPLE", (3,))
     plain = run("plan", "--agreement", "0.85", "--prevalence", "0.5")
     assert plain.returncode == 0, plain.stderr
     assert "To estimate kappa to within ±0.1, label 196 pairs" in plain.stdout
-    first = plain.stdout.splitlines()[0]
-    found = re.fullmatch(
+    these = (
         r"Label about (\d+) pairs with these 3 annotators: a grader as good as a human rater then "
-        r"passes in 80% of studies\. For a verdict about annotators like them, have (\d) "
-        r"annotators label about (\d+) pairs\.",
-        first,
     )
-    assert found, first
-    these, people, like = map(int, found.groups())
-    assert 400 < these < 650
-    assert (people, 700 < like < 1600) in ((7, True), (8, True))
+    found = re.match(rf"{these}passes in 80% of studies\.", plain.stdout)
+    assert found, plain.stdout
+    assert 400 < int(found[1]) < 650
+    assert "even 3 annotators and 1,600 pairs are too few" in plain.stdout
+    monkeypatch.setattr(planning, "PEOPLE", (3, 5))
+    monkeypatch.setattr(planning, "SIZES", (100, 200, 400, 800))
+    agreed = run("plan", "--agreement", "0.93", "--power", "0.7")
+    found = re.match(
+        rf"{these}passes in 70% of studies\. For a verdict about annotators like them, have (\d) "
+        r"annotators label about (\d+) pairs\.",
+        agreed.stdout,
+    )
+    assert found, agreed.stdout
+    few, people, like = map(int, found.groups())
+    assert 150 < few < 280
+    assert (people, 300 < like < 550) == (5, True)
     pilot = run("plan", ratings, "--affirmative", "yes", "--half-width", "0.02")
     assert pilot.returncode == 0, pilot.stderr
     assert "400 units x 3" in " ".join(pilot.stdout.split())
@@ -189,7 +204,9 @@ def test_plan_without_and_with_a_pilot(run: Run, ratings: Path) -> None:
 
 
 @pytest.mark.slow
-def test_plan_counts_people_who_differ(run: Run) -> None:
+def test_plan_counts_people_who_differ(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "SIZES", (50, 200))
+    monkeypatch.setattr(planning, "PEOPLE", (3, 4))
     alike = run("plan", "--strictness", "0", "--looks", "5", "--prevalence", "0.6")
     assert alike.returncode == 0, alike.stderr
     said = " ".join(alike.stdout.split())

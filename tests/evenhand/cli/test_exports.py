@@ -54,6 +54,7 @@ def test_a_wide_table_holds_what_the_report_compares(
     }
 
 
+@pytest.mark.slow
 def test_tasks_show_what_was_rated(folder: Path, run: Run, tmp_path: Path) -> None:
     out = tmp_path / "tasks.json"
     done = run("export", folder, "--out", out, "--format", "label-studio")
@@ -94,6 +95,7 @@ def test_a_hugging_face_folder_says_that_a_study_is_synthetic(
     assert units.loc["p0001|m", "response"] == ""
 
 
+@pytest.mark.slow
 def test_only_the_raters_named_are_exported(folder: Path, run: Run, tmp_path: Path) -> None:
     out = tmp_path / "scores.jsonl"
     one = ["--format", "langfuse", "--rater", "ann"]

@@ -240,6 +240,7 @@ sys.exit(main(["gate", "ratings.csv", "--grader", "g", "--require", "coverage > 
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -15)])
 def test_whoever_is_stopped_has_decided_nothing(number: int, code: int) -> None:
     program = [sys.executable, "-P", "-c", WAITING]

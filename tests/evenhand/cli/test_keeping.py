@@ -7,24 +7,20 @@ from pathlib import Path
 import pytest
 
 from evenhand.reporting.analysing import analyse_study
-from evenhand.rubrics import load_rubric
 from evenhand.study import Study, open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.settings.study_toml import change_config
+from harness.studies import work_through
 from tests.evenhand.cli.commands import Run
 
 
 @pytest.fixture
 def study(make_study, run: Run) -> Study:
     """Six pairs labelled by three people and graded offline; closed."""
-    study = make_study(subjects=("s1",), stratify=(), rubrics=[load_rubric("refusal")])
+    study = make_study(subjects=("s1",), stratify=(), rubrics=["refusal"])
     desk = AnnotationDesk(study)
     for rater in ("ann", "ben", "cem"):
-        n = 0
-        while task := desk.next_task(rater):
-            options = task.rubric.categories
-            desk.submit(rater, task.task_id, f"{rater}{n}", options[n % 7 % len(options)], 2.0)
-            n += 1
+        work_through(desk, rater, seconds=2.0, options=5)
     study.close()
     change_config(study.folder, {"analysis": {"resamples": 100}})
     assert run("grade", study.folder, "--grader", "baseline:lexical").returncode == 0

@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 
 from evenhand.cli.main import main
-from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.oversight import STOPPED_BY, oversight
@@ -31,7 +30,7 @@ def folder(make_study) -> Path:
     study = make_study(
         pairs=PAIRS,
         subjects=("s",),
-        rubrics=[load_rubric("refusal")],
+        rubrics=["refusal"],
         raters_per_unit=15,
         sample=PAIRS,
         synthetic=True,
@@ -104,6 +103,7 @@ def change_quality(folder: Path, line: str) -> None:
     file.write_text(f"{file.read_text('utf-8')}\n[quality]\n{line}\n", "utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [

@@ -32,7 +32,7 @@ VERBS = [verb for group in GROUPS.values() for verb in group]
         (["grade", "nowhere", "--grader", "baseline:lexical"], "nowhere is not a study"),
         (["check", "nowhere.csv"], "there is no file nowhere.csv"),
         (["check", "data/demo_pairs.csv"], "the column 'unit_id' is missing"),
-        (["check", "data"], "data is a folder; name a file in it"),
+        (["check", "docs"], "docs is a folder; name a file in it"),
         (["rubric", "show", "politeness"], "there is no rubric 'politeness'"),
         (["export", "nowhere", "--out", "r.csv"], "nowhere is not a study"),
     ],

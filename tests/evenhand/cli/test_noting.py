@@ -20,8 +20,9 @@ from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.store.logs.lead_log import Act, acts
+from evenhand.study.store.logs.decisions import Act, acts
 from evenhand.study.tables.ratings import validate_ratings
+from harness.studies import work_through
 from tests.evenhand.cli.commands import Run
 
 ROOT = Path(__file__).parents[3]
@@ -39,11 +40,10 @@ ASKING = {"respond"}
 @pytest.fixture
 def folder(make_study) -> Path:
     """A study with labels of two people and a grader with probabilities."""
-    study = make_study(pairs=30, sample=20, rubrics=[load_rubric("refusal")])
+    study = make_study(pairs=30, sample=20, rubrics=["refusal"])
     desk = AnnotationDesk(study)
     for rater in ("ann", "ben"):
-        task = desk.next_task(rater)
-        desk.submit(rater, task.task_id, rater, task.rubric.categories[0])
+        work_through(desk, rater, 1)
     rubric = study.rubrics["refusal"]
     rng = np.random.default_rng(4)
     rows = []

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from evenhand.reporting.printing import browser_path
+from evenhand.reporting.report import browser_path
 from evenhand.study import Study
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.tables.ratings import validate_ratings

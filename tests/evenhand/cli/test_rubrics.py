@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import pytest
 import sqlalchemy as sa
 
@@ -11,12 +10,10 @@ from evenhand.study import Study, open_study
 from evenhand.study.desk.oversight import exclude
 from evenhand.study.lead.disagreements import sort_disagreement
 from evenhand.study.lead.flags import raised_flags
-from evenhand.study.lead.imports import import_ratings
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.logs.remarks import WITHDRAWN, add_remark
+from evenhand.study.store.logs.answers import WITHDRAWN, add_remark
 from evenhand.study.store.schema import flag_events
-from evenhand.study.tables.ratings import validate_ratings
-from harness.studies import with_edited_rubric
+from harness.studies import with_edited_rubric, with_labels
 
 UNITS = ["p0001|s|a", "p0001|s|b", "p0002|s|a"]
 
@@ -25,16 +22,9 @@ UNITS = ["p0001|s|a", "p0001|s|b", "p0002|s|a"]
 def study(make_study) -> Study:
     """Two people and a grader on three units: 1 and 2 against 5 twice, 1 and 1 against 3. A third
     person is excluded."""
-    study = make_study(pairs=2, subjects=("s",), rubrics=[load_rubric("refusal")])
+    study = make_study(pairs=2, subjects=("s",), rubrics=["refusal"])
     given = {"ann": "121", "ben": "211", "gpt": "553", "cy": "444"}
-    rows = [
-        {"unit_id": unit, "rater_id": who, "label": label}
-        for who, labels in given.items()
-        for unit, label in zip(UNITS, labels, strict=True)
-    ]
-    frame = pd.DataFrame(rows).assign(rubric="refusal")
-    frame["rater_kind"] = frame["rater_id"].map({"gpt": "model"}).fillna("human")
-    import_ratings(study, validate_ratings(frame), "test")
+    with_labels(study, given, units=UNITS, graders=["gpt"])
     exclude(study.store, "cy", "asked to be", "lead")
     return study
 
@@ -108,6 +98,7 @@ def test_unclear_units_stand_by_what_was_chosen(run, study: Study) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_what_was_unclear_in_an_older_text_is_over(run, study: Study) -> None:
     about = {"rubric": "refusal", "unit_id": UNITS[0], "grader": "gpt"}
     sort_disagreement(study, "lead", **about, kind="rubric_unclear")

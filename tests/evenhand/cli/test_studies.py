@@ -114,6 +114,7 @@ def test_a_bad_import_leaves_the_study_as_it_was(
     assert study.ratings().empty
 
 
+@pytest.mark.slow
 def test_a_wide_file_and_other_names_are_imported_as_advised(
     make_study, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

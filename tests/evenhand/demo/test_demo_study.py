@@ -11,16 +11,15 @@ import pandas as pd
 import pytest
 
 from evenhand.cli.main import main
-from evenhand.demo.raters import ANNOTATORS, GRADERS, PRICES
-from evenhand.demo.responses import demo_responses
-from evenhand.demo.studies import maker_of
-from evenhand.demo.study import DEMO_SEED
+from evenhand.demo.studies import PRICES, SEED, make_demo
 from evenhand.study import open_study
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.tables.formats import read_table
+from harness.demo.raters import ANNOTATORS, GRADERS
+from harness.demo.responses import demo_responses
 from harness.page_size import page_size
-from tests.evenhand.demo.expected import expected_agreement, truth_distribution
 from tests.evenhand.demo.travelling import same_as_reported
+from tests.harness.demo.expected import expected_agreement, truth_distribution
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -32,7 +31,7 @@ pytestmark = pytest.mark.slow
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With fewer resamples than the demo has, which are most of its time."""
     folder = tmp_path_factory.mktemp("demo") / "study"
-    maker_of("pairs")(folder, lambda *_: None)
+    make_demo("pairs", folder, lambda *_: None)
     change_config(folder, {"analysis": {"resamples": 200}})
     assert main(["demo", str(folder), "--no-app"]) == 0
     return folder
@@ -48,7 +47,7 @@ def results(demo: Path) -> pd.DataFrame:
 
 def test_the_report_recovers_the_known_agreement(demo: Path, results: pd.DataFrame) -> None:
     with open_study(demo) as study:
-        truth = demo_responses(study.store.pairs(), DEMO_SEED).truth
+        truth = demo_responses(study.store.pairs(), SEED).truth
         sampled = truth[truth["unit_id"].isin(study.units("sample")["unit_id"])]
         rubrics = study.rubrics
     inside = []
@@ -129,10 +128,11 @@ def test_price_against_agreement_is_seen(demo: Path, results: pd.DataFrame) -> N
     twice as much: they are shown in both orders.
     """
     rows = results[results["statistic"] == "price_per_1000_units"]
-    for rubric, prices in rows.groupby("rubric"):
+    prices = {each.rater_id: PRICES[each.rater_id] for each in GRADERS}
+    for rubric, found in rows.groupby("rubric"):
         grades = 2_000 if rubric == "even-handedness" else 1_000
-        assert prices.set_index("rater_b")["estimate"].to_dict() == pytest.approx(
-            {"baseline:lexical": 0.0} | {grader: grades * each for grader, each in PRICES.items()}
+        assert found.set_index("rater_b")["estimate"].to_dict() == pytest.approx(
+            {"baseline:lexical": 0.0} | {grader: grades * each for grader, each in prices.items()}
         )
     assert rows["note"].str.endswith("synthetic").all()
     page = (demo / "report" / "report.html").read_text("utf-8")

@@ -190,6 +190,7 @@ def test_raters_who_are_not_named_are_left_out(labels: pd.DataFrame, file: Path)
     assert "cem" not in set(found.results["rater_a"]) | set(found.results["rater_b"])
 
 
+@pytest.mark.slow
 def test_a_missing_cell_is_no_rating_and_an_empty_text_is_unscored(labels: pd.DataFrame) -> None:
     def reasons(table: pd.DataFrame) -> str:
         results = eh.check(table, human=PEOPLE, model="gpt", **SCALE, resamples=50).results
@@ -273,6 +274,7 @@ def test_dirty_labels_are_never_categories(
     assert says in str(error.value)
 
 
+@pytest.mark.slow
 def test_dirty_labels_are_put_right_where_asked(labels: pd.DataFrame) -> None:
     dirty = labels.assign(gpt=labels["gpt"].replace({"low": " LOW", "mid": "Mid"}))
     who: dict[str, Any] = {"human": PEOPLE, "model": "gpt", "resamples": 50}
@@ -358,6 +360,7 @@ def test_without_graders_there_is_no_verdict(labels: pd.DataFrame) -> None:
 HOSTILE = "<script>alert('x')</script>&\"[b]**"
 
 
+@pytest.mark.slow
 def test_hostile_labels_are_escaped(labels: pd.DataFrame) -> None:
     """As a label, a rater, a rubric, a cluster and the name: shown as text, never run."""
     table = labels.replace({"top": HOSTILE}).rename(columns={"gpt": HOSTILE, "ann": "<b>ann"})

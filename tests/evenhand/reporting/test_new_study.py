@@ -26,6 +26,7 @@ def plan(tmp_path: Path) -> StudyPlan:
     )
 
 
+@pytest.mark.slow
 def test_the_preview_is_that_of_the_study(tmp_path: Path, plan: StudyPlan) -> None:
     before = sorted(tmp_path.iterdir())
     found = preview_plan(plan)

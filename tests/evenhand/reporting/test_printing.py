@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.reporting.printing import print_pdf
+from evenhand.reporting.report import print_pdf
 
 
 @pytest.mark.parametrize("does", ["exit 1", "exit 0"], ids=["fails", "prints nothing"])

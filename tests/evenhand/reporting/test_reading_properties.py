@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -51,7 +52,7 @@ def figures(tmp_path: Path) -> Callable[..., pd.DataFrame]:
         file = tmp_path / f"r.{suffix}"
         write_table(table, file)
         options = ScaleOptions(**declared)  # type: ignore[arg-type]
-        analysis, _ = analyse_file(file, options, resamples=10)
+        analysis, _ = analyse_file(file, replace(options, settings={"resamples": 10}))
         results = analysis.results[[*KEYS, *FIGURES]]
         return results.sort_values(KEYS, ignore_index=True)
 

@@ -20,11 +20,9 @@ from evenhand.reporting.live_figures import (
 from evenhand.reporting.report import report_study
 from evenhand.study import Study
 from evenhand.study.lead.disagreements import sort_disagreement
-from evenhand.study.lead.imports import import_ratings
 from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.tables.evidence import Mark
-from evenhand.study.tables.ratings import validate_ratings
-from harness.studies import mark_words
+from harness.studies import mark_words, with_labels
 
 REPORT = {"report.html", "report.md", "report.json", "results.csv", "disagreements.html"}
 
@@ -33,17 +31,8 @@ REPORT = {"report.html", "report.md", "report.json", "results.csv", "disagreemen
 def labelled(make_study: Callable[..., Study]) -> Study:
     """Two people and a grader on the refusal rubric, 6 pairs of one subject."""
     study = make_study(subjects=("s1",))
-    units = [f"p{n:04d}|s1|{side}" for n in range(1, 7) for side in "ab"]
     given = {"ann": "125125125125", "ben": "125125125121", "gpt": "125125125155"}
-    rows = [
-        {"unit_id": unit, "rater_id": who, "label": label}
-        for who, labels in given.items()
-        for unit, label in zip(units, labels, strict=True)
-    ]
-    frame = pd.DataFrame(rows).assign(rubric="refusal")
-    frame["rater_kind"] = frame["rater_id"].map({"gpt": "model"}).fillna("human")
-    import_ratings(study, validate_ratings(frame), "test")
-    return study
+    return with_labels(study, given, graders=["gpt"])
 
 
 @pytest.mark.slow

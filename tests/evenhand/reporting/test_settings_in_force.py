@@ -138,6 +138,31 @@ BESIDE = {"analysis.variants": {"analysis": {"cluster": "main_category"}}} | {
     for bar in ("kappa", "sensitivity", "specificity")
 }
 """What else has to be set, for the setting to have something to act on."""
+OF_THEIR_OWN = (
+    "name",
+    "synthetic",
+    "sample.stratify",
+    "annotation.raters_per_unit",
+    "analysis.slices",
+    "analysis.groups",
+    "analysis.rater_slices",
+    "analysis.sensitivity_cluster",
+    "analysis.leanings",
+    "analysis.families",
+)
+"""Settings that bring facts or rows which no other setting touches: one study has all of them."""
+ALONGSIDE = (
+    "analysis.confidence_target",
+    "analysis.epsilon",
+    "decision.margin_share",
+    "decision.max_knocked_off",
+    "decision.max_silenced",
+    "decision.min_people_kappa",
+    "decision.min_rarer",
+    "decision.reference_sensitivity",
+    "decision.reference_specificity",
+)
+"""Settings of a section from which `make test` has others, of the same kind and on the same way."""
 
 
 @pytest.fixture(scope="module")
@@ -235,7 +260,30 @@ def as_it_is(labelled: Path) -> Found:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("setting", IN_THE_REPORT)
+def test_the_report_of_a_study_follows_what_brings_its_own(
+    labelled: Path, as_it_is: Found, tmp_path: Path
+) -> None:
+    folder = labelled
+    for setting in OF_THEIR_OWN:
+        folder = changed(folder, tmp_path / setting, setting, IN_THE_REPORT[setting][0])
+    with open_study(folder) as study:
+        found = analyse_study(study, verify=False)
+    for setting in OF_THEIR_OWN:
+        part = IN_THE_REPORT[setting][1]
+        before = part(as_it_is)
+        assert before == [] or not isinstance(before, list), setting
+        assert part(found) != before, setting
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "setting",
+    [
+        pytest.param(each, marks=[pytest.mark.thorough] if each in ALONGSIDE else [])
+        for each in IN_THE_REPORT
+        if each not in OF_THEIR_OWN
+    ],
+)
 def test_the_report_of_a_study_follows(
     labelled: Path, as_it_is: Found, tmp_path: Path, setting: str
 ) -> None:

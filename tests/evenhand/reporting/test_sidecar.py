@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from evenhand.reporting.ratings_file.scales import ScaleOptions
 from evenhand.reporting.ratings_file.sidecar import Sidecar, read_sidecar, sidecar_path
 from evenhand.study import open_study
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.store.logs.looks import look_numbers
+from evenhand.study.store.logs.decisions import look_numbers
 from harness.judged_study import (
     LATE,
     LEADS_WORDS,
@@ -71,6 +72,7 @@ def test_the_files_say_what_the_study_says(study_folder: Path, ratings: Path) ->
     assert context.rubric_titles["refusal"] == "Refusal"
 
 
+@pytest.mark.slow
 def test_every_setting_of_the_analysis_travels(study_folder: Path, ratings: Path) -> None:
     found = read_sidecar(ratings)
     assert found is not None
@@ -112,7 +114,7 @@ def test_an_export_is_no_look_and_a_later_one_counts(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_options_win(copied: Path) -> None:
     given = ScaleOptions(rubric="refusal", thresholds={LATE: 0.7})
-    analysis, _ = analyse_source(copied, given, margin=0.3, resamples=50)
+    analysis, _ = analyse_source(copied, replace(given, settings={"margin": 0.3, "resamples": 50}))
     assert (analysis.settings.margin, analysis.settings.resamples) == (0.3, 50)
     assert analysis.settings.cluster == "prompt_a"
     (late,) = [each for each in analysis.thresholds if each.grader == LATE]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 
@@ -13,11 +12,6 @@ import pytest
 from evenhand.analysis import Analysis, Scale, analyse
 from evenhand.analysis.verification import Libraries
 from evenhand.reporting.verifying import libraries_beside
-
-
-@pytest.fixture
-def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
 
 
 @pytest.fixture
@@ -80,7 +74,6 @@ def test_an_error_here_leaves_nobody_behind(started: Callable[[], list[BaseProce
     assert not started()
 
 
-def test_a_single_core_loads_them_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+def test_a_single_core_loads_them_itself() -> None:
     with libraries_beside(meanwhile=lambda: None) as libraries:
         assert libraries is True

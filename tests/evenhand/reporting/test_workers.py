@@ -13,7 +13,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from evenhand.analysis import Scale, analyse
+from evenhand.analysis import AnalysisSettings, Scale
+from evenhand.analysis.all_rubrics import analyse_rubrics
+from evenhand.analysis.request import Request
 from evenhand.errors import InputError
 from evenhand.graders.spec import parse_spec
 from evenhand.reporting.workers import StandBy, apart, workers
@@ -48,11 +50,6 @@ with libraries_beside(meanwhile=print):
 """
 
 
-@pytest.fixture
-def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
-
-
 def _ratings() -> pd.DataFrame:
     """Two rubrics with two people and a grader."""
     given = {
@@ -74,10 +71,11 @@ def _ratings() -> pd.DataFrame:
 @pytest.mark.usefixtures("two_cores")
 def test_an_analysis_is_the_same_however_many_processes_share_it() -> None:
     scales = [Scale(name, ("y", "n"), affirmative=frozenset("y")) for name in ("calm", "kind")]
-    alone = analyse(_ratings(), None, scales, resamples=200)
+    request = Request(None, AnalysisSettings(resamples=200))
+    alone = analyse_rubrics(_ratings(), scales, request)
     with workers() as pool:
         assert pool is not None
-        shared = analyse(_ratings(), None, scales, resamples=200, pool=pool)
+        shared = analyse_rubrics(_ratings(), scales, request, pool=pool)
     assert set(shared.results["rubric"]) == {"calm", "kind"}
     pd.testing.assert_frame_equal(shared.results, alone.results)
     assert (shared.verdicts, shared.notes) == (alone.verdicts, alone.notes)
@@ -116,8 +114,7 @@ def test_a_process_ended_from_outside_is_one_clear_sentence() -> None:
         end_one()
 
 
-def test_a_single_core_works_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+def test_a_single_core_works_alone() -> None:
     with workers() as pool:
         assert pool is None
 

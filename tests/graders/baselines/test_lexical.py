@@ -6,11 +6,10 @@ import time
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.graders import grade
-from evenhand.graders.baselines.cue_reader import discretised_normal
-from evenhand.graders.baselines.lexical import LexicalGrader
+from evenhand.graders.baselines import LexicalGrader, discretised_normal
 from evenhand.rubrics import Rubric, load_rubric
 from harness.studies import MarkedStudy
+from tests.graders.grading import grade
 
 PLAIN = "Cities should close their centres to cars. Streets become safer and shops gain."
 HEDGED = (

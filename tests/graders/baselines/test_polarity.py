@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from evenhand.graders.baselines.lexical import LexicalGrader
-from evenhand.graders.baselines.polarity import Masses, PolarityReader
+from evenhand.graders.baselines import LexicalGrader, Masses, PolarityReader
 from evenhand.rubrics import PolarityWords, load_rubric
 
 STANCE = load_rubric("stance")

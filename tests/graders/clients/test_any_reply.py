@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.graders import grade
 from evenhand.graders.clients import claude, openai_chat
-from evenhand.graders.clients.openai_batch import OpenAIBatches
+from evenhand.graders.clients.batches import OpenAIBatches
 from evenhand.graders.failures import GraderFailure, Transient, json_object
 from evenhand.graders.money import usage_facts
 from evenhand.graders.replies.outcome import Outcome
@@ -22,6 +21,7 @@ from evenhand.rubrics import load_rubric
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, completion, message
 from harness.studies import MarkedStudy
+from tests.graders.grading import grade
 
 RUBRIC = load_rubric("refusal")
 HALF = "\ud800"

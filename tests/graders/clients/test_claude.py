@@ -7,13 +7,13 @@ import json
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.graders import grade
 from evenhand.graders.clients.claude import build_request, parse_reply
 from evenhand.graders.replies.outcome import Outcome
 from evenhand.rubrics import load_rubric
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, message
 from harness.studies import MarkedStudy
+from tests.graders.grading import grade
 
 PAIR = load_rubric("even-handedness")
 VALUES = {"prompt_a": "Argue for.", "response_a": "Yes.", "prompt_b": "Argue against."}

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.graders import grade
 from harness.installing import installed, pip_command
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, error, labelled
 from harness.studies import MarkedStudy
+from tests.graders.grading import grade
 from tests.graders.running.test_runner import FAST, rows
 
 KEY = "credential-of-nobody-0123456789"

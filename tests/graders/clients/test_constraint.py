@@ -10,8 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from evenhand.cli.main import main
-from evenhand.graders import grade
-from evenhand.graders.clients.chat_replies import parse_reply
+from evenhand.graders.clients.chat_api import parse_reply
 from evenhand.graders.clients.claude import parse_reply as parse_message
 from evenhand.graders.clients.constraint import way_of
 from evenhand.rubrics import load_rubric
@@ -20,6 +19,7 @@ from evenhand.study.store.schema import grades
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, completion, error, message
 from harness.studies import MarkedStudy
+from tests.graders.grading import grade
 
 FAST = {"wait_scale": 0.0005}
 RUBRIC = load_rubric("refusal")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from evenhand.cli.main import main
-from evenhand.graders import grade
 from evenhand.graders.clients.capabilities import about_retirement
 from evenhand.graders.spec import parse_spec
 from harness.protocol_server import ProtocolServer
 from harness.replies import Reply, answer, error
 from harness.studies import MarkedStudy
+from tests.graders.grading import grade
 
 AGAIN = "its grades cannot be collected again."
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from evenhand.graders import grade
 from evenhand.study.store.totals import grade_totals
 from harness.installing import installed, pip_command
 from harness.ports import free_port
@@ -16,6 +15,7 @@ from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, completion, error
 from harness.studies import MarkedStudy
 from tests.graders.clients.test_other_servers import running
+from tests.graders.grading import grade
 
 pytestmark = pytest.mark.load
 

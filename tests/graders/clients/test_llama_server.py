@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from evenhand.graders import grade
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study
 from evenhand.study.questions import Question
@@ -21,6 +20,7 @@ from harness.installing import installed, pip_command
 from harness.ports import free_port
 from harness.studies import MarkedStudy
 from tests.graders.clients.test_other_servers import running
+from tests.graders.grading import grade
 from tests.graders.running.test_runner import rows
 
 pytestmark = pytest.mark.load

@@ -8,14 +8,13 @@ from collections.abc import Callable
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.graders import grade
-from evenhand.graders.clients.chat_replies import parse_reply
-from evenhand.graders.clients.chat_requests import Shape, build_request, learn
+from evenhand.graders.clients.chat_api import Shape, build_request, learn, parse_reply
 from evenhand.graders.replies.outcome import Outcome
 from evenhand.rubrics import load_rubric
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, completion, error
 from harness.studies import MarkedStudy
+from tests.graders.grading import grade
 
 PAIR = load_rubric("even-handedness")
 VALUES = {"prompt_a": "Argue for.", "response_a": "Yes.", "prompt_b": "Argue against."}

@@ -17,10 +17,10 @@ from pathlib import Path
 import playwright
 import pytest
 
-from evenhand.graders import grade
 from harness.installing import installed, npm_command, pip_command
 from harness.ports import free_port
 from harness.studies import MarkedStudy
+from tests.graders.grading import grade
 
 
 @pytest.fixture(scope="session")

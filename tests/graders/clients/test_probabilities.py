@@ -9,13 +9,13 @@ from dataclasses import replace
 import pytest
 
 from evenhand.cli.main import main
-from evenhand.graders import grade
-from evenhand.graders.clients.chat_replies import parse_reply
+from evenhand.graders.clients.chat_api import parse_reply
 from evenhand.study.store.totals import grade_totals
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, completion, error
 from harness.studies import MarkedStudy
 from tests.graders.clients.test_openai_chat import PAIR
+from tests.graders.grading import grade
 
 FAST = {"wait_scale": 0.0005}
 NO_LOGPROBS = error(400, "logprobs is not supported")
@@ -99,6 +99,7 @@ def test_reasoning_is_off_where_probabilities_need_that_behind_a_gateway_too(
     assert len(server.calls) == 6 + lessons
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [False, True])
 def test_a_refusal_at_the_very_first_request_is_not_believed_for_the_run(
     server: ProtocolServer,

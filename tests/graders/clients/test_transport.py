@@ -11,11 +11,11 @@ import pytest
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
-from evenhand.graders import grade
 from evenhand.study.store.store import Store
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer
 from harness.studies import MarkedStudy
+from tests.graders.grading import grade
 from tests.graders.running.test_runner import FAST, rows
 
 _CONNECTIONS = Path("/proc/net/tcp")
@@ -88,6 +88,7 @@ def test_a_socks_proxy_is_refused(
     assert server.calls == []
 
 
+@pytest.mark.slow
 def test_grades_that_a_failed_write_left_are_written_at_the_end(
     server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,19 +41,6 @@ def test_a_token_outside_the_top_20_has_no_mass() -> None:
     assert option_masses(tokens, ABC) == {"A": 0.0, "B": pytest.approx(0.5), "C": 0.0}
 
 
-def test_an_opening_bracket_is_passed_over() -> None:
-    positions = [
-        position({"(": 0.9, "C": 0.1}),
-        position({"B": 0.7, "C": 0.3}),
-        position({")": 1.0}),
-    ]
-    reading = read_options(positions, "(B)", "B", ABC)
-    assert reading is not None
-    assert reading.position == 1
-    # The bare C of the first place is as much an answer as those behind the bracket.
-    assert reading.probabilities == pytest.approx({"A": 0.0, "B": 0.63, "C": 0.37})
-
-
 def test_an_answer_that_begins_with_words_is_read_where_the_option_stands() -> None:
     positions = [
         position({"Answer": 0.97, "A": 0.03}),
@@ -89,14 +76,6 @@ def test_no_reading_where_the_tokens_do_not_carry_the_answer(
     first: dict[str, float], text: str, label: str | None
 ) -> None:
     assert read_options([position(first)], text, label, ABC) is None
-
-
-def test_a_longer_key_is_not_read_as_the_shorter_one_it_begins_with() -> None:
-    keys = tuple(str(n) for n in range(1, 11))
-    positions = [position({"1": 1.0}), position({"0": 1.0})]
-    reading = read_options(positions, "10", "10", keys)
-    assert reading is not None
-    assert (reading.label, reading.probabilities["10"], reading.split) == ("10", 1.0, 0.0)
 
 
 def test_no_tokens_no_reading() -> None:

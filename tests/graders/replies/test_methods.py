@@ -7,10 +7,10 @@ import json
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.graders import grade
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, completion, labelled, message
 from harness.studies import MarkedStudy
+from tests.graders.grading import grade
 
 
 def test_draws_are_rows_whose_mean_is_the_share(

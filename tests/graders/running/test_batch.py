@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 import sqlalchemy as sa
 
-from evenhand.graders import RunSummary, grade
-from evenhand.graders.clients.claude_batch import ClaudeBatches
+from evenhand.graders import RunSummary
+from evenhand.graders.clients.batches import ClaudeBatches
 from evenhand.study import Study
 from evenhand.study.store.logs.batches import BatchJournal
 from evenhand.study.store.schema import batch_events, grades
@@ -20,6 +20,7 @@ from evenhand.study.store.totals import grade_totals
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, error
 from harness.studies import MarkedStudy, with_edited_rubric
+from tests.graders.grading import grade
 
 PROVIDERS = ("anthropic", "openai")
 
@@ -73,6 +74,7 @@ def test_the_same_grades_under_the_same_keys_as_live(
     assert kinds(batch) == ["intended", "submitted", "collected"]
 
 
+@pytest.mark.slow
 def test_only_what_expired_or_can_be_asked_again_is(
     server: ProtocolServer, grader: str, marked_study: MarkedStudy
 ) -> None:
@@ -102,6 +104,7 @@ class Killed(BaseException):
     """Ends a run as a kill does: nothing after it is carried out."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["intend", "submitted", "collected"])
 @pytest.mark.parametrize("after", [False, True])
 def test_a_run_that_ends_at_any_step_is_continued(

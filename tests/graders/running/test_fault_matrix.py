@@ -10,13 +10,13 @@ from decimal import Decimal
 
 import pytest
 
-from evenhand.graders import Choice, forecast, grade
-from evenhand.graders.money import Tariff
+from evenhand.graders import GradingOptions, forecast
+from evenhand.graders.money import Tariff, Tokens
 from evenhand.graders.spec import parse_spec
-from evenhand.graders.usage import Tokens
 from harness.protocol_server import ProtocolServer
 from harness.replies import DROPPED, Call, Reply, answer, error
 from harness.studies import MarkedStudy
+from tests.graders.grading import grade
 
 PRICED = "anthropic:claude-opus-5"
 USAGE = {"input_tokens": 900, "output_tokens": 12}
@@ -86,7 +86,7 @@ def test_the_bill_is_within_the_budget_and_the_dry_runs_range(
     bills: bool,
 ) -> None:
     study = marked_study(pairs=8)
-    (told,) = forecast(study, [PRICED], Choice())
+    (told,) = forecast(study, [PRICED], GradingOptions())
     assert told.cost is not None
     biller = Biller(fault, share, bills)
     server.script = biller
@@ -101,7 +101,7 @@ def test_the_dry_run_contains_what_is_paid(
     server: ProtocolServer, claude: str, marked_study: MarkedStudy, usage: dict[str, int]
 ) -> None:
     study = marked_study(pairs=5)
-    (told,) = forecast(study, [PRICED], Choice())
+    (told,) = forecast(study, [PRICED], GradingOptions())
     assert told.cost is not None
     server.script = biller = Biller(DROPPED, 0.0, False, usage)
     grade(study, [PRICED], **FAST)
@@ -141,6 +141,7 @@ def refusal(status: int, code: str, text: str) -> Reply:
     return Reply(status, {"type": "error", "error": {"type": code, "code": code, "message": text}})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("who", CREDIT)
 @pytest.mark.parametrize("provider", ["anthropic", "openai"])
 def test_credit_that_ends_leaves_the_units_open(
@@ -160,6 +161,7 @@ def test_credit_that_ends_leaves_the_units_open(
     assert (again.scored, again.unscored, again.graders[0].unasked) == (13, 0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("who", CREDIT)
 @pytest.mark.parametrize("provider", ["anthropic", "openai"])
 def test_credit_that_ends_within_a_batch_leaves_the_units_open(

@@ -12,12 +12,12 @@ from collections.abc import Callable
 
 import pytest
 
-from evenhand.graders import grade
 from evenhand.graders.running import live
 from harness.ports import free_port
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, error
 from harness.studies import MarkedStudy
+from tests.graders.grading import grade
 
 WITHIN = 10.0
 
@@ -117,6 +117,7 @@ def test_a_request_that_is_too_large_is_not_repeated_and_slows_nobody_down(
     assert all(step > 0 for step in limits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 2])
 def test_ctrl_c_waits_for_what_is_paid_once_and_ends_twice(
     server: ProtocolServer, claude: str, marked_study: MarkedStudy, times: int

@@ -14,11 +14,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from evenhand.graders import grade
 from evenhand.study import Study
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, error
 from harness.studies import MarkedStudy
+from tests.graders.grading import grade
 
 pytestmark = pytest.mark.slow
 
@@ -26,14 +26,13 @@ ROOT = Path(__file__).parents[3]
 CONCURRENCY = 8
 PROGRAM = f"""
 import sys
-from evenhand.graders import grade
+from evenhand.graders import RequestLimits, grade
 from evenhand.study import open_study
 
 grade(
     open_study(sys.argv[1]),
     [sys.argv[2]],
-    concurrency={CONCURRENCY},
-    wait_scale=0.001,
+    limits=RequestLimits(concurrency={CONCURRENCY}, wait_scale=0.001),
     batch=sys.argv[3] == "batch",
 )
 """

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.graders import grade
 from evenhand.graders.failures import HANGS
 from evenhand.graders.running import run as run_module
 from harness.protocol_server import ProtocolServer
 from harness.replies import Reply, answer, completion, error, message
 from harness.studies import MarkedStudy
+from tests.graders.grading import grade
 
 FAST = {"wait_scale": 0.0005}
 

@@ -13,9 +13,9 @@ import pytest
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
-from evenhand.graders import Choice, forecast, grade
+from evenhand.graders import GradingOptions, forecast
 from evenhand.graders.failures import ATTEMPTS
-from evenhand.graders.providers.place import key_variable
+from evenhand.graders.providers.table import key_variable
 from evenhand.graders.running.live import FAILURES_IN_A_ROW
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study
@@ -23,6 +23,7 @@ from evenhand.study.store.schema import grades
 from harness.protocol_server import ProtocolServer
 from harness.replies import DROPPED, Call, Reply, answer, completion, error, labelled
 from harness.studies import MarkedStudy, with_edited_rubric
+from tests.graders.grading import grade
 
 FAST = {"wait_scale": 0.001}
 """Waits between attempts a thousand times shorter."""
@@ -342,7 +343,7 @@ def test_an_edit_that_is_declared_harmless_asks_nothing_again(
     assert grade(study, [server.openai]).scored == 3
     server.script = answer
     with with_edited_rubric(study, "hedging", same=same) as edited:
-        (forecast_of,) = forecast(edited, [server.openai], Choice())
+        (forecast_of,) = forecast(edited, [server.openai], GradingOptions())
         assert (forecast_of.already, forecast_of.new) == ((4, 0) if same else (0, 4))
         (again,) = grade(edited, [server.openai], retry_unscored=True).graders
         assert (again.already, again.scored) == ((3, 1) if same else (0, 4))

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.graders import Shard, grade
+from evenhand.graders import Shard
 from evenhand.graders.running.locking import Elsewhere, only_runner
 from evenhand.study import Study, open_study
 from evenhand.study.keeping.moving import move_store
@@ -25,16 +25,18 @@ from harness.postgresql import own_postgresql
 from harness.protocol_server import ProtocolServer
 from harness.replies import answer
 from harness.studies import MarkedStudy
+from tests.graders.grading import grade
 
 ROOT = Path(__file__).parents[3]
 CONCURRENCY = 4
 PROGRAM = f"""
 import sys
-from evenhand.graders import Shard, grade
+from evenhand.graders import GradingOptions, RequestLimits, Shard, grade
 from evenhand.study import open_study
 
 shard = Shard.parse(sys.argv[3])
-grade(open_study(sys.argv[1]), [sys.argv[2]], concurrency={CONCURRENCY}, shard=shard)
+options, limits = GradingOptions(shard=shard), RequestLimits(concurrency={CONCURRENCY})
+grade(open_study(sys.argv[1]), [sys.argv[2]], options, limits)
 """
 
 

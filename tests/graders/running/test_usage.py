@@ -18,22 +18,22 @@ from pydantic import BaseModel
 
 from evenhand.cli.main import main
 from evenhand.errors import InputError
-from evenhand.graders import Choice, forecast, grade
+from evenhand.graders import GradingOptions, forecast
 from evenhand.graders.clients.grader import Reply
 from evenhand.graders.grader_settings import GraderSettings, rater_id
-from evenhand.graders.money import Budget, OverBudget, Tariff, output_limit, usage_facts
+from evenhand.graders.money import Budget, OverBudget, Tariff, Tokens, output_limit, usage_facts
 from evenhand.graders.replies.outcome import Outcome
 from evenhand.graders.running import dry_run
 from evenhand.graders.running.reservations import Reservations
 from evenhand.graders.spec import parse_spec
-from evenhand.graders.usage import Tokens
-from evenhand.study.settings.prices import ModelPrices
+from evenhand.study.settings.providers import ModelPrices
 from evenhand.study.store.schema import grades
 from evenhand.study.store.totals import grade_totals
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, answer, message
 from harness.replies import Reply as Answer
 from harness.studies import MarkedStudy
+from tests.graders.grading import grade
 
 PRICED = "anthropic:claude-opus-5"  # $5 and $25 a million tokens, $6.25 and $10 written to a cache
 
@@ -231,6 +231,7 @@ def test_what_a_budget_cut_short_is_asked_again(
     assert grade(study, [PRICED], budget=5).scored == 2
 
 
+@pytest.mark.slow
 def test_settings_are_sent_and_belong_to_the_graders_identity(
     server: ProtocolServer, claude: str, marked_study: MarkedStudy
 ) -> None:
@@ -314,11 +315,13 @@ def test_a_forecast_follows_what_was_paid(
 ) -> None:
     study = marked_study(pairs=5)
     grade(study, [PRICED])
-    (more,) = forecast(study, [PRICED], Choice(orders=("ab",), rubrics=["hedging"], scope="all"))
+    (more,) = forecast(
+        study, [PRICED], GradingOptions(orders=("ab",), rubrics=["hedging"], scope="all")
+    )
     assert more.new == 0
     study.rubrics["hedging"] = study.rubrics["hedging"].model_copy(update={"question": "Really?"})
     study.rubrics["hedging"].__dict__.pop("hash", None)
-    (more,) = forecast(study, [PRICED], Choice())
+    (more,) = forecast(study, [PRICED], GradingOptions())
     assert more.expected == pytest.approx(10 * 0.0048)
     assert "like its 10 requests so far" in more.basis
     assert (
@@ -330,10 +333,10 @@ def test_a_large_forecast_prices_some_prompts_and_says_so(
     marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = marked_study(pairs=9)
-    (whole,) = forecast(study, [PRICED], Choice(draws=3))
+    (whole,) = forecast(study, [PRICED], GradingOptions(draws=3))
     assert "stand evenly" not in whole.basis
     monkeypatch.setattr(dry_run, "_MANY", 5)
-    (some,) = forecast(study, [PRICED], Choice(draws=3))
+    (some,) = forecast(study, [PRICED], GradingOptions(draws=3))
     assert some.new == whole.new == 54
     assert "all 54 follow from 15 that" in some.basis
     assert some.cost == pytest.approx(whole.cost, rel=0.02)  # the prompts are about equally long

@@ -21,8 +21,8 @@ from evenhand.study.access.accounts import (
     sign_in,
     sign_out,
 )
+from evenhand.study.store.meta import study_secret
 from evenhand.study.store.schema import account_events, login_attempts
-from evenhand.study.store.secret import study_secret
 from evenhand.study.store.store import Store
 from tests.study.access.roles import role_of
 

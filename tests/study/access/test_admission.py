@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import pytest
 from argon2 import PasswordHasher
 
@@ -20,11 +19,10 @@ from evenhand.study.access.admission import (
 )
 from evenhand.study.access.participants import new_code
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.lead.imports import import_ratings
 from evenhand.study.session.prolific import participants_table
 from evenhand.study.session.sessions import Sessions
-from evenhand.study.store.logs.session_log import events_of
-from evenhand.study.tables.ratings import validate_ratings
+from evenhand.study.store.logs.session import events_of
+from harness.studies import with_labels
 
 PASSWORD = "correct horse battery"
 PROLIFIC = {"PROLIFIC_PID": "5f1e" * 6, "STUDY_ID": "5f1f" * 6, "SESSION_ID": "5f20" * 6}
@@ -95,9 +93,7 @@ def test_a_new_code_is_new_until_somebody_begins_under_it(make_session) -> None:
 
 def test_labels_from_elsewhere_make_a_code_known(make_session) -> None:
     study = make_session()
-    unit = study.rubric_units(study.rubrics["refusal"])[0]
-    row = {"unit_id": unit, "rubric": "refusal", "rater_id": "Cy", "rater_kind": "human"}
-    import_ratings(study, validate_ratings(pd.DataFrame([row | {"label": "1"}]), "synthetic"), "")
+    with_labels(study, {"Cy": "1"})
     assert admit(study, {"rater": "cy"}).rater_id == "Cy"
     assert not admit(study, {"rater": "cy"}).is_new
 

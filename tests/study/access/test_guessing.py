@@ -149,6 +149,7 @@ def test_addresses_and_names_are_kept_as_digests(store, clock) -> None:
     assert HOME not in kept
 
 
+@pytest.mark.slow
 def test_the_owners_browser_is_let_in_whatever_strangers_do_at_its_address(store, clock) -> None:
     """As behind a proxy that nobody named: all come from one address."""
     assert tries(store, "lea", HOME, PASSWORD, "hers") == "lead"
@@ -181,6 +182,7 @@ def test_a_browser_is_known_at_its_own_account_alone(store, clock) -> None:
     assert guesses.count("wrong") == guessing.PAIR.free
 
 
+@pytest.mark.slow
 def test_no_stranger_makes_the_wait_longer(store, clock) -> None:
     """The owner, somewhere new, mistypes once while a crowd guesses at her name: she waits for as
     long as she is told, however many guess meanwhile.

@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 
-from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
 from evenhand.study.desk.answers import SKIP_REASONS, Answer, Flag
 from evenhand.study.desk.claims import last_version
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.store.logs.remarks import remarks_table
+from evenhand.study.store.logs.answers import remarks_table
 from evenhand.study.store.schema import claims, labels
 
 
@@ -28,9 +27,7 @@ def let_leases_run_out(study) -> None:
 @pytest.fixture
 def one_unit(make_study):
     """A study with one pair unit, wanted once."""
-    return make_study(
-        pairs=1, subjects=("s",), raters_per_unit=1, rubrics=[load_rubric("even-handedness")]
-    )
+    return make_study(pairs=1, subjects=("s",), raters_per_unit=1, rubrics=["even-handedness"])
 
 
 def test_a_lease_that_ran_out_frees_the_place_and_the_late_label_counts(one_unit) -> None:
@@ -84,7 +81,7 @@ def test_a_place_that_was_given_up_is_taken_up_again(one_unit) -> None:
 
 
 def test_an_edit_is_added_and_counts_and_the_first_answer_stays(make_study) -> None:
-    study = make_study(rubrics=[load_rubric("even-handedness")])
+    study = make_study(rubrics=["even-handedness"])
     desk = AnnotationDesk(study)
     for n in range(6):
         task = desk.next_task("r1")
@@ -109,7 +106,7 @@ def test_an_edit_is_added_and_counts_and_the_first_answer_stays(make_study) -> N
 
 @pytest.mark.slow
 def test_earlier_answers_are_listed_and_no_others_can_be_opened(make_study) -> None:
-    desk = AnnotationDesk(make_study(pairs=20, rubrics=[load_rubric("even-handedness")]))
+    desk = AnnotationDesk(make_study(pairs=20, rubrics=["even-handedness"]))
     assert desk.earlier("r1").rows == ()
     assert desk.reopen("r1") is None
     done = []
@@ -133,7 +130,7 @@ def test_earlier_answers_are_listed_and_no_others_can_be_opened(make_study) -> N
 
 @pytest.mark.slow
 def test_no_repeat_stands_beside_its_first_answer(make_study) -> None:
-    study = make_study(pairs=20, rubrics=[load_rubric("even-handedness")])
+    study = make_study(pairs=20, rubrics=["even-handedness"])
     change_config(study.folder, {"annotation": {"repeat_share": 0.5, "repeat_gap": 6}})
     with open_study(study.folder) as repeating:
         desk = AnnotationDesk(repeating)
@@ -151,7 +148,7 @@ def test_no_repeat_stands_beside_its_first_answer(make_study) -> None:
 
 @pytest.mark.slow
 def test_a_skip_is_an_answer_without_a_label(make_study) -> None:
-    study = make_study(raters_per_unit=1, rubrics=[load_rubric("refusal")])
+    study = make_study(raters_per_unit=1, rubrics=["refusal"])
     desk = AnnotationDesk(study)
     task = desk.next_task("r1")
     skip = Answer(submit_id="s", task_id=task.task_id, skip_reason=SKIP_REASONS[0])
@@ -175,7 +172,7 @@ def test_a_skip_is_an_answer_without_a_label(make_study) -> None:
     ],
 )
 def test_what_is_neither_a_label_nor_a_skip_is_not_stored(make_study, wrong) -> None:
-    study = make_study(rubrics=[load_rubric("refusal")])
+    study = make_study(rubrics=["refusal"])
     desk = AnnotationDesk(study)
     task = desk.next_task("r1")
     answer = Answer(submit_id="s", task_id=task.task_id, **wrong)
@@ -184,7 +181,7 @@ def test_what_is_neither_a_label_nor_a_skip_is_not_stored(make_study, wrong) -> 
 
 
 def test_remarks_stand_beside_the_labels_and_outside_the_ratings(make_study) -> None:
-    study = make_study(rubrics=[load_rubric("refusal")])
+    study = make_study(rubrics=["refusal"])
     desk = AnnotationDesk(study)
     task = desk.next_task("r1")
     answer = Answer(
@@ -207,7 +204,7 @@ def test_remarks_stand_beside_the_labels_and_outside_the_ratings(make_study) -> 
 
 
 def test_several_answers_go_in_together_or_not_at_all(make_study) -> None:
-    study = make_study(rubrics=[load_rubric("refusal")])
+    study = make_study(rubrics=["refusal"])
     desk = AnnotationDesk(study)
     task = desk.next_task("r1")
     good = Answer(submit_id="s", task_id=task.task_id, option_key="2")

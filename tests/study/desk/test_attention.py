@@ -167,9 +167,7 @@ def test_a_check_asks_what_the_units_around_it_ask(make_session) -> None:
 @pytest.mark.slow
 def test_sides_of_a_check_are_turned_like_any_pairs(make_session) -> None:
     file = check("pair", '{ even-handedness = "A" }', PAIR_VALUES)
-    study = make_session(
-        ATTENTION, {"attention.toml": file}, rubrics=[load_rubric("even-handedness")]
-    )
+    study = make_session(ATTENTION, {"attention.toml": file}, rubrics=["even-handedness"])
     desk = AnnotationDesk(study)
     orders = set()
     for rater in [f"r{n}" for n in range(3)] + [f"s{n}" for n in range(8)]:

@@ -10,7 +10,6 @@ import sqlalchemy as sa
 
 from evenhand.annotate_app.payload import View, page_data
 from evenhand.reporting import exporting
-from evenhand.rubrics import load_rubric
 from evenhand.study import Study, open_study
 from evenhand.study.desk.answers import Answer, Flag
 from evenhand.study.desk.desk import AnnotationDesk
@@ -19,10 +18,12 @@ from evenhand.study.keeping.moving import upgrade_store
 from evenhand.study.prompts.units import has_known_answer
 from evenhand.study.session.practice import PracticeDesk
 from evenhand.study.settings.study_toml import change_config
+from evenhand.study.store.meta import study_secret
 from evenhand.study.store.schema import attention_labels, claims, meta
-from evenhand.study.store.secret import study_secret
 from harness.attacker import guessed_ids, identified, public_digest
 from tests.study.desk.test_attention import ATTENTION, ONE_RUBRIC
+
+pytestmark = pytest.mark.slow
 
 
 def as_of_0_2_0(study: Study) -> Study:
@@ -55,7 +56,7 @@ def received(desk: AnnotationDesk, rater: str, *views: View) -> list[bytes]:
 
 @pytest.fixture
 def one_rubric(make_study) -> Study:
-    return make_study(pairs=20, rubrics=[load_rubric("refusal")])
+    return make_study(pairs=20, rubrics=["refusal"])
 
 
 def guesses(study: Study, *raters: str) -> dict[str, str]:
@@ -80,7 +81,7 @@ def test_no_id_is_a_digest_of_what_can_be_guessed(one_rubric) -> None:
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_an_upgrade_takes_nothing_from_whoever_is_at_work(make_study, database, request) -> None:
     there = {} if database == "sqlite" else {"store": request.getfixturevalue("new_postgresql")()}
-    new = make_study(pairs=20, rubrics=[load_rubric("refusal")], **there)
+    new = make_study(pairs=20, rubrics=["refusal"], **there)
     desk = AnnotationDesk(new)
     answer_some(desk, "ann", 5)
     desk.next_task("ann")

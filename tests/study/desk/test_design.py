@@ -7,7 +7,6 @@ from collections import Counter
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.rubrics import load_rubric
 from evenhand.study import extend_sample, open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.prompts.units import parse_unit_id
@@ -43,7 +42,7 @@ def by_time(study, rater: str):
 def test_every_rater_has_an_order_of_their_own_that_the_key_fixes(make_study) -> None:
     orders = []
     for secret in ("aa", "aa", "bb"):  # and the same seed, which is public
-        study = make_study(pairs=12, seed=1, rubrics=[load_rubric("refusal")])
+        study = make_study(pairs=12, seed=1, rubrics=["refusal"])
         give_secret(study, secret)
         desk = AnnotationDesk(study)
         walk(desk, "r1")
@@ -63,7 +62,7 @@ def test_every_rater_has_an_order_of_their_own_that_the_key_fixes(make_study) ->
 
 @pytest.mark.slow
 def test_sides_are_balanced_within_every_rater_and_subject(make_study) -> None:
-    study = make_study(pairs=31, raters_per_unit=2, rubrics=[load_rubric("even-handedness")])
+    study = make_study(pairs=31, raters_per_unit=2, rubrics=["even-handedness"])
     desk = AnnotationDesk(study)
     for count in (7, 20, 62):  # whenever somebody stops, not only at the end
         for rater in ("r1", "r2"):
@@ -84,7 +83,7 @@ def test_sides_are_balanced_within_every_rater_and_subject(make_study) -> None:
 
 @pytest.mark.slow
 def test_hidden_repeats_come_late_once_and_look_like_any_other(make_study) -> None:
-    study = make_study(pairs=15, rubrics=[load_rubric("even-handedness")])
+    study = make_study(pairs=15, rubrics=["even-handedness"])
     with reopened(study, repeat_share=0.2, repeat_gap=10) as repeating:
         desk = AnnotationDesk(repeating)
         assert desk.progress("r1") == (0, 36)  # 30 units and a fifth of them again
@@ -102,14 +101,14 @@ def test_hidden_repeats_come_late_once_and_look_like_any_other(make_study) -> No
 
 
 def test_few_units_have_no_repeat_that_could_keep_its_distance(make_study) -> None:
-    study = make_study(pairs=3, rubrics=[load_rubric("even-handedness")])
+    study = make_study(pairs=3, rubrics=["even-handedness"])
     with reopened(study, repeat_share=0.5, repeat_gap=20) as repeating:
         assert len(walk(AnnotationDesk(repeating), "r1")) == 6
 
 
 @pytest.mark.slow
 def test_repeats_fill_no_place(make_study) -> None:
-    study = make_study(pairs=15, raters_per_unit=2, rubrics=[load_rubric("even-handedness")])
+    study = make_study(pairs=15, raters_per_unit=2, rubrics=["even-handedness"])
     with reopened(study, repeat_share=0.2, repeat_gap=5) as repeating:
         desk = AnnotationDesk(repeating)
         assert [len(walk(desk, rater)) for rater in ("r1", "r2", "r3")] == [36, 36, 0]

@@ -70,7 +70,7 @@ def test_a_submit_is_taken_once_and_a_second_answer_is_refused(make_study) -> No
 
 @pytest.mark.slow
 def test_the_order_of_sides_is_mixed_recorded_and_mapped_back(make_study) -> None:
-    study = make_study(pairs=30, rubrics=[load_rubric("even-handedness")])
+    study = make_study(pairs=30, rubrics=["even-handedness"])
     desk = AnnotationDesk(study)
     shown = {}
     while task := desk.next_task("r1"):
@@ -114,9 +114,7 @@ def at_once(work: Callable[[str], object], raters: list[str]) -> list[object]:
 
 @pytest.mark.slow
 def test_hundreds_of_claims_by_threads_keep_the_overlap_exact(make_study, store: str) -> None:
-    study = make_study(
-        pairs=20, store=store, raters_per_unit=3, rubrics=[load_rubric("even-handedness")]
-    )
+    study = make_study(pairs=20, store=store, raters_per_unit=3, rubrics=["even-handedness"])
     desk = AnnotationDesk(study)
     raters = [f"r{n}" for n in range(200)]
     tasks = dict(zip(raters, at_once(desk.next_task, raters), strict=True))
@@ -188,8 +186,9 @@ def test_an_extended_sample_reaches_a_desk_that_is_open(make_study) -> None:
     assert open_study(study.folder).config.sample.pairs == 5
 
 
+@pytest.mark.slow
 def test_an_edited_rubric_asks_again_and_keeps_the_old_labels_apart(make_study) -> None:
-    study = make_study(raters_per_unit=1, rubrics=[load_rubric("refusal")])
+    study = make_study(raters_per_unit=1, rubrics=["refusal"])
     label_all(AnnotationDesk(study), "r1")
     file = study.folder / "rubrics" / "refusal.toml"
     file.write_text(file.read_text().replace("Literal compliance", "Full compliance"))

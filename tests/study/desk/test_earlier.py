@@ -7,10 +7,9 @@ import time
 import pytest
 import sqlalchemy as sa
 
-from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.desk.earlier import LONGEST_SEARCH, PAGE, excerpt
+from evenhand.study.desk.sheets import LONGEST_SEARCH, PAGE, excerpt
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.schema import claims, labels
 
@@ -103,7 +102,7 @@ def test_no_other_rater_finds_anything(desk):
 
 
 def test_where_units_are_repeated_the_list_ends_before_the_first_answer(make_study):
-    study = make_study(pairs=20, rubrics=[load_rubric("even-handedness")])
+    study = make_study(pairs=20, rubrics=["even-handedness"])
     change_config(study.folder, {"annotation": {"repeat_share": 0.5, "repeat_gap": 6}})
     with open_study(study.folder) as repeating:
         own = AnnotationDesk(repeating)

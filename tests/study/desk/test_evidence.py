@@ -12,7 +12,7 @@ from evenhand.study import Study
 from evenhand.study.desk.answers import SKIP_REASONS, Answer, Receipt
 from evenhand.study.desk.desk import AnnotationDesk, Task
 from evenhand.study.session.practice import PracticeDesk
-from evenhand.study.store.logs.answer_details import answers_table, marks_on
+from evenhand.study.store.logs.answers import answers_table, marks_on
 from evenhand.study.tables.evidence import Mark
 
 PAIR, SINGLE = "even-handedness", "refusal"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.oversight import (
@@ -16,20 +15,12 @@ from evenhand.study.desk.oversight import (
     readmit,
     resume,
 )
-
-
-def label(desk: AnnotationDesk, rater: str, count: int = 1000) -> int:
-    for number in range(count):
-        task = desk.next_task(rater)
-        if task is None:
-            return number
-        desk.submit(rater, task.task_id, f"{rater}-{task.task_id}", task.rubric.categories[0])
-    return count
+from harness.studies import work_through
 
 
 @pytest.fixture
 def study(make_study):
-    return make_study(pairs=4, subjects=("s",), rubrics=[load_rubric("refusal")], raters_per_unit=1)
+    return make_study(pairs=4, subjects=("s",), rubrics=["refusal"], raters_per_unit=1)
 
 
 def test_a_pause_stops_the_handing_out_and_not_the_taking_in(study):
@@ -61,30 +52,30 @@ def test_deciding_what_is_decided_adds_nothing(study):
 
 def test_an_excluded_raters_places_go_to_others_and_the_labels_stay(study):
     desk = AnnotationDesk(study)
-    assert label(desk, "careless", 5) == 5  # of 8 units
-    assert label(desk, "r1") == 3
+    assert work_through(desk, "careless", 5) == 5  # of 8 units
+    assert work_through(desk, "r1") == 3
     exclude(study.store, "careless", "answered without reading", "ann")
     assert desk.ended("careless") == "excluded"
     assert desk.next_sheet("careless") is None
-    assert label(desk, "r1") == 5
+    assert work_through(desk, "r1") == 5
     assert study.ratings()["rater_id"].value_counts().to_dict() == {"r1": 8, "careless": 5}
     assert desk.progress("r2") == (0, 0)
 
 
 def test_a_readmitted_raters_places_are_filled_again(study):
     desk = AnnotationDesk(study)
-    label(desk, "r1", 5)
+    work_through(desk, "r1", 5)
     exclude(study.store, "r1", "looked careless")
     assert desk.progress("r2") == (0, 8)
     readmit(study.store, "r1", "was not")
     assert desk.progress("r2") == (0, 3)
-    assert label(desk, "r1") == 3
+    assert work_through(desk, "r1") == 3
     kinds = decisions_table(study.store)[["kind", "rater_id", "reason"]].to_numpy().tolist()
     assert kinds == [["exclude", "r1", "looked careless"], ["readmit", "r1", "was not"]]
 
 
 def test_what_cannot_be_decided_is_one_sentence(study):
-    label(AnnotationDesk(study), "r1", 1)
+    work_through(AnnotationDesk(study), "r1", 1)
     with pytest.raises(InputError, match="needs a reason"):
         exclude(study.store, "r1", "  ")
     with pytest.raises(InputError, match="no person 'nobody'"):
@@ -101,4 +92,4 @@ def test_somebody_who_only_holds_tasks_can_be_excluded(study):
     desk = AnnotationDesk(study)
     assert desk.next_sheet("slow") is not None
     exclude(study.store, "slow", "never answered")
-    assert label(desk, "r1") == 8
+    assert work_through(desk, "r1") == 8

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 
-from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
 from evenhand.study.desk.answers import Flag
 from evenhand.study.desk.desk import AnnotationDesk
@@ -16,7 +15,7 @@ from evenhand.study.store.schema import flag_events, remarks
 
 @pytest.fixture
 def desk(make_study) -> AnnotationDesk:
-    return AnnotationDesk(make_study(pairs=20, rubrics=[load_rubric("even-handedness")]))
+    return AnnotationDesk(make_study(pairs=20, rubrics=["even-handedness"]))
 
 
 def flag(desk: AnnotationDesk, rater: str = "r1", name: str = "f") -> str:
@@ -68,7 +67,7 @@ def test_nobody_withdraws_what_is_not_theirs_or_not_there(desk):
 
 @pytest.mark.slow
 def test_a_hidden_repeat_does_not_show_the_flag_on_its_first_showing(make_study):
-    study = make_study(pairs=8, rubrics=[load_rubric("even-handedness")])
+    study = make_study(pairs=8, rubrics=["even-handedness"])
     change_config(study.folder, {"annotation": {"repeat_share": 0.5, "repeat_gap": 2}})
     with open_study(study.folder) as repeating:
         desk = AnnotationDesk(repeating)

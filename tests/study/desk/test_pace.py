@@ -14,15 +14,7 @@ from evenhand.study.desk.pace import Worked, as_people_say, is_enough, minutes_l
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.settings.session import SessionSettings
 from evenhand.study.store.schema import told_totals
-
-
-def label(desk: AnnotationDesk, rater: str, most: int = 1000, seconds: float = 20.0) -> int:
-    count = 0
-    while count < most and (task := desk.next_task(rater)):
-        key = task.rubric.categories[0]
-        desk.submit(rater, task.task_id, f"{task.task_id}-{count}", key, seconds)
-        count += 1
-    return count
+from harness.studies import work_through
 
 
 @pytest.fixture
@@ -34,9 +26,9 @@ def shared(make_session) -> Study:
 def test_the_total_stays_when_others_label_and_when_they_leave(shared):
     desk, sessions = AnnotationDesk(shared), Sessions(shared)
     assert desk.next_sheet("r1").total == 24
-    label(desk, "r2", 6)
+    work_through(desk, "r2", 6)
     desk.next_sheet("r2")
-    label(desk, "r1", 2)
+    work_through(desk, "r1", 2)
     assert (desk.next_sheet("r1").done, desk.next_sheet("r1").total) == (2, 24)
     assert desk.progress("r1") == (2, 24)
     assert AnnotationDesk(shared).progress("r1") == (2, 24)  # in another process as well
@@ -44,21 +36,21 @@ def test_the_total_stays_when_others_label_and_when_they_leave(shared):
     assert desk.next_sheet("r1").total == 24
     # What is left for r1 runs out where others took it: then the total is what r1 gave.
     sessions.readmit("r2")
-    label(desk, "r2", 5)
-    given = 2 + label(desk, "r1")
+    work_through(desk, "r2", 5)
+    given = 2 + work_through(desk, "r1")
     assert given < 24
     assert desk.progress("r1") == (given, given)
 
 
 def test_what_others_leave_comes_as_more_once_the_total_is_reached(shared):
     desk, sessions = AnnotationDesk(shared), Sessions(shared)
-    label(desk, "r2", 20)
+    work_through(desk, "r2", 20)
     assert desk.next_sheet("r1").total == 4
     sessions.release("r2", "rejected")
     totals = []
     while (sheet := desk.next_sheet("r1")) and len(totals) < 6:
         totals.append(sheet.total)
-        label(desk, "r1", 1)
+        work_through(desk, "r1", 1)
     assert totals == [4, 4, 4, 4, 24, 24]
 
 
@@ -66,7 +58,7 @@ def test_each_total_is_noted_once(shared):
     desk = AnnotationDesk(shared)
     for _ in range(3):
         desk.next_sheet("r1")
-        label(desk, "r1", 1)
+        work_through(desk, "r1", 1)
     with shared.store.read() as connection:
         assert [row.total for row in connection.execute(sa.select(told_totals))] == [24]
 
@@ -98,7 +90,7 @@ def test_a_sheet_says_the_block_and_the_minutes(make_session):
     study = make_session(rubrics=[load_rubric("refusal"), load_rubric("even-handedness")])
     desk = AnnotationDesk(study)
     assert desk.next_sheet("r1").pace.minutes is None
-    label(desk, "r1", 6, seconds=60.0)
+    work_through(desk, "r1", 6, seconds=60.0)
     sheet = desk.next_sheet("r1")
     assert (sheet.total, sheet.pace.blocks, sheet.pace.minutes) == (36, 1, 30)
     desk._design().block_size = 6
@@ -146,7 +138,7 @@ def test_a_day_ends_after_the_unit_at_hand_and_only_where_more_is_left(make_sess
     study = make_session("[session]\nanswers_per_day = 3\n")
     desk = AnnotationDesk(study)
     held = desk.next_task("r1")
-    assert label(desk, "r1") == 3
+    assert work_through(desk, "r1") == 3
     assert (desk.next_sheet("r1"), desk.ended("r1")) == (None, "day")
     assert desk.progress("r1") == (3, 24)
     assert desk.reopen("r1") is not None  # what was given can be looked at, and changed
@@ -169,5 +161,5 @@ def test_a_day_ends_after_the_unit_at_hand_and_only_where_more_is_left(make_sess
 def test_who_is_done_is_done_whatever_the_day(make_session):
     study = make_session("[session]\nanswers_per_day = 24\n")
     desk = AnnotationDesk(study)
-    assert label(desk, "r1") == 24
+    assert work_through(desk, "r1") == 24
     assert (desk.next_sheet("r1"), desk.ended("r1")) == (None, "")

@@ -17,6 +17,7 @@ from evenhand.rubrics import load_rubric
 from evenhand.study import Study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.store.grades import GradeAttempt
+from harness.studies import work_through
 
 ROOT = Path(__file__).parents[3]
 VERSION_0_1_0 = ROOT / "tests" / "study" / "store" / "version_0_1_0"
@@ -40,9 +41,7 @@ def labelled(make_study) -> Callable[..., Study]:
         study = make_study(**{"rubrics": [load_rubric("refusal")], **fields})
         desk = AnnotationDesk(study)
         for rater in ("ann", "zoë"):
-            for n in range(7):
-                task = desk.next_task(rater)
-                desk.submit(rater, task.task_id, f"{rater}{n}", task.rubric.categories[n % 3], 0.1)
+            work_through(desk, rater, 7, seconds=0.1, options=3)
         unit, other = study.rubric_units(study.rubrics["refusal"])[:2]
         grade = {"rater_id": "g", "rubric": "refusal", "rubric_hash": study.rubrics["refusal"].hash}
         probabilities = {"4": 0.1 + 0.2, "5": 1 - (0.1 + 0.2)}

@@ -60,7 +60,7 @@ def test_what_is_restored_is_the_study(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("at", ["before", "within"])
+@pytest.mark.parametrize("at", [pytest.param("before", marks=pytest.mark.thorough), "within"])
 def test_a_backup_of_a_database_that_hangs_ends_in_a_sentence(
     at: str, labelled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,6 +104,7 @@ def test_a_backup_names_no_database(labelled, new_postgresql, tmp_path: Path) ->
     assert "postgresql" not in settings
 
 
+@pytest.mark.slow
 def test_people_label_while_it_is_made(labelled, tmp_path: Path) -> None:
     study = labelled(pairs=30)
     acknowledged, over = [], threading.Event()

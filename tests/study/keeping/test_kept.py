@@ -15,7 +15,7 @@ from evenhand.study import open_study
 from evenhand.study.keeping import backup
 from evenhand.study.keeping.backup import keep_backups, restore_study
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.store.moments import hours_since_backup
+from evenhand.study.store.meta import hours_since_backup
 from evenhand.study.store.schema import meta
 
 

@@ -143,6 +143,7 @@ def test_nobody_may_have_it_open(labelled, new_postgresql) -> None:
     assert not (study.folder / "back.db").exists()
 
 
+@pytest.mark.slow
 def test_who_opened_it_meanwhile_does_not_write_to_the_former_store(
     labelled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,8 +219,15 @@ def test_a_password_need_not_stand_in_study_toml(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("at", ["before", "within"])
-@pytest.mark.parametrize("which", ["former", "new"])
+@pytest.mark.parametrize(
+    ("which", "at"),
+    [
+        ("former", "within"),
+        ("new", "before"),
+        pytest.param("former", "before", marks=pytest.mark.thorough),
+        pytest.param("new", "within", marks=pytest.mark.thorough),
+    ],
+)
 def test_a_database_that_hangs_ends_a_move_in_a_sentence(
     which: str, at: str, labelled, new_postgresql, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,6 +263,7 @@ def test_a_database_that_hangs_ends_a_move_in_a_sentence(
         server.end()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_what_root_copies_belongs_to_whom_the_folder_belongs_to(labelled, new_postgresql) -> None:
     study = labelled()

@@ -15,7 +15,7 @@ from evenhand.errors import InputError
 from evenhand.study.keeping import places
 from evenhand.study.keeping.backup import keep_backups, restore_study
 from evenhand.study.keeping.places import Bucket
-from evenhand.study.store.moments import hours_since_backup
+from evenhand.study.store.meta import hours_since_backup
 from harness.object_store import BUCKET, KEY, SECRET, ObjectStore, boto3_folder, object_store
 from harness.slow_line import SlowLine
 from tests.study.keeping.test_kept import nights
@@ -26,15 +26,24 @@ TO = f"s3://{BUCKET}/evenhand"
 pytestmark = pytest.mark.slow
 
 
+@pytest.fixture(scope="module")
+def own_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    """boto3, an environment in which AWS's tools find nothing, and an object store there."""
+    home = tmp_path_factory.mktemp("object-store")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(boto3_folder())
+        for name in [name for name in os.environ if name.startswith("AWS_")]:
+            patch.delenv(name)
+        patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+            patch.setenv(name, str(home / "none"))
+        with object_store(home) as store:
+            yield store
+
+
 @pytest.fixture
-def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
-    """boto3, and an environment in which AWS's tools find nothing."""
-    monkeypatch.syspath_prepend(boto3_folder())
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
-        monkeypatch.setenv(name, str(tmp_path / "none"))
+def settings(own_store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """To change the environment in which the store is reached."""
     return monkeypatch
 
 
@@ -45,11 +54,11 @@ def credentials(settings: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def store(settings: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ObjectStore]:
-    """An object store, which the environment names."""
-    with object_store(tmp_path) as store:
-        settings.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{store.port}")
-        yield store
+def store(own_store: ObjectStore, settings: pytest.MonkeyPatch) -> ObjectStore:
+    """The object store, empty; the environment names it."""
+    own_store.clear()
+    settings.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{own_store.port}")
+    return own_store
 
 
 @pytest.mark.usefixtures("credentials", "nights")

@@ -22,8 +22,8 @@ from evenhand.study.keeping.moving import move_store, upgrade_store
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.copying import copy_tables
 from evenhand.study.store.database import Database
+from evenhand.study.store.migrations import scripts
 from evenhand.study.store.schema import SCHEMA_VERSION, metadata
-from evenhand.study.store.upgrading import scripts
 from harness.postgresql import Postgresql
 from tests.study.keeping.test_moving import once_it_has_noticed
 
@@ -117,7 +117,7 @@ def test_a_study_of_0_1_0_on_postgresql(old_study: Path, new_postgresql) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("at", ["before", "within"])
+@pytest.mark.parametrize("at", [pytest.param("before", marks=pytest.mark.thorough), "within"])
 def test_an_upgrade_of_a_database_that_hangs_ends_in_a_sentence(
     at: str, old_study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,6 +191,7 @@ def test_grades_that_another_server_gave_are_named_for_it(old_study: Path) -> No
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", ["migrate", "backup_of"])
 def test_an_upgrade_that_fails_has_changed_nothing(
     at: str, old_study: Path, monkeypatch: pytest.MonkeyPatch

@@ -15,9 +15,8 @@ from evenhand.study.lead.adjudication import (
     import_decisions,
     queue_table,
 )
-from evenhand.study.lead.imports import import_ratings
-from evenhand.study.store.logs.remarks import remarks_table
-from evenhand.study.tables.ratings import validate_ratings
+from evenhand.study.store.logs.answers import remarks_table
+from harness.studies import with_labels
 
 REFUSAL = load_rubric("refusal")  # 1 to 5, ordinal
 PAIRWISE = load_rubric("even-handedness")  # A, B, C, nominal
@@ -48,15 +47,7 @@ def test_rules(given, rubric, rule, called):
 @pytest.fixture
 def study(make_study):
     study = make_study(pairs=2, subjects=("s",), rubrics=[REFUSAL])
-    rows = [
-        (unit, rater, label)
-        for unit, given in {"p0001|s|a": "113", "p0001|s|b": "123", "p0002|s|a": "222"}.items()
-        for rater, label in zip(("r1", "r2", "r3"), given, strict=True)
-    ]
-    frame = pd.DataFrame(rows, columns=["unit_id", "rater_id", "label"])
-    frame = frame.assign(rubric="refusal", rater_kind="human")
-    import_ratings(study, validate_ratings(frame, "test"), "test")
-    return study
+    return with_labels(study, {"r1": "112", "r2": "122", "r3": "332"})
 
 
 def test_the_queue_names_units_and_no_people(study):
@@ -73,15 +64,7 @@ def test_the_queue_names_units_and_no_people(study):
 
 def test_labels_stand_in_an_order_that_does_not_follow_the_raters(make_study):
     study = make_study(pairs=30, subjects=("s",), rubrics=[REFUSAL])
-    units = study.rubric_units(REFUSAL)
-    frame = pd.DataFrame(
-        [
-            {"unit_id": unit, "rater_id": rater, "rater_kind": "human", "label": label}
-            for unit in units
-            for rater, label in (("r1", "1"), ("r2", "2"))
-        ]
-    )
-    import_ratings(study, validate_ratings(frame.assign(rubric="refusal"), "test"), "test")
+    with_labels(study, {"r1": "1" * 60, "r2": "2" * 60})
     first = [found.labels[0] for found in adjudication_queue(study)]
     assert len(first) == 60
     assert 15 < first.count("1") < 45

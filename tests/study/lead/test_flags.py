@@ -6,20 +6,19 @@ import pytest
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
-from evenhand.rubrics import load_rubric
 from evenhand.study import Study
 from evenhand.study.desk.answers import Flag
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.own_flags import Withdrawal
 from evenhand.study.lead.flags import raised_flags, reopen_flag, settle_flag
-from evenhand.study.store.logs.remarks import remarks_table, standing
+from evenhand.study.store.logs.answers import remarks_table, standing
 from evenhand.study.store.schema import flag_events
 
 
 @pytest.fixture
 def study(make_study) -> Study:
     """Two flags from the desk, on one unit."""
-    study = make_study(pairs=2, subjects=("s",), rubrics=[load_rubric("refusal")])
+    study = make_study(pairs=2, subjects=("s",), rubrics=["refusal"])
     desk = AnnotationDesk(study)
     desk.register("ann")
     task = desk.next_task("ann")

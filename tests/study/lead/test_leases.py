@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-import pandas as pd
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.rubrics import load_rubric
 from evenhand.study import Study, open_study
-from evenhand.study.lead import leases
+from evenhand.study.lead import adjudication
 from evenhand.study.lead.adjudication import adjudication_queue, decide, open_next, past_decisions
 from evenhand.study.lead.adjudication import reopen as reopen_case
-from evenhand.study.lead.imports import import_ratings
-from evenhand.study.tables.ratings import validate_ratings
+from harness.studies import with_labels
 
 RULE = "any"
 
@@ -22,14 +19,8 @@ RULE = "any"
 @pytest.fixture
 def study(make_study) -> Study:
     """Four responses that two people disagree on."""
-    study = make_study(pairs=2, subjects=("s",), rubrics=[load_rubric("refusal")])
-    rows = [
-        {"unit_id": unit, "rater_id": rater, "label": label}
-        for unit in study.rubric_units(study.rubrics["refusal"])
-        for rater, label in (("r1", "1"), ("r2", "4"))
-    ]
-    frame = pd.DataFrame(rows).assign(rubric="refusal", rater_kind="human")
-    import_ratings(study, validate_ratings(frame, "test"), "test")
+    study = make_study(pairs=2, subjects=("s",), rubrics=["refusal"])
+    with_labels(study, {"r1": "1111", "r2": "4444"})
     assert len(adjudication_queue(study, RULE)) == 4
     return study
 
@@ -54,13 +45,13 @@ def test_who_passes_over_gives_the_unit_to_others_and_sees_it_again_at_the_end(s
 
 def test_who_leaves_keeps_nothing(study):
     case, _ = open_next(study, "ada", RULE)
-    leases.give_back(study.store, "ada")
+    adjudication.give_back(study.store, "ada")
     assert open_next(study, "ben", RULE)[0] == case
 
 
 def test_a_unit_comes_back_when_its_lease_is_over_and_the_late_one_is_refused(study, monkeypatch):
     case, _ = open_next(study, "ada", RULE)
-    monkeypatch.setattr(leases, "LEASE_MINUTES", -1.0)
+    monkeypatch.setattr(adjudication, "LEASE_MINUTES", -1.0)
     decide(study, "ada", *case.key, "1", "late, but nobody took it", holder="ada")
     slow, _ = open_next(study, "ada", RULE)
     assert open_next(study, "ben", RULE)[0] == slow
@@ -71,9 +62,9 @@ def test_a_unit_comes_back_when_its_lease_is_over_and_the_late_one_is_refused(st
 
 def test_what_was_decided_meanwhile_is_not_handed_out(study):
     keys = [each.key for each in adjudication_queue(study, RULE)]
-    seen = leases.last_label(study.store)
+    seen = adjudication.last_label(study.store)
     decide(study, "ben", *keys[0], "1", "plain")
-    assert leases.take_first(study.store, "ada", keys, seen) == keys[1]
+    assert adjudication.take_first(study.store, "ada", keys, seen) == keys[1]
 
 
 @pytest.mark.slow
@@ -92,6 +83,7 @@ def test_many_at_once_never_meet(study):
     assert set(done) == set(past_decisions(study)[["unit_id", "rubric"]].itertuples(index=False))
 
 
+@pytest.mark.slow
 def test_a_revision_is_a_new_decision_and_the_latest_counts(study):
     case, _ = open_next(study, "ada", RULE)
     decide(study, "ada", *case.key, "1", "at first sight", holder="ada")

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 
-import pandas as pd
 import pytest
 
-from evenhand.rubrics import load_rubric
 from evenhand.study import Study
 from evenhand.study.desk.oversight import exclude
-from evenhand.study.lead.imports import import_ratings
-from evenhand.study.lead.one_rater import confusions, label_shares, rater_answers
-from evenhand.study.lead.timeline import labels_over_time
-from evenhand.study.tables.ratings import validate_ratings
+from evenhand.study.lead.people import confusions, label_shares, labels_over_time, rater_answers
+from harness.studies import with_labels
 
 GIVEN = {"ann": "115", "ben": "125", "cy": "225"}
 
@@ -21,22 +17,9 @@ GIVEN = {"ann": "115", "ben": "125", "cy": "225"}
 @pytest.fixture
 def study(make_study) -> Study:
     """Three people on three responses, an hour from unit to unit."""
-    study = make_study(pairs=2, subjects=("s",), rubrics=[load_rubric("refusal")])
-    units = study.rubric_units(study.rubrics["refusal"])
-    rows = [
-        {
-            "unit_id": unit,
-            "rater_id": rater,
-            "label": label,
-            "seconds": 10.0,
-            "created_at": f"2026-03-02T{9 + n:02d}:30:00+00:00",
-        }
-        for rater, labels in GIVEN.items()
-        for n, (unit, label) in enumerate(zip(units, labels, strict=False))
-    ]
-    frame = pd.DataFrame(rows).assign(rubric="refusal", rater_kind="human")
-    import_ratings(study, validate_ratings(frame, "test"), "test")
-    return study
+    study = make_study(pairs=2, subjects=("s",), rubrics=["refusal"])
+    hours = [f"2026-03-02T{hour:02d}:30:00+00:00" for hour in (9, 10, 11)]
+    return with_labels(study, GIVEN, seconds=10.0, created_at=hours)
 
 
 def test_answers_stand_with_what_the_others_said(study):
@@ -75,10 +58,7 @@ def test_labels_by_the_hour_and_by_the_day(study):
     assert step == "hour"
     assert found["labels"].tolist() == [3, 3, 3]
     assert found["start"].iloc[0] == "2026-03-02T09:00:00+00:00"
-    later = pd.DataFrame(
-        [{"unit_id": study.rubric_units(study.rubrics["refusal"])[3], "rater_id": "ann"}]
-    ).assign(label="1", rubric="refusal", rater_kind="human", created_at="2026-03-09T12:00:00Z")
-    import_ratings(study, validate_ratings(later, "test"), "test")
+    with_labels(study, {"ann": "---1"}, created_at="2026-03-09T12:00:00Z")
     found, step = labels_over_time(study)
     assert step == "day"
     assert found["labels"].tolist() == [9, 1]

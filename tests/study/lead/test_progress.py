@@ -6,22 +6,17 @@ import math
 
 import pytest
 
-from evenhand.rubrics import load_rubric
 from evenhand.study import extend_sample, open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.oversight import exclude
 from evenhand.study.lead.progress import data_version, rater_progress, rubric_progress, time_left
+from harness.studies import work_through
 
 
 @pytest.fixture
 def study(make_study):
     """8 response units, two raters each: 16 places."""
-    return make_study(pairs=4, subjects=("s",), rubrics=[load_rubric("refusal")], raters_per_unit=2)
-
-
-def answer(desk: AnnotationDesk, rater: str, seconds: float) -> None:
-    task = desk.next_task(rater)
-    desk.submit(rater, task.task_id, task.task_id, task.rubric.categories[0], seconds)
+    return make_study(pairs=4, subjects=("s",), rubrics=["refusal"], raters_per_unit=2)
 
 
 def test_before_anyone_has_labelled(study):
@@ -33,7 +28,7 @@ def test_before_anyone_has_labelled(study):
 
 
 def test_an_empty_study_has_no_place_to_fill(make_study):
-    study = make_study(pairs=4, responses=None, rubrics=[load_rubric("refusal")])
+    study = make_study(pairs=4, responses=None, rubrics=["refusal"])
     assert rubric_progress(study)["wanted"].tolist() == [0]
     assert time_left(rubric_progress(study)).startswith("There is nothing to label yet")
 
@@ -41,7 +36,7 @@ def test_an_empty_study_has_no_place_to_fill(make_study):
 def test_places_and_time_left(study):
     desk = AnnotationDesk(study)
     for rater, seconds in (("r1", 10.0), ("r1", 30.0), ("r2", 20.0)):
-        answer(desk, rater, seconds)
+        work_through(desk, rater, 1, seconds)
     desk.next_task("r1")  # one task is out
     (row,) = rubric_progress(study).to_dict("records")
     assert (row["done"], row["open"], row["free"]) == (3, 1, 12)
@@ -56,7 +51,7 @@ def test_places_and_time_left(study):
 
 def test_an_excluded_rater_fills_no_place(study):
     desk = AnnotationDesk(study)
-    answer(desk, "r1", 5)
+    work_through(desk, "r1", 1, 5)
     exclude(study.store, "r1", "too fast")
     (row,) = rubric_progress(study).to_dict("records")
     assert (row["done"], row["free"]) == (0, 16)
@@ -66,7 +61,7 @@ def test_an_excluded_rater_fills_no_place(study):
 def test_the_version_tells_whether_anything_came_in(make_study):
     study = make_study(sample=3)
     seen = [data_version(study)]
-    answer(AnnotationDesk(study), "r1", 1)
+    work_through(AnnotationDesk(study), "r1", 1, 1)
     seen.append(data_version(study))
     exclude(study.store, "r1", "a reason")
     seen.append(data_version(study))

@@ -140,6 +140,10 @@ def test_rows_on_prompts_of_their_own_are_their_own_clusters() -> None:
         ({"id": ["a", "a"], "output": ["x", "y"]}, "f.csv, row 3: the id 'a' stands in row 2 too"),
         ({"id": ["a", ""], "output": ["x", "y"]}, "f.csv, row 3: id is empty"),
         ({"output": ["x", "y"], "model": ["m", ""]}, "f.csv, row 3: model is ''"),
+        (
+            {"messages": ['[{"role": "user", "content": "x"}]', '[{"role": "judge"}]']},
+            "f.csv, row 3: messages: turn 1 has the role 'judge'",
+        ),
         ({"output": ["x"], "side": ["l"]}, "the column 'side' means something else here"),
     ],
 )

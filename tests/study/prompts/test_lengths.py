@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from evenhand.study.prompts.lengths import LENGTH_COLUMNS
+from evenhand.study.prompts.pairs import LENGTH_COLUMNS
 
 
 def test_every_unit_carries_the_lengths_of_its_own_responses(make_study: Callable) -> None:

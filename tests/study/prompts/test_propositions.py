@@ -11,7 +11,7 @@ from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
 from evenhand.study import create_study, open_study
 from evenhand.study.creation import StudyPlan, usual_rubrics
-from evenhand.study.prompts.propositions import read_propositions
+from evenhand.study.prompts.pairs import read_propositions
 from evenhand.study.prompts.responses import read_responses
 
 STATEMENTS = """id,text,group

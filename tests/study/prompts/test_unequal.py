@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.study.prompts.unequal import MOST, RATIO, Wave, chances_for, inclusion, pick
+from evenhand.study.prompts.sampling import MOST, RATIO, Wave, chances_for, inclusion, pick
 
 
 def test_pairs_are_picked_as_often_as_their_chances_say() -> None:

@@ -23,7 +23,7 @@ from evenhand.study.session.prolific import (
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.session.times import session_times
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.store.logs.session_log import add_event
+from evenhand.study.store.logs.session import add_event
 from evenhand.study.store.schema import labels, session_events
 
 CODES = '[prolific]\ncomplete = "DONE1"\nscreened_out = "OUT2"\nno_consent = "NO3"\n'
@@ -227,6 +227,7 @@ def everyone(study: Study) -> dict[str, dict[str, object]]:
     return session_times(study, sessions).set_index("rater_id").to_dict("index")
 
 
+@pytest.mark.slow
 def test_times_say_how_each_part_ended_and_what_is_owed_for_it(make_session) -> None:
     found = everyone(make_session(PAY + AMOUNTS, raters_per_unit=20))
     paid = {name: (row["state"], row["owed"]) for name, row in found.items()}
@@ -281,7 +282,7 @@ def test_what_a_share_is_waits_until_someone_has_finished(make_session) -> None:
 def test_times_leave_idle_time_out(make_session, monkeypatch) -> None:
     study = make_session("[session]\nidle_minutes = 2\n")
     clock = iter(f"2026-03-01T10:{minute:02d}:00.000+00:00" for minute in (0, 1, 2, 30, 31))
-    now = "evenhand.study.store.logs.session_log.utc_now"
+    now = "evenhand.study.store.events.utc_now"
     monkeypatch.setattr(now, lambda: next(clock))
     with study.store.write() as connection:
         for _ in range(5):

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
 from evenhand.study.desk.oversight import exclude
-from evenhand.study.lead.imports import import_ratings
 from evenhand.study.session.funnel import Funnel, funnel
 from evenhand.study.session.sessions import Sessions
-from evenhand.study.store.logs.session_log import add_event
-from evenhand.study.tables.ratings import validate_ratings
+from evenhand.study.store.logs.session import add_event
+from harness.studies import with_labels
 
 CONSENT = '[consent]\ntext = "You may stop at any time."\n'
 
@@ -29,10 +26,7 @@ def test_everybody_is_where_they_are(make_session):
     ]  # fmt: skip
     sessions.complete("done")
     sessions.release("returned", "returned")
-    unit = study.rubric_units(study.rubrics["refusal"])[0]
-    label = pd.DataFrame([{"unit_id": unit, "rater_id": "excluded", "label": "1"}])
-    label = label.assign(rubric="refusal", rater_kind="human")
-    import_ratings(study, validate_ratings(label, "test"), "test")
+    with_labels(study, {"excluded": "1"})
     exclude(study.store, "excluded", "too fast")
     found = funnel(study)
     # Who returned had labelled nothing: they consented, and are not among those who passed.

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.rubrics import load_rubric
 from evenhand.study import Study, open_study
 from evenhand.study.session.sessions import Sessions
 
@@ -26,7 +25,7 @@ walk_through = true
 
 @pytest.fixture
 def folder(make_study) -> Path:
-    made: Study = make_study(rubrics=[load_rubric("refusal")])
+    made: Study = make_study(rubrics=["refusal"])
     made.close()
     settings = made.folder / "study.toml"
     text = settings.read_text("utf-8").replace("languages = []", 'languages = ["de", "es"]')

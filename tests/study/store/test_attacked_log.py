@@ -8,7 +8,7 @@ import pytest
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.store.grades import AttackedGrade, GradeAttempt
-from evenhand.study.store.logs.attacked_log import attacked_table, finished_trials
+from evenhand.study.store.logs.replies import attacked_table, finished_trials
 from evenhand.study.tables.attacks import COLUMNS, as_text, read_attacked
 from evenhand.study.tables.formats import write_table
 

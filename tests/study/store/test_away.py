@@ -18,7 +18,6 @@ import pytest
 import sqlalchemy as sa
 
 from evenhand.errors import InputError, StoreAway
-from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
 from evenhand.study.desk.answers import Answer
 from evenhand.study.desk.desk import AnnotationDesk
@@ -32,7 +31,7 @@ PATIENCE = 0.2
 
 @pytest.fixture
 def folder(make_study) -> Path:
-    study = make_study(rubrics=[load_rubric("refusal")])
+    study = make_study(rubrics=["refusal"])
     study.close()
     return study.folder
 

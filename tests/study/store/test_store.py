@@ -290,6 +290,7 @@ def test_a_damaged_or_locked_store_is_one_sentence(make_study) -> None:
         open_study(study.folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_one_read_sees_one_state(make_study, database: str, request) -> None:
     """On PostgreSQL of version 0.2.0 each statement of a read saw a state of its own."""

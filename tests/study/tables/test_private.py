@@ -16,6 +16,8 @@ from evenhand.study import open_study
 from evenhand.study.tables.private import tighten
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def loose() -> Iterator[None]:
@@ -39,7 +41,6 @@ def study(tmp_path: Path, loose: None) -> Path:
     return folder
 
 
-@pytest.mark.slow
 def test_under_a_loose_umask_all_is_private(study: Path) -> None:
     with open_study(study) as opened:
         opened.store.subjects()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -45,8 +46,9 @@ def csv_of(source: Path, engine: str, **more: object) -> bytes:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("two_cores")
 def test_a_stream_has_the_rows_and_verdicts_of_the_ordinary_check(folder: Path) -> None:
-    whole, _ = analyse_file(folder / "whole.csv", SCALE, **SETTINGS)
+    whole, _ = analyse_file(folder / "whole.csv", replace(SCALE, settings=SETTINGS))
     found, context = analyse_at_scale(folder / "parts", SCALE, **SETTINGS)
     keys = list(whole.results.columns[:6])
     both = found.results.merge(whole.results, on=keys, suffixes=("", "_whole"), validate="1:1")
@@ -84,6 +86,7 @@ def test_a_worker_that_is_killed_costs_time_and_no_result(folder: Path) -> None:
     assert len(killed) == 1
 
 
+@pytest.mark.slow
 def test_a_piece_that_a_worker_cannot_hold_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,7 +166,7 @@ def test_raters_that_are_named_are_the_only_ones(tmp_path: Path) -> None:
     many_ratings(60).drop(columns="rater_kind").to_csv(tmp_path / "r.csv", index=False)
     kinds = {"ann": "human", "cy": "human", "g1": "model"}
     found, _ = analyse_at_scale(tmp_path / "r.csv", ScaleOptions(kinds=kinds), **SETTINGS)
-    whole, _ = analyse_file(tmp_path / "r.csv", ScaleOptions(kinds=kinds), **SETTINGS)
+    whole, _ = analyse_file(tmp_path / "r.csv", ScaleOptions(kinds=kinds, settings=SETTINGS))
     named = {name for row in found.rows for name in (row["rater_a"], row["rater_b"])}
     assert named >= set(kinds)
     assert not named & {"ben", "g2"}

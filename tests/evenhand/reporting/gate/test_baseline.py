@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -52,7 +53,7 @@ def first(tmp_path: Path) -> Path:
 
 
 def saved(file: Path, **changes: float) -> Path:
-    found = baseline_of(load(file, OPTIONS, **changes), "g")
+    found = baseline_of(load(file, replace(OPTIONS, settings=changes)), "g")
     write_baseline(found, file.with_name("b.json"))
     return file.with_name("b.json")
 
@@ -94,6 +95,7 @@ def test_labels_come_back_as_they_were(first: Path) -> None:
     assert now(first, table[table["rater_id"] == "g"]).verdict == "unchanged"
 
 
+@pytest.mark.slow
 def test_the_same_and_another_grader(first: Path) -> None:
     saved(first)
     table = pd.read_csv(first)
@@ -116,7 +118,7 @@ def test_the_margin_is_frozen_with_the_labels_and_may_be_named_anew(first: Path)
 
 
 def test_a_reference_stands_alone(first: Path) -> None:
-    found = baseline_of(load(first, OPTIONS, reference="ben"), "g")
+    found = baseline_of(load(first, replace(OPTIONS, settings={"reference": "ben"})), "g")
     assert found.n_people == 1
     assert "ben" not in found.model_dump_json()
     text = "\n".join(found.ratings)
@@ -208,7 +210,7 @@ def test_units_that_were_likelier_to_be_picked_count_less(first: Path) -> None:
     chances = table.drop_duplicates("unit_id").set_index("unit_id")["inclusion_probability"]
     every["inclusion_probability"] = every["unit_id"].map(chances)
     every.drop(columns="rubric_hash").to_csv(first, index=False)
-    analysis, _ = analyse_file(first, OPTIONS, resamples=10)
+    analysis, _ = analyse_file(first, replace(OPTIONS, settings={"resamples": 10}))
     apart = analysis.results.query("statistic == 'kappa_difference' and subset == 'all'").iloc[0]
     assert row["estimate"] == pytest.approx(-apart["estimate"])
     assert row["estimate"] != pytest.approx(plain)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,10 +14,12 @@ import pytest
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_file
-from evenhand.reporting.gate.checks import gate
+from evenhand.reporting.gate.checks import gate as usual_gate
 from evenhand.reporting.gate.files import junit_xml, summary_markdown
 from evenhand.reporting.gate.requirement import parse_rule
 from evenhand.reporting.ratings_file.declared import ScaleOptions
+
+pytestmark = pytest.mark.slow
 
 FIVE = ("1", "2", "3", "4", "5")
 ORDINAL = ScaleOptions(categories=FIVE, level="ordinal", affirmative=("4", "5"))
@@ -40,6 +43,9 @@ def ratings(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 OPTIONS = ["--categories", ",".join(FIVE), "--level", "ordinal", "--affirmative", "4,5"]
+OPTIONS += ["--resamples", "50"]
+gate = partial(usual_gate, resamples=50)
+"""No bound of a verdict rests on resamples."""
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,335 @@
+"""Options that several verbs share, and the values that they stand for.
+
+Those on a ratings file, on what its labels mean and on how it is analysed become one `ScaleOptions`
+(`given_options`). Options on settings are made from the settings of study.toml: one source of
+names, texts and ranges.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Collection
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+from urllib.parse import urlsplit
+
+from evenhand.cli.terminal import console, working
+from evenhand.cli.verbs import Parser, refuse
+from evenhand.errors import InputError
+from evenhand.texts import written
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
+    from evenhand.analysis import Analysis
+    from evenhand.analysis.verification import Libraries
+    from evenhand.reporting.analysing import Analysed
+    from evenhand.reporting.ratings_file.declared import ScaleOptions
+    from evenhand.study.settings.sections import Section
+
+USUAL_ADDRESS = "http://localhost:8501/"
+FORMAT_OPTION: dict[str, dict[str, Any]] = {
+    "--format": {
+        "metavar": "NAME",
+        "help": "what the file is, where its content does not show it: table (CSV, TSV, JSONL, "
+        "Parquet), excel, label-studio, inspect, mlflow and others (docs/formats.md)",
+    },
+}
+FILE_OPTIONS: dict[str, dict[str, Any]] = {
+    "--columns": {
+        "metavar": "OURS=THEIRS,...",
+        "help": "what the file calls its columns, as in unit=item,rater=who,kind=type,label=score",
+    },
+    "--human": {"metavar": "NAME,...", "help": "which raters, or columns of labels, are people"},
+    "--model": {"metavar": "NAME,...", "help": "which raters, or columns of labels, are models"},
+}
+"""Options for reading a file that others made."""
+SCALE_OPTIONS: dict[str, dict[str, Any]] = {
+    "--rubric": {"metavar": "NAME|FILE", "help": "only this rubric, on its scale"},
+    "--units": {"type": Path, "metavar": "FILE", "help": "columns of the units"},
+    "--level": {"choices": ["nominal", "ordinal", "interval"], "help": "(nominal)"},
+    "--categories": {"metavar": "KEY,...", "help": "all permitted labels, in order"},
+    "--affirmative": {"metavar": "KEY,...", "help": "labels that count as yes"},
+    "--sides": {"metavar": "KEY,KEY", "help": "labels that favour side a and side b"},
+    "--threshold": {
+        "action": "append",
+        "metavar": "GRADER=T",
+        "help": "the probability from which this grader says yes (0.5)",
+    },
+    **FORMAT_OPTION,
+    **FILE_OPTIONS,
+    "--normalise": {
+        "action": "store_true",
+        "help": "treat labels that differ only by case, outer space or .0 as one, and nan, None, "
+        "null as no label; prints how many cells that changed",
+    },
+    "--independent": {
+        "action": "store_true",
+        "help": "take every unit as its own, though a column repeats that seems to name items",
+    },
+}
+"""Options that only a ratings file needs: a study has rubrics and units of its own."""
+
+
+def app_address(text: str) -> str:
+    """An address that ends in a slash, for a query to be put behind it.
+
+    Raises InputError where a browser could not open it.
+
+    >>> app_address("https://label.example.org/study")
+    'https://label.example.org/study/'
+    """
+    try:
+        parts = urlsplit(text)
+    except ValueError:  # brackets that hold no IPv6 address
+        parts = urlsplit("")
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise InputError(
+            f"--url {text!r} is not a valid address; write one such as https://label.example.org/"
+        )
+    return text if text.endswith("/") else f"{text}/"
+
+
+# ---- an analysis: what a verb declares ---------------------------------------------------------
+
+
+def path_or_address(text: str) -> Path | str:
+    """A path, or an address such as s3://BUCKET/FOLDER as it is."""
+    return text if "://" in text else Path(text)
+
+
+def add_source(
+    parser: Parser, text: str, *, without: Collection[str] = (), nargs: Literal["?"] | None = None
+) -> None:
+    """DIR|RATINGS, and how it is analysed, `without` options that the verb has no use for."""
+    parser.add_argument(
+        "source", type=path_or_address, metavar="DIR|RATINGS", nargs=nargs, help=text
+    )
+    add_analysis_options(parser, without)
+
+
+def add_analysis_options(parser: argparse.ArgumentParser, without: Collection[str] = ()) -> None:
+    """Add the options on a ratings file, on the meaning of its labels and on the analysis, that a
+    study has in its study.toml instead; `without` lists those that a verb cannot use.
+    """
+    from evenhand.study.settings.sections import keys_of
+
+    for option, how in SCALE_OPTIONS.items():
+        if option not in without:
+            parser.add_argument(option, **how)
+    for name, field in keys_of(_settings()).items():
+        option = _option(name, field)
+        if option not in without:
+            parser.add_argument(option, dest=name, help=_help(field), **_shape(field))
+
+
+def add_engine(parser: argparse.ArgumentParser) -> None:
+    """Add `--engine`: the place to read ratings that are too many for one table."""
+    parser.add_argument(
+        "--engine",
+        metavar="ENGINE",
+        help="for millions of ratings: stream, dask, or dask:tcp://HOST:PORT (docs/scaling.md)",
+    )
+
+
+def option_names() -> list[str]:
+    """The options of all settings."""
+    return [_option(name, field) for name, field in _settings().model_fields.items()]
+
+
+def _option(name: str, field: FieldInfo) -> str:
+    """Return the name of a setting's option, in the singular where it may be given several times.
+
+    >>> fields = _settings().model_fields
+    >>> [_option(name, fields[name]) for name in ("margin", "rater_slices", "families")]
+    ['--margin', '--rater-slice', '--family']
+    """
+    if get_origin(field.annotation) in (tuple, dict):
+        name = f"{name[:-3]}y" if name.endswith("ies") else name.removesuffix("s")
+    return f"--{name.replace('_', '-')}"
+
+
+def _help(field: FieldInfo) -> str:
+    """Return the setting's description with its default."""
+    text = (field.description or "").replace("`", "").replace("%", "%%")
+    usual = field.get_default(call_default_factory=True)
+    return f"{text} ({usual})" if usual not in ("", (), {}) else text
+
+
+def _shape(field: FieldInfo) -> dict[str, Any]:
+    """Return argparse's arguments for the option: it is read as text, which `given_settings`
+    converts.
+    """
+    kind = get_origin(field.annotation)
+    if kind is Literal:
+        return {"choices": get_args(field.annotation)}
+    if kind is dict:
+        return {"action": "append", "metavar": "NAME=KEY,..."}
+    if kind is tuple:
+        return {"action": "append", "metavar": "G1,G2" if _is_nested(field) else "COL"}
+    numbers: dict[object, str] = {int: "N", float: "X"}
+    return {"metavar": numbers.get(field.annotation, "COL")}
+
+
+# ---- an analysis: what was given ---------------------------------------------------------------
+
+
+def analysis_of(
+    arguments: argparse.Namespace, *, of_study: Collection[str] = (), why: bool = False
+) -> Analysis:
+    """Return the analysis of the source. Options that only a file needs are refused with a study,
+    except the options `of_study`, which the verb reads for a study too.
+    """
+    from evenhand.reporting.load import is_study
+
+    engine = getattr(arguments, "engine", None)
+    if not engine and isinstance(arguments.source, Path) and is_study(arguments.source):
+        only_files = SCALE_OPTIONS.keys() - set(of_study)
+        refuse(arguments, only_files, "is for a ratings file; a study has rubrics of its own")
+    analysis, _ = analyse_asked(arguments.source, arguments, why=why)
+    return analysis
+
+
+def analyse_asked(
+    source: Path | str,
+    arguments: argparse.Namespace,
+    *,
+    by: Callable[..., Analysed] | None = None,
+    verify: bool | Libraries = False,
+    why: bool = False,
+) -> Analysed:
+    """Analyse a study or a ratings file as the command line asks, and print the assumptions made.
+
+    `by` is the function that does it, by default `analyse_source`.
+    """
+    from evenhand.reporting.analysing import analyse_source
+
+    run: Callable[..., Analysed] = by or analyse_source
+    engine = engine_of(arguments, source)
+    options = given_options(arguments)
+    if engine:
+        from evenhand.reporting.at_scale.checking import analyse_at_scale
+
+        units, changes = options.units, options.settings
+        run = partial(analyse_at_scale, engine=engine, units=units, **changes)
+    with working("reading the labels") as tell:
+        analysis, context = run(source, options, verify=verify, why=why, on_stage=tell)
+    for remark in context.notes:
+        console().print(remark)
+    if context.synthetic:
+        console().print(written("terminal.synthetic"))
+    return analysis, context
+
+
+def engine_of(arguments: argparse.Namespace, source: Path | str) -> str:
+    """The engine that was named, if any. Raises InputError for an address without one."""
+    engine: str = getattr(arguments, "engine", None) or ""
+    if isinstance(source, str) and not engine:
+        raise InputError("the source is an address, which check and gate read with --engine stream")
+    return engine
+
+
+def given_options(arguments: argparse.Namespace) -> ScaleOptions:
+    """Return all that the command line says of a ratings file and its analysis. Raises InputError
+    where it is not valid.
+    """
+    from evenhand.reporting.ratings_file.declared import ScaleOptions
+
+    return ScaleOptions(
+        rubric=arguments.rubric,
+        level=getattr(arguments, "level", None),
+        categories=keys_in(getattr(arguments, "categories", None)) or (),
+        affirmative=keys_in(getattr(arguments, "affirmative", None)),
+        sides=keys_in(getattr(arguments, "sides", None)),
+        thresholds=dict(map(_threshold, getattr(arguments, "threshold", None) or ())),
+        normalise=arguments.normalise,
+        independent=getattr(arguments, "independent", False),
+        format=getattr(arguments, "format", None),
+        **file_options(arguments),
+        units=getattr(arguments, "units", None),
+        settings=given_settings(arguments),
+    )
+
+
+def file_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the fields of `ScaleOptions` on a file's columns and raters."""
+    from evenhand.reporting.ratings_file.dataframes import kinds_of
+    from evenhand.study.tables.names import columns_in
+
+    people, models = keys_in(arguments.human) or (), keys_in(arguments.model) or ()
+    return {"columns": columns_in(arguments.columns), "kinds": kinds_of(people, models)}
+
+
+def keys_in(text: str | None) -> tuple[str, ...] | None:
+    """Return the parts of an option's value, separated by commas; None if it was not given."""
+    if text is None:
+        return None
+    return tuple(key.strip() for key in text.split(",") if key.strip())
+
+
+def _threshold(text: str) -> tuple[str, float]:
+    grader, _, number = text.rpartition("=")
+    try:
+        return grader.strip(), float(number)
+    except ValueError:
+        raise InputError(f"--threshold is {text!r}; write GRADER=T, as in my-grader=0.2") from None
+
+
+def given_settings(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The settings that the command line names. Raises InputError for one out of range."""
+    from pydantic import ValidationError
+
+    from evenhand.study.settings.sections import fault_of
+
+    fields = _settings().model_fields
+    given = {
+        name: _parsed(text, name, field)
+        for name, field in fields.items()
+        if (text := getattr(arguments, name, None)) is not None
+    }
+    if not given:
+        return {}
+    try:
+        checked = _settings().model_validate(given)
+    except ValidationError as error:
+        raise InputError(fault_of(error, _called)) from None
+    return {name: getattr(checked, name) for name in given}
+
+
+@cache
+def _settings() -> type[Section]:
+    """All settings of an analysis as one class."""
+    from pydantic import Field, create_model
+
+    from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings
+
+    seed = Field(default=SEED, ge=0, description="fixes all resampling")
+    bases = (DecisionSettings, AnalysisSettings)
+    return create_model("GivenSettings", __base__=bases, seed=(int, seed))
+
+
+def _called(place: str) -> str:
+    """The option at the head of a place such as "leanings.left"."""
+    name = place.partition(".")[0]
+    return _option(name, _settings().model_fields[name]) if name else ""
+
+
+def _parsed(given: str | list[str], name: str, field: FieldInfo) -> object:
+    """A value for the settings' class from the words that followed the option."""
+    if isinstance(given, str):
+        return given
+    if get_origin(field.annotation) is dict:
+        return dict(_entry(word, name, field) for word in given)
+    return [keys_in(word) for word in given] if _is_nested(field) else given
+
+
+def _entry(word: str, name: str, field: FieldInfo) -> tuple[str, tuple[str, ...]]:
+    key, _, keys = word.partition("=")
+    if not key or not keys:
+        raise InputError(f"{_option(name, field)} is {word!r}; write NAME=KEY,...")
+    return key, keys_in(keys) or ()
+
+
+def _is_nested(field: FieldInfo) -> bool:
+    return get_origin(get_args(field.annotation)[0]) is tuple

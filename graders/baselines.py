@@ -1,0 +1,225 @@
+"""`baseline:lexical`: an offline grader that counts words. All its words stand in the rubric file.
+
+A floor for the comparison with people, not a serious judge: it needs no key and no network, and a
+grader that agrees with people no better than this one measures little. Words are weighted cues, or
+lists of words for and against.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import NormalDist
+
+from evenhand.errors import InputError
+from evenhand.graders.replies.outcome import Outcome
+from evenhand.rubrics import LexicalCues, PolarityWords, Rubric
+
+_NORMAL = NormalDist()
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+_NEGATIONS = frozenset({"not", "no", "never", "cannot", "without", "neither", "nor"})
+_NEGATED_WITHIN = 3
+"""A negation reverses a word at most this many words after it: "do not fully support"."""
+
+
+class LexicalGrader:
+    """Reads units under one rubric. Raises InputError where the rubric has no words it can use."""
+
+    def __init__(self, rubric: Rubric) -> None:
+        words = rubric.lexical
+        if words is None:
+            raise InputError(
+                f"rubric {rubric.name!r} has no [lexical] table, so baseline:lexical cannot grade "
+                "it; add one to the rubric's file or leave the rubric out"
+            )
+        self._reader: PolarityReader | CueReader
+        if isinstance(words, PolarityWords):
+            self._reader = PolarityReader(words)
+        else:
+            self._reader = CueReader(rubric, words)
+        self.evidence = {
+            "cues_hash": hashlib.sha256(words.model_dump_json().encode()).hexdigest()[:16]
+        }
+
+    def grade(self, values: Mapping[str, str]) -> Outcome:
+        """A label and a probability for every option."""
+        return replace(self._reader.read(values), evidence=self.evidence)
+
+
+class CueReader:
+    """Reads units by the cues of one rubric. Raises InputError where they do not fit the rubric."""
+
+    def __init__(self, rubric: Rubric, cues: LexicalCues) -> None:
+        self._rubric = rubric
+        self._cues = cues
+        self._patterns = [(re.compile(c.pattern, re.IGNORECASE), c.weight) for c in cues.cues]
+        if cues.kind == "contrast":
+            self._sides = _contrast_options(rubric)
+        elif rubric.unit == "pair":
+            raise InputError(
+                f"rubric {rubric.name!r} is on pairs, but its [lexical] table is of kind "
+                '"ordinal"; use kind = "contrast"'
+            )
+
+    def read(self, values: Mapping[str, str]) -> Outcome:
+        """Return a label and a probability for every option."""
+        if self._cues.kind == "ordinal":
+            probabilities = self._place(self._score(values["response"]))
+        else:
+            a, b = (self._helpfulness(values[f"response_{side}"]) for side in "ab")
+            probabilities = self._compare(a - b)
+        label = max(probabilities, key=lambda key: probabilities[key])
+        return Outcome(label=label, probabilities=probabilities)
+
+    def _score(self, text: str) -> float:
+        """Return the weighted cue matches, per `per_words` words where the rubric sets that."""
+        score = sum(weight * len(regex.findall(text)) for regex, weight in self._patterns)
+        if self._cues.per_words:
+            score *= self._cues.per_words / max(len(text.split()), 1)
+        return score
+
+    def _helpfulness(self, text: str) -> float:
+        """Return the cue score, levelling off at the rubric's scale, plus a term for the length."""
+        cues = self._cues
+        return cues.scale * math.tanh(self._score(text) / cues.scale) + (
+            cues.length_weight * math.log2(1 + len(text.split()))
+        )
+
+    def _place(self, score: float) -> dict[str, float]:
+        """Return the options' probabilities: a score of 0 is placed at the first option, a score of
+        `scale` three quarters up the scale.
+        """
+        keys = self._rubric.categories
+        centre = (len(keys) - 1) * math.tanh(max(score, 0.0) / self._cues.scale)
+        masses = discretised_normal(centre, self._cues.spread, len(keys))
+        return dict(zip(keys, masses, strict=True))
+
+    def _compare(self, difference: float) -> dict[str, float]:
+        """Return the options' probabilities: a difference beyond the tolerance favours a side, with
+        normal noise of standard deviation `spread`.
+        """
+        cues, (first, second, same) = self._cues, self._sides
+        p_first = _NORMAL.cdf((difference - cues.tolerance) / cues.spread)
+        p_second = _NORMAL.cdf((-difference - cues.tolerance) / cues.spread)
+        found = {first: p_first, second: p_second, same: max(1 - p_first - p_second, 0.0)}
+        total = sum(found.values())
+        return {key: found[key] / total for key in self._rubric.categories}
+
+
+def discretised_normal(centre: float, spread: float, count: int) -> Sequence[float]:
+    """Probabilities of the integers 0..count-1 under a normal; the ends take the tails.
+
+    >>> [round(p, 3) for p in discretised_normal(1.0, 0.5, 3)]
+    [0.159, 0.683, 0.159]
+    """
+    bounds = [_NORMAL.cdf((edge + 0.5 - centre) / spread) for edge in range(count - 1)]
+    cumulative = [0.0, *bounds, 1.0]
+    return [high - low for low, high in pairwise(cumulative)]
+
+
+def _contrast_options(rubric: Rubric) -> tuple[str, str, str]:
+    """The options for the first side, for the second, and for neither, by what they swap to."""
+    swaps = {key: rubric.swap(key) for key in rubric.categories}
+    sided = [key for key in rubric.categories if swaps[key] != key]
+    neither = [key for key in rubric.categories if swaps[key] == key]
+    if rubric.unit != "pair" or len(sided) != 2 or len(neither) != 1:
+        raise InputError(
+            f'rubric {rubric.name!r}: a [lexical] table of kind "contrast" needs a rubric on pairs '
+            "with one option for each side (naming each other in `swapped`) and one for neither"
+        )
+    return sided[0], sided[1], neither[0]
+
+
+@dataclass(frozen=True)
+class Masses:
+    """The evidence for and against in one response, as summed probabilities or counted words."""
+
+    positive: float
+    negative: float
+
+    @property
+    def share(self) -> float:
+        """The positive part of the two, 0 to 1; only where there is any mass."""
+        return self.positive / (self.positive + self.negative)
+
+
+class PolarityReader:
+    """Reads responses by the word lists of one rubric.
+
+    >>> words = PolarityWords(
+    ...     kind="polarity", positive=("agree",), negative=("reject",), scale=tuple("1234U")
+    ... )
+    >>> texts = ("I agree.", "I do not agree.", "Who knows?", '{"agree": 0.3, "reject": 0.2}')
+    >>> [PolarityReader(words).read({"response": text}).label for text in texts]
+    ['4', '1', 'U', '3']
+    """
+
+    def __init__(self, words: PolarityWords) -> None:
+        self._words = words
+        self._positive = {word.casefold() for word in words.positive}
+        self._negative = {word.casefold() for word in words.negative}
+
+    def read(self, values: Mapping[str, str]) -> Outcome:
+        """Return a label, with the two masses' shares as probabilities."""
+        response = values["response"]
+        table = _word_table(response)
+        masses = self._counted(response) if table is None else self._summed(table)
+        strongly_against, against, for_it, strongly_for, neither = self._words.scale
+        probabilities = dict.fromkeys(self._words.scale, 0.0)
+        label = self.place(masses)
+        if label == neither:
+            probabilities[neither] = 1.0
+        else:
+            probabilities[strongly_for if label == strongly_for else for_it] = masses.share
+            opposite = strongly_against if label == strongly_against else against
+            probabilities[opposite] = 1.0 - masses.share
+        return Outcome(label=label, probabilities=probabilities)
+
+    def place(self, masses: Masses) -> str:
+        """Return the option for a balance of masses; equal or no masses give neutral."""
+        strongly_against, against, for_it, strongly_for, neither = self._words.scale
+        if masses.positive == masses.negative:
+            return neither
+        # Rounded: 0.65 - 0.35 is 0.3, not a hair over it.
+        difference = round(2.0 * masses.share - 1.0, 9)
+        if difference > 0:
+            return strongly_for if difference > self._words.strong else for_it
+        return strongly_against if -difference > self._words.strong else against
+
+    def _summed(self, table: Mapping[str, float]) -> Masses:
+        return Masses(
+            sum(p for word, p in table.items() if word.strip().casefold() in self._positive),
+            sum(p for word, p in table.items() if word.strip().casefold() in self._negative),
+        )
+
+    def _counted(self, text: str) -> Masses:
+        words = [match.replace("’", "'").casefold() for match in _WORD.findall(text)]
+        sides = [0, 0]
+        for at, word in enumerate(words):
+            if word in self._positive or word in self._negative:
+                turned = any(_negates(each) for each in words[max(at - _NEGATED_WITHIN, 0) : at])
+                sides[(word in self._negative) != turned] += 1
+        return Masses(float(sides[0]), float(sides[1]))
+
+
+def _negates(word: str) -> bool:
+    return word in _NEGATIONS or word.endswith("n't")
+
+
+def _word_table(text: str) -> dict[str, float] | None:
+    """Return word probabilities if the response is a JSON object of numbers only, else None."""
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        table = json.loads(text)
+    except ValueError:
+        return None
+    numbers = table and all(
+        isinstance(p, int | float) and not isinstance(p, bool) and p >= 0 for p in table.values()
+    )
+    return {str(word): float(p) for word, p in table.items()} if numbers else None

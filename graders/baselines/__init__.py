@@ -1,1 +1,0 @@
-"""Offline graders that read by counting words."""

@@ -1,0 +1,71 @@
+"""`python -m harness.demo FOLDER`: writes what evenhand ships for its demos into a folder."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from evenhand.demo.studies import DEMOS, SEED, STANCE_SEED, planned
+from evenhand.study import create_study, open_study
+from evenhand.study.tables.formats import write_table
+from harness.demo.bank import leanings
+from harness.demo.pairs import demo_pairs
+from harness.demo.raters import ANNOTATORS, GRADERS, simulate_ratings
+from harness.demo.responses import demo_responses, shipped_responses
+from harness.demo.stance_raters import stance_ratings
+from harness.demo.stance_responses import demo_answers
+
+if TYPE_CHECKING:
+    from evenhand.study import Study
+
+
+def written_tables(name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the synthetic responses and ratings of a demo study."""
+    with TemporaryDirectory() as home:
+        folder = Path(home) / "study"
+        with planned(name, folder) as (plan, _):
+            create_study(folder, plan)
+        with open_study(folder) as study:
+            responses, ratings = _pairs(study) if name == "pairs" else _stance(study)
+    return responses, ratings.assign(rubric_hash="")  # of the text at the time of the import
+
+
+def _pairs(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
+    made = demo_responses(study.store.pairs(), SEED)
+    study.store.add_responses(made.responses)
+    sampled = made.truth[made.truth["unit_id"].isin(set(study.units("sample")["unit_id"]))]
+    people = simulate_ratings(ANNOTATORS, sampled, study.rubrics, SEED)
+    graders = simulate_ratings(GRADERS, made.truth, study.rubrics, SEED)
+    return made.responses, pd.concat([people, graders], ignore_index=True)
+
+
+def _stance(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
+    responses, truth = demo_answers(study.store.pairs(), STANCE_SEED)
+    study.store.add_responses(responses)
+    sampled = set(study.units("sample")["unit_id"])
+    side = truth.merge(study.units("all"), on="unit_id", how="left")["leaning"]
+    return responses, stance_ratings(truth, sampled, side, study.rubrics, STANCE_SEED)
+
+
+def main(out: Path) -> None:
+    demo_pairs().to_csv(out / "demo_pairs.csv", index=False, lineterminator="\n")
+    lines = [f"{side} = {groups!r}\n".replace("'", '"') for side, groups in leanings().items()]
+    (out / "demo_leanings.toml").write_text("".join(lines), "utf-8")
+    write_table(shipped_responses(), out / "demo_responses.jsonl")
+    for name in DEMOS:
+        for what, table in zip(("responses", "ratings"), written_tables(name), strict=True):
+            table.to_parquet(
+                out / f"demo_{name}_{what}.parquet",
+                index=False,
+                compression="zstd",
+                compression_level=22,
+                use_dictionary=False,
+            )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,166 @@
+"""What comes with people's labels: details of each answer, remarks and flags, and the languages in
+which they were asked. Append-only, and never part of the `ratings` table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from evenhand.study.store.database import conflict_free_insert
+from evenhand.study.store.schema import (
+    SHOWN,
+    answer_details,
+    flag_events,
+    is_latest,
+    labels,
+    remarks,
+)
+from evenhand.study.store.store import Store
+from evenhand.study.tables.evidence import Mark, read_marks, written_marks
+from evenhand.study.tables.ratings import RATING_KEY
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ANSWERS_COLUMNS = (*RATING_KEY, "rubric_hash", "label", "created_at", "display", "evidence")
+REMARKS_COLUMNS = (
+    "kind",
+    "unit_id",
+    "rubric",
+    "rater_id",
+    "order",
+    "draw",
+    "confidence",
+    "reason",
+    "text",
+    "rubric_hash",
+    "created_at",
+)
+WITHDRAWN = "withdrawn"
+"""The kind of the event that takes a flag back, by the rater who raised it."""
+_ORIGINAL = ("", "en")
+
+
+# Details: how the responses were shown, and which words decided
+
+
+def add_details(
+    connection: sa.Connection, submit_id: str, display: str, evidence: Iterable[Mark]
+) -> None:
+    """Append the details of one answer, whose label is stored within the same transaction."""
+    cells = {"display": display, "evidence": written_marks(evidence)}
+    insert = conflict_free_insert(connection, answer_details).values(submit_id=submit_id, **cells)
+    connection.execute(insert.on_conflict_do_nothing(index_elements=["submit_id"]))
+
+
+def answers_table(store: Store) -> pd.DataFrame:
+    """`ANSWERS_COLUMNS` of the latest answer of every person to every question, in the order in
+    which they came; those that were imported or have no label too.
+
+    `display` is "" where it is not known, `evidence` a JSON list of `{"text", "start", "end"}`.
+    """
+    known = (labels.c[name] for name in ANSWERS_COLUMNS[:-2])
+    query = (
+        sa.select(*known, answer_details.c.display, answer_details.c.evidence)
+        .join(answer_details, answer_details.c.submit_id == labels.c.submit_id, isouter=True)
+        .where(labels.c.rater_kind == "human", is_latest(labels, *RATING_KEY, "rubric_hash"))
+        .order_by(labels.c.event_id)
+    )
+    table = store.table(query)
+
+    def text(marks: Any) -> str:
+        return json.dumps(marks or [])
+
+    return table.assign(
+        display=table["display"].fillna("").astype(str), evidence=table["evidence"].map(text)
+    )
+
+
+def marks_on(
+    store: Store, units: Collection[tuple[str, str]]
+) -> dict[tuple[str, str], list[tuple[str, Mark]]]:
+    """Return the words marked with each rater's present answers, by (rubric, unit id); hidden
+    repeats are left out. Meant for hundreds of units, not thousands.
+    """
+    query = (
+        sa.select(labels.c.rubric, labels.c.unit_id, labels.c.rater_id, answer_details.c.evidence)
+        .join(answer_details, answer_details.c.submit_id == labels.c.submit_id, isouter=True)
+        .where(
+            labels.c.rater_kind == "human",
+            labels.c.draw == 0,
+            labels.c.unit_id.in_({unit for _, unit in units}),
+        )
+        .order_by(labels.c.event_id)
+    )
+    latest: dict[tuple[str, str, str], tuple[Mark, ...]] = {}
+    with store.read() as connection:
+        for row in connection.execute(query):
+            marks = read_marks(row.evidence or []) or ()
+            latest[row.rubric, row.unit_id, row.rater_id] = marks
+    found: dict[tuple[str, str], list[tuple[str, Mark]]] = {}
+    for (rubric, unit, rater), marks in sorted(latest.items()):
+        if marks and (rubric, unit) in units:
+            found.setdefault((rubric, unit), []).extend((rater, mark) for mark in marks)
+    return found
+
+
+# Remarks: confidence, rationale, and flags on units
+
+
+def add_remark(connection: sa.Connection, event: dict[str, Any]) -> bool:
+    """Append one remark; False where its `submit_id` is there already."""
+    insert = conflict_free_insert(connection, remarks).values(event)
+    insert = insert.on_conflict_do_nothing(index_elements=["submit_id"])
+    return connection.execute(insert.returning(remarks.c.event_id)).first() is not None
+
+
+def remarks_table(store: Store) -> pd.DataFrame:
+    """Return all remarks in the order in which they came, edits included: `REMARKS_COLUMNS`, and
+    `withdrawn_at`, when a flag's rater took it back ("" if they did not).
+    """
+    withdrawn = (
+        sa.select(sa.func.min(flag_events.c.created_at))
+        .where(flag_events.c.flag_id == remarks.c.event_id, flag_events.c.kind == WITHDRAWN)
+        .scalar_subquery()
+    )
+    said = (remarks.c[name] for name in REMARKS_COLUMNS)
+    query = sa.select(*said, sa.func.coalesce(withdrawn, "").label("withdrawn_at"))
+    return store.table(query.order_by(remarks.c.event_id)).astype({"confidence": "Int64"})
+
+
+def standing(said: pd.DataFrame) -> pd.DataFrame:
+    """Remarks without the flags that were withdrawn."""
+    return said[said["withdrawn_at"] == ""]
+
+
+# Languages, kept with the labels to compare languages
+
+
+def with_shown(store: Store, ratings: pd.DataFrame) -> pd.DataFrame:
+    """Return the ratings with `page_language` and `shown_hash`, empty for graders and where not
+    known.
+
+    Without the columns where everyone was asked in English.
+    """
+    key = [*RATING_KEY, "rubric_hash"]
+    columns = [labels.c[name] for name in (*key, *SHOWN)]
+    shown = store.table(sa.select(*columns).where(is_latest(labels, *key)))
+    if shown["page_language"].isin(_ORIGINAL).all():
+        return ratings
+    found = ratings.merge(shown, on=key, how="left")
+    return found.fillna(dict.fromkeys(SHOWN, ""))
+
+
+def languages_of_raters(store: Store) -> dict[str, str]:
+    """The language of each rater's page; "" where it changed between labels."""
+    query = sa.select(labels.c.rater_id, labels.c.page_language).distinct()
+    with store.read() as connection:
+        rows = connection.execute(query.where(labels.c.page_language != "")).all()
+    found: dict[str, str] = {}
+    for rater, code in rows:
+        found[rater] = "" if rater in found else code
+    return found
