@@ -16,6 +16,7 @@ from playwright.sync_api import Error
 
 from evenhand.cli.main import main
 from evenhand.study import open_study
+from evenhand.study.store.logs.decisions import acts
 from harness.annotator import READY
 from harness.ports import free_port
 
@@ -108,6 +109,7 @@ def test_one_command_from_a_file_to_a_label(labelling, browser, tmp_path, capsys
     page.close()
     with open_study(tmp_path / "answers-study") as study:
         ratings = study.ratings()
+        assert {"study", "invite"} <= set(acts(study.store)["kind"])
     assert ratings.groupby("rater_kind").size().to_dict() == {"human": 1, "model": 12}
     assert main(["report", str(tmp_path / "answers-study")]) == 0
     assert "judge" in capsys.readouterr().out

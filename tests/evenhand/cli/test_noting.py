@@ -28,11 +28,11 @@ from tests.evenhand.cli.commands import Run
 ROOT = Path(__file__).parents[3]
 READING = {
     "baseline compare", "check", "demo", "doctor", "gate", "plan", "progress", "rubric check",
-    "rubric import", "rubric list", "rubric show", "rubric suggest", "select",
+    "rubric import", "rubric list", "rubric new", "rubric show", "rubric suggest", "select",
 }  # fmt: skip
 """What leaves a study as it is and writes no file of it; `demo` makes a synthetic one."""
-SERVING = {"annotate"}
-"""It notes an edit of study.toml: tests/annotate_app."""
+SERVING = {"annotate", "label"}
+"""They note an edit of study.toml, and what `label` makes: tests/annotate_app."""
 ASKING = {"respond"}
 """It asks a server: tests/graders."""
 
