@@ -255,6 +255,7 @@ class Panel extends MarkingPanel {
     if (this.phase === "showing") this.refuse(this.words.too_early);
     if (this.phase !== "choosing") return;
     this.answers[at] = { option };
+    if (this.root.querySelector("summary:focus")) this.toTexts(); // it would take the next Enter
     this.say("");
     this.saveDraft();
     this.moveTo(this.questions[at].task ? this.openQuestion(at) : this.at, false);
