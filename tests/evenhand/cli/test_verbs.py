@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from evenhand.cli.main import main
@@ -65,15 +67,24 @@ def test_what_only_looks_mistyped_is_let_pass(
     ],
 )
 def test_an_option_that_would_do_nothing_is_refused(
-    words: str, says: str, capsys: pytest.CaptureFixture[str]
+    words: str,
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     assert main(words.split()) == 2
     assert says in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", ["--rubric", "--cluster"])
 def test_what_a_study_may_be_told_is_let_pass(
-    option: str, capsys: pytest.CaptureFixture[str]
+    option: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     assert main(["gate", ".", "--grader", "g", "--require", "kappa>0", option, "x"]) == 2
     assert ". is not a study" in capsys.readouterr().err
