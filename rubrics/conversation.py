@@ -36,7 +36,8 @@ class Turn:
 
 
 def turns_of(cell: str) -> tuple[Turn, ...]:
-    """Return the turns of a conversation in JSON: a list of messages, or an object that holds one.
+    """Return the turns of a conversation in JSON: a list of messages, an object that holds one, one
+    message, or the reply of a chat completion.
 
     Raises ValueError where it is none, naming the turn at fault.
 
@@ -48,7 +49,7 @@ def turns_of(cell: str) -> tuple[Turn, ...]:
     except (ValueError, RecursionError):
         raise ValueError("it is no JSON list of messages") from None
     if isinstance(held, dict):
-        held = next((held[name] for name in _LISTS if name in held), held)
+        held = _held_in(held)
     if not isinstance(held, list) or not held:
         raise ValueError("it is no list of messages")
     if len(held) > MOST_TURNS:
@@ -57,6 +58,16 @@ def turns_of(cell: str) -> tuple[Turn, ...]:
     if not turns:
         raise ValueError("its messages hold no text")
     return turns
+
+
+def _held_in(held: dict[str, Any]) -> Any:
+    if "choices" in held:  # the reply of a chat completion; others of its choices were not sent on
+        choices = held["choices"]
+        first = choices[0] if isinstance(choices, list) and choices else None
+        return [first.get("message")] if isinstance(first, dict) else None
+    if "role" in held and "content" in held:
+        return [held]
+    return next((held[name] for name in _LISTS if name in held), None)
 
 
 def is_conversation(cell: str) -> bool:

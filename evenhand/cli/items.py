@@ -65,7 +65,7 @@ def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
     """Read the items file that the command line is about. Raises InputError where it is bad, or
     where it is not said what to ask.
     """
-    from evenhand.rubrics import asked_rubric, load_rubric
+    from evenhand.rubrics import asked_rubric, in_turns, load_rubric
     from evenhand.study.prompts.items import item_columns, make_items, read_items_table
 
     if bool(arguments.question) == bool(arguments.rubric):
@@ -86,7 +86,7 @@ def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
         options, scale = _listed(arguments.options), arguments.scale or ""
         rubrics = [asked_rubric(arguments.question, items.blocks, options=options, scale=scale)]
     else:
-        rubrics = [load_rubric(name) for name in arguments.rubric]
+        rubrics = [in_turns(load_rubric(name), items.blocks) for name in arguments.rubric]
     judged = None
     if items.judged is not None:
         from evenhand.study.prompts.items import judge_ratings

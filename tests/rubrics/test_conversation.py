@@ -32,6 +32,16 @@ ANTHROPIC = {
 }
 
 
+def test_one_message_and_a_reply_are_conversations() -> None:
+    message = {"role": "assistant", "content": "The IC 8."}
+    for held in (
+        message,
+        {"choices": [{"message": message}], "usage": {}},
+        {"messages": [message]},
+    ):
+        assert turns_of(json.dumps(held)) == (Turn("assistant", "The IC 8."),)
+
+
 @pytest.mark.parametrize("told", [OPENAI, ANTHROPIC], ids=["openai", "anthropic"])
 def test_a_tool_call_and_its_result_are_turns_of_their_own(told: object) -> None:
     turns = turns_of(json.dumps(told))
@@ -49,6 +59,8 @@ def test_a_tool_call_and_its_result_are_turns_of_their_own(told: object) -> None
         ("[" * 100_000, "it is no JSON list of messages"),
         ("[]", "it is no list of messages"),
         ('{"a": 1}', "it is no list of messages"),
+        ('{"choices": []}', "it is no list of messages"),
+        ('{"choices": [{"text": "x"}]}', "turn 1 is no message"),
         ('["hi"]', "turn 1 is no message"),
         (
             '[{"role": "user", "content": "x"}, {"role": "referee"}]',
