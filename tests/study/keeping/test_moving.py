@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import time
 from collections.abc import Callable
@@ -27,6 +28,7 @@ from harness.postgresql import Postgresql
 
 def once_it_has_noticed(run: Callable[[], object]) -> None:
     """Run it when the server, back again, knows that the former connections are gone."""
+    gc.collect()  # what has failed holds its connection, as long as its traceback is kept
     end = time.monotonic() + 15
     while time.monotonic() < end:
         with contextlib.suppress(InputError):  # the study is open elsewhere
