@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 MAX_LENGTH = 200
 _MISSING = frozenset(("", "nan", "none", "null", "na", "n/a", "#n/a", "<na>", "nat"))
+_TRUTH = (("yes", "no"), ("true", "false"), ("y", "n"), ("t", "f"), ("1", "0"))
+"""Words for yes and for no that raters, or their tools, write in the same file."""
 _WHOLE = re.compile(r"[+-]?\d+")
 _POINT_ZERO = re.compile(r"([+-]?\d+)\.0+")
 
@@ -106,24 +108,48 @@ def _readings(
 ) -> dict[str, str]:
     """Return how labels are read that are not taken literally: as the category that differs only in
     case, outer space and `.0`, where there is one; as its plainest, then commonest form among the
-    labels seen, where none are `permitted`; as "" where they read as missing.
+    labels seen, where none are `permitted`; as "" where they read as missing; as the commonest
+    words for yes and no, where all labels are such words.
 
     >>> _readings({"yes": 9, "Yes ": 1, "NaN": 2, "2.0": 4}, ["yes", "Yes ", "NaN", "2.0"], ())
     {'Yes ': 'yes', 'NaN': '', '2.0': '2'}
+    >>> _readings({"yes": 9, "no": 8, "TRUE": 1, "0": 2}, ["yes", "no", "TRUE", "0"], ())
+    {'TRUE': 'yes', '0': 'no'}
     """
     forms: dict[str, Counter[str]] = defaultdict(Counter)
     for label in permitted or counts:
         form = label if permitted else _plain(label)
         forms[_plain(label).casefold()][form] += counts.get(label, 0)
+    words = Counter({_plain(label).casefold(): 0 for label in permitted})
+    for label, count in counts.items():
+        words[_plain(label).casefold()] += count
+    usual = _usual_truth(words, [_plain(label).casefold() for label in permitted])
     found = {}
     for label in doubtful:
         key = _plain(label).casefold()
-        ways = forms[key]
+        ways = forms[usual.get(key, key)]
         if key in _MISSING:
             found[label] = ""
         elif ways and (len(ways) == 1 or not permitted):
             found[label] = max(sorted(ways), key=ways.__getitem__)
     return {label: meant for label, meant in found.items() if meant != label}
+
+
+def _usual_truth(counts: Mapping[str, int], permitted: Collection[str]) -> dict[str, str]:
+    """Return the usual word for every word for yes or no among plain labels: the `permitted` one,
+    or the commonest. Empty where a label is no such word, or where all are of one kind.
+    """
+    of_word = {word: (pair, place) for pair in _TRUTH for place, word in enumerate(pair)}
+    words = [word for word in counts if word not in _MISSING]
+    if not all(word in of_word for word in words):
+        return {}
+    kinds = [pair for pair in _TRUTH if any(of_word[word][0] == pair for word in words)]
+    known = permitted or counts
+    whole = [pair for pair in kinds if all(word in known for word in pair)]
+    if len(kinds) < 2 or not whole:
+        return {}
+    usual = max(whole, key=lambda pair: sum(counts[word] for word in pair))
+    return {word: usual[of_word[word][1]] for word in words}
 
 
 def _plain(label: str) -> str:
@@ -146,6 +172,8 @@ def _difference(label: str, meant: str, known: Collection[str]) -> str:
         return "has a space around it"
     if label.casefold() == meant.casefold():
         return f"differs from {meant!r} only by case"
+    if _plain(label).casefold() != _plain(meant).casefold():
+        return f"says in another word what {meant!r} says"
     are_mixed = any(_WHOLE.fullmatch(other) for other in known)
     return f"differs from {meant!r} only by '.0'" if are_mixed else ""
 

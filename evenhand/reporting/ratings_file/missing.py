@@ -41,6 +41,13 @@ def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> Non
     likely = likely_columns(others, absent)
     if "rater_id" in absent:
         columns = alike(table, others)
+        if grid := raters_by_rubric(columns):
+            raters, rubrics = grid
+            first = [column for column in columns if column in raters.values()]
+            raise InputError(
+                f"{name} has a column for each rater and rubric ({listed(raters)}; "
+                f"{listed(rubrics)}); check one rubric at a time: {kinds_spelled(first, options)}"
+            )
         if likely.get("rater_id") in (None, *columns) and (options.in_python or len(columns) > 1):
             raise InputError(
                 f"{name} has no column 'rater_id'; name the columns of the raters' labels with "
@@ -102,6 +109,28 @@ def kinds_spelled(raters: Iterable[str], options: ScaleOptions) -> str:
     if options.in_python:
         return "human=[...] and model=[...]" + (f", such as {', '.join(given)}" if given else "")
     return " ".join(given)
+
+
+def raters_by_rubric(columns: Sequence[str]) -> tuple[dict[str, str], list[str]] | None:
+    """Return raters, each with the column of the first rubric, and rubrics, where columns of labels
+    are all combinations of both; None where they are not.
+
+    >>> raters_by_rubric(["ann_tone", "ann_facts", "gpt4_tone", "gpt4_facts"])
+    ({'ann': 'ann_tone', 'gpt4': 'gpt4_tone'}, ['tone', 'facts'])
+    >>> raters_by_rubric(["ann", "ben", "gpt4"])
+    """
+    if len(columns) < 4:
+        return None
+    for parted in (str.partition, str.rpartition):
+        parts = [parted(column, "_")[::2] for column in columns]
+        firsts, seconds = (list(dict.fromkeys(side)) for side in zip(*parts, strict=True))
+        is_grid = min(len(firsts), len(seconds)) >= 2 and "" not in firsts + seconds
+        if is_grid and len(set(parts)) == len(columns) == len(firsts) * len(seconds):
+            by_place = dict(zip(parts, columns, strict=True))
+            if any(map(_MODEL_NAME.search, seconds)) and not any(map(_MODEL_NAME.search, firsts)):
+                return {who: by_place[firsts[0], who] for who in seconds}, firsts
+            return {who: by_place[who, seconds[0]] for who in firsts}, seconds
+    return None
 
 
 def alike(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
