@@ -32,17 +32,22 @@ PROMPT_ID = "prompt_id"
 """Column that tells which items are on the same prompt."""
 MOST_CHARACTERS = 1_000_000
 _KNOWN = {
-    "prompt": ("prompt", "question", "input", "query", "instruction", "user_input"),
+    "prompt": (
+        *("prompt", "question", "input", "query", "instruction", "user_input"),
+        *("inputs", "request"),
+    ),
     "context": ("context", "contexts", "retrieved_contexts", "passage", "documents", "source"),
     "reference": ("reference", "expected_output", "ground_truth", "expected", "target", "gold"),
     "response": (
         *("response", "output", "answer", "completion", "generation", "model_output"),
-        *("messages", "conversation", "transcript"),
+        *("outputs", "messages", "conversation", "transcript"),
     ),
-    "subject": ("subject", "model", "model_name", "system"),
-    "id": (ITEM_ID, "id", "unit_id", "uid", "example_id"),
+    "subject": ("subject", "model", "model_name", "llm.model_name", "system"),
+    "id": (ITEM_ID, "id", "unit_id", "uid", "example_id", "span_id"),
 }
 """Names by which a column is taken for what it is, in the order in which texts are shown."""
+_FRAME = re.compile(r"^(attributes|context)\.|\.value$")
+"""What tracing tools write around a column's name, as in `attributes.input.value`."""
 _TEXTS = ("prompt", "context", "reference", "response")
 
 
@@ -112,7 +117,7 @@ def item_columns(
             f"{name}: the column {judge!r} is the judge's, which raters may not see; take it out "
             "of --show"
         )
-    by_name = {str(column).strip().casefold(): str(column) for column in frame}
+    by_name = {_FRAME.sub("", str(name).strip().casefold()): str(name) for name in frame}
 
     def called(role: str) -> list[str]:
         found = [by_name[each] for each in _KNOWN[role] if each in by_name]
@@ -306,10 +311,10 @@ def _check_names(stored: dict[str, str], name: str) -> None:
 def _label(column: str) -> str:
     """A column's name as people read it.
 
-    >>> _label("retrieved_contexts"), _label("RAG answer")
-    ('Retrieved contexts', 'RAG answer')
+    >>> _label("retrieved_contexts"), _label("RAG answer"), _label("attributes.input.value")
+    ('Retrieved contexts', 'RAG answer', 'Input')
     """
-    words = column.replace("_", " ").strip()
+    words = _FRAME.sub("", column).replace("_", " ").strip()
     return words[:1].upper() + words[1:120]
 
 

@@ -50,6 +50,26 @@ def test_columns_are_known_by_their_names() -> None:
     assert (columns.subject, columns.id, columns.judge) == ("model", "id", "judge")
 
 
+@pytest.mark.parametrize(
+    ("names", "known"),
+    [
+        (
+            ("context.span_id", "attributes.llm.model_name", "attributes.input.value"),
+            ("context.span_id", "attributes.llm.model_name", "attributes.input.value"),
+        ),
+        (("id", "model", "inputs"), ("id", "model", "inputs")),
+        (("trace", "kind", "request"), ("", "", "request")),
+    ],
+)
+def test_the_names_of_tracing_tools_are_known(
+    names: tuple[str, ...], known: tuple[str, ...]
+) -> None:
+    frame = pd.DataFrame({name: ["x", "y"] for name in (*names, "attributes.output.value")})
+    columns = item_columns(frame, "f.jsonl")
+    assert (columns.id, columns.subject, columns.prompt) == known
+    assert columns.response == "attributes.output.value"
+
+
 def test_raters_and_graders_read_the_same_blocks_and_the_judge_stays_hidden(tmp_path: Path) -> None:
     items = made(RAG, judge="judge")
     rubric = asked(items)
