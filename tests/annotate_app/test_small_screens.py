@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 
 from harness.annotator import READY, response_text
 
@@ -122,9 +123,10 @@ def what_an_answer_means_can_be_had(page) -> None:
     for count in (3, 0):
         means.click()
         assert shown.count() == count
+    page.evaluate("() => new Promise((done) => setTimeout(done))")  # the click gives the focus back
     page.locator(".option input").first.focus()
     page.keyboard.press("ArrowDown")
-    assert shown.all_text_contents() == ["The response on the right is shorter."]
+    expect(shown).to_have_text(["The response on the right is shorter."])
     page.locator(".option").first.click()
     assert shown.all_text_contents() == ["The response on the left is shorter."]
 
