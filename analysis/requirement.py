@@ -79,10 +79,10 @@ def unsettled(held: Requirements) -> list[Bound]:
     return [each.unsettled for each in held.values() if each.unsettled and not each.is_met]
 
 
-def effective(worth: float) -> int:
+def rounded_up(worth: float) -> int:
     """Return a number of clusters rounded up, free of rounding errors.
 
-    >>> effective(30.0000000001), effective(29.2)
+    >>> rounded_up(30.0000000001), rounded_up(29.2)
     (30, 30)
     """
     return math.ceil(worth - 1e-9)
@@ -90,8 +90,8 @@ def effective(worth: float) -> int:
 
 @dataclass(frozen=True)
 class ClusterCounts:
-    """Number of clusters compared, of all `clusters` in equal ones (`worth`), and of those with a
-    label of a rarer category.
+    """How many clusters were compared; their effective number, in clusters of equal size (`worth`);
+    and the effective number of those with a label of another category than the commonest (`rarer`).
     """
 
     clusters: int
@@ -101,8 +101,8 @@ class ClusterCounts:
     def needed(self, rule: DecisionSettings) -> int:
         """Return how many clusters like these reach the minima of the rule."""
         needed = rule.min_clusters
-        if self.worth and effective(self.worth) < needed:
-            needed = effective(self.clusters * needed / self.worth)
+        if self.worth and rounded_up(self.worth) < needed:
+            needed = rounded_up(self.clusters * needed / self.worth)
         if self.rarer:
             needed = max(needed, math.ceil(self.clusters * rule.min_rarer / self.rarer))
         return needed

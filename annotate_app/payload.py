@@ -337,7 +337,7 @@ def _block(block: TextBlock, reader: Language, display: str) -> dict[str, Any]:
     """A text for the panel. `tree` is the text as nodes to be drawn; "plain" marks that it should
     have one but cannot.
     """
-    own = block.block.kind if block.block else ""
+    own = block.declared.kind if block.declared else ""
     drawn = (own or display) == "markdown" and (bool(own) or block.kind == "response")
     tree = by_place(block.text) if drawn else None
     return {
@@ -360,13 +360,13 @@ def _turn(turn: Turn, reader: Language) -> dict[str, str]:
 
 def _after_questions(block: TextBlock) -> bool:
     return (
-        block.kind == "response" and block.block is None
+        block.kind == "response" and block.declared is None
     )  # a rubric's own blocks keep their order
 
 
 def block_label(block: TextBlock, reader: Language) -> str:
     """The label above a text: the rubric's own, or else the reader's word for it."""
-    return block.label if block.block else reader.say(f"block.{block.variable}")
+    return block.label if block.declared else reader.say(f"block.{block.variable}")
 
 
 def _drafts_name(desk: Desk, rater: str, practice: bool) -> str:

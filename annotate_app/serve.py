@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
+from evenhand.errors import InputError
+
 _APP = Path(__file__).resolve().with_name("app.py")
 _LAUNCH = _APP.with_name("launch.py")
 
@@ -26,6 +28,13 @@ def free_port() -> int:
                 continue
             return port
     return USUAL_PORT
+
+
+def app_port(port: int | None) -> int:
+    """The port asked for, or a free one. Raises InputError for one that there cannot be."""
+    if port is not None and not 0 < port < 65536:
+        raise InputError(f"--port {port} is not a valid port; use one from 1024 to 65535")
+    return port or free_port()
 
 
 def open_when_up(url: str, port: int) -> None:

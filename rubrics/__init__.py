@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evenhand.rubrics.asked import asked_rubric, in_turns
+from evenhand.rubrics.asked import asked_rubric
 from evenhand.rubrics.judge_prompt import JudgedRubric, JudgePrompt
 from evenhand.rubrics.loading import (
     dump_rubric,
@@ -34,7 +34,6 @@ __all__ = [
     "answer_of",
     "asked_rubric",
     "dump_rubric",
-    "in_turns",
     "library_rubrics",
     "load_rubric",
     "named_rubrics",

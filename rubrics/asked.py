@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from evenhand.errors import InputError
 from evenhand.rubrics.model import Rubric
 from evenhand.rubrics.options import Block, Option
-from evenhand.rubrics.rendering import TEXT_VARIABLES
 from evenhand.texts import written
 
 MOST_POINTS = 11
@@ -52,26 +51,6 @@ def asked_rubric(
         options=tuple(Option(key=key, name=name) for key, name in zip(keys, names, strict=True)),
         affirmative=() if scale else tuple(affirmative[:1]),
     )
-
-
-def in_turns(rubric: Rubric, blocks: Sequence[Block]) -> Rubric:
-    """Return the rubric with those of its texts in turns that are conversations in these `blocks`.
-
-    >>> from evenhand.rubrics import load_rubric
-    >>> chat = Block(column="response", label="Chat", kind="conversation")
-    >>> [block.kind for block in in_turns(load_rubric("refusal"), [chat]).blocks]
-    ['conversation']
-    """
-    chats = {block.column for block in blocks if block.kind == "conversation"}
-    own = {block.column: block for block in rubric.blocks}
-    for column in chats.intersection(rubric.variables):
-        label = TEXT_VARIABLES.get(column, column)
-        block = own.get(column) or Block(column=column, label=label)
-        own[column] = block.model_copy(update={"kind": "conversation"})
-    if tuple(own.values()) == rubric.blocks:
-        return rubric
-    given = {name: getattr(rubric, name) for name in Rubric.model_fields}
-    return Rubric.model_validate(given | {"blocks": tuple(own.values())})
 
 
 def _points(scale: str) -> list[str]:

@@ -425,10 +425,30 @@ class Rubric(Texts):
             own.model_copy(update=dict(said))
             for own, said in zip(self.options, words.options, strict=True)
         ]
+        said = {"language": code, "translations": {}, "options": tuple(options)}
+        return self._changed(dict(words) | said)
+
+    def _changed(self, fields: dict[str, Any]) -> Rubric:
         # Not `model_copy`, which copies a hash that was computed before.
         own_fields = {name: getattr(self, name) for name in type(self).model_fields}
-        said = {"language": code, "translations": {}, "options": tuple(options)}
-        return Rubric.model_validate(own_fields | dict(words) | said)
+        return Rubric.model_validate(own_fields | fields)
+
+    def with_conversations(self, columns: Collection[str]) -> Rubric:
+        """The rubric with those of its texts shown in turns that are conversations.
+
+        >>> from evenhand.rubrics import load_rubric
+        >>> rubric = load_rubric("refusal").with_conversations(["response"])
+        >>> [(block.label, block.kind) for block in rubric.blocks]
+        [('Response', 'conversation')]
+        """
+        own = {block.column: block for block in self.blocks}
+        for column in self.variables:
+            if column in columns:
+                label = TEXT_VARIABLES.get(column, column)
+                block = own.get(column) or Block(column=column, label=label)
+                own[column] = block.model_copy(update={"kind": "conversation"})
+        blocks = tuple(own.values())
+        return self if blocks == self.blocks else self._changed({"blocks": blocks})
 
     def in_language(self, code: str) -> Rubric:
         """The rubric in a language; the original where there is no translation.

@@ -45,7 +45,7 @@ _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 @dataclass(frozen=True)
 class TextBlock:
     """A text to read. `kind` is "prompt", "response", or "context" for any other. `side` is "a",
-    "b", or "" where there is only one side. `block` is the rubric's own, where it has one for it.
+    "b", or "" where there is only one side. `declared` is the rubric's block for it, if any.
     """
 
     label: str
@@ -53,7 +53,7 @@ class TextBlock:
     kind: str
     side: str
     text: str
-    block: Block | None = None
+    declared: Block | None = None
     turns: tuple[Turn, ...] = ()
     """The turns of a conversation, of which `text` is the transcript."""
 
@@ -186,9 +186,7 @@ def _or(keys: tuple[str, ...]) -> str:
 def _fence(block: TextBlock, names: Sequence[str]) -> str:
     # A text that holds its own closing tag, or another's, must not be able to leave the fence.
     own = [re.escape(name) for name in names if name not in TEXT_VARIABLES]
-    tags = "|".join(
-        ["prompt", "response", "turn", *own] if block.turns else ["prompt", "response", *own]
-    )
+    tags = "|".join(["prompt", "response", *(["turn"] if block.turns else []), *own])
 
     def kept_in(text: str) -> str:
         return re.sub(rf"<(?=\s*/?\s*(?:{tags}))", "&lt;", text, flags=re.IGNORECASE)

@@ -44,8 +44,8 @@ from evenhand.analysis.requirement import (
     Requirement,
     Requirements,
     all_met,
-    effective,
     reasons,
+    rounded_up,
     state_of,
 )
 from evenhand.analysis.results import ResultRow, ResultRows
@@ -394,7 +394,7 @@ def _unchanged(case: _Case, change: ResultRow) -> Requirements:
     sample = case.sample(change)
     counts = {
         "both_kinds": of_both_kinds(sample.rarer, rule.min_rarer, noun),
-        "enough_clusters": enough_clusters(effective(sample.worth), rule.min_clusters, noun),
+        "enough_clusters": enough_clusters(rounded_up(sample.worth), rule.min_clusters, noun),
     }
     growth = case.needed / sample.clusters if abs(change["estimate"]) < margin else None
     low, estimate, high = change["low"], change["estimate"], change["high"]

@@ -26,9 +26,9 @@ from evenhand.analysis.requirement import (
     Reason,
     Requirements,
     all_met,
-    effective,
     likely_met,
     reasons,
+    rounded_up,
     unsettled,
 )
 from evenhand.analysis.results import ResultRow, ResultRows
@@ -272,7 +272,7 @@ def _more_people(case: Case, held: Requirements) -> int | None:
     growths = [each.people_growth for each in unsettled(held) if each.of_people > 0]
     if not growths or max(growths) > MOST_PEOPLE:
         return None
-    return effective(case.people.number * (max(growths) - 1.0))
+    return rounded_up(case.people.number * (max(growths) - 1.0))
 
 
 def _passing_at_threshold(case: Case) -> tuple[Bounds, ResultRow] | None:

@@ -36,9 +36,9 @@ from evenhand.analysis.requirement import (
     Requirement,
     Requirements,
     all_met,
-    effective,
     likely_met,
     reasons,
+    rounded_up,
     state_of,
 )
 from evenhand.analysis.results import ResultRow, ResultRows
@@ -270,7 +270,7 @@ def _agrees(case: _Case, view: _View) -> Requirements:
     rule, noun, sample = case.rule, case.noun, view.sample
     counts = {
         "both_kinds": of_both_kinds(sample.rarer, rule.min_rarer, noun),
-        "enough_clusters": enough_clusters(effective(sample.worth), rule.min_clusters, noun),
+        "enough_clusters": enough_clusters(rounded_up(sample.worth), rule.min_clusters, noun),
     }
     bars = (_above_bar(*each, noun, decides=all_met(counts)) for each in view.bars)
     return {

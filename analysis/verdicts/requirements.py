@@ -18,7 +18,7 @@ from evenhand.analysis.requirement import (
     Reason,
     Requirement,
     Requirements,
-    effective,
+    rounded_up,
     state_of,
 )
 from evenhand.analysis.results import ResultRow
@@ -31,7 +31,7 @@ def as_good_as_people(case: Case, bounds: Bounds) -> Requirements:
     """Require what the bounds on one view of the grader's labels must show."""
     difference, margin, rule = case.deciding(bounds), -bounds.margin, case.rule
     people, above, least = bounds.people, bounds.above, case.people.least_kappa
-    rarer, worth = bounds.sample(difference).rarer, effective(bounds.worth["estimate"])
+    rarer, worth = bounds.sample(difference).rarer, rounded_up(bounds.worth["estimate"])
     agree = people["low"] > 0 and people["low"] >= least
     both_kinds, enough = rarer >= rule.min_rarer, worth >= rule.min_clusters
     return {

@@ -40,9 +40,9 @@ def _demo(arguments: argparse.Namespace) -> int:
     say(written("demo.report", page=folder / "report" / "report.html"))
     if arguments.no_app:
         return DONE
-    from evenhand.annotate_app.serve import free_port, serve
+    from evenhand.annotate_app.serve import app_port, serve
 
-    port = arguments.port or free_port()
+    port = app_port(arguments.port)
     say(written("demo.app"))
     print_lead_link(folder, f"http://localhost:{port}")
     return serve(folder, port=port)

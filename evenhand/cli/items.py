@@ -43,6 +43,16 @@ def add_item_options(parser: Parser) -> None:
     parser.add_argument("--scale", metavar="1-5", help="or its answers from lowest to highest")
 
 
+def check_numbers(raters: int, seed: int) -> None:
+    """Raise InputError for a number of annotators or a seed that a new study cannot have."""
+    from evenhand.study.settings.annotation import MOST_RATERS
+
+    if not 1 <= raters <= MOST_RATERS:
+        raise InputError(f"--raters must be 1 to {MOST_RATERS:,}, not {raters:,}")
+    if seed < 0:
+        raise InputError("--seed must be 0 or more")
+
+
 @dataclass(frozen=True)
 class ItemStudy:
     """What an items file becomes: items, the rubrics that are asked, and the judge's ratings."""
@@ -65,7 +75,7 @@ def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
     """Read the items file that the command line is about. Raises InputError where it is bad, or
     where it is not said what to ask.
     """
-    from evenhand.rubrics import asked_rubric, in_turns, load_rubric
+    from evenhand.rubrics import asked_rubric, load_rubric
     from evenhand.study.prompts.items import item_columns, make_items, read_items_table
 
     if bool(arguments.question) == bool(arguments.rubric):
@@ -86,7 +96,8 @@ def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
         options, scale = _listed(arguments.options), arguments.scale or ""
         rubrics = [asked_rubric(arguments.question, items.blocks, options=options, scale=scale)]
     else:
-        rubrics = [in_turns(load_rubric(name), items.blocks) for name in arguments.rubric]
+        chats = [block.column for block in items.blocks if block.kind == "conversation"]
+        rubrics = [load_rubric(name).with_conversations(chats) for name in arguments.rubric]
     judged = None
     if items.judged is not None:
         from evenhand.study.prompts.items import judge_ratings
@@ -115,9 +126,7 @@ def _label_options(label: Parser) -> None:
         "--stratify", metavar="COL,...", help="columns whose shares the sample keeps"
     )
     label.add_argument("--seed", type=int, default=1, metavar="N", help="fixes the sample (1)")
-    label.add_argument(
-        "--raters", type=int, default=1, metavar="N", help="how many people label (1)"
-    )
+    label.add_argument("--raters", type=int, metavar="N", help="how many people label (1)")
     label.add_argument("--port", type=int, metavar="P", help="port on this machine (8501)")
     label.add_argument(
         "--no-browser", action="store_true", help="only print the links, do not open a page"
@@ -125,10 +134,11 @@ def _label_options(label: Parser) -> None:
 
 
 def _label(arguments: argparse.Namespace) -> int:
-    from evenhand.annotate_app.serve import free_port, open_when_up, serve
+    from evenhand.annotate_app.serve import app_port, open_when_up, serve
     from evenhand.study import open_study
     from evenhand.study.access.admission import make_invites
 
+    port = app_port(arguments.port)
     folder: Path = arguments.dir or Path(f"{arguments.file.stem}-study")
     if (folder / "study.toml").is_file():
         _check_same(folder, arguments)
@@ -136,10 +146,10 @@ def _label(arguments: argparse.Namespace) -> int:
     else:
         _make(folder, arguments)
     with open_study(folder) as study:
-        raters = [f"rater-{n}" for n in range(1, arguments.raters + 1)]
+        places = study.config.annotation.raters_per_unit
+        raters = [f"rater-{n}" for n in range(1, places + 1)]
         invites = make_invites(study, raters, hours=168.0)
         note(study, "invite", "", f"made: {len(raters)}")
-    port = arguments.port or free_port()
     links = [f"http://localhost:{port}?invite={each.token}" for each in invites]
     console().print(written("items.links" if len(links) > 1 else "items.link"))
     for link in links:
@@ -155,7 +165,11 @@ def _check_same(folder: Path, arguments: argparse.Namespace) -> None:
     from evenhand.study import open_study
 
     if not arguments.question and not arguments.rubric:  # only the file is named
-        refuse(arguments, [*ITEM_OPTIONS, "--sample", "--stratify", "--seed"], _settled(folder))
+        refuse(
+            arguments,
+            [*ITEM_OPTIONS, "--sample", "--stratify", "--seed", "--raters"],
+            _settled(folder),
+        )
         return
     made = item_study(arguments.file, arguments)
     with open_study(folder) as study:
@@ -164,6 +178,7 @@ def _check_same(folder: Path, arguments: argparse.Namespace) -> None:
     same = asked == {rubric.hash for rubric in made.rubrics}
     same &= pairs.drop(columns="sample_position").equals(made.items.pairs.reset_index(drop=True))
     same &= arguments.sample in (None, config.sample.pairs) and arguments.seed == config.seed
+    same &= arguments.raters in (None, config.annotation.raters_per_unit)
     if not same:
         raise InputError(f"what is asked for {_settled(folder)}")
 
@@ -176,6 +191,8 @@ def _make(folder: Path, arguments: argparse.Namespace) -> None:
     from evenhand.study import create_study, open_study
     from evenhand.study.creation import StudyPlan
 
+    raters = 1 if arguments.raters is None else arguments.raters
+    check_numbers(raters, arguments.seed)
     made = item_study(arguments.file, arguments)
     plan = StudyPlan(
         items=made.items,
@@ -183,7 +200,7 @@ def _make(folder: Path, arguments: argparse.Namespace) -> None:
         sample=arguments.sample,
         stratify=_listed(arguments.stratify),
         seed=arguments.seed,
-        raters_per_unit=arguments.raters,
+        raters_per_unit=raters,
     )
     create_study(folder, plan)
     with open_study(folder) as study:

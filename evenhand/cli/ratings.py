@@ -267,14 +267,12 @@ def _dollars(text: str) -> float:
 
 def _annotate(arguments: argparse.Namespace) -> int:
     from evenhand.annotate_app.languages import offered
-    from evenhand.annotate_app.serve import free_port, serve
+    from evenhand.annotate_app.serve import app_port, serve
     from evenhand.study import open_study
     from evenhand.study.access.single_sign_on import client_secret
     from evenhand.study.keeping.doctor import serving_notes
 
-    if arguments.port is not None and not 0 < arguments.port < 65536:
-        raise InputError(f"--port {arguments.port} is not a valid port; use one from 1024 to 65535")
-
+    port = app_port(arguments.port)
     public = urlsplit(app_address(arguments.url)).hostname if arguments.url else None
     # A study that does not open is a sentence here, not an error in the browser.
     with open_study(arguments.dir) as study:
@@ -288,7 +286,6 @@ def _annotate(arguments: argparse.Namespace) -> int:
             notes += serving_notes(study, arguments.url)
     for sentence in notes:
         console(stderr=True).print(written("terminal.note", note=sentence))
-    port = arguments.port or free_port()
     print_lead_link(arguments.dir, arguments.url or f"http://localhost:{port}")
     return serve(arguments.dir, port=port, public_host=public or "")
 

@@ -6,11 +6,16 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.cli.items import ITEM_OPTIONS, add_item_options, item_study, print_items
+from evenhand.cli.items import (
+    ITEM_OPTIONS,
+    add_item_options,
+    check_numbers,
+    item_study,
+    print_items,
+)
 from evenhand.cli.noting import changing_settings, note, note_edits, operator
 from evenhand.cli.terminal import console, print_table
 from evenhand.cli.verbs import Parser, Verb, refuse
-from evenhand.errors import InputError
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -77,12 +82,8 @@ def _new(arguments: argparse.Namespace) -> None:
     from evenhand.rubrics import load_rubric
     from evenhand.study import create_study, open_study
     from evenhand.study.creation import StudyPlan, usual_rubrics
-    from evenhand.study.settings.annotation import MOST_RATERS
 
-    if not 1 <= arguments.raters <= MOST_RATERS:
-        raise InputError(f"--raters must be 1 to {MOST_RATERS:,}, not {arguments.raters:,}")
-    if arguments.seed < 0:
-        raise InputError("--seed must be 0 or more")
+    check_numbers(arguments.raters, arguments.seed)
     strata = arguments.stratify
     made = item_study(arguments.items, arguments) if arguments.items else None
     if made is None:

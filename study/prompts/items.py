@@ -36,13 +36,13 @@ _KNOWN = {
         *("prompt", "question", "input", "query", "instruction", "user_input"),
         *("inputs", "request"),
     ),
-    "context": ("context", "contexts", "retrieved_contexts", "passage", "documents", "source"),
+    "context": ("context", "contexts", "retrieved_contexts", "passage", "documents"),
     "reference": ("reference", "expected_output", "ground_truth", "expected", "target", "gold"),
     "response": (
         *("response", "output", "answer", "completion", "generation", "model_output"),
         *("outputs", "messages", "conversation", "transcript"),
     ),
-    "subject": ("subject", "model", "model_name", "llm.model_name", "system"),
+    "subject": ("subject", "model", "model_name", "llm.model_name"),
     "id": (ITEM_ID, "id", "unit_id", "uid", "example_id", "span_id"),
 }
 """Names by which a column is taken for what it is, in the order in which texts are shown."""
@@ -142,6 +142,12 @@ def item_columns(
     def first(role: str) -> str:
         return next((each for each in called(role) if each in shown), "")
 
+    subject = subject or next(iter(called("subject")), "")
+    if subject in shown:
+        raise InputError(
+            f"{name}: the column {subject!r} says who answered, which raters may not see; take it "
+            "out of --show, or name another column with --subject"
+        )
     others = [each for role in ("prompt", "context", "reference") for each in called(role)]
     response = first("response") or next((each for each in shown[::-1] if each not in others), "")
     return ItemColumns(
@@ -150,7 +156,7 @@ def item_columns(
         context=first("context"),
         reference=first("reference"),
         response=response or shown[-1],
-        subject=subject or next(iter(called("subject")), ""),
+        subject=subject,
         cluster=cluster,
         id=next(iter(called("id")), ""),
         judge=judge,
@@ -326,14 +332,18 @@ def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.Da
     """
     import pandas as pd
 
-    from evenhand.study.tables.ratings import validate_ratings
+    from evenhand.study.tables.ratings import TRUTH, validate_ratings
 
     assert items.judged is not None  # noqa: S101 - the caller asked for a judge
     known = {each.name.casefold(): each.key for each in rubric.options}
     known |= {each.key.casefold(): each.key for each in rubric.options}
-    for truth, key in (("true", "yes"), ("false", "no"), ("1", "yes"), ("0", "no")):
-        if key in rubric.categories:
-            known.setdefault(truth, key)
+    for pair in TRUTH:
+        if all(word in known for word in pair):
+            own = [known[word] for word in pair]
+            known = {
+                word: key for each in TRUTH for word, key in zip(each, own, strict=True)
+            } | known
+            break
     labels = []
     for at, given in enumerate(items.judged["label"]):
         plain = given.casefold()

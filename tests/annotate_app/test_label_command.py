@@ -115,6 +115,11 @@ def test_one_command_from_a_file_to_a_label(labelling, browser, tmp_path, capsys
     assert "judge" in capsys.readouterr().out
     # The same command again goes on where it was; asked for something else it says so.
     labelling("answers.csv", *ask, "--judge", "judge")
+    for bad, told in (("--raters", "1 to 1,000"), ("--port", "not a valid port")):
+        assert (
+            main(["label", str(tmp_path / "answers.csv"), str(tmp_path / "x"), *ask, bad, "0"]) == 2
+        )
+        assert told in capsys.readouterr().err
     other = ["--question", "Is it polite?", "--options", "yes,no", "--judge", "judge"]
     study = tmp_path / "answers-study"
     assert main(["label", str(tmp_path / "answers.csv"), str(study), *other]) == 2

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from evenhand.errors import InputError
 from evenhand.study.tables.columns import shortened
 from evenhand.study.tables.formats import FIRST_ROW
+from evenhand.study.tables.ratings import TRUTH
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 MAX_LENGTH = 200
 _MISSING = frozenset(("", "nan", "none", "null", "na", "n/a", "#n/a", "<na>", "nat"))
-_TRUTH = (("yes", "no"), ("true", "false"), ("y", "n"), ("t", "f"), ("1", "0"))
-"""Words for yes and for no that raters, or their tools, write in the same file."""
 _WHOLE = re.compile(r"[+-]?\d+")
 _POINT_ZERO = re.compile(r"([+-]?\d+)\.0+")
 
@@ -139,11 +138,11 @@ def _usual_truth(counts: Mapping[str, int], permitted: Collection[str]) -> dict[
     """Return the usual word for every word for yes or no among plain labels: the `permitted` one,
     or the commonest. Empty where a label is no such word, or where all are of one kind.
     """
-    of_word = {word: (pair, place) for pair in _TRUTH for place, word in enumerate(pair)}
+    of_word = {word: (pair, place) for pair in TRUTH for place, word in enumerate(pair)}
     words = [word for word in counts if word not in _MISSING]
     if not all(word in of_word for word in words):
         return {}
-    kinds = [pair for pair in _TRUTH if any(of_word[word][0] == pair for word in words)]
+    kinds = [pair for pair in TRUTH if any(of_word[word][0] == pair for word in words)]
     known = permitted or counts
     whole = [pair for pair in kinds if all(word in known for word in pair)]
     if len(kinds) < 2 or not whole:

@@ -88,6 +88,18 @@ def test_the_change_and_its_bounds_are_those_of_another_implementation() -> None
 GRADERS = ("before", "after")
 
 
+def test_few_clusters_do_not_show_that_a_grader_is_unchanged() -> None:
+    """Twenty clusters of three units, of the thirty that are needed, however wide the margin."""
+    labels = said(60, dict.fromkeys((*PEOPLE, "before"), 0.99))
+    labels["after"] = labels["before"]
+    clusters = [f"c{n // 3}" for n in range(60)]
+    units = pd.DataFrame({"unit_id": [f"u{n:03}" for n in range(60)], "cluster_id": clusters})
+    found = judged(labels, units, drift_margin=0.5)
+    assert found.verdict == "cannot_tell"
+    assert "20 clusters are too few to recommend on: label 10 more clusters" in found.sentence
+    assert judged(labels, units, drift_margin=0.5, min_clusters=20).verdict == "unchanged"
+
+
 def test_on_an_ordered_scale_kappa_is_quadratic() -> None:
     rng = np.random.default_rng(2)
     truth = rng.integers(0, 5, 80)

@@ -48,6 +48,33 @@ def test_verdicts(judged: Callable, keep: float, n: int, verdict: str) -> None:
     assert (found["more_clusters"] > 0) == (verdict == "cannot_tell" and n == 400)
 
 
+def test_too_unequal_clusters_are_a_reason(
+    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
+) -> None:
+    """Three clusters of 90 units among 40: no more than a few say anything of other clusters."""
+    sizes = [90, 90, 90, *[1] * 40]
+    truth = rng.integers(0, 2, sum(sizes))
+    labels = {"expert": [TWO.categories[code] for code in truth]}
+    ratings = make_ratings(labels | {"g": noisy(rng, truth, 2, 0.99)}, ["g"])
+    names = [f"c{n}" for n, size in enumerate(sizes) for _ in range(size)]
+    units = pd.DataFrame({"unit_id": ratings["unit_id"].unique(), "cluster_id": names})
+    (verdict,) = analyse(ratings, units, [TWO], resamples=50, reference="expert").verdicts
+    assert verdict["verdict"] == "cannot_tell"
+    assert "differ so much in size that they say no more than" in verdict["sentence"]
+
+
+def test_who_answers_too_rarely_is_not_promising(
+    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
+) -> None:
+    truth = rng.integers(0, 2, 60)
+    labels = {"expert": [TWO.categories[code] for code in truth]}
+    given = noisy(rng, truth, 2, 0.99)
+    given = ["" if n % 8 == 0 else label for n, label in enumerate(given)]  # 87%, of 90% needed
+    ratings = make_ratings(labels | {"g": given}, ["g"])
+    (verdict,) = analyse(ratings, None, [TWO], resamples=50, reference="expert").verdicts
+    assert (verdict["verdict"], verdict["promising"]) == ("cannot_tell", False)
+
+
 def test_bars_are_declared(judged: Callable) -> None:
     assert judged(0.7, reference_kappa=0.3).verdicts[0]["verdict"] == "cannot_tell"
     bars = {"reference_kappa": 0.3, "reference_sensitivity": 0.5, "reference_specificity": 0.5}

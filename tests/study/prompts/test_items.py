@@ -172,6 +172,21 @@ def test_bad_rows_are_named(rows: dict[str, list[str]], told: str) -> None:
         made(rows)
 
 
+def test_who_answered_is_not_shown() -> None:
+    with pytest.raises(InputError, match="'model' says who answered, which raters may not see"):
+        made(RAG, show=["output", "model"])
+    # The column by which an answer is told apart may be shown where another one names who answered.
+    frame = pd.DataFrame(RAG | {"system": ["x", "y", "z"]})
+    columns = item_columns(frame, "f.csv", show=["output", "model"], subject="system")
+    assert columns.subject == "system"
+
+
+def test_truth_values_of_a_judge_are_yes_and_no() -> None:
+    items = made(RAG | {"judge": ["TRUE", "f", "0.0"]}, judge="judge")
+    labels = judge_ratings(items, asked(items), "judge", "f.csv")["label"]
+    assert labels.tolist() == ["yes", "no", "no"]
+
+
 def test_a_judge_is_neither_shown_nor_guessed_at() -> None:
     with pytest.raises(InputError, match="which raters may not see"):
         made(RAG, judge="judge", show=["output", "judge"])
