@@ -75,7 +75,7 @@ def opened(browser, link):
     return page
 
 
-def test_a_conversation_is_read_in_turns(labelling, browser):
+def test_a_conversation_is_read_in_turns(labelling, browser, axe):
     ask = ["--question", "Did it help?", "--scale", "1-3"]
     page = opened(browser, labelling("chats.jsonl", *ask))
     turns = page.locator(".turn")
@@ -84,6 +84,7 @@ def test_a_conversation_is_read_in_turns(labelling, browser):
     assert turns.nth(1).locator(".said").inner_text() == "<b>Which</b> train?"
     turns.nth(0).locator("summary").press("Enter")  # opens it, and submits nothing
     assert turns.nth(0).locator(".said").is_visible()
+    axe(page, "a conversation")
     page.keyboard.press("3")
     page.keyboard.press("Enter")
     page.get_by_text("1 of 3 answered").wait_for()
