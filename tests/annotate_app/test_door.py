@@ -93,7 +93,7 @@ def test_a_foreign_page_is_refused_at_once_and_costs_nobody_a_moment(server: Ser
 
     found, seconds = anyio.run(knock)
     assert not any(found)
-    assert seconds < 3  # looking up the address of this machine outside takes that for each
+    assert seconds < 10  # looking up the address of this machine outside takes that for each
     assert anyio.run(opened, server, own)
     assert anyio.run(opened, server, "http://localhost:1")
 

@@ -56,13 +56,13 @@ def test_a_slow_reply_is_said(
 def test_a_server_that_hangs_is_given_up_after_two_tries(
     server: ProtocolServer, claude: str, marked_study: MarkedStudy, openai: bool
 ) -> None:
-    server.script = lambda call: Reply(200, answer(call).body, delay=2.0)
+    server.script = lambda call: Reply(200, answer(call).body, delay=20.0)
     began = time.monotonic()
     summary = grade(
         marked_study(pairs=5), [server.openai if openai else claude], timeout=0.2, **FAST
     )
     assert len(server.calls) == HANGS == 2
-    assert time.monotonic() - began < 2.0
+    assert time.monotonic() - began < 10
     assert "no answer within 0.2 s" in summary.stopped[0]
     with pytest.raises(InputError, match="timeout"):
         grade(marked_study(pairs=1, name="other"), [claude], timeout=0)
