@@ -74,13 +74,15 @@ class PromptTemplate(BaseModel):
     template: str = Field(min_length=1)
     system: str = ""
 
-    def fault(self, variables: Collection[str]) -> str:
-        """Return the fault of the template with these variables; empty where there is none."""
+    def fault(self, variables: Collection[str], blocks: Collection[str] = ()) -> str:
+        """Return the fault of the template with these variables, of which `blocks` are shown as
+        texts; empty where there is none.
+        """
         if named := fields_of(self.system, variables):
             return f"`prompt.system` names {{{named[0]}}}; fields belong in `prompt.template`"
         used = fields_of(self.template, variables)
         for name in variables:
-            if name in TEXT_VARIABLES and name not in used:
+            if name in (*TEXT_VARIABLES, *blocks) and name not in used:
                 return f"`prompt.template` has no {{{name}}}, which people see"
         return ""
 
@@ -103,7 +105,8 @@ class PromptTemplate(BaseModel):
         places = [(self.template.find(f"{{{name}}}"), name) for name in variables]
         found = [(place, name) for place, name in places if place >= 0]
         texts = [place for place, name in found if name in TEXT_VARIABLES]
-        return sorted({min(place for place, _ in found), min(texts)} - {0})
+        first = min(place for place, _ in found)
+        return sorted({first, min(texts, default=first)} - {0})
 
 
 class TranslatedOption(Texts):
@@ -283,7 +286,8 @@ class Rubric(Texts):
             raise ValueError("an interval scale needs numbers as option keys")
 
     def _check_prompt(self) -> None:
-        if self.prompt and (fault := self.prompt.fault(self.variables)):
+        columns = [block.column for block in self.blocks]
+        if self.prompt and (fault := self.prompt.fault(self.variables, columns)):
             raise ValueError(fault)
 
     def _check_variables(self) -> None:
@@ -433,6 +437,11 @@ class Rubric(Texts):
         own_fields = {name: getattr(self, name) for name in type(self).model_fields}
         return Rubric.model_validate(own_fields | fields)
 
+    @property
+    def conversations(self) -> tuple[str, ...]:
+        """The variables that are shown in turns."""
+        return tuple(block.column for block in self.blocks if block.kind == "conversation")
+
     def with_conversations(self, columns: Collection[str]) -> Rubric:
         """The rubric with those of its texts shown in turns that are conversations.
 
@@ -485,13 +494,16 @@ class Rubric(Texts):
     def for_prompt(self, values: Mapping[str, str]) -> PromptText:
         """Fill the rubric's own prompt, or else make one from the words that people see.
 
-        Chat-template tokens in a unit's texts are neutralised.
+        Chat-template tokens in a unit's texts are neutralised. A prompt of its own holds a
+        conversation as a transcript.
         """
         values = {name: neutralised(text) for name, text in values.items()}
         people = self.for_people(values)  # it refuses a unit that lacks a variable
         values = {name: values[name] for name in self.variables}
         if self.prompt:
-            return self.prompt.filled(values, self.categories)
+            # JSON may have hidden a token in an escape until it was read for turns.
+            read = {each.variable: neutralised(each.text) for each in people.blocks if each.turns}
+            return self.prompt.filled(values | read, self.categories)
         return prompt_of(people, self.instructions, values)
 
     def parser(self) -> RubricParser:

@@ -34,8 +34,10 @@ class Block(Texts):
     def _column_is_a_name(cls, value: str) -> str:
         if not COLUMN.fullmatch(value):
             raise ValueError(f"a block's column is lower-case letters, digits and _, not {value!r}")
-        if value.endswith(("_a", "_b")):
-            raise ValueError(f"a block's column may not end in _a or _b, as {value!r} does")
+        if re.search("(^|_)[ab]$", value):
+            raise ValueError(
+                f"a block's column may not be a or b or end in _a or _b, as {value!r} does"
+            )
         return value
 
 

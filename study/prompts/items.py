@@ -294,7 +294,7 @@ def _variable(column: str, columns: ItemColumns) -> str:
             return role
     name = re.sub(r"[^a-z0-9]+", "_", column.casefold()).strip("_")
     name = name if re.match("[a-z]", name) else f"text_{name}"
-    return f"{name}_text" if name.endswith(("_a", "_b")) else name.strip("_")
+    return f"{name}_text" if re.search("(^|_)[ab]$", name) else name
 
 
 def _stored(column: str, columns: ItemColumns, names: dict[str, str]) -> str:
