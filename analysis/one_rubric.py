@@ -382,4 +382,6 @@ def _cluster_noun(request: Request, scale: Scale) -> str:
         return "unit"
     if cluster != "pair":
         return cluster.removesuffix("_id")
+    if "item_id" in units:
+        return "item"
     return "pair" if scale.unit else "cluster"
