@@ -15,6 +15,7 @@ class DrawnPanel {
     this.find(".editing").hidden = !this.sheet?.earlier;
     this.find(".why").hidden = !this.data.asks.rationale;
     this.find(".together").hidden = !this.hasSides();
+    this.find(".search").hidden = !this.sheet;
     this.drawMeanings();
     this.find(".together").setAttribute("aria-pressed", String(this.tied()));
     this.find(".source").hidden = !this.isRendered();
@@ -116,6 +117,7 @@ class DrawnPanel {
     }
     this.wide?.disconnect();
     this.wide = reachable(this.find(".material").querySelectorAll(".wide"));
+    this.search();
   }
 
   // The marks in a text, and the sentence at hand where it lies in this one.
@@ -131,6 +133,10 @@ class DrawnPanel {
 
   isRendered() {
     return Boolean(this.sheet?.blocks.some((block) => block.tree));
+  }
+
+  hasTurns() {
+    return Boolean(this.sheet?.blocks.some((block) => block.turns));
   }
 
   hasSides() {
