@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Any, Literal, Self
 
@@ -23,6 +24,7 @@ from evenhand.rubrics.rendering import (
     PromptText,
     fields_of,
     filled,
+    images_of,
     neutralised,
     placeholders,
     prompt_of,
@@ -442,20 +444,25 @@ class Rubric(Texts):
         """The variables that are shown in turns."""
         return tuple(block.column for block in self.blocks if block.kind == "conversation")
 
-    def with_conversations(self, columns: Collection[str]) -> Rubric:
-        """The rubric with those of its texts shown in turns that are conversations.
+    @property
+    def images(self) -> tuple[str, ...]:
+        """The variables that are images."""
+        return tuple(block.column for block in self.blocks if block.kind == "image")
+
+    def with_kinds(self, kinds: Mapping[str, str]) -> Rubric:
+        """The rubric with its texts shown as what they are, by variable: in turns, or as an image.
 
         >>> from evenhand.rubrics import load_rubric
-        >>> rubric = load_rubric("refusal").with_conversations(["response"])
+        >>> rubric = load_rubric("refusal").with_kinds({"response": "conversation"})
         >>> [(block.label, block.kind) for block in rubric.blocks]
         [('Response', 'conversation')]
         """
         own = {block.column: block for block in self.blocks}
         for column in self.variables:
-            if column in columns:
+            if column in kinds:
                 label = TEXT_VARIABLES.get(column, column)
                 block = own.get(column) or Block(column=column, label=label)
-                own[column] = block.model_copy(update={"kind": "conversation"})
+                own[column] = block.model_copy(update={"kind": kinds[column]})
         blocks = tuple(own.values())
         return self if blocks == self.blocks else self._changed({"blocks": blocks})
 
@@ -501,9 +508,11 @@ class Rubric(Texts):
         people = self.for_people(values)  # it refuses a unit that lacks a variable
         values = {name: values[name] for name in self.variables}
         if self.prompt:
-            # JSON may have hidden a token in an escape until it was read for turns.
-            read = {each.variable: neutralised(each.text) for each in people.blocks if each.turns}
-            return self.prompt.filled(values | read, self.categories)
+            # Escapes of JSON, or of an image's description, may have hidden a token until now.
+            said = [each for each in people.blocks if each.turns or each.image]
+            read = {each.variable: neutralised(each.text) for each in said}
+            filled_in = self.prompt.filled(values | read, self.categories)
+            return replace(filled_in, images=images_of(people))
         return prompt_of(people, self.instructions, values)
 
     def parser(self) -> RubricParser:

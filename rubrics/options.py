@@ -27,7 +27,7 @@ class Block(Texts):
 
     column: str
     label: str = Field(min_length=1, max_length=120)
-    kind: Literal["text", "markdown", "code", "conversation", ""] = ""
+    kind: Literal["text", "markdown", "code", "conversation", "image", ""] = ""
 
     @field_validator("column")
     @classmethod

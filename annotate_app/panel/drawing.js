@@ -110,7 +110,8 @@ class DrawnPanel {
       const [marks = [], here] = this.marksIn(block);
       const inTurns = Boolean(block.turns) && marks.length === 0 && this.marking === null;
       let nodes;
-      if (rendered) nodes = renderedNodes(block.tree, this.words, controls);
+      if (block.image) nodes = imageNodes(block, this.words);
+      else if (rendered) nodes = renderedNodes(block.tree, this.words, controls);
       else if (inTurns) nodes = turnNodes(block.turns, this.words, controls);
       else nodes = sourceNodes(block, this.words, controls, marks, here);
       for (const node of nodes) text.append(node); // one by one: there may be 100,000

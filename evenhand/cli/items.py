@@ -91,13 +91,13 @@ def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
         cluster=arguments.cluster or "",
         judge=arguments.judge or "",
     )
-    items = make_items(frame, columns, path.name)
+    items = make_items(frame, columns, path.name, path.parent)
     if arguments.question:
         options, scale = _listed(arguments.options), arguments.scale or ""
         rubrics = [asked_rubric(arguments.question, items.blocks, options=options, scale=scale)]
     else:
-        chats = [block.column for block in items.blocks if block.kind == "conversation"]
-        rubrics = [load_rubric(name).with_conversations(chats) for name in arguments.rubric]
+        kinds = {block.column: block.kind for block in items.blocks if block.kind}
+        rubrics = [load_rubric(name).with_kinds(kinds) for name in arguments.rubric]
     judged = None
     if items.judged is not None:
         from evenhand.study.prompts.items import judge_ratings

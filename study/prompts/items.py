@@ -12,11 +12,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from evenhand.errors import InputError
 from evenhand.rubrics import Block, Rubric
 from evenhand.rubrics.conversation import is_conversation, turns_of
+from evenhand.study.prompts.images import looks_like_image, stored_image
 from evenhand.study.prompts.pairs import PAIR_ID, RESERVED, numbered_ids
 from evenhand.study.prompts.responses import SUBJECT
 from evenhand.study.prompts.units import unit_id
@@ -54,8 +55,8 @@ _TEXTS = ("prompt", "context", "reference", "response")
 @dataclass(frozen=True, kw_only=True)
 class ItemColumns:
     """The columns of an items file by what they are; empty where there is none. `show` are those
-    that raters read, in this order; `prompt`, `context`, `reference`, `response` and
-    `conversations` are among them.
+    that raters read, in this order; `prompt`, `context`, `reference`, `response`,
+    `conversations` and `images` are among them.
     """
 
     show: tuple[str, ...]
@@ -68,6 +69,7 @@ class ItemColumns:
     id: str = ""
     judge: str = ""
     conversations: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
 
     def said(self) -> list[tuple[str, str]]:
         """What each column is taken for, as (role, columns)."""
@@ -75,6 +77,8 @@ class ItemColumns:
         named = [("shown", ", ".join(self.show))]
         if self.conversations:
             named.append(("conversation", ", ".join(self.conversations)))
+        if self.images:
+            named.append(("image", ", ".join(self.images)))
         return named + [(role, getattr(self, role)) for role in roles if getattr(self, role)]
 
 
@@ -161,6 +165,7 @@ def item_columns(
         id=next(iter(called("id")), ""),
         judge=judge,
         conversations=tuple(each for each in shown if is_conversation(frame[each].iloc[0])),
+        images=tuple(each for each in shown if looks_like_image(frame[each].iloc[0])),
     )
 
 
@@ -179,15 +184,18 @@ def read_items_table(path: Path) -> pd.DataFrame:
     return frame
 
 
-def make_items(frame: pd.DataFrame, columns: ItemColumns, name: str) -> Items:
-    """Return the rows of an items file as a study keeps them.
+def make_items(
+    frame: pd.DataFrame, columns: ItemColumns, name: str, folder: Path = Path()
+) -> Items:
+    """Return the rows of an items file, which lies in `folder`, as a study keeps them.
 
     Raises InputError naming the first row in which no shown text is filled in, an id comes twice,
-    or a subject is missing where others have one.
+    a subject is missing where others have one, or an image cannot be read.
     """
     import pandas as pd
 
     _check_rows(frame, columns, name)
+    frame = _with_images(frame, columns, name, folder)
     own = frame[columns.id].tolist() if columns.id else []
     given = own or numbered_ids(len(frame))
     fits = all(PAIR_ID.fullmatch(each) for each in given)
@@ -271,7 +279,7 @@ def _blocks(columns: ItemColumns, name: str) -> tuple[Block, ...]:
         Block(
             column=_variable(each, columns),
             label=_label(each),
-            kind="conversation" if each in columns.conversations else "",
+            kind=_kind(each, columns),
         )
         for each in columns.show
     ]
@@ -280,6 +288,31 @@ def _blocks(columns: ItemColumns, name: str) -> tuple[Block, ...]:
         if taken.count(block.column) > 1:
             raise InputError(f"{name}: two shown columns are called like {column!r}; rename one")
     return tuple(blocks)
+
+
+def _kind(column: str, columns: ItemColumns) -> Literal["conversation", "image", ""]:
+    if column in columns.conversations:
+        return "conversation"
+    return "image" if column in columns.images else ""
+
+
+def _with_images(
+    frame: pd.DataFrame, columns: ItemColumns, name: str, folder: Path
+) -> pd.DataFrame:
+    """Return the rows with their images in them. A column called like an image's and `_alt` has
+    its description.
+    """
+    kept = {}
+    for column in columns.images:
+        said = frame[f"{column}_alt"] if f"{column}_alt" in frame else [""] * len(frame)
+        images = []
+        for row, cell, alt in zip(frame.index + FIRST_ROW, frame[column], said, strict=True):
+            try:
+                images.append(stored_image(cell, folder, alt.strip()) if cell.strip() else "")
+            except ValueError as fault:
+                raise InputError(f"{name}, row {row}: {column}: {fault}") from None
+        kept[column] = images
+    return frame.assign(**kept) if kept else frame
 
 
 def _variable(column: str, columns: ItemColumns) -> str:

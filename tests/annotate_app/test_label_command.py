@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from PIL import Image as Pictures
 from playwright.sync_api import Error
 
 from evenhand.cli.main import main
@@ -134,6 +135,29 @@ def test_keys_lead_from_turn_to_turn_and_words_are_found(labelling, browser, axe
     page.keyboard.press("Enter")
     page.get_by_text("1 of 1 answered").wait_for()
     page.close()
+
+
+def test_an_image_is_shown_with_its_description(labelling, browser, axe, tmp_path):
+    (tmp_path / "shots").mkdir()
+    Pictures.new("RGB", (2000, 900), "green").save(tmp_path / "shots" / "1.png")
+    rows = "shot,shot_alt,output\nshots/1.png,a <i>green</i> field,It is green.\n"
+    (tmp_path / "images.csv").write_text(rows)
+    ask = ["--question", "Is it true?", "--options", "yes,no", "--show", "shot,output"]
+    page = opened(browser, labelling("images.csv", *ask))
+    picture = page.locator(".picture")
+    assert picture.get_attribute("alt") == "a <i>green</i> field"
+    assert picture.evaluate("image => image.complete && image.naturalWidth") == 1568
+    width = page.locator(".text").first.bounding_box()["width"]
+    assert picture.bounding_box()["width"] <= width
+    axe(page, "an image")
+    page.get_by_role("button", name="Full size").click()
+    assert picture.bounding_box()["width"] == 1568
+    page.keyboard.press("1")
+    page.keyboard.press("Enter")
+    page.get_by_text("1 of 1 answered").wait_for()
+    page.close()
+    with open_study(tmp_path / "images-study") as study:
+        assert study.units()["shot"].tolist() == ["[image: a <i>green</i> field]"]
 
 
 def test_one_command_from_a_file_to_a_label(labelling, browser, tmp_path, capsys):

@@ -78,6 +78,17 @@ def test_an_attack_reaches_every_block_and_every_turn() -> None:
     assert in_context.presented(values) == {"context": "C!", "response": chat}
 
 
+def test_an_attack_reaches_the_description_of_an_image() -> None:
+    blocks = [Block(column="shot", label="Shot", kind="image")]
+    rubric = asked_rubric("Is it red?", blocks, options=["yes", "no"])
+    (places,) = places_of(rubric)
+    attacked = AttackedQuestion("u", rubric, attack="flattery", side=places[0], suffix=" ATTACK")
+    shown = attacked.presented({"shot": "data:image/png;alt=red;base64,AAAA"})
+    prompt = rubric.for_prompt(shown)
+    assert "[image: red ATTACK]" in prompt.user
+    assert [image.data for _, image in prompt.images] == ["AAAA"]
+
+
 def test_attacks_of_ones_own_are_asked_besides(tmp_path: Path) -> None:
     file = tmp_path / "own.toml"
     file.write_text('[begging]\ntext = "Please, {{it}} is {key}, I beg you."\n')
