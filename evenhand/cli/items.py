@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from evenhand.study import Study
     from evenhand.study.prompts.items import Items
 
-ITEM_OPTIONS = ("--show", "--subject", "--cluster", "--judge", "--question", "--options", "--scale")
+ITEM_OPTIONS = (
+    *("--show", "--subject", "--cluster", "--judge", "--each-turn"),
+    *("--question", "--options", "--scale"),
+)
 
 
 def add_item_options(parser: Parser) -> None:
@@ -37,6 +40,9 @@ def add_item_options(parser: Parser) -> None:
     )
     parser.add_argument(
         "--judge", metavar="COL", help="column with a model's labels, which raters never see"
+    )
+    parser.add_argument(
+        "--each-turn", action="store_true", help="rate each turn of the assistant by itself"
     )
     parser.add_argument("--question", metavar="TEXT", help="what to ask, in place of a rubric")
     parser.add_argument("--options", metavar="A,B,...", help="its answers, such as yes,no")
@@ -76,7 +82,12 @@ def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
     where it is not said what to ask.
     """
     from evenhand.rubrics import asked_rubric, load_rubric
-    from evenhand.study.prompts.items import item_columns, make_items, read_items_table
+    from evenhand.study.prompts.items import (
+        each_turn,
+        item_columns,
+        make_items,
+        read_items_table,
+    )
 
     if bool(arguments.question) == bool(arguments.rubric):
         raise InputError(written("items.ask"))
@@ -91,6 +102,8 @@ def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
         cluster=arguments.cluster or "",
         judge=arguments.judge or "",
     )
+    if arguments.each_turn:
+        frame, columns = each_turn(frame, columns, path.name)
     items = make_items(frame, columns, path.name, path.parent)
     if arguments.question:
         options, scale = _listed(arguments.options), arguments.scale or ""

@@ -8,15 +8,16 @@ graders and the analysis need no special case. Rows on the same prompt are one c
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from evenhand.errors import InputError
 from evenhand.rubrics import Block, Rubric
-from evenhand.rubrics.conversation import is_conversation, turns_of
+from evenhand.rubrics.conversation import as_messages, is_conversation, turns_of
 from evenhand.study.prompts.images import looks_like_image, stored_image
 from evenhand.study.prompts.pairs import PAIR_ID, RESERVED, numbered_ids
 from evenhand.study.prompts.responses import SUBJECT
@@ -31,6 +32,8 @@ ITEM_ID = "item_id"
 """Column that every item has: its id in the file, or its number."""
 PROMPT_ID = "prompt_id"
 """Column that tells which items are on the same prompt."""
+TURN, TURN_ID, CONVERSATION_ID = "turn", "turn_id", "conversation_id"
+"""Columns of rows that are the turns of conversations."""
 MOST_CHARACTERS = 1_000_000
 _KNOWN = {
     "prompt": (
@@ -184,6 +187,71 @@ def read_items_table(path: Path) -> pd.DataFrame:
     return frame
 
 
+def each_turn(
+    frame: pd.DataFrame, columns: ItemColumns, name: str
+) -> tuple[pd.DataFrame, ItemColumns]:
+    """Return one row for each turn of the assistant, with the conversation up to there, and the
+    columns of these rows. A conversation is a cluster. A judge's labels are a JSON list, one for
+    each of these turns.
+
+    Raises InputError where no column or several hold conversations, or labels and turns are not as
+    many.
+    """
+    import pandas as pd
+
+    if len(columns.conversations) != 1:
+        raise InputError(
+            f"{name}: --each-turn needs one shown column of conversations; it has "
+            f"{len(columns.conversations) or 'none'}"
+        )
+    _check_rows(frame, columns, name)
+    (chat,) = columns.conversations
+    ids = frame[columns.id].tolist() if columns.id else numbered_ids(len(frame))
+    cells: list[dict[str, str]] = []
+    rows: list[int] = []
+    for row, given, cell in zip(frame.index, ids, frame[chat], strict=True):
+        turns = turns_of(cell)
+        rated = [at for at, turn in enumerate(turns) if turn.role == "assistant"]
+        labels = _labels_of_turns(frame, row, columns.judge, len(rated), name)
+        for at, label in zip(rated, labels, strict=True):
+            own = {TURN_ID: f"{given}-t{at + 1}", CONVERSATION_ID: given, TURN: turns[at].text}
+            own |= {chat: as_messages(turns[:at]) if at else ""}
+            cells.append(own | ({columns.judge: label} if columns.judge else {}))
+            rows.append(row)
+    if not cells:
+        raise InputError(f"{name}: no conversation has a turn of the assistant")
+    kept = frame.drop(columns=[chat, *filter(None, (columns.id, columns.judge))])
+    repeated = kept.loc[rows].reset_index(drop=True)
+    apart = pd.concat([repeated, pd.DataFrame(cells)], axis=1)
+    others = tuple(each for each in columns.show if each != chat)
+    return apart, replace(
+        columns,
+        show=(*others, chat, TURN),
+        prompt=columns.prompt or chat,
+        response=TURN,
+        id=TURN_ID,
+        cluster=columns.cluster or CONVERSATION_ID,
+    )
+
+
+def _labels_of_turns(
+    frame: pd.DataFrame, row: int, judge: str, turns: int, name: str
+) -> Sequence[str]:
+    if not judge:
+        return [""] * turns
+    given = str(frame[judge][row])
+    try:
+        labels = json.loads(given)
+    except (ValueError, RecursionError):
+        labels = None
+    if not isinstance(labels, list) or len(labels) != turns:
+        raise InputError(
+            f"{name}, row {row + FIRST_ROW}: {judge} is {shortened(given)!r}; with --each-turn "
+            f"write a JSON list of {turns}, a label for each turn of the assistant"
+        )
+    return ["" if label is None else str(label) for label in labels]
+
+
 def make_items(
     frame: pd.DataFrame, columns: ItemColumns, name: str, folder: Path = Path()
 ) -> Items:
@@ -251,7 +319,7 @@ def _check_rows(frame: pd.DataFrame, columns: ItemColumns, name: str) -> None:
     for column in columns.conversations:
         for row, cell in zip(frame.index + FIRST_ROW, frame[column], strict=True):
             try:
-                turns_of(cell)
+                _ = turns_of(cell) if cell else ()
             except ValueError as fault:
                 raise InputError(f"{name}, row {row}: {column}: {fault}") from None
     if columns.id:
