@@ -293,7 +293,7 @@ def number_said(number: Number, reader: Language) -> str:
     """The number that is asked for, in the reader's words."""
     whole = number.step == 1 and number.places == 0
     bounds = {name: f"{getattr(number, name):.12g}" for name in ("low", "high", "step")}
-    return reader.say("number.whole" if whole else "number.steps", **bounds)
+    return reader.say("number.whole", **bounds) if whole else reader.say("number.steps", **bounds)
 
 
 def _asked_evidence(task: Task) -> dict[str, Any]:

@@ -13,7 +13,14 @@ from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from evenhand.errors import InputError
 from evenhand.rubrics.options import Block, Golden, Number, Option, Texts, plain_number
@@ -241,7 +248,10 @@ class Rubric(Texts):
             return given
         number = given["number"]
         if not isinstance(number, Number):
-            number = Number.model_validate(number)
+            try:
+                number = Number.model_validate(number)
+            except ValidationError:  # said of the field itself; its options are not missing too
+                return given | {"options": Number(low=0, high=100).options, "level": "interval"}
         if given.get("options", number.options) != number.options:
             raise ValueError("a rubric with [number] lists no options; take them out")
         if given.get("level", "interval") != "interval":

@@ -8,7 +8,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-KEY = re.compile(r"[A-Za-z0-9_+-]{1,24}")
+KEY = re.compile(r"[A-Za-z0-9_+-]{1,24}|-?\d{1,12}\.\d{1,10}")
 
 
 class Texts(BaseModel):

@@ -174,9 +174,15 @@ def _label_codes(ratings: pd.DataFrame, scale: Scale, source: str) -> Codes:
         raise InputError(
             f"{source}, row {at + FIRST_ROW}: the label {label!r} of rater "
             f"{ratings.loc[at, 'rater_id']!r} is none of the declared categories of "
-            f"{scale.name!r} ({', '.join(scale.categories)}); correct the label or declare it"
+            f"{scale.name!r} ({_listed(scale)}); correct the label or declare it"
         )
     return np.asarray(known.to_numpy(), dtype=np.intp)
+
+
+def _listed(scale: Scale) -> str:
+    """The categories in words; of numbers their ends."""
+    keys = scale.categories
+    return f"{keys[0]} to {keys[-1]}" if scale.is_number else ", ".join(keys)
 
 
 def _probabilities(ratings: pd.DataFrame, scale: Scale, source: str) -> Array:

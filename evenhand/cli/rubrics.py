@@ -163,7 +163,12 @@ def _summary(rubric: Rubric) -> list[str]:
         same = len(prompt.system) + (prompt.cuts[0] if prompt.cuts else 0)
     else:
         lines.append(written("rubric_check.frame", system=len(prompt.system)))
-        lines.append(written("rubric_check.answer"))
+        number = rubric.number.said if rubric.number else ""
+        lines.append(
+            written("rubric_check.answer_number", number=number)
+            if number
+            else written("rubric_check.answer")
+        )
         same = len(prompt.system)
     lines.append(written("rubric_check.cached", characters=same))
     lines.append(written("rubric_check.filled", fields=", ".join(rubric.variables)))

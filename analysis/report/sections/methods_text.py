@@ -100,8 +100,9 @@ def _sentences(source: Source) -> Iterator[str]:
     )
     for begins, said in _SAID.items():
         if any(name.startswith(begins) for name in statistics):
-            kind = "_interval" if said == "alpha" and "gwet_ac1" not in statistics else ""
-            yield written(f"methods_text.{said}{kind}", epsilon=settings.epsilon)
+            without = said == "alpha" and "gwet_ac1" not in statistics
+            said = "alpha_interval" if without else said
+            yield written(f"methods_text.{said}", epsilon=settings.epsilon)
     if analysis.verification is not None:
         yield written("methods_text.verified")
     version = source.context.facts.get("evenhand")

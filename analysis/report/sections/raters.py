@@ -55,8 +55,16 @@ def _answer(source: Source, rubric: str, *, labelled: bool) -> list[list[object]
     said: list[list[object]] = []
     if people := defined(source.figures.select(rubric, _WORK[0])):
         high, low = people[0], people[-1]
+        numbers = source.figures.select(rubric, _NUMBERS[0])
+        first, last = low.raters[0], high.raters[0]
         said.append(
-            in_pieces("report.people", low=low, first=low.raters[0], high=high, last=high.raters[0])
+            in_pieces(
+                "report.people_numbers" if numbers else "report.people",
+                low=low,
+                first=first,
+                high=high,
+                last=last,
+            )
         )
     elif labelled:
         said.append(in_pieces("report.pair_none"))
