@@ -28,7 +28,7 @@ from evenhand.study.seeding import digest
 from evenhand.study.tables.evidence import MOST_MARKS, read_marks, written_marks
 
 if TYPE_CHECKING:
-    from evenhand.rubrics import Option, TextBlock
+    from evenhand.rubrics import Number, Option, TextBlock
     from evenhand.rubrics.conversation import Turn
     from evenhand.study import Study
     from evenhand.study.desk.answers import Receipt
@@ -278,9 +278,22 @@ def _question(task: Task, reader: Language) -> dict[str, Any]:
         "title": people.title,
         "question": people.question,
         "instructions": people.instructions,
-        "options": [_option(option) for option in people.options],
+        "options": [] if people.number else [_option(option) for option in people.options],
+        **({"number": _number(people.number, reader)} if people.number else {}),
         "given": _given(task),
     }
+
+
+def _number(number: Number, reader: Language) -> dict[str, Any]:
+    bounds = {"low": number.low, "high": number.high, "step": number.step}
+    return bounds | {"places": number.places, "said": number_said(number, reader)}
+
+
+def number_said(number: Number, reader: Language) -> str:
+    """The number that is asked for, in the reader's words."""
+    whole = number.step == 1 and number.places == 0
+    bounds = {name: f"{getattr(number, name):.12g}" for name in ("low", "high", "step")}
+    return reader.say("number.whole", **bounds) if whole else reader.say("number.steps", **bounds)
 
 
 def _asked_evidence(task: Task) -> dict[str, Any]:

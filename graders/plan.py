@@ -138,8 +138,15 @@ def open_questions(
 
 
 def _check_verbatim(rubrics: Sequence[Rubric], method: str) -> None:
-    """Raise InputError where a rubric's own prompt, sent word for word, cannot serve the method."""
+    """Raise InputError where a rubric's own prompt, sent word for word, cannot serve the method, or
+    its answer is a number, which has no probabilities.
+    """
     for rubric in rubrics:
+        if rubric.number and method == "verbalised":
+            raise InputError(
+                f"rubric {rubric.name!r} asks for a number, and not for the probability of an "
+                "option; leave out --method verbalised"
+            )
         if rubric.prompt and method in ("verbalised", REASON_FIRST):
             raise InputError(
                 f"rubric {rubric.name!r} has a [prompt] of its own, which asks for one option; use "

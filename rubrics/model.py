@@ -13,10 +13,17 @@ from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from evenhand.errors import InputError
-from evenhand.rubrics.options import Block, Golden, Option, Texts
+from evenhand.rubrics.options import Block, Golden, Number, Option, Texts, plain_number
 from evenhand.rubrics.parsing import RubricParser
 from evenhand.rubrics.rendering import (
     TEXT_VARIABLES,
@@ -121,12 +128,12 @@ class TranslatedOption(Texts):
 
 
 class Translation(Texts):
-    """All texts of a rubric that people read."""
+    """All texts of a rubric that people read; where a number is asked for there are no options."""
 
     title: str = Field(min_length=1)
     question: str = Field(min_length=1)
     instructions: str = Field(min_length=1)
-    options: tuple[TranslatedOption, ...]
+    options: tuple[TranslatedOption, ...] = ()
 
 
 class _Strict(BaseModel):
@@ -212,6 +219,8 @@ class Rubric(Texts):
     """Texts of a response's unit that raters read, with labels of their own. The variables are
     these, where they are not listed."""
     options: tuple[Option, ...] = Field(min_length=2)
+    number: Number | None = None
+    """A number is asked for; the options are all numbers that may be given."""
     affirmative: tuple[str, ...] = ()
     threshold: float = Field(default=0.5, ge=0, le=1)
     unclear: tuple[str, ...] = ()
@@ -234,6 +243,24 @@ class Rubric(Texts):
     """Where the rubric does not apply, for whoever chooses one. Raters never see it."""
     golden: tuple[Golden, ...] = ()
     """Units whose right option is known, to hold a grader against."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _options_of_number(cls, given: Any) -> Any:
+        """List the numbers as options, where a number is asked for."""
+        if not isinstance(given, dict) or given.get("number") is None:
+            return given
+        number = given["number"]
+        if not isinstance(number, Number):
+            try:
+                number = Number.model_validate(number)
+            except ValidationError:  # said of the field itself; its options are not missing too
+                return given | {"options": Number(low=0, high=100).options, "level": "interval"}
+        if given.get("options", number.options) != number.options:
+            raise ValueError("a rubric with [number] lists no options; take them out")
+        if given.get("level", "interval") != "interval":
+            raise ValueError('the level of a number is "interval"; leave `level` out')
+        return given | {"number": number, "options": number.options, "level": "interval"}
 
     @model_validator(mode="before")
     @classmethod
@@ -261,6 +288,7 @@ class Rubric(Texts):
     def _consistent(self) -> Self:
         checks = (
             self._check_keys,
+            self._check_number,
             self._check_coarser,
             self._check_variables,
             self._check_swaps,
@@ -287,6 +315,15 @@ class Rubric(Texts):
         if self.level == "interval" and not all(_is_number(key) for key in keys):
             raise ValueError("an interval scale needs numbers as option keys")
 
+    def _check_number(self) -> None:
+        if self.number is None:
+            return
+        for name in ("affirmative", "unclear", "collapse"):
+            if getattr(self, name):
+                raise ValueError(f"`{name}` names options; a rubric with [number] has none")
+        if self.unit == "pair":
+            raise ValueError("a number rates one response; a rubric on pairs needs options")
+
     def _check_prompt(self) -> None:
         columns = [block.column for block in self.blocks]
         if self.prompt and (fault := self.prompt.fault(self.variables, columns)):
@@ -299,7 +336,7 @@ class Rubric(Texts):
             raise ValueError(
                 f"the text uses {{{sorted(undeclared)[0]}}}, which `variables` does not list"
             )
-        for option in self.options:
+        for option in () if self.number else self.options:
             for text in (option.name, option.description, *option.examples):
                 if found := placeholders(text):
                     raise ValueError(
@@ -361,7 +398,7 @@ class Rubric(Texts):
                     f'{self.language!r}, by a code such as "de"'
                 )
             try:
-                check_translation(translation, self.options, used)
+                check_translation(translation, () if self.number else self.options, used)
             except ValueError as fault:
                 raise ValueError(f"translations.{code}: {fault}") from None
 
@@ -396,6 +433,23 @@ class Rubric(Texts):
         """The option keys in their order on the scale."""
         return tuple(option.key for option in self.options)
 
+    @property
+    def permitted(self) -> str:
+        """The labels that may be given, in words: "yes, no", "a whole number from 0 to 100"."""
+        return self.number.said if self.number else ", ".join(self.categories)
+
+    @property
+    def none_of(self) -> str:
+        """What is said of another label: "none of yes, no", "not a whole number from 0 to 100"."""
+        return f"not {self.permitted}" if self.number else f"none of {self.permitted}"
+
+    def label_of(self, text: str) -> str | None:
+        """The label that a cell of a table is: an option's key, or a number in any of its forms;
+        None where it is none.
+        """
+        key = plain_number(text) if self.number else text
+        return key if key in self.categories else None
+
     @cached_property
     def hash(self) -> str:
         """16 hexadecimal digits of SHA-256 over everything that a rater sees.
@@ -410,6 +464,9 @@ class Rubric(Texts):
             include={"title", "unit", "question", "instructions", "variables", "options"},
             exclude={"options": {"__all__": {"favours"}}},
         )
+        if self.number:
+            del seen["options"]
+            seen["number"] = self.number.model_dump(mode="json")
         if self.blocks:
             seen["blocks"] = [block.model_dump(mode="json") for block in self.blocks]
         if self.evidence:
@@ -429,9 +486,9 @@ class Rubric(Texts):
     def _with_words(self, code: str, words: Translation) -> Rubric:
         options = [
             own.model_copy(update=dict(said))
-            for own, said in zip(self.options, words.options, strict=True)
+            for own, said in zip(() if self.number else self.options, words.options, strict=True)
         ]
-        said = {"language": code, "translations": {}, "options": tuple(options)}
+        said = {"language": code, "translations": {}, "options": tuple(options) or self.options}
         return self._changed(dict(words) | said)
 
     def _changed(self, fields: dict[str, Any]) -> Rubric:
@@ -496,6 +553,7 @@ class Rubric(Texts):
             instructions=filled(self.instructions, values),
             options=self.options,
             blocks=text_blocks(self.variables, self.blocks, values),
+            number=self.number,
         )
 
     def for_prompt(self, values: Mapping[str, str]) -> PromptText:
@@ -511,8 +569,9 @@ class Rubric(Texts):
             # Escapes of JSON, or of an image's description, may have hidden a token until now.
             said = [each for each in people.blocks if each.turns or each.image]
             read = {each.variable: neutralised(each.text) for each in said}
-            filled_in = self.prompt.filled(values | read, self.categories)
-            return replace(filled_in, images=images_of(people))
+            prompt = self.prompt.filled(values | read, self.categories)
+            number = self.number.said if self.number else ""
+            return replace(prompt, images=images_of(people), number=number)
         return prompt_of(people, self.instructions, values)
 
     def parser(self) -> RubricParser:

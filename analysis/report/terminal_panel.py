@@ -43,7 +43,8 @@ def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTa
 
 def _panel(source: Source, rubric: str, subset: str) -> list[TextTable]:
     kappa = source.kappa(rubric, subset)
-    statistics = ["observed_agreement", kappa, source.alphas(rubric, subset)[0], CEILING]
+    alpha = source.alphas(rubric, subset)[0]
+    statistics = ["observed_agreement", kappa, alpha, "icc_a1", CEILING]
     draft = TableDraft(
         source.marked(source.caption(rubric, READINGS[subset])),
         "Who",
@@ -53,7 +54,7 @@ def _panel(source: Source, rubric: str, subset: str) -> list[TextTable]:
     graders = source.graders(rubric, subset)
     who = [((name, ""), GROUPS[name]) for name in source.groups(rubric, subset) if name != "all"]
     others = (*source.ensembles(rubric, subset), *BASELINES)
-    pairs = source.pairs(rubric, "observed_agreement", subset)
+    pairs = source.pairs(rubric, source.usual(rubric, subset), subset)
     pairs += [("humans", name) for name in (*graders, *others)]
     who += [(pair, pair_title(pair)) for pair in pairs]
     for raters, title in who:

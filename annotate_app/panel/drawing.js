@@ -54,9 +54,18 @@ class DrawnPanel {
     const several = questions.length > 1;
     this.find(".asks").replaceChildren(
       ...questions.map((question, at) =>
-        questionView(question, at, several, (key) => this.choose(at, key)),
+        questionView(
+          question,
+          at,
+          several,
+          (key) => this.choose(at, key),
+          (text) => this.typeNumber(at, text),
+        ),
       ),
     );
+    questions.forEach((question, at) => {
+      if (question.number) this.numberField(at).value = this.answers[at]?.option ?? "";
+    });
     const guides = (sheet?.questions ?? []).map((question) => {
       const guide = guidelinesView(question, words, sheet.questions.length > 1);
       this.keepGuidelinesOpen(guide, question.title, sheet.questions.length > 1);
@@ -196,7 +205,13 @@ class DrawnPanel {
     this.root.querySelectorAll(".ask").forEach((ask, at) => {
       const answer = this.answers[at];
       ask.classList.toggle("current", at === this.at);
-      for (const radio of ask.querySelectorAll("input")) {
+      const number = ask.querySelector(".number");
+      if (number) {
+        number.readOnly = !answerable;
+        if (answer?.skip) number.value = "";
+        number.setAttribute("aria-invalid", String(number.value.trim() !== "" && !answer));
+      }
+      for (const radio of ask.querySelectorAll("input[type=radio]")) {
         radio.checked = radio.value === answer?.option;
         radio.disabled = !answerable;
       }

@@ -23,8 +23,9 @@ class KeyedPanel extends FindingPanel {
 
   inField(event, target) {
     if (target.id === "wanted") return this.inSearch(event);
-    if (target.id !== "rationale") return undefined;
-    if (event.key === "Enter" && event.ctrlKey) return () => this.go();
+    const inNumber = target.matches?.(".number");
+    if (target.id !== "rationale" && !inNumber) return undefined;
+    if (event.key === "Enter" && event.ctrlKey !== inNumber) return () => this.go();
     return event.key === "Escape" ? () => this.toTexts() : undefined;
   }
 
@@ -118,6 +119,8 @@ class KeyedPanel extends FindingPanel {
       case ".":
         return this.data.asks.rationale && this.sheet ? () => this.find("#rationale").focus() : null;
     }
+    const digit = typedDigit(event);
+    if (digit && this.sheet && this.questions[this.at].number) return () => this.typeDigit(digit);
     const zero = event.key === "0" || (event.code === "Digit0" && !event.shiftKey);
     if (zero) return this.asksConfidence() ? () => this.stepConfidence() : null;
     return this.choiceAction(event);

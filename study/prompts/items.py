@@ -449,6 +449,13 @@ def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.Da
     for at, given in enumerate(items.judged["label"]):
         plain = given.casefold()
         key = known.get(plain) or known.get(plain.removesuffix(".0"), "")
+        if rubric.number:
+            key = rubric.label_of(given) or ""
+            if plain and not key:
+                raise InputError(
+                    f"{name}, row {row_number(items.judged, at)}: {column} is "
+                    f"{shortened(given)!r}, which is {rubric.none_of}; round or correct it"
+                )
         if plain and not key:
             raise InputError(
                 f"{name}, row {row_number(items.judged, at)}: {column} is {shortened(given)!r}, "

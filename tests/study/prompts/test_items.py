@@ -218,7 +218,7 @@ def test_a_cell_beyond_all_bounds_is_named(tmp_path: Path) -> None:
         (["a"], "", "name two options at least"),
         (["Yes", "yes"], "", "two options are called like"),
         ([], "5", "write its ends"),
-        ([], "1-99", "must have 2 to 11 points"),
+        ([], "0-2000", "must have 2 to 1,001 points"),
         (["!", "?"], "", "needs a letter or a digit"),
     ],
 )
