@@ -18,6 +18,7 @@ from evenhand.errors import InputError
 from evenhand.rubrics.options import Block, Golden, Option, Texts
 from evenhand.rubrics.parsing import RubricParser
 from evenhand.rubrics.rendering import (
+    ANSWERS,
     TEXT_VARIABLES,
     PeopleText,
     PromptText,
@@ -198,14 +199,15 @@ class Rubric(Texts):
 
     name: str
     title: str = Field(min_length=1)
-    unit: Literal["pair", "response"]
+    unit: Literal["pair", "comparison", "response"]
+    """A subject's responses to two prompts, two subjects' to one prompt, or one response."""
     level: Literal["nominal", "ordinal", "interval"]
     question: str = Field(min_length=1)
     instructions: str = Field(min_length=1)
     variables: tuple[str, ...] = Field(min_length=1)
     blocks: tuple[Block, ...] = ()
-    """Texts of a response's unit that raters read, with labels of their own. The variables are
-    these, where they are not listed."""
+    """Texts that raters read, with labels of their own; of a comparison the texts that its sides
+    share, and `response` for both answers. The variables are these, where they are not listed."""
     options: tuple[Option, ...] = Field(min_length=2)
     affirmative: tuple[str, ...] = ()
     threshold: float = Field(default=0.5, ge=0, le=1)
@@ -241,6 +243,8 @@ class Rubric(Texts):
             for each in given["blocks"]
             if not isinstance(each, dict) or isinstance(each.get("column"), str)
         ]
+        if given.get("unit") == "comparison":
+            columns = [*(column for column in columns if column != "response"), *ANSWERS]
         texts = (given.get(name) for name in ("question", "instructions"))
         used = {name for text in texts if isinstance(text, str) for name in placeholders(text)}
         return given | {"variables": (*columns, *sorted(used - set(columns)))}
@@ -301,6 +305,8 @@ class Rubric(Texts):
                         "instructions or the question"
                     )
         shown = declared & {*TEXT_VARIABLES, *(block.column for block in self.blocks)}
+        if self.unit == "comparison":
+            self._check_comparison(shown)
         self._check_blocks()
         if inline := shown & used:
             raise ValueError(
@@ -311,18 +317,29 @@ class Rubric(Texts):
             raise ValueError(f"`variables` lists {sorted(unused)[0]!r}, which no text uses")
         if not self.blocks and not any(name.startswith("response") for name in shown):
             raise ValueError("`variables` names no response to be rated")
-        if (self.unit == "pair") != any(name.endswith(("_a", "_b")) for name in shown):
+        if self.has_sides != any(name.endswith(("_a", "_b")) for name in shown):
             raise ValueError(
                 "a rubric on pairs shows prompt_a, response_a, prompt_b, response_b; "
                 "one on responses shows prompt, response"
             )
+
+    def _check_comparison(self, shown: Collection[str]) -> None:
+        for name in ANSWERS:
+            if name not in shown:
+                raise ValueError(f"a rubric on comparisons shows {name}")
+        for name in ("prompt_a", "prompt_b", "response"):
+            if name in shown:
+                raise ValueError(
+                    f"a rubric on comparisons shows prompt, response_a and response_b, not {name}"
+                )
 
     def _check_blocks(self) -> None:
         columns = [block.column for block in self.blocks]
         for column in columns:
             if columns.count(column) > 1:
                 raise ValueError(f"two blocks show {column!r}; show it once")
-            if column not in self.variables:
+            both = self.unit == "comparison" and column == "response"
+            if column not in self.variables and not both:
                 raise ValueError(f"`variables` lacks {column!r}, which a block shows")
         if columns and self.unit == "pair":
             raise ValueError("`blocks` belong to rubrics on responses; a pair shows its two sides")
@@ -386,6 +403,11 @@ class Rubric(Texts):
         return hash((self.name, self.hash))  # a dict of translations has none
 
     @property
+    def has_sides(self) -> bool:
+        """True where a unit has two sides, which change places between raters."""
+        return self.unit != "response"
+
+    @property
     def categories(self) -> tuple[str, ...]:
         """The option keys in their order on the scale."""
         return tuple(option.key for option in self.options)
@@ -442,13 +464,28 @@ class Rubric(Texts):
         [('Response', 'conversation')]
         """
         own = {block.column: block for block in self.blocks}
-        for column in self.variables:
+        for column in [*self.variables, *(["response"] if self.unit == "comparison" else [])]:
             if column in columns:
                 label = TEXT_VARIABLES.get(column, column)
                 block = own.get(column) or Block(column=column, label=label)
                 own[column] = block.model_copy(update={"kind": "conversation"})
         blocks = tuple(own.values())
         return self if blocks == self.blocks else self._changed({"blocks": blocks})
+
+    def showing(self, blocks: Sequence[Block]) -> Rubric:
+        """The rubric on other texts: these blocks, with the rubric's own labels where it has them.
+
+        Raises ValueError where its words name a text that is not among them.
+        """
+        own = {block.column: block.label for block in self.blocks}
+        shown = tuple(
+            each.model_copy(update={"label": own.get(each.column, each.label)}) for each in blocks
+        )
+        if shown == self.blocks:
+            return self
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        del fields["variables"]  # they are listed anew
+        return Rubric.model_validate(fields | {"blocks": shown, "golden": ()})
 
     def in_language(self, code: str) -> Rubric:
         """The rubric in a language; the original where there is no translation.

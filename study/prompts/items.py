@@ -93,8 +93,10 @@ class Items:
     @property
     def unit_ids(self) -> list[str]:
         """The unit of each item, in their order."""
-        whose = zip(self.responses["pair_id"], self.responses["subject"], strict=True)
-        return [unit_id(item, subject, "a") for item, subject in whose]
+        own = self.responses[self.responses["side"] == "a"]
+        side = "a" if len(own) == len(self.responses) else ""  # of two answers, both together
+        whose = zip(own["pair_id"], own["subject"], strict=True)
+        return [unit_id(item, subject, side) for item, subject in whose]
 
 
 def item_columns(
