@@ -328,3 +328,13 @@ class LabelMatrix(RatedUnits):
             slices=tuple(replace(column, codes=column.codes[kept]) for column in self.slices),
             weight=None if self.weight is None else self.weight[self.clusters[kept]],
         )
+
+
+def favour_signs(categories: tuple[str, ...], favours: Mapping[str, str]) -> Array:
+    """Return 1, -1 or 0 for each category, and NaN last, which a missing code of -1 selects.
+
+    >>> favour_signs(("A", "B", "C"), {"A": "a", "B": "b"})
+    array([ 1., -1.,  0., nan])
+    """
+    sign = {"a": 1.0, "b": -1.0, "": 0.0}
+    return np.array([*(sign[favours.get(category, "")] for category in categories), np.nan])
