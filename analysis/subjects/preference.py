@@ -178,15 +178,19 @@ def rater_scores(labels: LabelMatrix, ratings: pd.DataFrame, facts: UnitFacts) -
 
 
 def _of_both_orders(ratings: pd.DataFrame, grader: str, scale: Scale, facts: UnitFacts) -> Array:
-    """Return the mean of a grader's scores in the two orders, (units,); NaN without either."""
+    """Return the mean of a grader's scores in the two orders, (units,); NaN without either. Other
+    tools write that the two differ in place of both.
+    """
     signs = favour_signs(scale.categories, scale.favours)
     code = {category: at for at, category in enumerate(scale.categories)}
-    own = ratings[ratings["rater_id"].eq(grader) & ratings["label"].ne("")]
-    own = own[own["order"].isin(("ab", "ba"))]
+    own = ratings[ratings["rater_id"].eq(grader)]
+    differ = set(own.loc[own["unscored_reason"].eq("order_disagreement"), "unit_id"])
+    own = own[own["label"].ne("") & own["order"].isin(("ab", "ba"))]
     score = (1.0 + signs[own["label"].map(code).to_numpy(dtype=np.intp)]) / 2.0
     each = own.assign(score=score).groupby(["unit_id", "order"])["score"].mean().unstack("order")
     both = each.mean(axis=1)[each.notna().all(axis=1) & (each.shape[1] == 2)]
-    return both.reindex(facts.ids).to_numpy(dtype=float)
+    found = both.reindex(facts.ids).to_numpy(dtype=float)
+    return np.where([unit in differ for unit in facts.ids], 0.5, found)
 
 
 def _add_rates(out: Writer, compared: Compared, name: str, score: Array) -> None:
