@@ -89,7 +89,7 @@ def grader(
         who = get_model(role="grader") if model is None else get_model(model)
         prompt = asked.for_prompt(_values(asked, state, order))
         output = await who.generate(_messages(prompt), config=config)
-        question = Question(str(state.sample_id), asked, order if asked.unit == "pair" else "")
+        question = Question(str(state.sample_id), asked, order if asked.has_sides else "")
         outcome = parse_reply(_reply(output), asked)
         return _score(grade_of(str(who), question, outcome, provenance={}))
 

@@ -129,7 +129,7 @@ def open_questions(
         finished = store.finished_grades(
             rater_id, rubric.name, accepted[rubric.name], labelled_only=retry_unscored
         )
-        for order in orders if rubric.unit == "pair" else ("",):
+        for order in orders if rubric.has_sides else ("",):
             wanted = [(unit, draw) for unit in units[rubric.name] for draw in range(draws)]
             missing = tuple(w for w in wanted if (w[0], order, w[1]) not in finished)
             already += len(wanted) - len(missing)

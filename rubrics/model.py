@@ -26,6 +26,7 @@ from evenhand.errors import InputError
 from evenhand.rubrics.options import Block, Golden, Number, Option, Texts, plain_number
 from evenhand.rubrics.parsing import RubricParser
 from evenhand.rubrics.rendering import (
+    ANSWERS,
     TEXT_VARIABLES,
     PeopleText,
     PromptText,
@@ -210,14 +211,15 @@ class Rubric(Texts):
 
     name: str
     title: str = Field(min_length=1)
-    unit: Literal["pair", "response"]
+    unit: Literal["pair", "comparison", "response"]
+    """A subject's responses to two prompts, two subjects' to one prompt, or one response."""
     level: Literal["nominal", "ordinal", "interval"]
     question: str = Field(min_length=1)
     instructions: str = Field(min_length=1)
     variables: tuple[str, ...] = Field(min_length=1)
     blocks: tuple[Block, ...] = ()
-    """Texts of a response's unit that raters read, with labels of their own. The variables are
-    these, where they are not listed."""
+    """Texts that raters read, with labels of their own; of a comparison the texts that its sides
+    share, and `response` for both answers. The variables are these, where they are not listed."""
     options: tuple[Option, ...] = Field(min_length=2)
     number: Number | None = None
     """A number is asked for; the options are all numbers that may be given."""
@@ -273,6 +275,8 @@ class Rubric(Texts):
             for each in given["blocks"]
             if not isinstance(each, dict) or isinstance(each.get("column"), str)
         ]
+        if given.get("unit") == "comparison":
+            columns = [*(column for column in columns if column != "response"), *ANSWERS]
         texts = (given.get(name) for name in ("question", "instructions"))
         used = {name for text in texts if isinstance(text, str) for name in placeholders(text)}
         return given | {"variables": (*columns, *sorted(used - set(columns)))}
@@ -344,6 +348,8 @@ class Rubric(Texts):
                         "instructions or the question"
                     )
         shown = declared & {*TEXT_VARIABLES, *(block.column for block in self.blocks)}
+        if self.unit == "comparison":
+            self._check_comparison(shown)
         self._check_blocks()
         if inline := shown & used:
             raise ValueError(
@@ -354,18 +360,29 @@ class Rubric(Texts):
             raise ValueError(f"`variables` lists {sorted(unused)[0]!r}, which no text uses")
         if not self.blocks and not any(name.startswith("response") for name in shown):
             raise ValueError("`variables` names no response to be rated")
-        if (self.unit == "pair") != any(name.endswith(("_a", "_b")) for name in shown):
+        if self.has_sides != any(name.endswith(("_a", "_b")) for name in shown):
             raise ValueError(
                 "a rubric on pairs shows prompt_a, response_a, prompt_b, response_b; "
                 "one on responses shows prompt, response"
             )
+
+    def _check_comparison(self, shown: Collection[str]) -> None:
+        for name in ANSWERS:
+            if name not in shown:
+                raise ValueError(f"a rubric on comparisons shows {name}")
+        for name in ("prompt_a", "prompt_b", "response"):
+            if name in shown:
+                raise ValueError(
+                    f"a rubric on comparisons shows prompt, response_a and response_b, not {name}"
+                )
 
     def _check_blocks(self) -> None:
         columns = [block.column for block in self.blocks]
         for column in columns:
             if columns.count(column) > 1:
                 raise ValueError(f"two blocks show {column!r}; show it once")
-            if column not in self.variables:
+            both = self.unit == "comparison" and column == "response"
+            if column not in self.variables and not both:
                 raise ValueError(f"`variables` lacks {column!r}, which a block shows")
         if columns and self.unit == "pair":
             raise ValueError("`blocks` belong to rubrics on responses; a pair shows its two sides")
@@ -427,6 +444,11 @@ class Rubric(Texts):
 
     def __hash__(self) -> int:
         return hash((self.name, self.hash))  # a dict of translations has none
+
+    @property
+    def has_sides(self) -> bool:
+        """True where a unit has two sides, which change places between raters."""
+        return self.unit != "response"
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -499,12 +521,16 @@ class Rubric(Texts):
     @property
     def conversations(self) -> tuple[str, ...]:
         """The variables that are shown in turns."""
-        return tuple(block.column for block in self.blocks if block.kind == "conversation")
+        return self._of_kind("conversation")
 
     @property
     def images(self) -> tuple[str, ...]:
         """The variables that are images."""
-        return tuple(block.column for block in self.blocks if block.kind == "image")
+        return self._of_kind("image")
+
+    def _of_kind(self, kind: str) -> tuple[str, ...]:
+        columns = tuple(block.column for block in self.blocks if block.kind == kind)
+        return (*columns, *ANSWERS) if {"response"} & {*columns} - {*self.variables} else columns
 
     def with_kinds(self, kinds: Mapping[str, str]) -> Rubric:
         """The rubric with its texts shown as what they are, by variable: in turns, or as an image.
@@ -515,13 +541,28 @@ class Rubric(Texts):
         [('Response', 'conversation')]
         """
         own = {block.column: block for block in self.blocks}
-        for column in self.variables:
+        for column in [*self.variables, *(["response"] if self.unit == "comparison" else [])]:
             if column in kinds:
                 label = TEXT_VARIABLES.get(column, column)
                 block = own.get(column) or Block(column=column, label=label)
                 own[column] = block.model_copy(update={"kind": kinds[column]})
         blocks = tuple(own.values())
         return self if blocks == self.blocks else self._changed({"blocks": blocks})
+
+    def showing(self, blocks: Sequence[Block]) -> Rubric:
+        """The rubric on other texts: these blocks, with the rubric's own labels where it has them.
+
+        Raises ValueError where its words name a text that is not among them.
+        """
+        own = {block.column: block.label for block in self.blocks}
+        shown = tuple(
+            each.model_copy(update={"label": own.get(each.column, each.label)}) for each in blocks
+        )
+        if shown == self.blocks:
+            return self
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        del fields["variables"]  # they are listed anew
+        return Rubric.model_validate(fields | {"blocks": shown, "golden": ()})
 
     def in_language(self, code: str) -> Rubric:
         """The rubric in a language; the original where there is no translation.

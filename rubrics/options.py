@@ -133,6 +133,10 @@ class Block(Texts):
             )
         return value
 
+    def of_side(self, side: str) -> Block:
+        """The block for one of two answers."""
+        return self.model_copy(update={"label": f"{self.label} {side.upper()}"})
+
 
 class Golden(Texts):
     """A golden answer: a unit's `texts` by variable, and the option that is right for it. Graders

@@ -26,6 +26,9 @@ TEXT_VARIABLES = {
 }
 """Variables shown as blocks of their own wherever a rubric names them."""
 
+ANSWERS = ("response_a", "response_b")
+"""The sides of a comparison; a block for `response` says how both are shown."""
+
 # Marks of turns in chat templates, by shape and not by a list of models: names in capitals,
 # with an underscore or a colon, between bars, triangles or tildes. A server that reads the text as
 # a template obeys them; the bounds keep the search quick on any text.
@@ -132,14 +135,17 @@ def text_blocks(
     and responses.
     """
     declared = {block.column: block for block in own}
+    if both := declared.get("response"):
+        declared |= {name: both.of_side(name[-1]) for name in ANSWERS}
     found = []
     for name in variables:
         if block := declared.get(name):
             kind = name if name in TEXT_VARIABLES else "context"
+            kind, side = ("response", name[-1]) if name in ANSWERS else (kind, "")
             turns = _turns_shown(block, values[name])
             image = image_of(values[name]) if block.kind == "image" else None
             text = transcript(turns) if turns else image.said if image else values[name]
-            found.append(TextBlock(block.label, name, kind, "", text, block, turns, image))
+            found.append(TextBlock(block.label, name, kind, side, text, block, turns, image))
         elif name in TEXT_VARIABLES:
             kind, _, side = name.partition("_")
             found.append(TextBlock(TEXT_VARIABLES[name], name, kind, side, values[name]))

@@ -28,7 +28,7 @@ def are_votes(names: Collection[str]) -> bool:
 
 def read(source: Source) -> Export:
     """A question, its turn and two models make a unit, the question a cluster. Labels are a, b and
-    tie, where a is the model whose name comes first, whichever was shown first.
+    tie, where a is the model whose name comes first (`subject_a`), whichever was shown first.
     """
     return votes(source, source.records())
 
@@ -73,9 +73,11 @@ def _add(
     else:
         value, reason = {one: "a", two: "b"}.get(won.get(said, "")), ""
     rater = _judge(judge)
+    unit = f"{question}/{turn}/{one}/{two}" if question and one != two else ""
+    rows.describe(unit, {"subject_a": one, "subject_b": two})
     shown = models[::-1] if swapped else models
     rows.add(
-        f"{question}/{turn}/{one}/{two}" if question and one != two else "",
+        unit,
         rater,
         "human" if _PERSON.fullmatch(rater) else plain_kind(rater),
         value,

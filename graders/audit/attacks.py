@@ -135,7 +135,7 @@ def targets_of(rubric: Rubric) -> tuple[str, str]:
     the first and the last option that favours a side, where the rubric marks at least two.
     """
     sides = [option.key for option in rubric.options if option.favours]
-    if rubric.unit == "pair" and len(sides) >= 2:
+    if rubric.has_sides and len(sides) >= 2:
         return sides[0], sides[-1]
     return rubric.categories[0], rubric.categories[-1]
 

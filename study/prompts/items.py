@@ -100,8 +100,10 @@ class Items:
     @property
     def unit_ids(self) -> list[str]:
         """The unit of each item, in their order."""
-        whose = zip(self.responses["pair_id"], self.responses["subject"], strict=True)
-        return [unit_id(item, subject, "a") for item, subject in whose]
+        own = self.responses[self.responses["side"] == "a"]
+        side = "a" if len(own) == len(self.responses) else ""  # of two answers, both together
+        whose = zip(own["pair_id"], own["subject"], strict=True)
+        return [unit_id(item, subject, side) for item, subject in whose]
 
 
 def item_columns(
@@ -263,7 +265,7 @@ def make_items(
     import pandas as pd
 
     _check_rows(frame, columns, name)
-    frame = _with_images(frame, columns, name, folder)
+    frame = with_images(frame, columns.images, name, folder)
     own = frame[columns.id].tolist() if columns.id else []
     given = own or numbered_ids(len(frame))
     fits = all(PAIR_ID.fullmatch(each) for each in given)
@@ -364,14 +366,14 @@ def _kind(column: str, columns: ItemColumns) -> Literal["conversation", "image",
     return "image" if column in columns.images else ""
 
 
-def _with_images(
-    frame: pd.DataFrame, columns: ItemColumns, name: str, folder: Path
+def with_images(
+    frame: pd.DataFrame, columns: Sequence[str], name: str, folder: Path
 ) -> pd.DataFrame:
-    """Return the rows with their images in them. A column called like an image's and `_alt` has
-    its description.
+    """Return the rows with the images of these columns in them. A column called like an image's
+    and `_alt` has its description.
     """
     kept = {}
-    for column in columns.images:
+    for column in columns:
         said = frame[f"{column}_alt"] if f"{column}_alt" in frame else [""] * len(frame)
         images = []
         for row, cell, alt in zip(frame.index + FIRST_ROW, frame[column], said, strict=True):

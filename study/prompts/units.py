@@ -88,6 +88,8 @@ def presented_values(
         values = dict(cells) | _own_side(cells, side) | {"response": texts[side]}
         return {name: values[name] for name in rubric.variables if name in values}
     values = dict(cells) | {"response_a": texts["a"], "response_b": texts["b"]}
+    if rubric.unit == "comparison" and "prompt_a" in cells:  # both sides answer one prompt
+        values |= {"prompt": cells["prompt_a"]}
     if order == "ba":
         values = {name: values.get(_other_side(name), cell) for name, cell in values.items()}
     return {name: values[name] for name in rubric.variables if name in values}

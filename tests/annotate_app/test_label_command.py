@@ -18,7 +18,7 @@ from playwright.sync_api import Error
 from evenhand.cli.main import main
 from evenhand.study import open_study
 from evenhand.study.store.logs.decisions import acts
-from harness.annotator import READY
+from harness.annotator import IS_NEXT, READY
 from harness.ports import free_port
 
 pytestmark = pytest.mark.browser
@@ -28,6 +28,9 @@ ROWS = "question,context,output,model,judge\n" + "".join(
 )
 
 
+VERSUS = "question,answer_1,answer_2,model_1,model_2,winner\n" + "".join(
+    f"What is {n} and one?,right {n},wrong {n},hidden-one,hidden-two,model_1\n" for n in range(12)
+)
 CHAT = [
     {"role": "system", "content": "Be brief."},
     {"role": "user", "content": "<b>Which</b> train?"},
@@ -46,6 +49,7 @@ def labelling(tmp_path: Path) -> Iterator[Callable[..., str]]:
     """labelling(file, option, ...) -> the first rater's link of `evenhand label`."""
     started: list[subprocess.Popen[str]] = []
     (tmp_path / "answers.csv").write_text(ROWS)
+    (tmp_path / "versus.csv").write_text(VERSUS)
     chats = (json.dumps({"id": f"c{n}", "messages": CHAT}) for n in range(3))
     (tmp_path / "chats.jsonl").write_text("\n".join(chats))
     (tmp_path / "long.jsonl").write_text(json.dumps({"id": "c1", "messages": LONG_CHAT}) + "\n")
@@ -73,6 +77,11 @@ def labelling(tmp_path: Path) -> Iterator[Callable[..., str]]:
 
 def opened(browser, link):
     page = browser.new_page()
+    enter(page, link)
+    return page
+
+
+def enter(page, link):
     for _ in range(60):
         try:
             page.goto(link)
@@ -80,7 +89,6 @@ def opened(browser, link):
         except Error:  # the server is not up yet
             time.sleep(0.5)
     page.wait_for_selector(READY, timeout=60_000)
-    return page
 
 
 def test_a_conversation_is_read_in_turns(labelling, browser, axe):
@@ -158,6 +166,45 @@ def test_an_image_is_shown_with_its_description(labelling, browser, axe, tmp_pat
     page.close()
     with open_study(tmp_path / "images-study") as study:
         assert study.units()["shot"].tolist() == ["[image: a <i>green</i> field]"]
+
+
+def test_two_answers_stand_next_to_each_other(labelling, browser, axe, tmp_path, capsys):
+    link, page, received = labelling("versus.csv", "--judge", "winner"), browser.new_page(), []
+
+    def keep(frame):
+        received.append(frame if isinstance(frame, bytes) else frame.encode())
+
+    page.on("websocket", lambda socket: socket.on("framereceived", keep))
+    enter(page, link)
+    lefts = []
+    for n in range(12):
+        assert page.locator(".material h2").all_inner_texts() == ["Prompt", "Answer A", "Answer B"]
+        assert page.locator(".shared .text").count() == 1
+        left, right = (page.locator(".side").nth(side) for side in range(2))
+        assert left.bounding_box()["x"] + 10 < right.bounding_box()["x"]
+        assert left.bounding_box()["y"] == right.bounding_box()["y"]
+        top, said = (page.locator(f".shared {each}").bounding_box() for each in (".block", ".text"))
+        assert top["height"] < left.bounding_box()["height"] / 2
+        assert said["y"] + said["height"] <= top["y"] + top["height"]
+        lefts.append(left.locator(".text").inner_text().startswith("right"))
+        if n == 0:
+            axe(page, "a comparison")
+        before = page.locator(".material").text_content()
+        page.keyboard.press("1" if lefts[-1] else "3")
+        page.keyboard.press("Enter")
+        if n < 11:
+            page.wait_for_function(IS_NEXT, arg=before)
+    page.get_by_text("12 of 12 answered").wait_for()
+    assert sum(lefts) == 6
+    assert received
+    everything = b"".join(received) + page.content().encode()
+    assert [word for word in (b"hidden-", b"winner", b"model_1") if word in everything] == []
+    page.close()
+    with open_study(tmp_path / "versus-study") as study:
+        own = study.ratings().query("rater_kind == 'human'")
+    assert own["label"].tolist() == ["A"] * 12
+    assert main(["report", str(tmp_path / "versus-study")]) == 0
+    assert "winner" in capsys.readouterr().out
 
 
 def test_one_command_from_a_file_to_a_label(labelling, browser, tmp_path, capsys):
