@@ -5,6 +5,7 @@ what an items file holds.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,6 +62,7 @@ class ItemStudy:
     rubrics: list[Rubric]
     judged: pd.DataFrame | None
     taken: list[tuple[str, str]]
+    notes: Sequence[str] = ()
 
     def import_judge(self, study: Study, source: str) -> int:
         """Store the judge's labels as a grader's; return how many."""
@@ -75,20 +77,23 @@ def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
     """Read the items file that the command line is about. Raises InputError where it is bad, or
     where it is not said what to ask.
     """
+    from evenhand.exchange.readers.reading import read_items
     from evenhand.rubrics import asked_rubric, load_rubric
-    from evenhand.study.prompts.items import item_columns, make_items, read_items_table
+    from evenhand.study.prompts.items import check_items_table, item_columns, make_items
 
     if bool(arguments.question) == bool(arguments.rubric):
         raise InputError(written("items.ask"))
     if not arguments.question:
         refuse(arguments, ["--options", "--scale"], "goes with --question; a rubric has its own")
-    frame = read_items_table(path)
+    held = read_items(path, arguments.judge or "")
+    frame = held.table
+    check_items_table(frame, path.name)
     columns = item_columns(
         frame,
         path.name,
-        show=_listed(arguments.show),
+        show=_listed(arguments.show) or held.show,
         subject=arguments.subject or "",
-        cluster=arguments.cluster or "",
+        cluster=arguments.cluster or held.cluster,
         judge=arguments.judge or "",
     )
     items = make_items(frame, columns, path.name)
@@ -105,7 +110,7 @@ def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
         if len(rubrics) > 1:
             raise InputError("--judge goes with one rubric: a column holds the labels of one")
         judged = judge_ratings(items, rubrics[0], columns.judge, path.name)
-    return ItemStudy(items, rubrics, judged, columns.said())
+    return ItemStudy(items, rubrics, judged, columns.said(), held.notes)
 
 
 def _listed(text: str | None) -> list[str]:
@@ -213,6 +218,8 @@ def _make(folder: Path, arguments: argparse.Namespace) -> None:
 def print_items(made: ItemStudy, judged: int, folder: Path, sampled: int) -> None:
     """Print what the columns were taken for, and what was made of them."""
     say = console().print
+    for told in made.notes:
+        say(told)
     taken = "; ".join(f"{role}: {columns}" for role, columns in made.taken)
     say(written("items.taken", taken=taken))
     say(written("items.made", folder=folder, sampled=sampled, total=len(made.items.pairs)))

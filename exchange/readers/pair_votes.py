@@ -9,8 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from evenhand.errors import InputError
+from evenhand.exchange.readers.items import ItemRows, ItemTable
 from evenhand.exchange.readers.rows import Export, Rows, plain_kind
-from evenhand.exchange.readers.source import Record, Source, text_of
+from evenhand.exchange.readers.source import Record, Source, objects, text_of
+from evenhand.exchange.readers.texts import said
 from evenhand.texts import written
 
 _NAMES = (("model_a", "model_b", "winner"), ("model_1", "model_2", "g1_winner"))
@@ -47,6 +50,68 @@ def votes(source: Source, records: list[Record]) -> Export:
     return rows.export(written("exchange.pair_votes"))
 
 
+def items(source: Source) -> ItemTable | None:
+    """Each model's answer to a question at one turn is an item, the question a cluster."""
+    return answers(source, source.records()) if recognises(source) else None
+
+
+def answers(source: Source, records: list[Record]) -> ItemTable:
+    """Read the answers that were compared, each once. Raises InputError where votes have none."""
+    rows = ItemRows(source)
+    for pair in comparisons(records):
+        for side in ("a", "b"):
+            rows.add(
+                f"{pair['item_id']}/{pair[f'model_{side}']}",
+                {"prompt": pair["question"], "response": pair[f"answer_{side}"]},
+                subject=pair[f"model_{side}"],
+                cluster=pair["question_id"],
+            )
+    try:
+        return rows.items(written("exchange.pair_votes_items"), "question_id")
+    except InputError:
+        raise InputError(
+            f"{source.name} holds votes without the answers that were compared; name a file with "
+            "conversation_a and conversation_b, as lmsys/mt_bench_human_judgments has them"
+        ) from None
+
+
+def comparisons(records: list[Record]) -> list[dict[str, str]]:
+    """Return what was compared, each pair of answers once: `item_id`, `question_id`, `question`,
+    `answer_a`, `answer_b`, `model_a` and `model_b`. Model a is the one whose name comes first, as
+    in the ratings of `read`.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for vote in records:
+        question, turn = _question(vote)
+        at = 2 * (int(turn) if turn.isdecimal() and len(turn) < 3 else 1) - 2
+        both = {
+            text_of(vote.get(f"model_{side}")): objects(vote.get(f"conversation_{side}"))
+            for side in ("a", "b")
+        }
+        one, two = min(both), max(both)
+        key = f"{question}/{turn}/{one}/{two}"
+        asked, first, second = (
+            _cell(both[name][place : place + 1])
+            for name, place in ((one, at), (one, at + 1), (two, at + 1))
+        )
+        if question and one != two and first and second:
+            pair = {"question_id": question, "question": asked, "answer_a": first}
+            pair |= {"answer_b": second, "model_a": one, "model_b": two}
+            found.setdefault(key, {"item_id": f"{question}/{turn}", **pair})
+    return list(found.values())
+
+
+def _cell(messages: list[Record]) -> str:
+    text = said(messages, ()) if messages else ""
+    return text if isinstance(text, str) else ""
+
+
+def _question(vote: Record) -> tuple[str, str]:
+    """The id of the question, and its turn."""
+    question = text_of(vote.get("question_id") or vote.get("conversation_id"))
+    return question, text_of(vote.get("turn")) or "1"
+
+
 def _add(
     rows: Rows,
     vote: Record,
@@ -60,8 +125,7 @@ def _add(
     first.
     """
     one, two = sorted(models)
-    question = text_of(vote.get("question_id") or vote.get("conversation_id"))
-    turn = text_of(vote.get("turn")) or "1"
+    question, turn = _question(vote)
     won = {"model_a": models[0], "model_1": models[0], "model_b": models[1], "model_2": models[1]}
     said = text_of(winner)
     if said.startswith("tie (inconsistent"):  # two orders, two answers: no one label

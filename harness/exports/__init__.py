@@ -7,5 +7,6 @@ left out, such as a draft or a cancelled annotation.
 
 TOOLS = (
     "argilla", "datasets", "deepeval", "doccano", "inspect_ai", "label_studio", "langfuse",
-    "langsmith", "mlflow", "mt_bench", "openpyxl", "potato", "prodigy", "promptfoo",
+    "langsmith", "lm_eval", "mlflow", "mt_bench", "openinference", "openpyxl", "potato", "prodigy",
+    "promptfoo",
 )  # fmt: skip
