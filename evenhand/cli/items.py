@@ -37,7 +37,9 @@ def add_item_options(parser: Parser) -> None:
         "--cluster", metavar="COL", help="column of rows that belong together (the same prompt)"
     )
     parser.add_argument(
-        "--judge", metavar="COL", help="column with a model's labels, which raters never see"
+        "--judge",
+        metavar="COL",
+        help="column, or judge in a tool's file, whose labels raters never see",
     )
     parser.add_argument("--question", metavar="TEXT", help="what to ask, in place of a rubric")
     parser.add_argument("--options", metavar="A,B,...", help="its answers, such as yes,no")
@@ -118,7 +120,7 @@ def _listed(text: str | None) -> list[str]:
 
 
 def _label_options(label: Parser) -> None:
-    label.add_argument("file", type=Path, metavar="FILE", help="the items: CSV, JSONL or Parquet")
+    label.add_argument("file", type=Path, metavar="FILE", help="a table, or the file of a tool")
     label.add_argument(
         "dir", type=Path, nargs="?", metavar="DIR", help="the study's folder (FILE-study)"
     )

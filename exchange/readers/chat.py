@@ -89,7 +89,9 @@ def _reply(record: Record) -> Record | None:
     for held in (inside(record, "response", "body"), record.get("response"), record,
                  inside(record, "result", "message")):  # fmt: skip
         if isinstance(held, dict) and (
-            isinstance(held.get("choices"), list) or held.get("type") == "message"
+            isinstance(held.get("choices"), list)
+            or held.get("type") == "message"
+            or held.get("object") == "response"
         ):
             return held
     return None

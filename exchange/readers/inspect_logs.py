@@ -54,24 +54,35 @@ def items(source: Source) -> ItemTable | None:
     if not recognises(source):
         return None
     rows = ItemRows(source)
-    samples = list(_all_of_it(source))
+    # A sample's events, which fill a log, are let go one sample at a time.
+    samples = [_kept(sample) for sample in _all_of_it(source)]
     several = _several_epochs(samples)
     model = inside(_header(source), "eval", "model")
     for sample in samples:
-        name, epoch = text_of(sample.get("id")), text_of(sample.get("epoch"))
-        scores = sample.get("scores")
-        scored = scores if isinstance(scores, dict) else {}
-        about = sample.get("metadata")
-        by_code = {own: inside(scored[own], "value") for own in scored if own in _BY_CODE}
+        name, epoch = text_of(sample["id"]), text_of(sample["epoch"])
         rows.add(
             f"{name}/{epoch}" if several else name,
-            _texts(sample),
-            subject=text_of(inside(sample, "output", "model")) or model,
+            sample["texts"],
+            subject=text_of(sample["model"]) or model,
             cluster=name,
             ids={"sample_id": name, **({"epoch": epoch} if several else {})},
-            about=(about if isinstance(about, dict) else {}) | by_code,
+            about=sample["about"],
         )
     return rows.items(written("exchange.inspect_items"), "sample_id")
+
+
+def _kept(sample: Record) -> Record:
+    """Return what an item takes of a sample."""
+    scores, metadata = sample.get("scores"), sample.get("metadata")
+    scored = scores if isinstance(scores, dict) else {}
+    by_code = {own: inside(scored[own], "value") for own in scored if own in _BY_CODE}
+    return {
+        "id": sample.get("id"),
+        "epoch": sample.get("epoch"),
+        "model": inside(sample, "output", "model"),
+        "about": (metadata if isinstance(metadata, dict) else {}) | by_code,
+        "texts": _texts(sample),
+    }
 
 
 def _texts(sample: Record) -> Record:

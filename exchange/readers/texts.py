@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import Any
 
 from evenhand.errors import InputError
-from evenhand.exchange.readers.source import Record, Written, inside, parsed, text_of
+from evenhand.exchange.readers.source import Record, Written, inside, objects, parsed, text_of
 
 Text = str | list[Record]
 """A text, or messages, each with `role` and `content`, and perhaps `name` and `tool_calls`."""
@@ -19,8 +19,9 @@ ASKED = (
     "message", "messages", "text", "inputs", "kwargs", "args",
 )  # fmt: skip
 ANSWERED = (
-    "answer", "response", "output", "completion", "generation", "result", "final_output",
-    "message", "messages", "content", "text", "outputs",
+    "answer", "response", "output", "completion", "generation", "result", "reply", "prediction",
+    "final_answer", "final_output", "output_text", "generated_text", "message", "messages",
+    "content", "text", "outputs",
 )  # fmt: skip
 CONTEXT = (
     "context", "contexts", "retrieved_contexts", "retrieval_context", "documents",
@@ -32,7 +33,17 @@ EXPECTED = (
 )  # fmt: skip
 """Keys of inputs and outputs by what they hold, the plainest first."""
 KNOWN = frozenset((*ASKED, *ANSWERED, *CONTEXT, *EXPECTED))
+_SETTINGS = frozenset((
+    "model", "model_name", "model_id", "temperature", "top_p", "max_tokens", "stream", "n", "seed",
+    "max_completion_tokens", "stop", "stream_options", "tools", "tool_choice", "functions",
+    "function_call", "parallel_tool_calls", "response_format", "reasoning_effort", "user",
+    "user_id", "session_id", "thread_id", "id", "config", "callbacks", "metadata", "usage",
+))  # fmt: skip
+"""Keys of a request that say nothing to the model."""
 _DOCUMENT = ("page_content", "pageContent", "content", "text", "document", "document.content")
+_SPOKEN = {"text", "output_text", "input_text", "refusal"}
+_THOUGHT = {"reasoning", "thinking", "redacted_thinking"}
+"""Types of a message's parts that are text, and those that only the model saw."""
 _TYPES = {"human", "ai", "system", "tool", "user", "assistant", "function"}
 _DEEP = 8
 """Layers of wrapping that are looked through."""
@@ -161,12 +172,22 @@ def _message(given: object) -> Record | None:
     content = given.get("content", given.get("value"))
     if not has_role or not role or (content is None and not calls):
         return None
-    known = {"role": role, "content": _plain(content) if content is not None else ""}
-    if isinstance(content, list) and len(content) == 1 and text_of(inside(content[0], "text")):
-        known["content"] = content[0]["text"]
+    known = {"role": role, "content": _content(content)}
     if name := text_of(given.get("name") or given.get("function")):
         known["name"] = name
     return known | ({"tool_calls": calls} if calls else {})
+
+
+def _content(content: object) -> object:
+    """What a message says: its text where it is nothing else, or else its parts."""
+    if not isinstance(content, list):
+        return "" if content is None else _plain(content)
+    parts = [each for each in content if text_of(inside(each, "type")) not in _THOUGHT]
+    kinds = {text_of(inside(each, "type")) or "text" for each in parts if isinstance(each, dict)}
+    if kinds <= _SPOKEN:
+        said = (inside(each, "text") or inside(each, "refusal") or each for each in parts)
+        return "\n".join(filter(None, map(text_of, said)))
+    return _plain(parts)
 
 
 def _call(given: Record) -> Record:
@@ -181,7 +202,10 @@ def _call(given: Record) -> Record:
 
 
 def _reply_in(value: object) -> object:
-    """The first reply of a chat completion, of Anthropic's message or of LangChain's result."""
+    """The first reply of a chat completion, of a response or message, or of LangChain's result."""
+    if isinstance(value, dict) and value.get("object") == "response":
+        parts = objects(value.get("output"))
+        return [_item(each) for each in parts if each.get("type") not in _THOUGHT]
     if isinstance(value, dict):
         for name in ("choices", "generations"):
             first = value.get(name)
@@ -196,21 +220,37 @@ def _reply_in(value: object) -> object:
     return value
 
 
+def _item(item: Record) -> Record:
+    """A part of OpenAI's responses as a message: a call of a tool is a message of its own."""
+    if item.get("type") == "function_call":
+        return {"role": "assistant", "content": "", "tool_calls": [item]}
+    if item.get("type") == "message":
+        return item
+    return {"role": "assistant", "content": [{"type": text_of(item.get("type"))}]}
+
+
 def _key_of(value: Record, names: Collection[str]) -> str:
     """The key that holds what is said; "" where more is said than one key holds."""
-    filled = [name for name, each in value.items() if each not in (None, "", [], {})]
-    if len(filled) == 1:
-        return filled[0]
-    beside = [name for name in filled if name not in KNOWN and not _is_setting(value[name])]
-    return "" if beside else next((name for name in names if name in filled), "")
-
-
-def _is_setting(value: object) -> bool:
-    return isinstance(value, (bool, Written))
+    filled = [
+        name
+        for name, each in value.items()
+        if each not in (None, "", [], {}) and not isinstance(each, (bool, Written))
+    ]
+    own = [name for name in filled if name in names]
+    # What came in may be repeated beside what came out.
+    others = {*CONTEXT, *EXPECTED, *_SETTINGS, *(ASKED if names is ANSWERED else ())}
+    if len(own) == 1 and others.issuperset(name for name in filled if name not in own):
+        return own[0]
+    return filled[0] if len(filled) == 1 == len(value) else ""
 
 
 def _under(value: object, names: Collection[str]) -> object:
-    """The first filled value under one of these keys."""
+    """The first filled value under one of these keys, in whatever is wrapped around them."""
+    for _ in range(_DEEP):
+        inner = [each for each in value.values() if each] if isinstance(value, dict) else []
+        if len(inner) != 1 or not isinstance(inner[0], dict):
+            break
+        value = inner[0]
     if not isinstance(value, dict):
         return None
     return next((value[name] for name in names if value.get(name)), None)

@@ -69,5 +69,5 @@ def make(out: Path) -> None:
         for name, question, answer, true in zip(asked, QUESTIONS, ANSWERS, TRUE, strict=True)
     ]
     found = evaluate(items, [Fair()])
-    write_json(out / "deepeval_items.json", found.model_dump(mode="json", by_alias=True))
+    write_json(out / "items" / "deepeval.json", found.model_dump(mode="json", by_alias=True))
     shutil.rmtree(out / ".deepeval", ignore_errors=True)

@@ -51,7 +51,7 @@ def _make_items(out: Path) -> None:
     model = _mock("mockllm/model", ANSWERS)
     (log,) = evaluate(task, model=model, log_dir=str(out / "logs"), display="none", max_samples=1)
     assert log.status == "success", log.error
-    write_eval_log(read_eval_log(log.location), str(out / "inspect_items.eval"))
+    write_eval_log(read_eval_log(log.location), str(out / "items" / "inspect.eval"))
     shutil.rmtree(out / "logs")
 
 

@@ -33,8 +33,8 @@ def make(out: Path) -> None:
         return
     from langfuse.api import TraceWithFullDetails
 
-    traces = [TraceWithFullDetails.parse_obj(each) for each in _traces()]
-    write_json(out / "langfuse_traces.json", [json.loads(t.json(by_alias=True)) for t in traces])
+    traces = [TraceWithFullDetails.parse_obj(each).json(by_alias=True) for each in _traces()]
+    write_json(out / "items" / "langfuse_traces.json", list(map(json.loads, traces)))
     page = GetScoresResponse.parse_obj(_page(scores))
     write_json(out / "langfuse.json", json.loads(page.json(by_alias=True)))
     write_lines(out / "langfuse_blob.jsonl", map(_flat, scores))

@@ -50,7 +50,7 @@ def make(out: Path) -> None:
             lines.append(json.loads(feedback.model_dump_json()))
     lines.append({**lines[0], "id": UUIDS[0], "score": None, "value": None, "comment": "hm"})
     write_lines(out / "langsmith.jsonl", lines)
-    write_lines(out / "langsmith_runs.jsonl", _runs(stamp))
+    write_lines(out / "items" / "langsmith_runs.jsonl", _runs(stamp))
 
 
 def _runs(stamp: datetime) -> list[Any]:

@@ -52,5 +52,5 @@ def make(out: Path) -> None:
     tracker.save_results_samples("office", found["samples"]["office"])
     (made,) = home.rglob("samples_office_*.jsonl")
     lines = [json.loads(line) for line in made.read_text("utf-8").splitlines()]
-    write_lines(out / "samples_office.jsonl", lines)
+    write_lines(out / "items" / "samples_office.jsonl", lines)
     shutil.rmtree(home)

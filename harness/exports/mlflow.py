@@ -46,8 +46,8 @@ def make(out: Path) -> None:
     for number, each in enumerate(zip(QUESTIONS, ANSWERS, TRUE, JUDGED, strict=True)):
         _answer(f"chat-{number // 2 + 1}", *each)
     traces = library.search_traces(return_type="list")
-    write_json(out / "mlflow_items.json", [trace.to_dict() for trace in traces])
-    _without_places(out / "mlflow_items.json")
+    write_json(out / "items" / "mlflow.json", [trace.to_dict() for trace in traces])
+    _without_places(out / "items" / "mlflow.json")
     shutil.rmtree(folder)
 
 

@@ -43,4 +43,4 @@ def make(out: Path) -> None:
                     )
                 )
     spans = [json.loads(span.to_json(indent=None)) for span in kept.get_finished_spans()]
-    write_lines(out / "openinference.jsonl", spans)
+    write_lines(out / "items" / "openinference.jsonl", spans)

@@ -18,6 +18,8 @@ from evenhand.errors import InputError
 from evenhand.exchange.readers.items import ItemTable
 from evenhand.exchange.readers.pair_votes import comparisons
 from evenhand.exchange.readers.reading import read_items
+from evenhand.exchange.readers.source import Written
+from evenhand.exchange.readers.texts import ANSWERED, ASKED, said, texts_of
 from harness.exports.contents import ANSWERED_BY, ANSWERS, DOCUMENTS, JUDGED, QUESTIONS, TRUE
 
 ITEMS = Path(__file__).with_name("items")
@@ -372,6 +374,43 @@ def test_conversations_in_a_list_and_langchain_s_messages(tmp_path: Path) -> Non
            "outputs": {"generations": generations}}  # fmt: skip
     (row,) = read(tmp_path / "runs.jsonl", [run]).table.to_dict("records")
     assert (row["prompt"], row["response"]) == ("Why?", "So.")
+
+
+def test_what_only_the_model_saw_is_not_rated() -> None:
+    parts = [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "So."}]
+    assert said([message("assistant", parts)], ANSWERED) == "So."
+    text = [{"type": "output_text", "text": "So."}]
+    output = [
+        {"type": "reasoning", "summary": []},
+        {"type": "message", "role": "assistant", "content": text},
+    ]
+    assert said({"object": "response", "model": "m", "output": output}, ANSWERED) == "So."
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"question": "Why?", "context": ["Since."], "top_k": Written("3")}, "Why?"),
+        ({"model": "m", "messages": [message("user", "Why?")], "tools": [{"a": "b"}]}, "Why?"),
+        ({"args": ["Why?"], "kwargs": {}}, "Why?"),
+        ({"args": [], "kwargs": {"topic": "Why?"}}, "Why?"),
+        ({"inputs": {"input": "Why?"}}, "Why?"),
+        ({"question": "Why?", "answer": "So."}, '{"question": "Why?", "answer": "So."}'),
+        ({"question": "Why?", "history": "Hi."}, '{"question": "Why?", "history": "Hi."}'),
+        ({"a": "Why?", "n": Written("1.50")}, '{"a": "Why?", "n": 1.5}'),
+        ("[not JSON", "[not JSON"),
+        (None, ""),
+    ],
+)
+def test_nothing_is_said_to_be_asked_that_is_not_all_of_it(given: object, text: str) -> None:
+    assert said(given, ASKED) == text
+
+
+def test_context_and_reference_are_found_in_what_is_wrapped_around_them() -> None:
+    given = {"inputs": {"question": "Why?", "documents": ["a", {"text": "b"}], "target": "So."}}
+    assert texts_of(given, {"output": "Hm."}) == {
+        "prompt": "Why?", "context": "a\n\nb", "reference": "So.", "response": "Hm."
+    }  # fmt: skip
 
 
 def test_a_table_is_read_as_before(tmp_path: Path) -> None:
