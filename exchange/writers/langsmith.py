@@ -36,9 +36,11 @@ def langsmith(material: Material) -> Made:
 def _feedback(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, Any]:
     metadata = {name: str(value) for name, value in about_rating(row).items()}
     kind = "model" if row["rater_kind"] == "model" else "api"
+    run = tool_id(row, unit, "run_id")
     feedback = {
         "id": always_same_id(row),
-        "run_id": tool_id(row, unit, "run_id"),
+        "run_id": run,
+        "trace_id": str(unit.get("trace_id", run)),  # of an uppermost run its own id
         "key": rubric_name(row["rubric"]),
         "value": row["label"],
         "feedback_source": {"type": kind, "metadata": metadata},

@@ -182,6 +182,10 @@ def test_deep_json_and_a_large_file_are_no_export(
     monkeypatch.setattr(source, "MOST_BYTES", 1_000)
     said = refused(FILES / "langfuse.json")
     assert "langfuse.json" in said
+    # A line is enough to know a tool's file, so that it is not taken for a table.
+    for file in ("langsmith_runs.jsonl", "openinference.jsonl", "samples_office.jsonl"):
+        said = refused_as_items(ITEMS / file)
+        assert said.startswith(f"{file} is too large for an export of a tool (at most 0 MB)")
 
 
 def test_a_broken_line_is_named(tmp_path: Path) -> None:
