@@ -150,7 +150,8 @@ class ItemRows:
 def _alike(items: list[Record]) -> list[Record]:
     """The texts of all items in one form: where one prompt is messages, all are."""
     for name in {name for each in items for name in each if isinstance(each[name], list)}:
-        items = [each | {name: as_messages(each.get(name, ""))} for each in items]
+        role = "assistant" if name.partition("_")[0] in _RESPONSES else "user"
+        items = [each | {name: as_messages(each.get(name, ""), role)} for each in items]
     return items
 
 

@@ -7,13 +7,13 @@ Arena. FastChat writes the votes of a model that saw both orders as `g1_winner` 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from evenhand.errors import InputError
 from evenhand.exchange.readers.items import ItemRows, ItemTable
 from evenhand.exchange.readers.rows import Export, Rows, plain_kind
-from evenhand.exchange.readers.source import Record, Source, objects, text_of
-from evenhand.exchange.readers.texts import said
+from evenhand.exchange.readers.source import Record, Source, columns_of, records_of, text_of
+from evenhand.exchange.readers.texts import Text, messages_in, said
 from evenhand.texts import written
 
 _NAMES = (("model_a", "model_b", "winner"), ("model_1", "model_2", "g1_winner"))
@@ -58,16 +58,42 @@ def items(source: Source) -> ItemTable | None:
 def answers(source: Source, records: list[Record]) -> ItemTable:
     """Read the answers that were compared, each once. Raises InputError where votes have none."""
     rows = ItemRows(source)
-    for pair in comparisons(records):
-        for side in ("a", "b"):
+    for unit, question, texts in _compared(records):
+        for model, answer in texts.items():
             rows.add(
-                f"{pair['item_id']}/{pair[f'model_{side}']}",
-                {"prompt": pair["question"], "response": pair[f"answer_{side}"]},
-                subject=pair[f"model_{side}"],
-                cluster=pair["question_id"],
+                f"{unit.rpartition('/')[0].rpartition('/')[0]}/{model}",
+                {"prompt": question, "response": answer},
+                subject=model,
+                cluster=unit.partition("/")[0],
             )
+    return _found(rows, written("exchange.pair_votes_items"), source)
+
+
+def pairs(source: Source) -> ItemTable | None:
+    """Read what was compared, a row for each two answers: `question`, `answer_a`, `answer_b`,
+    `model_a` and `model_b`, where model a is the one whose name comes first, as in ratings. None
+    for another kind of file.
+    """
+    columns = columns_of(source)
+    if not are_votes(columns or source.first):
+        return None
+    rows = ItemRows(source, fields=True)
+    for unit, question, texts in _compared(
+        records_of(source, columns) if columns else source.records()
+    ):
+        (one, first), (two, second) = texts.items()
+        rows.add(
+            unit,
+            {"question": question, "answer_a": first, "answer_b": second},
+            cluster=unit.partition("/")[0],
+            about={"model_a": one, "model_b": two},
+        )
+    return _found(rows, written("exchange.pair_votes_pairs"), source)
+
+
+def _found(rows: ItemRows, taken: str, source: Source) -> ItemTable:
     try:
-        return rows.items(written("exchange.pair_votes_items"), "question_id")
+        return rows.items(taken, "question_id")
     except InputError:
         raise InputError(
             f"{source.name} holds votes without the answers that were compared; name a file with "
@@ -75,35 +101,22 @@ def answers(source: Source, records: list[Record]) -> ItemTable:
         ) from None
 
 
-def comparisons(records: list[Record]) -> list[dict[str, str]]:
-    """Return what was compared, each pair of answers once: `item_id`, `question_id`, `question`,
-    `answer_a`, `answer_b`, `model_a` and `model_b`. Model a is the one whose name comes first, as
-    in the ratings of `read`.
+def _compared(records: list[Record]) -> Iterator[tuple[str, str, dict[str, Text]]]:
+    """The unit of each vote, the question and the answers by model, in the order of their names. An
+    answer at a later turn is all that followed the question.
     """
-    found: dict[str, dict[str, str]] = {}
     for vote in records:
         question, turn = _question(vote)
-        at = 2 * (int(turn) if turn.isdecimal() and len(turn) < 3 else 1) - 2
-        both = {
-            text_of(vote.get(f"model_{side}")): objects(vote.get(f"conversation_{side}"))
+        end = 2 * (int(turn) if turn.isdecimal() and len(turn) < 3 else 1)
+        talks = {
+            text_of(vote.get(f"model_{side}")): messages_in(vote.get(f"conversation_{side}")) or []
             for side in ("a", "b")
         }
-        one, two = min(both), max(both)
-        key = f"{question}/{turn}/{one}/{two}"
-        asked, first, second = (
-            _cell(both[name][place : place + 1])
-            for name, place in ((one, at), (one, at + 1), (two, at + 1))
-        )
-        if question and one != two and first and second:
-            pair = {"question_id": question, "question": asked, "answer_a": first}
-            pair |= {"answer_b": second, "model_a": one, "model_b": two}
-            found.setdefault(key, {"item_id": f"{question}/{turn}", **pair})
-    return list(found.values())
-
-
-def _cell(messages: list[Record]) -> str:
-    text = said(messages, ()) if messages else ""
-    return text if isinstance(text, str) else ""
+        one, two = min(talks), max(talks)
+        asked = said(talks[one][:1], ())
+        texts = {model: said(talks[model][1:end], ()) for model in (one, two) if talks[model][1:]}
+        if question and len(texts) == 2 and isinstance(asked, str):
+            yield f"{question}/{turn}/{one}/{two}", asked, texts
 
 
 def _question(vote: Record) -> tuple[str, str]:

@@ -146,11 +146,11 @@ def messages_in(value: object) -> list[Record] | None:
     return [each for each in found if each] if all(found) else None
 
 
-def as_messages(text: Text) -> list[Record]:
-    """Return a prompt as messages: a text is what the user said."""
+def as_messages(text: Text, role: str = "user") -> list[Record]:
+    """Return a text as messages: what one of this role said."""
     if isinstance(text, list):
         return text
-    return [{"role": "user", "content": text}] if text else []
+    return [{"role": role, "content": text}] if text else []
 
 
 def cell_of(text: Text) -> str:

@@ -16,7 +16,6 @@ import pytest
 
 from evenhand.errors import InputError
 from evenhand.exchange.readers.items import ItemTable
-from evenhand.exchange.readers.pair_votes import comparisons
 from evenhand.exchange.readers.reading import read_items
 from evenhand.exchange.readers.source import Written
 from evenhand.exchange.readers.texts import ANSWERED, ASKED, said, texts_of
@@ -322,17 +321,33 @@ VOTE = {
 def test_answers_that_were_compared_are_items_and_pairs(tmp_path: Path) -> None:
     other = VOTE | {"turn": 1}
     items = read(tmp_path / "votes.jsonl", [VOTE, VOTE | {"judge": "expert_2"}, other])
-    assert items.table[["item_id", "prompt", "response", "subject"]].to_numpy().tolist() == [
-        ["81/2/alpaca", "Two?", "a2", "alpaca"],
-        ["81/2/vicuna", "Two?", "v2", "vicuna"],
-        ["81/1/alpaca", "One?", "a1", "alpaca"],
-        ["81/1/vicuna", "One?", "v1", "vicuna"],
+    heads = ["item_id", "prompt", "subject"]
+    assert items.table[heads].to_numpy().tolist() == [
+        ["81/2/alpaca", "One?", "alpaca"],
+        ["81/2/vicuna", "One?", "vicuna"],
+        ["81/1/alpaca", "One?", "alpaca"],
+        ["81/1/vicuna", "One?", "vicuna"],
     ]
+    told = [[each["content"] for each in json.loads(own)] for own in items.table["response"]]
+    assert told == [["a1", "Two?", "a2"], ["v1", "Two?", "v2"], ["a1"], ["v1"]]
+    assert json.loads(items.table["response"].iloc[2])[0]["role"] == "assistant"
     assert items.cluster == "question_id"
-    assert comparisons([VOTE | {"question_id": "81"}]) == [
-        {"item_id": "81/1", "question_id": "81", "question": "One?", "answer_a": "a1",
-         "answer_b": "v1", "model_a": "alpaca", "model_b": "vicuna"}
+
+
+def test_two_answers_may_stand_in_one_row_with_a_judge_s_verdict(tmp_path: Path) -> None:
+    votes = [VOTE | {"turn": 1}, VOTE | {"turn": 1, "judge": "gpt-4", "winner": "model_b"}]
+    expected = [
+        {"question": "One?", "answer_a": "a1", "answer_b": "v1", "item_id": "81/1/alpaca/vicuna",
+         "model_a": "alpaca", "model_b": "vicuna", "gpt-4": "a"}
     ]  # fmt: skip
+    path = wrote(tmp_path / "votes.jsonl", votes)
+    assert read_items(path, "gpt-4", compared=True).table.to_dict("records") == expected
+    pd.DataFrame(votes).to_parquet(tmp_path / "votes.parquet")
+    found = read_items(tmp_path / "votes.parquet", compared=True)
+    assert found.table.to_dict("records") == [
+        {name: cell for name, cell in expected[0].items() if name != "gpt-4"}
+    ]
+    assert read_items(ITEMS / "mt_bench.jsonl", compared=True).table["answer_b"].tolist() == TRUE
 
 
 REQUEST = {"model": "m1", "messages": [message("user", "Why?")]}
