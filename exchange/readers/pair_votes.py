@@ -14,6 +14,7 @@ from evenhand.exchange.readers.items import ItemRows, ItemTable
 from evenhand.exchange.readers.rows import Export, Rows, plain_kind
 from evenhand.exchange.readers.source import Record, Source, columns_of, records_of, text_of
 from evenhand.exchange.readers.texts import Text, messages_in, said
+from evenhand.study.tables.formats import read_table
 from evenhand.texts import written
 
 _NAMES = (("model_a", "model_b", "winner"), ("model_1", "model_2", "g1_winner"))
@@ -71,16 +72,18 @@ def answers(source: Source, records: list[Record]) -> ItemTable:
 
 def pairs(source: Source) -> ItemTable | None:
     """Read what was compared, a row for each two answers: `question`, `answer_a`, `answer_b`,
-    `model_a` and `model_b`, where model a is the one whose name comes first, as in ratings. None
-    for another kind of file.
+    `model_a` and `model_b`, where model a is the one whose name comes first, as in ratings. A file
+    with each two answers once is that table already. None for another kind of file.
     """
     columns = columns_of(source)
     if not are_votes(columns or source.first):
         return None
+    records = records_of(source, columns) if columns else source.records()
+    compared = list(_compared(records))
+    if len({unit for unit, *_ in compared}) == len(records) and source.document is None:
+        return ItemTable(read_table(source.path))
     rows = ItemRows(source, fields=True)
-    for unit, question, texts in _compared(
-        records_of(source, columns) if columns else source.records()
-    ):
+    for unit, question, texts in compared:
         (one, first), (two, second) = texts.items()
         rows.add(
             unit,
