@@ -5,6 +5,7 @@ what an items file holds.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     import pandas as pd
 
+    from evenhand.exchange.readers.items import ItemTable
     from evenhand.rubrics import Rubric
     from evenhand.study import Study
     from evenhand.study.prompts.items import Items
@@ -42,7 +44,9 @@ def add_item_options(parser: Parser) -> None:
         "--cluster", metavar="COL", help="column of rows that belong together (the same prompt)"
     )
     parser.add_argument(
-        "--judge", metavar="COL", help="column with a model's labels, which raters never see"
+        "--judge",
+        metavar="COL",
+        help="column, or judge in a tool's file, whose labels raters never see",
     )
     parser.add_argument(
         "--each-turn", action="store_true", help="rate each turn of the assistant by itself"
@@ -73,6 +77,7 @@ class ItemStudy:
     rubrics: list[Rubric]
     judged: pd.DataFrame | None
     taken: list[tuple[str, str]]
+    notes: Sequence[str] = ()
 
     def import_judge(self, study: Study, source: str) -> int:
         """Store the judge's labels as a grader's; return how many."""
@@ -87,34 +92,34 @@ def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
     """Read the items file that the command line is about. Raises InputError where it is bad, or
     where it is not said what to ask.
     """
+    from evenhand.exchange.readers.reading import read_items
     from evenhand.rubrics import asked_rubric, load_rubric
     from evenhand.study.prompts.comparisons import answer_columns
-    from evenhand.study.prompts.items import (
-        each_turn,
-        item_columns,
-        make_items,
-        read_items_table,
-    )
+    from evenhand.study.prompts.items import check_items_table, each_turn, item_columns, make_items
 
     if arguments.question and arguments.rubric:
         raise InputError(written("items.ask"))
     if not arguments.question:
         options = ["--options", "--scale", "--steps"]
         refuse(arguments, options, "goes with --question; a rubric has its own")
-    frame = read_items_table(path)
-    answers = answer_columns(frame, path.name, _listed(arguments.show))
     named = [load_rubric(name) for name in arguments.rubric or ()]
+    compared = any(rubric.unit == "comparison" for rubric in named)
+    compared |= arguments.steps is not None or not (named or arguments.question)
+    held = read_items(path, arguments.judge or "", compared=compared)
+    frame = held.table
+    check_items_table(frame, path.name)
+    answers = answer_columns(frame, path.name, _listed(arguments.show) or held.show)
     if answers or any(rubric.unit == "comparison" for rubric in named):
-        return _comparison_study(path, frame, answers, named, arguments)
+        return _comparison_study(path, held, answers, named, arguments)
     refuse(arguments, ["--steps"], "goes with two answers in a row, such as response_a, response_b")
     if not arguments.question and not named:
         raise InputError(written("items.ask"))
     columns = item_columns(
         frame,
         path.name,
-        show=_listed(arguments.show),
+        show=_listed(arguments.show) or held.show,
         subject=arguments.subject or "",
-        cluster=arguments.cluster or "",
+        cluster=arguments.cluster or held.cluster,
         judge=arguments.judge or "",
     )
     if arguments.each_turn:
@@ -133,12 +138,12 @@ def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
         if len(rubrics) > 1:
             raise InputError("--judge goes with one rubric: a column holds the labels of one")
         judged = judge_ratings(items, rubrics[0], columns.judge, path.name)
-    return ItemStudy(items, rubrics, judged, columns.said())
+    return ItemStudy(items, rubrics, judged, columns.said(), held.notes)
 
 
 def _comparison_study(
     path: Path,
-    frame: pd.DataFrame,
+    held: ItemTable,
     answers: tuple[str, ...],
     named: list[Rubric],
     arguments: argparse.Namespace,
@@ -155,7 +160,7 @@ def _comparison_study(
     )
     from evenhand.study.prompts.items import item_columns
 
-    name = path.name
+    name, frame = path.name, held.table
     seldom = ["--options", "--scale", "--each-turn"]
     refuse(arguments, seldom, "goes with one answer in a row; --steps with two")
     show, subject = _listed(arguments.show), _listed(arguments.subject)
@@ -188,7 +193,7 @@ def _comparison_study(
         if len(rubrics) > 1:
             raise InputError("--judge goes with one rubric: a column holds the labels of one")
         judged = comparison_judge(items, columns, rubrics[0], name)
-    return ItemStudy(items, rubrics, judged, columns.said())
+    return ItemStudy(items, rubrics, judged, columns.said(), held.notes)
 
 
 def _listed(text: str | None) -> list[str]:
@@ -196,7 +201,7 @@ def _listed(text: str | None) -> list[str]:
 
 
 def _label_options(label: Parser) -> None:
-    label.add_argument("file", type=Path, metavar="FILE", help="the items: CSV, JSONL or Parquet")
+    label.add_argument("file", type=Path, metavar="FILE", help="a table, or the file of a tool")
     label.add_argument(
         "dir", type=Path, nargs="?", metavar="DIR", help="the study's folder (FILE-study)"
     )
@@ -298,6 +303,8 @@ def print_items(made: ItemStudy, judged: int, folder: Path, sampled: int) -> Non
     from evenhand.study.prompts.pairs import prompts_noun
 
     say = console().print
+    for told in made.notes:
+        say(told)
     taken = "; ".join(f"{role}: {columns}" for role, columns in made.taken)
     say(written("items.taken", taken=taken))
     noun = prompts_noun(made.items.pairs)

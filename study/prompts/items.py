@@ -23,7 +23,7 @@ from evenhand.study.prompts.pairs import PAIR_ID, RESERVED, numbered_ids
 from evenhand.study.prompts.responses import SUBJECT
 from evenhand.study.prompts.units import unit_id
 from evenhand.study.tables.columns import require_columns, require_rows, shortened
-from evenhand.study.tables.formats import FIRST_ROW, read_table, row_number
+from evenhand.study.tables.formats import FIRST_ROW, row_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,6 +52,8 @@ _KNOWN = {
 """Names by which a column is taken for what it is, in the order in which texts are shown."""
 _FRAME = re.compile(r"^(attributes|context)\.|\.value$")
 """What tracing tools write around a column's name, as in `attributes.input.value`."""
+_RIGHT = (("c", "i"), ("correct", "incorrect"), ("pass", "fail"))
+"""Words of judges for yes and no; Inspect grades C and I."""
 _TEXTS = ("prompt", "context", "reference", "response")
 
 
@@ -174,19 +176,17 @@ def item_columns(
     )
 
 
-def read_items_table(path: Path) -> pd.DataFrame:
-    """Read an items file. Raises InputError where it has no rows or a cell beyond all bounds."""
-    frame = read_table(path)
-    require_rows(frame, path.name, "items")
+def check_items_table(frame: pd.DataFrame, name: str) -> None:
+    """Raise InputError where a table of items has no rows or a cell beyond all bounds."""
+    require_rows(frame, name, "items")
     for column in frame:
         longest = frame[column].str.len()
         if int(longest.max()) > MOST_CHARACTERS:
             row = row_number(frame, int(longest.to_numpy().argmax()))
             raise InputError(
-                f"{path.name}, row {row}: {column} has {int(longest.max()):,} characters; at most "
+                f"{name}, row {row}: {column} has {int(longest.max()):,} characters; at most "
                 f"{MOST_CHARACTERS:,} can be shown"
             )
-    return frame
 
 
 def each_turn(
@@ -429,7 +429,8 @@ def _label(column: str) -> str:
 
 def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.DataFrame:
     """Return a judge's labels as the ratings of a grader called like their `column`; rows without a
-    label are left out. Options are known by key or name, and numbers and truth values as such.
+    label are left out. Options are known by key or name, and numbers, truth values and words for
+    right and wrong as such.
 
     Raises InputError naming the first row whose label is no option.
     """
@@ -440,11 +441,12 @@ def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.Da
     assert items.judged is not None  # noqa: S101 - the caller asked for a judge
     known = {each.name.casefold(): each.key for each in rubric.options}
     known |= {each.key.casefold(): each.key for each in rubric.options}
-    for pair in TRUTH:
+    truth = (*TRUTH, *_RIGHT)
+    for pair in truth:
         if all(word in known for word in pair):
             own = [known[word] for word in pair]
             known = {
-                word: key for each in TRUTH for word, key in zip(each, own, strict=True)
+                word: key for each in truth for word, key in zip(each, own, strict=True)
             } | known
             break
     labels = []

@@ -18,12 +18,13 @@ from evenhand.study.lead.imports import import_ratings
 from evenhand.study.prompts.items import (
     MOST_CHARACTERS,
     Items,
+    check_items_table,
     each_turn,
     item_columns,
     judge_ratings,
     make_items,
-    read_items_table,
 )
+from evenhand.study.tables.formats import read_table
 
 RAG = {
     "id": ["x1", "x2", "x3"],
@@ -207,7 +208,7 @@ def test_a_cell_beyond_all_bounds_is_named(tmp_path: Path) -> None:
     file = tmp_path / "f.csv"
     file.write_text("output\nshort\n" + "x" * (MOST_CHARACTERS + 1) + "\n")
     with pytest.raises(InputError, match=r"f.csv, row 3: output has 1,000,001 characters"):
-        read_items_table(file)
+        check_items_table(read_table(file), file.name)
 
 
 @pytest.mark.parametrize(
