@@ -17,9 +17,11 @@ from importlib.metadata import distribution
 from pathlib import Path
 from zipfile import ZipFile
 
+import pandas as pd
 import pytest
 from uv import find_uv_bin
 
+from evenhand.study.tables.formats import read_table
 from harness.ports import free_port
 from tests.conftest import ROOT
 
@@ -345,7 +347,15 @@ def test_uvx_shows_the_demo_in_an_empty_folder(
 ) -> None:
     """As `uvx --from WHEEL evenhand demo`, until its app answers."""
     port = free_port()
-    uvx = [find_uv_bin(), "tool", "run", "--python", python, "--from", str(shipped.wheel)]
+    uvx = [
+        find_uv_bin(),
+        "tool",
+        "run",
+        "--python",
+        python,
+        "--from",
+        f"evenhand[all] @ {shipped.wheel.as_uri()}",
+    ]
     demo = subprocess.Popen(
         [*uvx, "evenhand", "demo", "--port", str(port)], cwd=tmp_path, start_new_session=True
     )
@@ -367,3 +377,57 @@ def _answers(url: str) -> bool:
             return bool(answer.status == 200)
     except OSError:
         return False
+
+
+# ---- beside other tools --------------------------------------------------------------------------
+
+TOOLS = (
+    *("deepeval", "ragas", "arize-phoenix", "label-studio-sdk", "label-studio", "mlflow"),
+    *("inspect-ai", "langfuse", "argilla", "datasets", "weave", "opik", "braintrust", "lm-eval"),
+    *("langsmith", "potato-annotation", "jupyterlab"),
+)
+OLDER_CLIENTS = ("ragas", "arize-phoenix", "label-studio")
+"""Tools that want older clients of OpenAI or Anthropic than graders are asked by."""
+
+
+def resolved(tmp_path: Path, *requirements: str) -> str:
+    """What would be installed for these, from the registry; empty where they exclude each other."""
+    asked = tmp_path / "asked.in"
+    asked.write_text("\n".join(requirements) + "\n", "utf-8")
+    compile_ = [find_uv_bin(), "pip", "compile", "--quiet", "--python-version", "3.11", str(asked)]
+    done = subprocess.run(compile_, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 or "No solution found" in done.stderr, done.stderr
+    return done.stdout if done.returncode == 0 else ""
+
+
+@pytest.mark.load
+@pytest.mark.parametrize("tool", TOOLS)
+def test_it_can_be_installed_beside_the_newest(shipped: Shipped, tool: str, tmp_path: Path) -> None:
+    alone = resolved(tmp_path, tool)
+    newest = next(line for line in alone.splitlines() if line.startswith(f"{tool}=="))
+    for extra in ("", "[study]", "[report]", "[grade]"):
+        found = resolved(tmp_path, newest, f"evenhand{extra} @ {shipped.wheel.as_uri()}")
+        assert bool(found) is not (extra == "[grade]" and tool in OLDER_CLIENTS), extra
+
+
+@pytest.mark.load
+def test_the_oldest_libraries_that_are_allowed_give_the_same_figures(
+    shipped: Shipped, evenhand: Path, workplace: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    old = tmp_path_factory.mktemp("old") / "venv"
+    uv = [find_uv_bin(), "--quiet"]
+    subprocess.run([*uv, "venv", "--python", "3.11", str(old)], check=True)
+    install = [*uv, "pip", "install", "--python", str(old / "bin" / "python")]
+    oldest = ["--resolution", "lowest-direct", f"evenhand @ {shipped.wheel.as_uri()}"]
+    subprocess.run([*install, *oldest], check=True)
+    ratings = (workplace / "ratings.csv").read_text("utf-8")
+    (workplace / "graded.csv").write_text(ratings.replace("hasty,human", "hasty,model"), "utf-8")
+    for name, command in (("new", evenhand), ("old", old / "bin" / "evenhand")):
+        run([command, "check", "graded.csv", "--resamples", "200", "--out", name], workplace)
+    ours, theirs = (read_table(workplace / name / "results.csv") for name in ("new", "old"))
+    figures = ["estimate", "low", "high"]
+    assert ours.drop(columns=figures).equals(theirs.drop(columns=figures))
+    for column in figures:
+        assert pd.to_numeric(ours[column]).to_numpy() == pytest.approx(
+            pd.to_numeric(theirs[column]).to_numpy(), abs=1e-9, nan_ok=True
+        )

@@ -17,6 +17,13 @@ CANNOT_TELL = OVER_BUDGET = 3
 INTERRUPTED = 130
 
 
+_EXTRAS = {
+    "grade": ("aiohttp", "anthropic", "genai_prices", "httpx2", "openai", "regex", "tenacity"),
+    "report": ("krippendorff", "sklearn", "statsmodels", "vl_convert"),
+}
+"""Modules by the extra of the package that installs them; others are those of `study`."""
+
+
 def exit_code(command: str, run: Callable[[], int | None]) -> int:
     """Run a command, print an error as one sentence, and return the exit code."""
     try:
@@ -38,7 +45,8 @@ def exit_code(command: str, run: Callable[[], int | None]) -> int:
         return CRASHED
     except Exception as error:
         if library := _library_missing(error):
-            _say(f"{command}: {written('lean.library', library=library)}")
+            extra = next((name for name, own in _EXTRAS.items() if library in own), "study")
+            _say(f"{command}: {written('lean.library', library=library, extra=extra)}")
             return BAD_INPUT
         import traceback
 

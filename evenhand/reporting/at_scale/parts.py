@@ -157,7 +157,7 @@ def scattered(
     import pandas as pd
 
     table = _of_named(table, kinds) if kinds else table
-    hashed = pd.util.hash_array(table.column("unit_id").to_pandas().array)
+    hashed = pd.util.hash_array(np.asarray(table.column("unit_id").to_pylist(), dtype=object))
     part = hashed % np.uint64(parts)
     order = np.argsort(part, kind="stable")
     ends = np.searchsorted(part[order], np.arange(parts + 1, dtype=np.uint64))

@@ -27,7 +27,7 @@ def raising(error: BaseException) -> int:
         (
             ModuleNotFoundError("No module named 'sqlalchemy.orm'", name="sqlalchemy.orm"),
             2,
-            "evenhand gate: sqlalchemy is not installed here; write `pip install evenhand` for",
+            "evenhand gate: sqlalchemy is not installed here; write `pip install 'evenhand[study]",
         ),
         (KeyboardInterrupt(), 130, "stopped; what was collected is kept\n"),
     ],
