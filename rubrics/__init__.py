@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evenhand.rubrics.asked import asked_rubric
+from evenhand.rubrics.asked import asked_comparison, asked_rubric
 from evenhand.rubrics.judge_prompt import JudgedRubric, JudgePrompt
 from evenhand.rubrics.loading import (
     dump_rubric,
@@ -12,7 +12,7 @@ from evenhand.rubrics.loading import (
     shipped_rubrics,
 )
 from evenhand.rubrics.model import Coarser, LexicalCues, PolarityWords, Published, Rubric
-from evenhand.rubrics.options import Block, Golden, Option
+from evenhand.rubrics.options import Block, Golden, Number, Option
 from evenhand.rubrics.parsing import RubricParser, answer_of
 from evenhand.rubrics.rendering import PeopleText, PromptText, TextBlock
 
@@ -23,6 +23,7 @@ __all__ = [
     "JudgePrompt",
     "JudgedRubric",
     "LexicalCues",
+    "Number",
     "Option",
     "PeopleText",
     "PolarityWords",
@@ -32,6 +33,7 @@ __all__ = [
     "RubricParser",
     "TextBlock",
     "answer_of",
+    "asked_comparison",
     "asked_rubric",
     "dump_rubric",
     "library_rubrics",

@@ -9,20 +9,30 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from evenhand.errors import InputError
-from evenhand.rubrics.options import Block, Golden, Option, Texts
+from evenhand.rubrics.options import Block, Golden, Number, Option, Texts, plain_number
 from evenhand.rubrics.parsing import RubricParser
 from evenhand.rubrics.rendering import (
+    ANSWERS,
     TEXT_VARIABLES,
     PeopleText,
     PromptText,
     fields_of,
     filled,
+    images_of,
     neutralised,
     placeholders,
     prompt_of,
@@ -74,13 +84,15 @@ class PromptTemplate(BaseModel):
     template: str = Field(min_length=1)
     system: str = ""
 
-    def fault(self, variables: Collection[str]) -> str:
-        """Return the fault of the template with these variables; empty where there is none."""
+    def fault(self, variables: Collection[str], blocks: Collection[str] = ()) -> str:
+        """Return the fault of the template with these variables, of which `blocks` are shown as
+        texts; empty where there is none.
+        """
         if named := fields_of(self.system, variables):
             return f"`prompt.system` names {{{named[0]}}}; fields belong in `prompt.template`"
         used = fields_of(self.template, variables)
         for name in variables:
-            if name in TEXT_VARIABLES and name not in used:
+            if name in (*TEXT_VARIABLES, *blocks) and name not in used:
                 return f"`prompt.template` has no {{{name}}}, which people see"
         return ""
 
@@ -103,7 +115,8 @@ class PromptTemplate(BaseModel):
         places = [(self.template.find(f"{{{name}}}"), name) for name in variables]
         found = [(place, name) for place, name in places if place >= 0]
         texts = [place for place, name in found if name in TEXT_VARIABLES]
-        return sorted({min(place for place, _ in found), min(texts)} - {0})
+        first = min(place for place, _ in found)
+        return sorted({first, min(texts, default=first)} - {0})
 
 
 class TranslatedOption(Texts):
@@ -116,12 +129,12 @@ class TranslatedOption(Texts):
 
 
 class Translation(Texts):
-    """All texts of a rubric that people read."""
+    """All texts of a rubric that people read; where a number is asked for there are no options."""
 
     title: str = Field(min_length=1)
     question: str = Field(min_length=1)
     instructions: str = Field(min_length=1)
-    options: tuple[TranslatedOption, ...]
+    options: tuple[TranslatedOption, ...] = ()
 
 
 class _Strict(BaseModel):
@@ -198,15 +211,18 @@ class Rubric(Texts):
 
     name: str
     title: str = Field(min_length=1)
-    unit: Literal["pair", "response"]
+    unit: Literal["pair", "comparison", "response"]
+    """A subject's responses to two prompts, two subjects' to one prompt, or one response."""
     level: Literal["nominal", "ordinal", "interval"]
     question: str = Field(min_length=1)
     instructions: str = Field(min_length=1)
     variables: tuple[str, ...] = Field(min_length=1)
     blocks: tuple[Block, ...] = ()
-    """Texts of a response's unit that raters read, with labels of their own. The variables are
-    these, where they are not listed."""
+    """Texts that raters read, with labels of their own; of a comparison the texts that its sides
+    share, and `response` for both answers. The variables are these, where they are not listed."""
     options: tuple[Option, ...] = Field(min_length=2)
+    number: Number | None = None
+    """A number is asked for; the options are all numbers that may be given."""
     affirmative: tuple[str, ...] = ()
     threshold: float = Field(default=0.5, ge=0, le=1)
     unclear: tuple[str, ...] = ()
@@ -232,6 +248,24 @@ class Rubric(Texts):
 
     @model_validator(mode="before")
     @classmethod
+    def _options_of_number(cls, given: Any) -> Any:
+        """List the numbers as options, where a number is asked for."""
+        if not isinstance(given, dict) or given.get("number") is None:
+            return given
+        number = given["number"]
+        if not isinstance(number, Number):
+            try:
+                number = Number.model_validate(number)
+            except ValidationError:  # said of the field itself; its options are not missing too
+                return given | {"options": Number(low=0, high=100).options, "level": "interval"}
+        if given.get("options", number.options) != number.options:
+            raise ValueError("a rubric with [number] lists no options; take them out")
+        if given.get("level", "interval") != "interval":
+            raise ValueError('the level of a number is "interval"; leave `level` out')
+        return given | {"number": number, "options": number.options, "level": "interval"}
+
+    @model_validator(mode="before")
+    @classmethod
     def _variables_of_blocks(cls, given: Any) -> Any:
         """List the blocks, and the fields of the texts, where no variables are listed."""
         if not isinstance(given, dict) or "variables" in given or not given.get("blocks"):
@@ -241,6 +275,8 @@ class Rubric(Texts):
             for each in given["blocks"]
             if not isinstance(each, dict) or isinstance(each.get("column"), str)
         ]
+        if given.get("unit") == "comparison":
+            columns = [*(column for column in columns if column != "response"), *ANSWERS]
         texts = (given.get(name) for name in ("question", "instructions"))
         used = {name for text in texts if isinstance(text, str) for name in placeholders(text)}
         return given | {"variables": (*columns, *sorted(used - set(columns)))}
@@ -256,6 +292,7 @@ class Rubric(Texts):
     def _consistent(self) -> Self:
         checks = (
             self._check_keys,
+            self._check_number,
             self._check_coarser,
             self._check_variables,
             self._check_swaps,
@@ -282,8 +319,18 @@ class Rubric(Texts):
         if self.level == "interval" and not all(_is_number(key) for key in keys):
             raise ValueError("an interval scale needs numbers as option keys")
 
+    def _check_number(self) -> None:
+        if self.number is None:
+            return
+        for name in ("affirmative", "unclear", "collapse"):
+            if getattr(self, name):
+                raise ValueError(f"`{name}` names options; a rubric with [number] has none")
+        if self.unit == "pair":
+            raise ValueError("a number rates one response; a rubric on pairs needs options")
+
     def _check_prompt(self) -> None:
-        if self.prompt and (fault := self.prompt.fault(self.variables)):
+        columns = [block.column for block in self.blocks]
+        if self.prompt and (fault := self.prompt.fault(self.variables, columns)):
             raise ValueError(fault)
 
     def _check_variables(self) -> None:
@@ -293,7 +340,7 @@ class Rubric(Texts):
             raise ValueError(
                 f"the text uses {{{sorted(undeclared)[0]}}}, which `variables` does not list"
             )
-        for option in self.options:
+        for option in () if self.number else self.options:
             for text in (option.name, option.description, *option.examples):
                 if found := placeholders(text):
                     raise ValueError(
@@ -301,6 +348,8 @@ class Rubric(Texts):
                         "instructions or the question"
                     )
         shown = declared & {*TEXT_VARIABLES, *(block.column for block in self.blocks)}
+        if self.unit == "comparison":
+            self._check_comparison(shown)
         self._check_blocks()
         if inline := shown & used:
             raise ValueError(
@@ -311,18 +360,29 @@ class Rubric(Texts):
             raise ValueError(f"`variables` lists {sorted(unused)[0]!r}, which no text uses")
         if not self.blocks and not any(name.startswith("response") for name in shown):
             raise ValueError("`variables` names no response to be rated")
-        if (self.unit == "pair") != any(name.endswith(("_a", "_b")) for name in shown):
+        if self.has_sides != any(name.endswith(("_a", "_b")) for name in shown):
             raise ValueError(
                 "a rubric on pairs shows prompt_a, response_a, prompt_b, response_b; "
                 "one on responses shows prompt, response"
             )
+
+    def _check_comparison(self, shown: Collection[str]) -> None:
+        for name in ANSWERS:
+            if name not in shown:
+                raise ValueError(f"a rubric on comparisons shows {name}")
+        for name in ("prompt_a", "prompt_b", "response"):
+            if name in shown:
+                raise ValueError(
+                    f"a rubric on comparisons shows prompt, response_a and response_b, not {name}"
+                )
 
     def _check_blocks(self) -> None:
         columns = [block.column for block in self.blocks]
         for column in columns:
             if columns.count(column) > 1:
                 raise ValueError(f"two blocks show {column!r}; show it once")
-            if column not in self.variables:
+            both = self.unit == "comparison" and column == "response"
+            if column not in self.variables and not both:
                 raise ValueError(f"`variables` lacks {column!r}, which a block shows")
         if columns and self.unit == "pair":
             raise ValueError("`blocks` belong to rubrics on responses; a pair shows its two sides")
@@ -355,7 +415,7 @@ class Rubric(Texts):
                     f'{self.language!r}, by a code such as "de"'
                 )
             try:
-                check_translation(translation, self.options, used)
+                check_translation(translation, () if self.number else self.options, used)
             except ValueError as fault:
                 raise ValueError(f"translations.{code}: {fault}") from None
 
@@ -386,9 +446,31 @@ class Rubric(Texts):
         return hash((self.name, self.hash))  # a dict of translations has none
 
     @property
+    def has_sides(self) -> bool:
+        """True where a unit has two sides, which change places between raters."""
+        return self.unit != "response"
+
+    @property
     def categories(self) -> tuple[str, ...]:
         """The option keys in their order on the scale."""
         return tuple(option.key for option in self.options)
+
+    @property
+    def permitted(self) -> str:
+        """The labels that may be given, in words: "yes, no", "a whole number from 0 to 100"."""
+        return self.number.said if self.number else ", ".join(self.categories)
+
+    @property
+    def none_of(self) -> str:
+        """What is said of another label: "none of yes, no", "not a whole number from 0 to 100"."""
+        return f"not {self.permitted}" if self.number else f"none of {self.permitted}"
+
+    def label_of(self, text: str) -> str | None:
+        """The label that a cell of a table is: an option's key, or a number in any of its forms;
+        None where it is none.
+        """
+        key = plain_number(text) if self.number else text
+        return key if key in self.categories else None
 
     @cached_property
     def hash(self) -> str:
@@ -404,6 +486,9 @@ class Rubric(Texts):
             include={"title", "unit", "question", "instructions", "variables", "options"},
             exclude={"options": {"__all__": {"favours"}}},
         )
+        if self.number:
+            del seen["options"]
+            seen["number"] = self.number.model_dump(mode="json")
         if self.blocks:
             seen["blocks"] = [block.model_dump(mode="json") for block in self.blocks]
         if self.evidence:
@@ -423,9 +508,9 @@ class Rubric(Texts):
     def _with_words(self, code: str, words: Translation) -> Rubric:
         options = [
             own.model_copy(update=dict(said))
-            for own, said in zip(self.options, words.options, strict=True)
+            for own, said in zip(() if self.number else self.options, words.options, strict=True)
         ]
-        said = {"language": code, "translations": {}, "options": tuple(options)}
+        said = {"language": code, "translations": {}, "options": tuple(options) or self.options}
         return self._changed(dict(words) | said)
 
     def _changed(self, fields: dict[str, Any]) -> Rubric:
@@ -433,22 +518,51 @@ class Rubric(Texts):
         own_fields = {name: getattr(self, name) for name in type(self).model_fields}
         return Rubric.model_validate(own_fields | fields)
 
-    def with_conversations(self, columns: Collection[str]) -> Rubric:
-        """The rubric with those of its texts shown in turns that are conversations.
+    @property
+    def conversations(self) -> tuple[str, ...]:
+        """The variables that are shown in turns."""
+        return self._of_kind("conversation")
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """The variables that are images."""
+        return self._of_kind("image")
+
+    def _of_kind(self, kind: str) -> tuple[str, ...]:
+        columns = tuple(block.column for block in self.blocks if block.kind == kind)
+        return (*columns, *ANSWERS) if {"response"} & {*columns} - {*self.variables} else columns
+
+    def with_kinds(self, kinds: Mapping[str, str]) -> Rubric:
+        """The rubric with its texts shown as what they are, by variable: in turns, or as an image.
 
         >>> from evenhand.rubrics import load_rubric
-        >>> rubric = load_rubric("refusal").with_conversations(["response"])
+        >>> rubric = load_rubric("refusal").with_kinds({"response": "conversation"})
         >>> [(block.label, block.kind) for block in rubric.blocks]
         [('Response', 'conversation')]
         """
         own = {block.column: block for block in self.blocks}
-        for column in self.variables:
-            if column in columns:
+        for column in [*self.variables, *(["response"] if self.unit == "comparison" else [])]:
+            if column in kinds:
                 label = TEXT_VARIABLES.get(column, column)
                 block = own.get(column) or Block(column=column, label=label)
-                own[column] = block.model_copy(update={"kind": "conversation"})
+                own[column] = block.model_copy(update={"kind": kinds[column]})
         blocks = tuple(own.values())
         return self if blocks == self.blocks else self._changed({"blocks": blocks})
+
+    def showing(self, blocks: Sequence[Block]) -> Rubric:
+        """The rubric on other texts: these blocks, with the rubric's own labels where it has them.
+
+        Raises ValueError where its words name a text that is not among them.
+        """
+        own = {block.column: block.label for block in self.blocks}
+        shown = tuple(
+            each.model_copy(update={"label": own.get(each.column, each.label)}) for each in blocks
+        )
+        if shown == self.blocks:
+            return self
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        del fields["variables"]  # they are listed anew
+        return Rubric.model_validate(fields | {"blocks": shown, "golden": ()})
 
     def in_language(self, code: str) -> Rubric:
         """The rubric in a language; the original where there is no translation.
@@ -480,18 +594,25 @@ class Rubric(Texts):
             instructions=filled(self.instructions, values),
             options=self.options,
             blocks=text_blocks(self.variables, self.blocks, values),
+            number=self.number,
         )
 
     def for_prompt(self, values: Mapping[str, str]) -> PromptText:
         """Fill the rubric's own prompt, or else make one from the words that people see.
 
-        Chat-template tokens in a unit's texts are neutralised.
+        Chat-template tokens in a unit's texts are neutralised. A prompt of its own holds a
+        conversation as a transcript.
         """
         values = {name: neutralised(text) for name, text in values.items()}
         people = self.for_people(values)  # it refuses a unit that lacks a variable
         values = {name: values[name] for name in self.variables}
         if self.prompt:
-            return self.prompt.filled(values, self.categories)
+            # Escapes of JSON, or of an image's description, may have hidden a token until now.
+            said = [each for each in people.blocks if each.turns or each.image]
+            read = {each.variable: neutralised(each.text) for each in said}
+            prompt = self.prompt.filled(values | read, self.categories)
+            number = self.number.said if self.number else ""
+            return replace(prompt, images=images_of(people), number=number)
         return prompt_of(people, self.instructions, values)
 
     def parser(self) -> RubricParser:

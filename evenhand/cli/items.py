@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from evenhand.cli.noting import note, note_edits, operator
 from evenhand.cli.terminal import console, print_line
 from evenhand.cli.verbs import Parser, Verb, refuse
 from evenhand.errors import InputError
+from evenhand.rubrics.rendering import ANSWERS
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
     from evenhand.study import Study
     from evenhand.study.prompts.items import Items
 
-ITEM_OPTIONS = ("--show", "--subject", "--cluster", "--judge", "--question", "--options", "--scale")
+ITEM_OPTIONS = (
+    *("--show", "--subject", "--cluster", "--judge", "--each-turn"),
+    *("--question", "--options", "--scale", "--steps"),
+)
 
 
 def add_item_options(parser: Parser) -> None:
@@ -32,7 +36,9 @@ def add_item_options(parser: Parser) -> None:
     parser.add_argument(
         "--show", metavar="COL,...", help="columns that raters read, in this order (by their names)"
     )
-    parser.add_argument("--subject", metavar="COL", help="column that names who answered")
+    parser.add_argument(
+        "--subject", metavar="COL", help="column that names who answered (COL,COL of two answers)"
+    )
     parser.add_argument(
         "--cluster", metavar="COL", help="column of rows that belong together (the same prompt)"
     )
@@ -41,9 +47,15 @@ def add_item_options(parser: Parser) -> None:
         metavar="COL",
         help="column, or judge in a tool's file, whose labels raters never see",
     )
+    parser.add_argument(
+        "--each-turn", action="store_true", help="rate each turn of the assistant by itself"
+    )
     parser.add_argument("--question", metavar="TEXT", help="what to ask, in place of a rubric")
     parser.add_argument("--options", metavar="A,B,...", help="its answers, such as yes,no")
     parser.add_argument("--scale", metavar="1-5", help="or its answers from lowest to highest")
+    parser.add_argument(
+        "--steps", type=int, metavar="N", help="2, 3 or 5 steps from one answer to the other (3)"
+    )
 
 
 def check_numbers(raters: int, seed: int) -> None:
@@ -81,15 +93,30 @@ def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
     """
     from evenhand.exchange.readers.reading import read_items
     from evenhand.rubrics import asked_rubric, load_rubric
-    from evenhand.study.prompts.items import check_items_table, item_columns, make_items
+    from evenhand.study.prompts.comparisons import answer_columns
+    from evenhand.study.prompts.items import (
+        check_items_table,
+        each_turn,
+        item_columns,
+        make_items,
+    )
 
-    if bool(arguments.question) == bool(arguments.rubric):
+    if arguments.question and arguments.rubric:
         raise InputError(written("items.ask"))
     if not arguments.question:
-        refuse(arguments, ["--options", "--scale"], "goes with --question; a rubric has its own")
+        options = ["--options", "--scale", "--steps"]
+        refuse(arguments, options, "goes with --question; a rubric has its own")
     held = read_items(path, arguments.judge or "")
     frame = held.table
     check_items_table(frame, path.name)
+    answers = answer_columns(frame, path.name, _listed(arguments.show))
+    named = [load_rubric(name) for name in arguments.rubric or ()]
+    if answers or any(rubric.unit == "comparison" for rubric in named):
+        made = _comparison_study(path, frame, answers, named, arguments)
+        return replace(made, notes=held.notes)
+    refuse(arguments, ["--steps"], "goes with two answers in a row, such as response_a, response_b")
+    if not arguments.question and not named:
+        raise InputError(written("items.ask"))
     columns = item_columns(
         frame,
         path.name,
@@ -98,13 +125,15 @@ def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
         cluster=arguments.cluster or held.cluster,
         judge=arguments.judge or "",
     )
-    items = make_items(frame, columns, path.name)
+    if arguments.each_turn:
+        frame, columns = each_turn(frame, columns, path.name)
+    items = make_items(frame, columns, path.name, path.parent)
     if arguments.question:
         options, scale = _listed(arguments.options), arguments.scale or ""
         rubrics = [asked_rubric(arguments.question, items.blocks, options=options, scale=scale)]
     else:
-        chats = [block.column for block in items.blocks if block.kind == "conversation"]
-        rubrics = [load_rubric(name).with_conversations(chats) for name in arguments.rubric]
+        kinds = {block.column: block.kind for block in items.blocks if block.kind}
+        rubrics = [rubric.with_kinds(kinds) for rubric in named]
     judged = None
     if items.judged is not None:
         from evenhand.study.prompts.items import judge_ratings
@@ -113,6 +142,61 @@ def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
             raise InputError("--judge goes with one rubric: a column holds the labels of one")
         judged = judge_ratings(items, rubrics[0], columns.judge, path.name)
     return ItemStudy(items, rubrics, judged, columns.said(), held.notes)
+
+
+def _comparison_study(
+    path: Path,
+    frame: pd.DataFrame,
+    answers: tuple[str, ...],
+    named: list[Rubric],
+    arguments: argparse.Namespace,
+) -> ItemStudy:
+    """Make comparisons of a file with two answers in a row, or with single answers to the same
+    prompts; without a question or a rubric the one called preference is asked.
+    """
+    from evenhand.rubrics import asked_comparison, load_rubric
+    from evenhand.study.prompts.comparisons import (
+        comparison_columns,
+        comparison_judge,
+        make_comparisons,
+        paired_rows,
+    )
+    from evenhand.study.prompts.items import item_columns
+
+    name = path.name
+    seldom = ["--options", "--scale", "--each-turn"]
+    refuse(arguments, seldom, "goes with one answer in a row; --steps with two")
+    show, subject = _listed(arguments.show), _listed(arguments.subject)
+    if not answers:
+        refuse(arguments, ["--judge"], "goes with two answers in a row; here a row has one")
+        single = item_columns(frame, name, show=show, subject=arguments.subject or "")
+        frame, answers = paired_rows(frame, single, name), ANSWERS
+        show, subject = [each for each in single.show if each != single.response], []
+        show += answers
+    columns = comparison_columns(
+        frame,
+        name,
+        (answers[0], answers[1]),
+        show=show,
+        subject=subject,
+        cluster=arguments.cluster or "",
+        judge=arguments.judge or "",
+    )
+    items = make_comparisons(frame, columns, name, path.parent)
+    if arguments.question:
+        steps = 3 if arguments.steps is None else arguments.steps
+        rubrics = [asked_comparison(arguments.question, items.blocks, steps)]
+    elif named:
+        kinds = {block.column: block.kind for block in items.blocks if block.kind}
+        rubrics = [rubric.with_kinds(kinds) for rubric in named]
+    else:
+        rubrics = [load_rubric("preference").showing(items.blocks)]
+    judged = None
+    if items.judged is not None:
+        if len(rubrics) > 1:
+            raise InputError("--judge goes with one rubric: a column holds the labels of one")
+        judged = comparison_judge(items, columns, rubrics[0], name)
+    return ItemStudy(items, rubrics, judged, columns.said())
 
 
 def _listed(text: str | None) -> list[str]:
@@ -219,12 +303,19 @@ def _make(folder: Path, arguments: argparse.Namespace) -> None:
 
 def print_items(made: ItemStudy, judged: int, folder: Path, sampled: int) -> None:
     """Print what the columns were taken for, and what was made of them."""
+    from evenhand.study.prompts.pairs import prompts_noun
+
     say = console().print
     for told in made.notes:
         say(told)
     taken = "; ".join(f"{role}: {columns}" for role, columns in made.taken)
     say(written("items.taken", taken=taken))
-    say(written("items.made", folder=folder, sampled=sampled, total=len(made.items.pairs)))
+    noun = prompts_noun(made.items.pairs)
+    say(
+        written(
+            "items.made", folder=folder, sampled=sampled, total=len(made.items.pairs), noun=noun
+        )
+    )
     if made.judged is not None:
         say(written("items.judged", count=judged, rater=made.judged["rater_id"].iloc[0]))
 

@@ -71,7 +71,7 @@ class KnownUnits:
         """The template variables, in the order in which they are shown."""
         rubric = self.questions[key].rubric
         values = self.units[key[0]].values
-        if rubric.unit == "pair":
+        if rubric.has_sides:
             texts = {side: values.get(f"response_{side}", "") for side in "ab"}
             return presented_values(rubric, ("", "", ""), order, values, texts)
         return {name: values[name] for name in rubric.variables}
@@ -107,7 +107,9 @@ class KnownUnits:
         unknown = set(keys) - set(found.categories)
         if unknown or not keys:
             given = f"{min(unknown)!r} is none" if unknown else "name one or more"
-            raise InputError(f"{where}: {given} of {name}'s {', '.join(found.categories)}")
+            if unknown and found.number:
+                raise InputError(f"{where}: {min(unknown)!r} is {found.none_of}")
+            raise InputError(f"{where}: {given} of {name}'s {found.permitted}")
         return found
 
 

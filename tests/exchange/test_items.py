@@ -19,6 +19,7 @@ from evenhand.exchange.readers.items import ItemTable
 from evenhand.exchange.readers.reading import read_items
 from evenhand.exchange.readers.source import Written
 from evenhand.exchange.readers.texts import ANSWERED, ASKED, said, texts_of
+from evenhand.study.tables.formats import write_table
 from harness.exports.contents import ANSWERED_BY, ANSWERS, DOCUMENTS, JUDGED, QUESTIONS, TRUE
 
 ITEMS = Path(__file__).with_name("items")
@@ -213,6 +214,23 @@ def test_a_table_of_phoenix_is_spans(tmp_path: Path) -> None:
         assert (row["span_id"], row["trace_id"], row["Correctness"]) == ("s1", "t1", "correct")
 
 
+def test_columns_beside_those_of_a_tool_s_table_are_kept(tmp_path: Path) -> None:
+    span = {
+        "context.span_id": "s1", "attributes.input.value": "Why?", "attributes.output.value": "So.",
+        "attributes.llm.model_name": "m1", "judge": "yes", "reference": "Since.",
+    }  # fmt: skip
+    path = tmp_path / "spans.csv"
+    pd.DataFrame([span]).to_csv(path, index=False)
+    (row,) = read_items(path, "judge").table.to_dict("records")
+    assert (row["prompt"], row["reference"], row["response"]) == ("Why?", "Since.", "So.")
+    assert (row["judge"], row["subject"], row["item_id"]) == ("yes", "m1", "s1")
+    trace = {"trace_id": "t1", "request": "Why?", "response": "So.", "spans": [], "judge": "no"}
+    (row,) = read(tmp_path / "traces.jsonl", [trace], "judge").table.to_dict("records")
+    assert (row["prompt"], row["response"], row["judge"]) == ("Why?", "So.", "no")
+    mine = {"id": "1", "text": "Hm.", "label": ["a"], "prompt": "Why?", "response": "So."}
+    assert set(read(tmp_path / "mine.jsonl", [mine]).table) == set(mine)
+
+
 def test_spans_of_phoenix_s_api_with_calls_and_annotations(tmp_path: Path) -> None:
     said = {"message": {"role": "assistant", "tool_calls": [
         {"tool_call": {"function": {"name": "find", "arguments": "{}"}}}]}}  # fmt: skip
@@ -318,37 +336,36 @@ VOTE = {
 }  # fmt: skip
 
 
-def test_answers_that_were_compared_are_items_and_pairs(tmp_path: Path) -> None:
-    other = VOTE | {"turn": 1}
-    items = read(tmp_path / "votes.jsonl", [VOTE, VOTE | {"judge": "expert_2"}, other])
-    heads = ["item_id", "prompt", "subject"]
-    assert items.table[heads].to_numpy().tolist() == [
-        ["81/2/alpaca", "One?", "alpaca"],
-        ["81/2/vicuna", "One?", "vicuna"],
-        ["81/1/alpaca", "One?", "alpaca"],
-        ["81/1/vicuna", "One?", "vicuna"],
-    ]
-    told = [[each["content"] for each in json.loads(own)] for own in items.table["response"]]
-    assert told == [["a1", "Two?", "a2"], ["v1", "Two?", "v2"], ["a1"], ["v1"]]
-    assert json.loads(items.table["response"].iloc[2])[0]["role"] == "assistant"
-    assert items.cluster == "question_id"
-
-
-def test_two_answers_may_stand_in_one_row_with_a_judge_s_verdict(tmp_path: Path) -> None:
-    votes = [VOTE | {"turn": 1}, VOTE | {"turn": 1, "judge": "gpt-4", "winner": "model_b"}]
-    expected = [
-        {"question": "One?", "answer_a": "a1", "answer_b": "v1", "item_id": "81/1/alpaca/vicuna",
-         "model_a": "alpaca", "model_b": "vicuna", "gpt-4": "a"}
-    ]  # fmt: skip
-    path = wrote(tmp_path / "votes.jsonl", votes)
-    assert read_items(path, "gpt-4", compared=True).table.to_dict("records") == expected
+def test_two_answers_stand_in_one_row_with_a_judge_s_verdict(tmp_path: Path) -> None:
+    first = VOTE | {"turn": 1}
+    votes = [first, first | {"judge": "gpt-4", "winner": "model_b"}]
+    expected = {
+        "question": "One?", "answer_a": "a1", "answer_b": "v1", "item_id": "81/1/alpaca/vicuna",
+        "model_a": "alpaca", "model_b": "vicuna", "gpt-4": "a",
+    }  # fmt: skip
     pd.DataFrame(votes).to_parquet(tmp_path / "votes.parquet")
-    found = read_items(tmp_path / "votes.parquet", compared=True)
-    assert found.table.to_dict("records") == [
-        {name: cell for name, cell in expected[0].items() if name != "gpt-4"}
-    ]
-    once = read_items(ITEMS / "mt_bench.jsonl", compared=True).table
-    assert {"conversation_a", "conversation_b", "winner"} <= set(once)  # a table of pairs as it is
+    for path in (wrote(tmp_path / "votes.jsonl", votes), tmp_path / "votes.parquet"):
+        assert read_items(path, "gpt-4").table.to_dict("records") == [expected]
+    once = read_items(ITEMS / "mt_bench.jsonl")  # a table of pairs as it is
+    assert {"conversation_a", "conversation_b", "winner"} <= set(once.table)
+
+
+def test_two_answers_in_a_table_of_one_s_own_stay_a_table(tmp_path: Path) -> None:
+    row = {"question": "Why?", "response_a": "x", "response_b": "y", "model_a": "m", "model_b": "n"}
+    for name in ("f.csv", "f.jsonl", "f.parquet"):
+        path = tmp_path / name
+        frame = pd.DataFrame([row | {"winner": "model_a"}])
+        write_table(frame, path)
+        assert read_items(path, "winner").table.to_dict("records") == frame.to_dict("records")
+
+
+def test_an_answer_at_a_later_turn_is_all_that_followed(tmp_path: Path) -> None:
+    items = read(tmp_path / "votes.jsonl", [VOTE, VOTE | {"judge": "b"}, VOTE | {"turn": 1}])
+    assert items.cluster == "question_id"
+    assert items.table["question"].tolist() == ["One?", "One?"]
+    said = [json.loads(cell) for cell in items.table["answer_a"]]
+    assert [[each["content"] for each in own] for own in said] == [["a1", "Two?", "a2"], ["a1"]]
+    assert said[1][0]["role"] == "assistant"
 
 
 REQUEST = {"model": "m1", "messages": [message("user", "Why?")]}

@@ -73,7 +73,7 @@ class ScaleSection(Section):
     level: Level = "nominal"
     affirmative: tuple[Line, ...] = ()
     threshold: Share = 0.5
-    unit: Literal["pair", "response", ""] = ""
+    unit: Literal["pair", "comparison", "response", ""] = ""
     favours: dict[Line, Literal["a", "b"]] = Field(default_factory=dict)
     unclear: tuple[Line, ...] = ()
     collapse: dict[Line, tuple[Line, ...]] = Field(default_factory=dict)
