@@ -110,9 +110,12 @@ def test_items_of_a_table_go_back_under_their_own_ids(tmp_path: Path) -> None:
 
 
 def test_votes_of_several_judges_are_compared(tmp_path: Path) -> None:
-    first = VOTE | {"turn": 1}
-    votes = [first | {"judge": judge} for judge in ("expert_1", "gpt-4")]
-    votes += [each | {"question_id": n} for n in (82, 83, 84) for each in votes]
+    votes = []
+    for number in range(81, 85):
+        asked = [{"role": "user", "content": f"Question {number}"}]
+        talks = {side: asked + VOTE[side][1:2] for side in ("conversation_a", "conversation_b")}
+        own = VOTE | talks | {"turn": 1, "question_id": number}
+        votes += [own | {"judge": judge} for judge in ("expert_1", "gpt-4")]
     path = wrote(tmp_path / "votes.jsonl", votes)
     assert main(["new", str(tmp_path / "s"), "--items", str(path), "--judge", "gpt-4"]) == 0
     with open_study(tmp_path / "s") as study:
