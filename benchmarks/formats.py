@@ -88,7 +88,7 @@ BACK = {
     "openinference": ("phoenix", "span_id"),
     "hugging-face": ("hugging-face", "item_id"),
 }
-"""What labels of a format's items are written as, and where it says whose they are."""
+"""The format to write labels of a format's items in, and its field that names the item."""
 OF_A_GRADER = ("argilla", "label-studio")
 WRITTEN = {
     "label-studio": "tasks.json",
@@ -199,7 +199,7 @@ def rows() -> Iterator[tuple[str, str, Export | None, Path]]:
 
 
 def items_in(path: Path) -> str:
-    """How many items a file holds; "a table" where they are its rows."""
+    """The number of items in a file; "a table" where they are its rows."""
     try:
         found = read_items(path)
     except InputError:
@@ -208,7 +208,7 @@ def items_in(path: Path) -> str:
 
 
 def labels_back(form: str, path: Path) -> str:
-    """Where labels of a file's items went, and on how many of them."""
+    """The format in which labels of a file's items went back, and on how many of them."""
     if form not in BACK:
         return ""
     written, key = BACK[form]

@@ -28,7 +28,7 @@ _OWN = (
 )  # fmt: skip
 _PAGES = ("data", "spans")
 _EVAL = ("eval.", ".label")
-"""What stands around the name of an evaluation that became a column."""
+"""Before and after the name of an evaluation that became a column."""
 
 
 def items(source: Source) -> ItemTable | None:
@@ -156,7 +156,7 @@ def _hexadecimal(value: object) -> str:
 
 
 def _evaluations(record: Record) -> Record:
-    """What a model or code said of a span, by name."""
+    """Labels that a model or code gave a span, by name."""
     start, end = _EVAL
     found = {
         name[len(start) : -len(end)]: each

@@ -52,7 +52,7 @@ def votes(source: Source, records: list[Record]) -> Export:
 
 
 def items(source: Source) -> ItemTable | None:
-    """What was compared, as `compared` has it; None where the answers go by other names."""
+    """Comparisons, as `compared` reads them; none where the answers go by other names."""
     if not have_answers(source.first) and "g1_winner" not in source.first:
         return None
     records = source.records()

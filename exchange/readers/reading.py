@@ -118,7 +118,7 @@ def read_items(path: str | Path, judge: str = "") -> ItemTable:
 
 
 def _labels_beside(name: str, items: ItemTable, source: Source) -> dict[str, dict[str, str]]:
-    """What models, or raters of an unknown kind, said in a file of items: labels by unit, for each
+    """Labels by models, or by raters of an unknown kind, in a file of items: by unit, for each
     judge. A judge is called like what it was asked, or like itself; by both where two judges were
     asked the same.
     """

@@ -383,6 +383,7 @@ REPLY = {
          {"id": "b", "custom_id": "c1", "response": {"status_code": 200, "body": REPLY}}],
         [{"id": "c1", "request": REQUEST, "response": REPLY}],
         [{"id": "c1", "prompt": "Why?", "response": REPLY}],
+        [{"id": "c1", "model": "m1-2", "request": {"input": "Why?"}, "response": "So."}],
         [{"custom_id": "c1", "params": REQUEST},
          {"custom_id": "c1", "result": {"type": "succeeded", "message": {
              "type": "message", "role": "assistant", "model": "m1-2",
@@ -394,6 +395,16 @@ def test_requests_and_their_responses_are_items(lines: list[Any], tmp_path: Path
     (row,) = items.table.to_dict("records")
     assert (row["prompt"], row["response"], row["subject"]) == ("Why?", "So.", "m1-2")
     assert row["item_id"] == "c1"
+
+
+def test_responses_alone_have_no_prompt(tmp_path: Path) -> None:
+    replies = [REPLY | {"object": "chat.completion", "created": 1, "topic": "tax"}]
+    items = read(tmp_path / "log.jsonl", replies)
+    assert items.show == ("response",)
+    assert items.table.iloc[0].to_dict() == {
+        "response": "So.", "item_id": "x", "subject": "m1-2", "model": "m1-2", "topic": "tax",
+        "object": "chat.completion", "created": "1",
+    }  # fmt: skip
 
 
 def test_conversations_in_a_list_and_langchain_s_messages(tmp_path: Path) -> None:
@@ -433,6 +444,7 @@ def test_what_only_the_model_saw_is_not_rated() -> None:
         ({"a": "Why?", "n": Written("1.50")}, '{"a": "Why?", "n": 1.5}'),
         ("[not JSON", "[not JSON"),
         (None, ""),
+        ({}, ""),
     ],
 )
 def test_nothing_is_said_to_be_asked_that_is_not_all_of_it(given: object, text: str) -> None:
@@ -451,6 +463,9 @@ def test_a_table_is_read_as_before(tmp_path: Path) -> None:
     items = read(tmp_path / "log.jsonl", rows)
     assert items.table.to_dict("records") == rows
     assert (items.show, list(items.notes)) == ((), [])
+    rows = [{"id": "1", "params": '{"input": "x"}', "output": "So."}]
+    path = wrote(tmp_path / "own.jsonl", [{"id": "1", "params": {"input": "x"}, "output": "So."}])
+    assert read_items(path).table.to_dict("records") == rows
     chats = read(tmp_path / "chats.jsonl", [{"id": "c", "messages": AGENT}])
     assert chats.table.columns.tolist() == ["id", "messages"]
 
