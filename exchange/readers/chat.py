@@ -51,9 +51,7 @@ def items(source: Source) -> ItemTable | None:
         answered.add(key)
         beside = {name: record[name] for name in record if name not in _OWN}
         made = reply or text_of(record.get("response"))
-        said = {
-            name: each for name, each in beside.items() if name in (*ASKED, *CONTEXT, *EXPECTED)
-        }
+        said = {name: each for name, each in beside.items() if name in _SAID}
         texts = texts_of(said, made)
         if given := _given(request) or whole:
             texts |= texts_of(given, made)
