@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,12 +15,12 @@ from evenhand.cli.noting import note, note_edits, operator
 from evenhand.cli.terminal import console, print_line
 from evenhand.cli.verbs import Parser, Verb, refuse
 from evenhand.errors import InputError
-from evenhand.rubrics.rendering import ANSWERS
 from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from evenhand.exchange.readers.items import ItemTable
     from evenhand.rubrics import Rubric
     from evenhand.study import Study
     from evenhand.study.prompts.items import Items
@@ -94,26 +94,22 @@ def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
     from evenhand.exchange.readers.reading import read_items
     from evenhand.rubrics import asked_rubric, load_rubric
     from evenhand.study.prompts.comparisons import answer_columns
-    from evenhand.study.prompts.items import (
-        check_items_table,
-        each_turn,
-        item_columns,
-        make_items,
-    )
+    from evenhand.study.prompts.items import check_items_table, each_turn, item_columns, make_items
 
     if arguments.question and arguments.rubric:
         raise InputError(written("items.ask"))
     if not arguments.question:
         options = ["--options", "--scale", "--steps"]
         refuse(arguments, options, "goes with --question; a rubric has its own")
-    held = read_items(path, arguments.judge or "")
+    named = [load_rubric(name) for name in arguments.rubric or ()]
+    compared = any(rubric.unit == "comparison" for rubric in named)
+    compared |= not (named or arguments.options or arguments.scale)
+    held = read_items(path, arguments.judge or "", compared=compared)
     frame = held.table
     check_items_table(frame, path.name)
-    answers = answer_columns(frame, path.name, _listed(arguments.show))
-    named = [load_rubric(name) for name in arguments.rubric or ()]
+    answers = answer_columns(frame, path.name, _listed(arguments.show) or held.show)
     if answers or any(rubric.unit == "comparison" for rubric in named):
-        made = _comparison_study(path, frame, answers, named, arguments)
-        return replace(made, notes=held.notes)
+        return _comparison_study(path, held, answers, named, arguments)
     refuse(arguments, ["--steps"], "goes with two answers in a row, such as response_a, response_b")
     if not arguments.question and not named:
         raise InputError(written("items.ask"))
@@ -146,7 +142,7 @@ def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
 
 def _comparison_study(
     path: Path,
-    frame: pd.DataFrame,
+    held: ItemTable,
     answers: tuple[str, ...],
     named: list[Rubric],
     arguments: argparse.Namespace,
@@ -155,6 +151,7 @@ def _comparison_study(
     prompts; without a question or a rubric the one called preference is asked.
     """
     from evenhand.rubrics import asked_comparison, load_rubric
+    from evenhand.rubrics.rendering import ANSWERS
     from evenhand.study.prompts.comparisons import (
         comparison_columns,
         comparison_judge,
@@ -163,7 +160,7 @@ def _comparison_study(
     )
     from evenhand.study.prompts.items import item_columns
 
-    name = path.name
+    name, frame = path.name, held.table
     seldom = ["--options", "--scale", "--each-turn"]
     refuse(arguments, seldom, "goes with one answer in a row; --steps with two")
     show, subject = _listed(arguments.show), _listed(arguments.subject)
@@ -196,7 +193,7 @@ def _comparison_study(
         if len(rubrics) > 1:
             raise InputError("--judge goes with one rubric: a column holds the labels of one")
         judged = comparison_judge(items, columns, rubrics[0], name)
-    return ItemStudy(items, rubrics, judged, columns.said())
+    return ItemStudy(items, rubrics, judged, columns.said(), held.notes)
 
 
 def _listed(text: str | None) -> list[str]:

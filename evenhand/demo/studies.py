@@ -57,7 +57,8 @@ def planned(study: str, folder: Path) -> Iterator[tuple[StudyPlan, dict[str, obj
     """Yield the plan of a demo in a folder, and the settings of its analysis."""
     from evenhand.rubrics import load_rubric
     from evenhand.study.creation import StudyPlan, usual_rubrics
-    from evenhand.study.prompts.items import item_columns, make_items, read_items_table
+    from evenhand.study.prompts.items import item_columns, make_items
+    from evenhand.study.tables.formats import read_table
 
     data = files("evenhand.data")
     both: dict[str, Any] = {
@@ -74,7 +75,7 @@ def planned(study: str, folder: Path) -> Iterator[tuple[StudyPlan, dict[str, obj
         return
     if study == "items":
         with as_file(data / "demo_items.csv") as path:
-            frame = read_items_table(path)
+            frame = read_table(path)
         items = make_items(frame, item_columns(frame, path.name, judge=_ITEMS_JUDGE), path.name)
         rubrics = [load_rubric("faithfulness")]
         yield StudyPlan(items=items, rubrics=rubrics, sample=200, seed=ITEMS_SEED, **both), {}

@@ -16,7 +16,7 @@ from evenhand.exchange.readers.argilla import (
     rows_of_dataset,
 )
 from evenhand.exchange.readers.items import ItemTable
-from evenhand.exchange.readers.pair_votes import are_votes, compared, each_once, have_answers, votes
+from evenhand.exchange.readers.pair_votes import answers, are_votes, have_answers, votes
 from evenhand.exchange.readers.rows import Export
 from evenhand.exchange.readers.source import (
     MOST_BYTES,
@@ -59,16 +59,16 @@ def read(source: Source) -> Export:
 
 
 def items(source: Source) -> ItemTable | None:
-    """A row is an item, with the columns of a CSV file; or Argilla's records, or two answers that
-    were compared.
+    """A row is an item, with the columns of a CSV file; or Argilla's records, or answers that were
+    compared.
     """
     if not recognises(source):
         return None
     columns, records, files = _dataset(source)
     if questions_in(columns):
         return items_of_dataset(source, records)
-    if have_answers(columns) and not each_once(records):
-        return compared(source, records)
+    if have_answers(columns):
+        return answers(source, records)
     notes = [written("exchange.hugging_face", files=files)]
     return ItemTable(_frame(columns, records), notes)
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from evenhand.errors import InputError
 from evenhand.exchange.readers.items import ItemRows, ItemTable
 from evenhand.exchange.readers.rows import Export, Rows, plain_kind
-from evenhand.exchange.readers.source import Record, Source, text_of
+from evenhand.exchange.readers.source import Record, Source, columns_of, records_of, text_of
 from evenhand.exchange.readers.texts import Text, messages_in, said
 from evenhand.study.tables.formats import read_table
 from evenhand.texts import written
@@ -28,6 +28,11 @@ def recognises(source: Source) -> bool:
 def are_votes(names: Collection[str]) -> bool:
     """Return True if these column names are those of votes."""
     return any(all(name in names for name in each) for each in _NAMES)
+
+
+def have_answers(names: Collection[str]) -> bool:
+    """Return True if these column names are those of votes with the answers beside them."""
+    return are_votes(names) and {"conversation_a", "conversation_b"} <= set(names)
 
 
 def read(source: Source) -> Export:
@@ -52,33 +57,40 @@ def votes(source: Source, records: list[Record]) -> Export:
 
 
 def items(source: Source) -> ItemTable | None:
-    """Comparisons, as `compared` reads them; none where the answers go by other names."""
+    """Each model's answer to a question at one turn is an item, the question a cluster."""
     if not have_answers(source.first) and "g1_winner" not in source.first:
-        return None
-    records = source.records()
-    if each_once(records) and source.document is None:
-        return ItemTable(read_table(source.path))
-    return compared(source, records)
+        return None  # the answers go by other names: a table
+    return answers(source, source.records())
 
 
-def have_answers(names: Collection[str]) -> bool:
-    """Return True if these column names are those of votes with the answers beside them."""
-    return are_votes(names) and {"conversation_a", "conversation_b"} <= set(names)
-
-
-def each_once(records: list[Record]) -> bool:
-    """Return True if each two answers are in one record: then the records are what is rated."""
-    return len({unit for unit, *_ in _compared(records)}) == len(records)
-
-
-def compared(source: Source, records: list[Record]) -> ItemTable:
-    """Read what was compared, a row for each two answers: `question`, `answer_a`, `answer_b`,
-    `model_a` and `model_b`, where model a is the one whose name comes first, as in ratings.
-
-    Raises InputError where votes have no answers.
-    """
-    rows = ItemRows(source, fields=True)
+def answers(source: Source, records: list[Record]) -> ItemTable:
+    """Read the answers that were compared, each once. Raises InputError where votes have none."""
+    rows = ItemRows(source)
     for unit, question, texts in _compared(records):
+        for model, answer in texts.items():
+            rows.add(
+                f"{unit.rpartition('/')[0].rpartition('/')[0]}/{model}",
+                {"prompt": question, "response": answer},
+                subject=model,
+                cluster=unit.partition("/")[0],
+            )
+    return _found(rows, written("exchange.pair_votes_items"), source)
+
+
+def pairs(source: Source) -> ItemTable | None:
+    """Read what was compared, a row for each two answers: `question`, `answer_a`, `answer_b`,
+    `model_a` and `model_b`, where model a is the one whose name comes first, as in ratings. A file
+    with each two answers once is that table already. None for another kind of file.
+    """
+    columns = columns_of(source)
+    if not have_answers(columns or source.first):
+        return None
+    records = records_of(source, columns) if columns else source.records()
+    compared = list(_compared(records))
+    if len({unit for unit, *_ in compared}) == len(records) and source.document is None:
+        return ItemTable(read_table(source.path))
+    rows = ItemRows(source, fields=True)
+    for unit, question, texts in compared:
         (one, first), (two, second) = texts.items()
         rows.add(
             unit,
@@ -86,8 +98,12 @@ def compared(source: Source, records: list[Record]) -> ItemTable:
             cluster=unit.partition("/")[0],
             about={"model_a": one, "model_b": two},
         )
+    return _found(rows, written("exchange.pair_votes_pairs"), source)
+
+
+def _found(rows: ItemRows, taken: str, source: Source) -> ItemTable:
     try:
-        return rows.items(written("exchange.pair_votes_items"), "question_id")
+        return rows.items(taken, "question_id")
     except InputError:
         raise InputError(
             f"{source.name} holds votes without the answers that were compared; name a file with "

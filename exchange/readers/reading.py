@@ -99,17 +99,18 @@ def read_export(path: str | Path, form: str | None = None) -> Export:
     return READERS[name].read(source)
 
 
-def read_items(path: str | Path, judge: str = "") -> ItemTable:
+def read_items(path: str | Path, judge: str = "", *, compared: bool = False) -> ItemTable:
     """Read a file of items in the format that its content suggests; a file that no reader knows is
     a table. With `judge`, the labels of this scorer, feedback or assessment in the file become a
-    column of this name.
+    column of this name. With `compared`, votes between two answers give a row for the two.
 
     Raises InputError where the file cannot be read, holds no texts, or has no labels of the judge.
     """
     source = Source(Path(path))
     for name, reader in ITEM_READERS.items():
+        both = compared and reader in (pair_votes, hugging_face)
         try:
-            found = reader.items(source)
+            found = (pair_votes.pairs(source) if both else None) or reader.items(source)
         except RecursionError:
             raise InputError(f"{source.name} is nested too deeply to be read") from None
         if found is not None:

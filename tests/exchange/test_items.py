@@ -336,18 +336,37 @@ VOTE = {
 }  # fmt: skip
 
 
-def test_two_answers_stand_in_one_row_with_a_judge_s_verdict(tmp_path: Path) -> None:
-    first = VOTE | {"turn": 1}
-    votes = [first, first | {"judge": "gpt-4", "winner": "model_b"}]
-    expected = {
-        "question": "One?", "answer_a": "a1", "answer_b": "v1", "item_id": "81/1/alpaca/vicuna",
-        "model_a": "alpaca", "model_b": "vicuna", "gpt-4": "a",
-    }  # fmt: skip
+def test_answers_that_were_compared_are_items_and_pairs(tmp_path: Path) -> None:
+    other = VOTE | {"turn": 1}
+    items = read(tmp_path / "votes.jsonl", [VOTE, VOTE | {"judge": "expert_2"}, other])
+    heads = ["item_id", "prompt", "subject"]
+    assert items.table[heads].to_numpy().tolist() == [
+        ["81/2/alpaca", "One?", "alpaca"],
+        ["81/2/vicuna", "One?", "vicuna"],
+        ["81/1/alpaca", "One?", "alpaca"],
+        ["81/1/vicuna", "One?", "vicuna"],
+    ]
+    told = [[each["content"] for each in json.loads(own)] for own in items.table["response"]]
+    assert told == [["a1", "Two?", "a2"], ["v1", "Two?", "v2"], ["a1"], ["v1"]]
+    assert json.loads(items.table["response"].iloc[2])[0]["role"] == "assistant"
+    assert items.cluster == "question_id"
+
+
+def test_two_answers_may_stand_in_one_row_with_a_judge_s_verdict(tmp_path: Path) -> None:
+    votes = [VOTE | {"turn": 1}, VOTE | {"turn": 1, "judge": "gpt-4", "winner": "model_b"}]
+    expected = [
+        {"question": "One?", "answer_a": "a1", "answer_b": "v1", "item_id": "81/1/alpaca/vicuna",
+         "model_a": "alpaca", "model_b": "vicuna", "gpt-4": "a"}
+    ]  # fmt: skip
+    path = wrote(tmp_path / "votes.jsonl", votes)
+    assert read_items(path, "gpt-4", compared=True).table.to_dict("records") == expected
     pd.DataFrame(votes).to_parquet(tmp_path / "votes.parquet")
-    for path in (wrote(tmp_path / "votes.jsonl", votes), tmp_path / "votes.parquet"):
-        assert read_items(path, "gpt-4").table.to_dict("records") == [expected]
-    once = read_items(ITEMS / "mt_bench.jsonl")  # a table of pairs as it is
-    assert {"conversation_a", "conversation_b", "winner"} <= set(once.table)
+    found = read_items(tmp_path / "votes.parquet", compared=True)
+    assert found.table.to_dict("records") == [
+        {name: cell for name, cell in expected[0].items() if name != "gpt-4"}
+    ]
+    once = read_items(ITEMS / "mt_bench.jsonl", compared=True).table
+    assert {"conversation_a", "conversation_b", "winner"} <= set(once)  # a table of pairs as it is
 
 
 def test_two_answers_in_a_table_of_one_s_own_stay_a_table(tmp_path: Path) -> None:
@@ -356,16 +375,9 @@ def test_two_answers_in_a_table_of_one_s_own_stay_a_table(tmp_path: Path) -> Non
         path = tmp_path / name
         frame = pd.DataFrame([row | {"winner": "model_a"}])
         write_table(frame, path)
-        assert read_items(path, "winner").table.to_dict("records") == frame.to_dict("records")
-
-
-def test_an_answer_at_a_later_turn_is_all_that_followed(tmp_path: Path) -> None:
-    items = read(tmp_path / "votes.jsonl", [VOTE, VOTE | {"judge": "b"}, VOTE | {"turn": 1}])
-    assert items.cluster == "question_id"
-    assert items.table["question"].tolist() == ["One?", "One?"]
-    said = [json.loads(cell) for cell in items.table["answer_a"]]
-    assert [[each["content"] for each in own] for own in said] == [["a1", "Two?", "a2"], ["a1"]]
-    assert said[1][0]["role"] == "assistant"
+        for compared in (True, False):
+            items = read_items(path, "winner", compared=compared)
+            assert items.table.to_dict("records") == frame.to_dict("records")
 
 
 REQUEST = {"model": "m1", "messages": [message("user", "Why?")]}
