@@ -72,6 +72,7 @@ MADE = {
     f"{WITH_TEXTS}mt_bench.jsonl": "by hand, votes with both conversations",
     f"{WITH_TEXTS}datasets": "datasets 5.2.0, `save_to_disk`, a row for each answer",
     f"{WITH_TEXTS}openinference.jsonl": "openinference-instrumentation 0.1.72, spans as JSON",
+    f"{WITH_TEXTS}phoenix.jsonl": "arize-phoenix 20.26.1, `get_spans_dataframe`",
     f"{WITH_TEXTS}samples_office.jsonl": "lm_eval 0.4.13, `--log_samples`",
     f"{WITH_TEXTS}batch.jsonl": f"{BY_HAND} (OpenAI's batch, requests and responses)",
 }

@@ -29,6 +29,8 @@ _OWN = (
 _PAGES = ("data", "spans")
 _EVAL = ("eval.", ".label")
 """Before and after the name of an evaluation that became a column."""
+_FRAMES = (_PREFIX, "context.", _EVAL[0], "__index_level_")
+"""Beginnings of the names of Phoenix's own columns, and of pandas'."""
 
 
 def items(source: Source) -> ItemTable | None:
@@ -88,7 +90,7 @@ def _beside(record: Record) -> Record:
     return {
         name: each
         for name, each in record.items()
-        if name not in (*_OWN, *EXPECTED) and not name.startswith((_PREFIX, "context.", _EVAL[0]))
+        if name not in (*_OWN, *EXPECTED) and not name.startswith(_FRAMES)
     }
 
 

@@ -55,6 +55,7 @@ MADE = [
     Made("mlflow.json", "correct", [str(said == "yes").lower() for said in JUDGED], None,
          ("trace_id",)),
     Made("openinference.jsonl", "", [], None, ("span_id",), reference=False),
+    Made("phoenix.jsonl", "", [], None, ("span_id",), reference=False),
     Made("samples_office.jsonl", "exact_match", ["1.0", "0.0", "1.0", "0.0"],
          ["0", "1", "2", "3"], subject="", context=False,
          prompts=[f"Question: {asked}\nAnswer:" for asked in QUESTIONS]),
@@ -65,7 +66,7 @@ MADE = [
 def test_a_file_of_a_tool_gives_the_items_that_it_holds(made: Made) -> None:
     items = read_items(ITEMS / made.file, made.judge)
     table = items.table
-    if made.file == "mlflow.json":  # the newest first
+    if made.file in ("mlflow.json", "phoenix.jsonl"):  # the newest first
         table = table[::-1]
     assert table["prompt"].tolist() == made.prompts
     assert table["response"].tolist() == ANSWERS
