@@ -114,6 +114,20 @@ def test_a_judge_is_named_or_asked_for() -> None:
         read_items(ITEMS / "openinference.jsonl", "fair")
 
 
+def test_labels_on_other_parts_of_the_file_are_no_items_labels(tmp_path: Path) -> None:
+    traces = json.loads((ITEMS / "langfuse_traces.json").read_text())
+    for trace in traces:
+        for score in trace["scores"]:
+            score["observationId"] = f"{trace['id']}-ask"
+    with pytest.raises(InputError, match="the labels of 'fair' are not on the items but on other"):
+        read(tmp_path / "traces.json", traces, "fair")
+    seen = [each | {"scores": []} for trace in traces for each in trace["observations"]]
+    scores = [score for trace in traces for score in trace["scores"]]
+    alone = read(tmp_path / "observations.jsonl", [*seen, *scores], "fair")
+    assert alone.table["fair"].tolist() == JUDGED
+    assert alone.table["observation_id"].str.endswith("-ask").all()
+
+
 # ---- written here -------------------------------------------------------------------------------
 
 
