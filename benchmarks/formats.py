@@ -72,6 +72,7 @@ MADE = {
     f"{WITH_TEXTS}mt_bench.jsonl": "by hand, votes with both conversations",
     f"{WITH_TEXTS}datasets": "datasets 5.2.0, `save_to_disk`, a row for each answer",
     f"{WITH_TEXTS}openinference.jsonl": "openinference-instrumentation 0.1.72, spans as JSON",
+    f"{WITH_TEXTS}phoenix.jsonl": "arize-phoenix 20.26.1, `get_spans_dataframe`",
     f"{WITH_TEXTS}samples_office.jsonl": "lm_eval 0.4.13, `--log_samples`",
     f"{WITH_TEXTS}batch.jsonl": f"{BY_HAND} (OpenAI's batch, requests and responses)",
 }
@@ -88,7 +89,7 @@ BACK = {
     "openinference": ("phoenix", "span_id"),
     "hugging-face": ("hugging-face", "item_id"),
 }
-"""What labels of a format's items are written as, and where it says whose they are."""
+"""The format to write labels of a format's items in, and its field that names the item."""
 OF_A_GRADER = ("argilla", "label-studio")
 WRITTEN = {
     "label-studio": "tasks.json",
@@ -199,7 +200,7 @@ def rows() -> Iterator[tuple[str, str, Export | None, Path]]:
 
 
 def items_in(path: Path) -> str:
-    """How many items a file holds; "a table" where they are its rows."""
+    """The number of items in a file; "a table" where they are its rows."""
     try:
         found = read_items(path)
     except InputError:
@@ -208,7 +209,7 @@ def items_in(path: Path) -> str:
 
 
 def labels_back(form: str, path: Path) -> str:
-    """Where labels of a file's items went, and on how many of them."""
+    """The format in which labels of a file's items went back, and on how many of them."""
     if form not in BACK:
         return ""
     written, key = BACK[form]

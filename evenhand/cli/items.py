@@ -15,7 +15,6 @@ from evenhand.cli.noting import note, note_edits, operator
 from evenhand.cli.terminal import console, print_line
 from evenhand.cli.verbs import Parser, Verb, refuse
 from evenhand.errors import InputError
-from evenhand.rubrics.rendering import ANSWERS
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -104,7 +103,7 @@ def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
         refuse(arguments, options, "goes with --question; a rubric has its own")
     named = [load_rubric(name) for name in arguments.rubric or ()]
     compared = any(rubric.unit == "comparison" for rubric in named)
-    compared |= arguments.steps is not None or not (named or arguments.question)
+    compared |= not (named or arguments.options or arguments.scale)
     held = read_items(path, arguments.judge or "", compared=compared)
     frame = held.table
     check_items_table(frame, path.name)
@@ -152,6 +151,7 @@ def _comparison_study(
     prompts; without a question or a rubric the one called preference is asked.
     """
     from evenhand.rubrics import asked_comparison, load_rubric
+    from evenhand.rubrics.rendering import ANSWERS
     from evenhand.study.prompts.comparisons import (
         comparison_columns,
         comparison_judge,

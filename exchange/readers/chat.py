@@ -7,7 +7,7 @@ from __future__ import annotations
 from evenhand.errors import InputError
 from evenhand.exchange.readers.items import ItemRows, ItemTable
 from evenhand.exchange.readers.source import Record, Source, inside, text_of
-from evenhand.exchange.readers.texts import KNOWN, messages_in, texts_of
+from evenhand.exchange.readers.texts import ASKED, CONTEXT, EXPECTED, messages_in, texts_of
 from evenhand.texts import written
 
 _LISTS = ("messages", "conversation", "conversations")
@@ -23,6 +23,7 @@ _OWN = {
     "url",
     *_LISTS,
 }
+_SAID = {*ASKED, *CONTEXT, *EXPECTED}
 
 
 def items(source: Source) -> ItemTable | None:
@@ -45,18 +46,20 @@ def items(source: Source) -> ItemTable | None:
         key = text_of(record.get("custom_id"))
         reply, request = _reply(record), _request(record) or asked.get(key)
         whole = next((found for n in _LISTS if (found := messages_in(record.get(n)))), None)
-        if reply is None and not whole and key in asked and record.get("body"):
+        if key in asked and "response" not in record and "result" not in record:
             continue  # its answer stands on another line
         answered.add(key)
         beside = {name: record[name] for name in record if name not in _OWN}
-        texts = texts_of(beside, reply)
+        made = reply or text_of(record.get("response"))
+        said = {name: each for name, each in beside.items() if name in _SAID}
+        texts = texts_of(said, made)
         if given := _given(request) or whole:
-            texts |= texts_of(given, reply)
+            texts |= texts_of(given, made)
         rows.add(
             key or record.get("id"),
-            {"conversation": whole} if whole and reply is None else texts,
+            {"conversation": whole} if whole and not made else texts,
             subject=inside(reply, "model") or inside(request, "model") or record.get("model"),
-            about={name: each for name, each in beside.items() if name not in KNOWN},
+            about={name: each for name, each in beside.items() if name not in said},
         )
     if not answered:
         raise InputError(
@@ -68,8 +71,10 @@ def items(source: Source) -> ItemTable | None:
 
 def _request(record: Record) -> Record | None:
     """The request of a record: what was sent, as the provider's API takes it."""
-    for held in (inside(record, "request", "body"), record.get("request"), record.get("body"),
-                 inside(record, "params"), inside(record, "kwargs")):  # fmt: skip
+    places = [("request", "body"), ("request",)] if "response" in record else []
+    places += [("body",), ("params",)] if "custom_id" in record else []
+    for place in places:
+        held = inside(record, *place)
         if isinstance(held, dict) and _given(held):
             return held
     return None

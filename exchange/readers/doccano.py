@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from evenhand.errors import InputError
-from evenhand.exchange.readers.items import ItemRows, ItemTable, own_fields
+from evenhand.exchange.readers.items import RESPONSES, ItemRows, ItemTable, own_fields
 from evenhand.exchange.readers.rows import Export, Rows
 from evenhand.exchange.readers.source import Record, Source, inside, objects, records_in, text_of
 from evenhand.texts import written
@@ -43,8 +43,8 @@ def read(source: Source) -> Export:
 
 
 def items(source: Source) -> ItemTable | None:
-    """An example is an item, and raters read its text."""
-    if not recognises(source):
+    """An example is an item, and raters read its text. A table with responses, too, is none."""
+    if not recognises(source) or RESPONSES & source.first.keys():
         return None
     rows = ItemRows(source, fields=True)
     for _, record in _records(source):

@@ -16,7 +16,7 @@ from evenhand.exchange.readers.argilla import (
     rows_of_dataset,
 )
 from evenhand.exchange.readers.items import ItemTable
-from evenhand.exchange.readers.pair_votes import answers, are_votes, votes
+from evenhand.exchange.readers.pair_votes import answers, are_votes, have_answers, votes
 from evenhand.exchange.readers.rows import Export
 from evenhand.exchange.readers.source import (
     MOST_BYTES,
@@ -67,7 +67,7 @@ def items(source: Source) -> ItemTable | None:
     columns, records, files = _dataset(source)
     if questions_in(columns):
         return items_of_dataset(source, records)
-    if are_votes(columns):
+    if have_answers(columns):
         return answers(source, records)
     notes = [written("exchange.hugging_face", files=files)]
     return ItemTable(_frame(columns, records), notes)

@@ -117,7 +117,7 @@ def _several_epochs(samples: Iterable[Record]) -> bool:
 
 
 def _header(source: Source) -> object:
-    """What the log says of the evaluation."""
+    """The log's description of its evaluation."""
     archive = source.archive
     if archive is None:
         return source.document

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 ROLES = ("prompt", "context", "reference", "conversation", "response")
 """Columns of texts in the order in which raters read them."""
 _GIVEN = {"prompt", "context", "reference"}
-_RESPONSES = {*ANSWERED, "conversation", "transcript"} - {"text"}
+RESPONSES = {*ANSWERED, "conversation", "transcript"} - {"text"}
+"""Names of fields that say which one is to be rated."""
 _UNKNOWN = "unknown"
 _TAKEN = re.compile(
     "|".join((*RATINGS_COLUMNS, "subject", "side", *ROLES))
@@ -122,7 +123,7 @@ class ItemRows:
         names = list(dict.fromkeys(name for each in texts for name in each))
         if not self._fields:
             show = names = sorted(names, key=ROLES.index)
-        elif not show and "text" in names and not _RESPONSES & set(names):
+        elif not show and "text" in names and not RESPONSES & set(names):
             show = ["text"]
         columns = {name: [cell_of(each.get(name, "")) for each in texts] for name in names}
         if all(each["item_id"] for each in items):
@@ -150,7 +151,7 @@ class ItemRows:
 def _alike(items: list[Record]) -> list[Record]:
     """The texts of all items in one form: where one prompt is messages, all are."""
     for name in {name for each in items for name in each if isinstance(each[name], list)}:
-        role = "assistant" if name.partition("_")[0] in _RESPONSES else "user"
+        role = "assistant" if name.partition("_")[0] in RESPONSES else "user"
         items = [each | {name: as_messages(each.get(name, ""), role)} for each in items]
     return items
 

@@ -72,8 +72,8 @@ def items(source: Source) -> ItemTable | None:
 
 
 def _is_trace(record: Record) -> bool:
-    return {"id", "timestamp", "tags"} <= record.keys() and bool(
-        record.keys() & {"html_path", "session_id", "user_id", "bookmarked", "public"}
+    return {"id", "timestamp", "name", "tags", "output"} <= record.keys() and bool(
+        record.keys() & {"html_path", "environment", "bookmarked", "public"}
     )
 
 

@@ -36,7 +36,7 @@ def items(source: Source) -> ItemTable | None:
 
 
 def _prompt(sample: Record) -> object:
-    """What the model was given: newer versions name the arguments of each request."""
+    """The model's input; newer versions name the arguments of each request."""
     arguments = sample.get("arguments")
     if isinstance(arguments, dict):
         return inside(next(iter(arguments.values()), None), "arg_0")

@@ -67,7 +67,7 @@ def items(source: Source) -> ItemTable | None:
                 "down the traces, as mlflow.search_traces() or Trace.to_dict() has them"
             )
         return None
-    wanted = [name for name in columns if name in (*_IDS, *_TABLE)]
+    wanted = [name for name in columns if name not in _UNUSED]
     records = records_of(source, wanted) if columns else _traces(source.records())
     rows = ItemRows(source)
     for trace in records:
@@ -75,7 +75,14 @@ def items(source: Source) -> ItemTable | None:
     return rows.items(written("exchange.mlflow_items"), "session")
 
 
-_TABLE = ("request", "response", "spans", "assessments", "trace_metadata", "tags")
+_UNUSED = (
+    "trace", "client_request_id", "request_time", "timestamp_ms", "request_metadata",
+    "execution_duration", "execution_time_ms", "state", "status", "experiment_id",
+)  # fmt: skip
+"""Columns of `search_traces` that say nothing of what is rated."""
+_USED = (
+    *_IDS, "info", "data", "request", "response", "spans", "assessments", "trace_metadata", "tags"
+)  # fmt: skip
 
 
 def _has_texts(trace: Record) -> bool:
@@ -96,7 +103,8 @@ def _spans(trace: Record) -> Iterator[Span]:
     session = inside(info, "trace_metadata", "mlflow.trace.session")
     ids, about = {"trace_id": unit}, info.get("tags")
     tags = about if isinstance(about, dict) else {}
-    own = {name: each for name, each in tags.items() if "." not in name}
+    beside = {name: each for name, each in trace.items() if name not in (*_USED, *_UNUSED)}
+    own = beside | {name: each for name, each in tags.items() if "." not in name}
     spans = objects(inside(trace, "data", "spans") or opened(trace.get("spans")))
     whole: Record = {"name": "", "attributes": {}, "inputs": trace.get("request")}
     for span in spans or [whole | {"outputs": trace.get("response")}]:

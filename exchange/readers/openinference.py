@@ -17,13 +17,20 @@ from evenhand.exchange.readers.source import (
     text_of,
 )
 from evenhand.exchange.readers.spans import Span, add_traces, name_of
-from evenhand.exchange.readers.texts import messages_in, opened
+from evenhand.exchange.readers.texts import EXPECTED, messages_in, opened
 from evenhand.texts import written
 
 _PREFIX = "attributes."
+_OWN = (
+    "id", "name", "kind", "span_kind", "context", "parent_id", "start_time", "end_time", "status",
+    "status_code", "status_message", "events", "links", "attributes", "resource", "annotations",
+    "trace_id", "span_id",
+)  # fmt: skip
 _PAGES = ("data", "spans")
 _EVAL = ("eval.", ".label")
-"""What stands around the name of an evaluation that became a column."""
+"""Before and after the name of an evaluation that became a column."""
+_FRAMES = (_PREFIX, "context.", _EVAL[0], "__index_level_")
+"""Beginnings of the names of Phoenix's own columns, and of pandas'."""
 
 
 def items(source: Source) -> ItemTable | None:
@@ -73,8 +80,18 @@ def _span(record: Record) -> Span:
         ids={"span_id": span, "trace_id": trace},
         model=name_of(_at(said, "llm.model_name")),
         cluster=name_of(_at(said, "session.id"), trace),
-        about=(about if isinstance(about, dict) else {}) | _evaluations(record),
+        expected=next((record[name] for name in EXPECTED if record.get(name)), None),
+        about=_beside(record) | (about if isinstance(about, dict) else {}) | _evaluations(record),
     )
+
+
+def _beside(record: Record) -> Record:
+    """The columns that somebody put beside those of Phoenix's table."""
+    return {
+        name: each
+        for name, each in record.items()
+        if name not in (*_OWN, *EXPECTED) and not name.startswith(_FRAMES)
+    }
 
 
 def _at(record: object, path: str) -> object:
@@ -141,7 +158,7 @@ def _hexadecimal(value: object) -> str:
 
 
 def _evaluations(record: Record) -> Record:
-    """What a model or code said of a span, by name."""
+    """Labels that a model or code gave a span, by name."""
     start, end = _EVAL
     found = {
         name[len(start) : -len(end)]: each

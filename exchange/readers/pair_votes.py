@@ -30,6 +30,11 @@ def are_votes(names: Collection[str]) -> bool:
     return any(all(name in names for name in each) for each in _NAMES)
 
 
+def have_answers(names: Collection[str]) -> bool:
+    """Return True if these column names are those of votes with the answers beside them."""
+    return are_votes(names) and {"conversation_a", "conversation_b"} <= set(names)
+
+
 def read(source: Source) -> Export:
     """A question, its turn and two models make a unit, the question a cluster. Labels are a, b and
     tie, where a is the model whose name comes first (`subject_a`), whichever was shown first.
@@ -53,7 +58,9 @@ def votes(source: Source, records: list[Record]) -> Export:
 
 def items(source: Source) -> ItemTable | None:
     """Each model's answer to a question at one turn is an item, the question a cluster."""
-    return answers(source, source.records()) if recognises(source) else None
+    if not have_answers(source.first) and "g1_winner" not in source.first:
+        return None  # the answers go by other names: a table
+    return answers(source, source.records())
 
 
 def answers(source: Source, records: list[Record]) -> ItemTable:
@@ -76,7 +83,7 @@ def pairs(source: Source) -> ItemTable | None:
     with each two answers once is that table already. None for another kind of file.
     """
     columns = columns_of(source)
-    if not are_votes(columns or source.first):
+    if not have_answers(columns or source.first):
         return None
     records = records_of(source, columns) if columns else source.records()
     compared = list(_compared(records))

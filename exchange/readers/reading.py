@@ -119,7 +119,7 @@ def read_items(path: str | Path, judge: str = "", *, compared: bool = False) -> 
 
 
 def _labels_beside(name: str, items: ItemTable, source: Source) -> dict[str, dict[str, str]]:
-    """What models, or raters of an unknown kind, said in a file of items: labels by unit, for each
+    """Labels by models, or by raters of an unknown kind, in a file of items: by unit, for each
     judge. A judge is called like what it was asked, or like itself; by both where two judges were
     asked the same.
     """
@@ -133,29 +133,35 @@ def _labels_beside(name: str, items: ItemTable, source: Source) -> dict[str, dic
         return {}
     found: dict[str, dict[str, str]] = {}
     owners: dict[str, str] = {}
-    about = rows["unit_id"].isin(items.units) & (rows["rater_kind"] != "human")
-    for row in rows[about].to_dict("records"):
-        rubric, rater = row["rubric"], row["rater_id"]
+    for row in rows[rows["rater_kind"] != "human"].to_dict("records"):
+        rubric, rater, unit = row["rubric"], row["rater_id"], row["unit_id"]
         called = rubric or rater
         if owners.setdefault(called, rater) != rater:
             called = f"{rubric}/{rater}"
-        if row["label"]:
-            found.setdefault(called, {}).setdefault(row["unit_id"], row["label"])
+        if label := row["label"]:
+            own = found.setdefault(called, {})
+            own[unit] = label if own.get(unit, label) == label else ""  # it said two things
     return found
 
 
 def _with_judge(
     found: ItemTable, labels: dict[str, dict[str, str]], judge: str, name: str
 ) -> ItemTable:
-    if judge in labels:
+    on_items = [each for each, own in labels.items() if not own.keys().isdisjoint(found.units)]
+    if judge in on_items:
         own = labels[judge]
         table = found.table.assign(**{judge: [own.get(unit, "") for unit in found.units]})
         return replace(found, table=table)
     if judge and found.units and judge not in found.table:
-        known = f"it has those of {', '.join(labels)}" if labels else "it has no model's labels"
+        if judge in labels:
+            raise InputError(
+                f"{name}: the labels of {judge!r} are not on the items but on other parts of the "
+                "file, such as steps within a trace; name a file of these alone"
+            )
+        known = f"it has those of {', '.join(on_items)}" if on_items else "it has no model's labels"
         raise InputError(f"{name} has no labels of the judge {judge!r}; {known}")
-    if labels and not judge:
-        told = written("exchange.judges", names=", ".join(list(labels)[:_MOST_NAMED]))
+    if on_items and not judge:
+        told = written("exchange.judges", names=", ".join(on_items[:_MOST_NAMED]))
         return replace(found, notes=[*found.notes, told])
     return found
 

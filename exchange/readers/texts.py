@@ -1,5 +1,5 @@
-"""What a tool kept of one answer, as texts that raters read: the prompt, the context, the reference
-and the response, or the messages of a conversation.
+"""Texts that raters read, out of what a tool kept of an answer: the prompt, the context, the
+reference and the response, or the messages of a conversation.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ EXPECTED = (
     "reference_output", "reference_answer", "gold",
 )  # fmt: skip
 """Keys of inputs and outputs by what they hold, the plainest first."""
-KNOWN = frozenset((*ASKED, *ANSWERED, *CONTEXT, *EXPECTED))
 _SETTINGS = frozenset((
     "model", "model_name", "model_id", "temperature", "top_p", "max_tokens", "stream", "n", "seed",
     "max_completion_tokens", "stop", "stream_options", "tools", "tool_choice", "functions",
@@ -179,7 +178,7 @@ def _message(given: object) -> Record | None:
 
 
 def _content(content: object) -> object:
-    """What a message says: its text where it is nothing else, or else its parts."""
+    """The content of a message: its text where it is nothing else, or else its parts."""
     if not isinstance(content, list):
         return "" if content is None else _plain(content)
     parts = [each for each in content if text_of(inside(each, "type")) not in _THOUGHT]
@@ -257,7 +256,7 @@ def _under(value: object, names: Collection[str]) -> object:
 
 
 def _as_text(value: object) -> str:
-    if value is None:
+    if value is None or value == {} or value == []:
         return ""
     if not isinstance(value, str):
         value = json.dumps(_plain(value), ensure_ascii=False)

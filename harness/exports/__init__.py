@@ -9,5 +9,5 @@ left out, such as a draft or a cancelled annotation.
 TOOLS = (
     "argilla", "by_hand", "datasets", "deepeval", "doccano", "inspect_ai", "label_studio",
     "langfuse", "langsmith", "lm_eval", "mlflow", "mt_bench", "openinference", "openpyxl",
-    "potato", "prodigy", "promptfoo",
+    "phoenix", "potato", "prodigy", "promptfoo",
 )  # fmt: skip

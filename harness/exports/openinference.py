@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from openinference.instrumentation import (
     TracerProvider,
@@ -21,8 +22,15 @@ from harness.exports.contents import ANSWERED_BY, ANSWERS, DOCUMENTS, QUESTIONS,
 
 def make(out: Path) -> None:
     kept = InMemorySpanExporter()
+    record(kept)
+    spans = [json.loads(span.to_json(indent=None)) for span in kept.get_finished_spans()]
+    write_lines(out / "items" / "openinference.jsonl", spans)
+
+
+def record(exporter: Any) -> None:
+    """Record four traces, each a chain that retrieves documents and asks a model."""
     provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(kept))
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
     tracer = provider.get_tracer("office")
     for question, answer in zip(QUESTIONS, ANSWERS, strict=True):
         asked = get_input_attributes(question)
@@ -42,5 +50,3 @@ def make(out: Path) -> None:
                         output_messages=[{"role": "assistant", "content": answer}],
                     )
                 )
-    spans = [json.loads(span.to_json(indent=None)) for span in kept.get_finished_spans()]
-    write_lines(out / "items" / "openinference.jsonl", spans)

@@ -23,7 +23,7 @@ from evenhand.study.prompts.pairs import PAIR_ID, RESERVED, numbered_ids
 from evenhand.study.prompts.responses import SUBJECT
 from evenhand.study.prompts.units import unit_id
 from evenhand.study.tables.columns import require_columns, require_rows, shortened
-from evenhand.study.tables.formats import FIRST_ROW, row_number
+from evenhand.study.tables.formats import FIRST_ROW, read_table, row_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -174,6 +174,13 @@ def item_columns(
         conversations=tuple(each for each in shown if is_conversation(frame[each].iloc[0])),
         images=tuple(each for each in shown if looks_like_image(frame[each].iloc[0])),
     )
+
+
+def read_items_table(path: Path) -> pd.DataFrame:
+    """Read a table of items. Raises InputError where it has no rows or a cell beyond all bounds."""
+    frame = read_table(path)
+    check_items_table(frame, path.name)
+    return frame
 
 
 def check_items_table(frame: pd.DataFrame, name: str) -> None:

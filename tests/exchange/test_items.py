@@ -19,6 +19,7 @@ from evenhand.exchange.readers.items import ItemTable
 from evenhand.exchange.readers.reading import read_items
 from evenhand.exchange.readers.source import Written
 from evenhand.exchange.readers.texts import ANSWERED, ASKED, said, texts_of
+from evenhand.study.tables.formats import write_table
 from harness.exports.contents import ANSWERED_BY, ANSWERS, DOCUMENTS, JUDGED, QUESTIONS, TRUE
 
 ITEMS = Path(__file__).with_name("items")
@@ -54,6 +55,7 @@ MADE = [
     Made("mlflow.json", "correct", [str(said == "yes").lower() for said in JUDGED], None,
          ("trace_id",)),
     Made("openinference.jsonl", "", [], None, ("span_id",), reference=False),
+    Made("phoenix.jsonl", "", [], None, ("span_id",), reference=False),
     Made("samples_office.jsonl", "exact_match", ["1.0", "0.0", "1.0", "0.0"],
          ["0", "1", "2", "3"], subject="", context=False,
          prompts=[f"Question: {asked}\nAnswer:" for asked in QUESTIONS]),
@@ -64,7 +66,7 @@ MADE = [
 def test_a_file_of_a_tool_gives_the_items_that_it_holds(made: Made) -> None:
     items = read_items(ITEMS / made.file, made.judge)
     table = items.table
-    if made.file == "mlflow.json":  # the newest first
+    if made.file in ("mlflow.json", "phoenix.jsonl"):  # the newest first
         table = table[::-1]
     assert table["prompt"].tolist() == made.prompts
     assert table["response"].tolist() == ANSWERS
@@ -110,6 +112,20 @@ def test_a_judge_is_named_or_asked_for() -> None:
         read_items(ITEMS / "langfuse_traces.json", "ann")
     with pytest.raises(InputError, match="it has no model's labels"):
         read_items(ITEMS / "openinference.jsonl", "fair")
+
+
+def test_labels_on_other_parts_of_the_file_are_no_items_labels(tmp_path: Path) -> None:
+    traces = json.loads((ITEMS / "langfuse_traces.json").read_text())
+    for trace in traces:
+        for score in trace["scores"]:
+            score["observationId"] = f"{trace['id']}-ask"
+    with pytest.raises(InputError, match="the labels of 'fair' are not on the items but on other"):
+        read(tmp_path / "traces.json", traces, "fair")
+    seen = [each | {"scores": []} for trace in traces for each in trace["observations"]]
+    scores = [score for trace in traces for score in trace["scores"]]
+    alone = read(tmp_path / "observations.jsonl", [*seen, *scores], "fair")
+    assert alone.table["fair"].tolist() == JUDGED
+    assert alone.table["observation_id"].str.endswith("-ask").all()
 
 
 # ---- written here -------------------------------------------------------------------------------
@@ -211,6 +227,23 @@ def test_a_table_of_phoenix_is_spans(tmp_path: Path) -> None:
         (row,) = read_items(path).table.to_dict("records")
         assert (row["prompt"], row["response"], row["subject"]) == ("Why?", "So.", "m1")
         assert (row["span_id"], row["trace_id"], row["Correctness"]) == ("s1", "t1", "correct")
+
+
+def test_columns_beside_those_of_a_tool_s_table_are_kept(tmp_path: Path) -> None:
+    span = {
+        "context.span_id": "s1", "attributes.input.value": "Why?", "attributes.output.value": "So.",
+        "attributes.llm.model_name": "m1", "judge": "yes", "reference": "Since.",
+    }  # fmt: skip
+    path = tmp_path / "spans.csv"
+    pd.DataFrame([span]).to_csv(path, index=False)
+    (row,) = read_items(path, "judge").table.to_dict("records")
+    assert (row["prompt"], row["reference"], row["response"]) == ("Why?", "Since.", "So.")
+    assert (row["judge"], row["subject"], row["item_id"]) == ("yes", "m1", "s1")
+    trace = {"trace_id": "t1", "request": "Why?", "response": "So.", "spans": [], "judge": "no"}
+    (row,) = read(tmp_path / "traces.jsonl", [trace], "judge").table.to_dict("records")
+    assert (row["prompt"], row["response"], row["judge"]) == ("Why?", "So.", "no")
+    mine = {"id": "1", "text": "Hm.", "label": ["a"], "prompt": "Why?", "response": "So."}
+    assert set(read(tmp_path / "mine.jsonl", [mine]).table) == set(mine)
 
 
 def test_spans_of_phoenix_s_api_with_calls_and_annotations(tmp_path: Path) -> None:
@@ -351,6 +384,17 @@ def test_two_answers_may_stand_in_one_row_with_a_judge_s_verdict(tmp_path: Path)
     assert {"conversation_a", "conversation_b", "winner"} <= set(once)  # a table of pairs as it is
 
 
+def test_two_answers_in_a_table_of_one_s_own_stay_a_table(tmp_path: Path) -> None:
+    row = {"question": "Why?", "response_a": "x", "response_b": "y", "model_a": "m", "model_b": "n"}
+    for name in ("f.csv", "f.jsonl", "f.parquet"):
+        path = tmp_path / name
+        frame = pd.DataFrame([row | {"winner": "model_a"}])
+        write_table(frame, path)
+        for compared in (True, False):
+            items = read_items(path, "winner", compared=compared)
+            assert items.table.to_dict("records") == frame.to_dict("records")
+
+
 REQUEST = {"model": "m1", "messages": [message("user", "Why?")]}
 REPLY = {
     "id": "x",
@@ -366,6 +410,7 @@ REPLY = {
          {"id": "b", "custom_id": "c1", "response": {"status_code": 200, "body": REPLY}}],
         [{"id": "c1", "request": REQUEST, "response": REPLY}],
         [{"id": "c1", "prompt": "Why?", "response": REPLY}],
+        [{"id": "c1", "model": "m1-2", "request": {"input": "Why?"}, "response": "So."}],
         [{"custom_id": "c1", "params": REQUEST},
          {"custom_id": "c1", "result": {"type": "succeeded", "message": {
              "type": "message", "role": "assistant", "model": "m1-2",
@@ -377,6 +422,16 @@ def test_requests_and_their_responses_are_items(lines: list[Any], tmp_path: Path
     (row,) = items.table.to_dict("records")
     assert (row["prompt"], row["response"], row["subject"]) == ("Why?", "So.", "m1-2")
     assert row["item_id"] == "c1"
+
+
+def test_responses_alone_have_no_prompt(tmp_path: Path) -> None:
+    replies = [REPLY | {"object": "chat.completion", "created": 1, "topic": "tax"}]
+    items = read(tmp_path / "log.jsonl", replies)
+    assert items.show == ("response",)
+    assert items.table.iloc[0].to_dict() == {
+        "response": "So.", "item_id": "x", "subject": "m1-2", "model": "m1-2", "topic": "tax",
+        "object": "chat.completion", "created": "1",
+    }  # fmt: skip
 
 
 def test_conversations_in_a_list_and_langchain_s_messages(tmp_path: Path) -> None:
@@ -416,6 +471,7 @@ def test_what_only_the_model_saw_is_not_rated() -> None:
         ({"a": "Why?", "n": Written("1.50")}, '{"a": "Why?", "n": 1.5}'),
         ("[not JSON", "[not JSON"),
         (None, ""),
+        ({}, ""),
     ],
 )
 def test_nothing_is_said_to_be_asked_that_is_not_all_of_it(given: object, text: str) -> None:
@@ -434,6 +490,9 @@ def test_a_table_is_read_as_before(tmp_path: Path) -> None:
     items = read(tmp_path / "log.jsonl", rows)
     assert items.table.to_dict("records") == rows
     assert (items.show, list(items.notes)) == ((), [])
+    rows = [{"id": "1", "params": '{"input": "x"}', "output": "So."}]
+    path = wrote(tmp_path / "own.jsonl", [{"id": "1", "params": {"input": "x"}, "output": "So."}])
+    assert read_items(path).table.to_dict("records") == rows
     chats = read(tmp_path / "chats.jsonl", [{"id": "c", "messages": AGENT}])
     assert chats.table.columns.tolist() == ["id", "messages"]
 

@@ -13,7 +13,7 @@ from evenhand.cli.main import main
 from evenhand.study import open_study
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.tables.ratings import validate_ratings
-from tests.exchange.test_items import ITEMS
+from tests.exchange.test_items import ITEMS, VOTE, wrote
 
 pytestmark = pytest.mark.slow
 
@@ -107,3 +107,20 @@ def test_items_of_a_table_go_back_under_their_own_ids(tmp_path: Path) -> None:
     assert main(["export", str(tmp_path / "s"), *words]) == 0
     records = json.loads((tmp_path / "set" / "records.json").read_text("utf-8"))
     assert [each["id"] for each in records] == ["a b", "c"]
+
+
+def test_votes_of_several_judges_are_compared(tmp_path: Path) -> None:
+    votes = []
+    for number in range(81, 85):
+        asked = [{"role": "user", "content": f"Question {number}"}]
+        talks = {side: asked + VOTE[side][1:2] for side in ("conversation_a", "conversation_b")}
+        own = VOTE | talks | {"turn": 1, "question_id": number}
+        votes += [own | {"judge": judge} for judge in ("expert_1", "gpt-4")]
+    path = wrote(tmp_path / "votes.jsonl", votes)
+    assert main(["new", str(tmp_path / "s"), "--items", str(path), "--judge", "gpt-4"]) == 0
+    with open_study(tmp_path / "s") as study:
+        units = study.units()
+        judged = study.ratings()
+    assert set(units["item_id"]) == {f"{n}/1/alpaca/vicuna" for n in range(81, 85)}
+    assert set(judged["label"]) == {"B"}  # vicuna, whose answer stands second in every row
+    assert set(judged["rater_id"]) == {"gpt-4"}

@@ -1,0 +1,61 @@
+"""Phoenix's table of spans, from a server of its own that is thrown away."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from phoenix.client import Client
+
+from harness.exports.openinference import record
+from harness.ports import free_port
+
+_SECONDS = 90
+
+
+def make(out: Path) -> None:
+    home = out / "phoenix-home"
+    home.mkdir()
+    port, grpc = free_port(), free_port()
+    address = f"http://127.0.0.1:{port}"
+    told = {
+        "PHOENIX_HOST": "127.0.0.1",
+        "PHOENIX_PORT": str(port),
+        "PHOENIX_GRPC_PORT": str(grpc),
+        "PHOENIX_WORKING_DIR": str(home),
+        "PHOENIX_TELEMETRY_ENABLED": "false",
+        "HOME": str(home),
+    }
+    command = [sys.executable, "-P", "-m", "phoenix.server.main", "serve"]
+    server = subprocess.Popen(command, env=os.environ | told, stdout=subprocess.DEVNULL, cwd=home)
+    try:
+        _wait_for(port)
+        record(OTLPSpanExporter(f"{address}/v1/traces"))
+        client = Client(base_url=address)
+        until = time.monotonic() + _SECONDS
+        while len(frame := client.spans.get_spans_dataframe()) < 12:
+            assert time.monotonic() < until, "the spans do not arrive"
+            time.sleep(0.5)
+        made = out / "items" / "phoenix.jsonl"
+        frame.to_json(made, orient="records", lines=True, date_format="iso")
+    finally:
+        server.terminate()
+        server.wait(30)
+    shutil.rmtree(home)
+
+
+def _wait_for(port: int) -> None:
+    until = time.monotonic() + _SECONDS
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=5).close()
+            return
+        except OSError:
+            assert time.monotonic() < until, "Phoenix does not answer"
+            time.sleep(0.5)
