@@ -14,6 +14,7 @@ from evenhand.errors import InputError
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.reporting.ratings_file.missing import listed
 from evenhand.reporting.ratings_file.scales import declared_scales
+from evenhand.reporting.ratings_file.several import by_option
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -240,9 +241,14 @@ def from_rows(
     known = sidecar or Sidecar.model_construct()  # which asks for no validator to be built
     if scales is not None:
         ratings = _on_rubrics(ratings, scales, source)
-    ratings, declared, remarks = declared_scales(
-        options, ratings, rows.places, known.known_scales() if scales is None else dict(scales)
-    )
+    if options.several:
+        _check_several(options)
+        ratings, declared = by_option(ratings, options.categories, rows.places)
+        remarks: list[str] = []
+    else:
+        ratings, declared, remarks = declared_scales(
+            options, ratings, rows.places, known.known_scales() if scales is None else dict(scales)
+        )
     asked = changes.get("cluster", known.asked_cluster)
     columns, cluster, said = clustered_by_items(columns, ratings, asked, options)
     raters = rater_columns(rows.table) if changes.get("rater_slices") else None
@@ -261,6 +267,16 @@ def from_rows(
         notes=(*(sidecar.said(source) if sidecar else ()), *rows.notes, *said, *remarks),
         synthetic=known.synthetic,
     ).changed(**(changes if cluster is None else {**changes, "cluster": cluster}))
+
+
+def _check_several(options: ScaleOptions) -> None:
+    """Raise InputError for an option that says something else of labels that are sets."""
+    for name in ("rubric", "level", "affirmative", "sides"):
+        if getattr(options, name):
+            raise InputError(
+                f"{options.spelled(name)} does not go with {options.several_option}, which takes "
+                "each option as a yes or no of its own"
+            )
 
 
 def _on_rubrics(ratings: pd.DataFrame, scales: Mapping[str, Scale], source: str) -> pd.DataFrame:
