@@ -348,7 +348,7 @@ def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.Da
     for at, given in enumerate(items.judged["label"]):
         plain = given.casefold()
         key = known.get(plain) or known.get(plain.removesuffix(".0"), "")
-        if rubric.number:
+        if not rubric.is_choice:
             key = rubric.label_of(given) or ""
             if plain and not key:
                 raise InputError(

@@ -95,7 +95,7 @@ def test_graders_are_asked_for_a_number() -> None:
     prompt = rubric.for_prompt({"response": "Fine."})
     assert "Options:" not in prompt.system
     assert prompt.system.endswith("Answer with a whole number from 0 to 100 and nothing else.")
-    assert prompt.number == "a whole number from 0 to 100"
+    assert prompt.asked == "a whole number from 0 to 100"
     assert len(prompt.keys) == 101
 
 

@@ -4,7 +4,7 @@ seen.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -94,6 +94,20 @@ def _known_rubric(name: str) -> Rubric | None:
     if name.replace("_", "-") in shipped_rubrics() or name.endswith(".toml"):
         return load_rubric(name)
     return None
+
+
+def rubric_of_sets(
+    options: ScaleOptions, ratings: pd.DataFrame
+) -> tuple[pd.DataFrame, dict[str, Sequence[str]]]:
+    """Return the options of the rubric asked for, by its name, if several of them may apply, and
+    its ratings; nothing, and all ratings, for any other.
+    """
+    rubric = _known_rubric(options.rubric or "")
+    if rubric is None or not rubric.several:
+        return ratings, {}
+    return _rows_of(ratings, options, {}).assign(rubric=rubric.name), {
+        rubric.name: rubric.categories
+    }
 
 
 def _rows_of(
