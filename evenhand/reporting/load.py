@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from evenhand.errors import InputError
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.reporting.ratings_file.missing import listed
-from evenhand.reporting.ratings_file.scales import declared_scales, rubric_of_sets
+from evenhand.reporting.ratings_file.scales import declared_scales, rows_of, rubric_of_sets
 from evenhand.reporting.ratings_file.several import declared_sets, with_parts
 
 if TYPE_CHECKING:
@@ -283,6 +283,7 @@ def _with_scales(
 
     if options.several:
         _check_several(options)
+        ratings = ratings if options.rubric is None else rows_of(ratings, options, {})
         ratings, several = declared_sets(ratings, {"": options.categories}, rows.places)
         return ratings, {}, several, []
     ratings, of_sets = rubric_of_sets(options, ratings)
@@ -303,7 +304,7 @@ def _with_scales(
 
 def _check_several(options: ScaleOptions) -> None:
     """Raise InputError for an option that says something else of labels that are sets."""
-    for name in ("rubric", "level", "affirmative", "sides"):
+    for name in ("level", "affirmative", "sides"):
         if getattr(options, name):
             raise InputError(
                 f"{options.spelled(name)} does not go with {options.several_option}, which takes "

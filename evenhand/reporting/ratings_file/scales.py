@@ -39,7 +39,7 @@ def declared_scales(
     from_file = (options.rubric or "").endswith(".toml")
     known = {} if known is None or from_file else known
     if options.rubric is not None:
-        ratings = _rows_of(ratings, options, known)
+        ratings = rows_of(ratings, options, known)
         wanted = set(ratings["rubric"].unique())
         known = {name: scale for name, scale in known.items() if name in wanted}
     elif len(known) == 1 and (ratings["rubric"] == "").all():
@@ -105,12 +105,12 @@ def rubric_of_sets(
     rubric = _known_rubric(options.rubric or "")
     if rubric is None or not rubric.several:
         return ratings, {}
-    return _rows_of(ratings, options, {}).assign(rubric=rubric.name), {
+    return rows_of(ratings, options, {}).assign(rubric=rubric.name), {
         rubric.name: rubric.categories
     }
 
 
-def _rows_of(
+def rows_of(
     ratings: pd.DataFrame, options: ScaleOptions, known: Mapping[str, Scale]
 ) -> pd.DataFrame:
     """The rows of one rubric and of its known wordings; a file without rubrics is all of the one

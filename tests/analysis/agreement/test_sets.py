@@ -123,7 +123,7 @@ def test_each_option_has_a_verdict_and_the_whole_has_none(tmp_path: Path) -> Non
     assert any("The whole set has agreement by MASI and Jaccard" in note for note in found.notes)
     rows = found.results
     whole = rows[rows["rubric"] == "labels"]
-    assert set(whole["statistic"]) == {"observed_agreement", *DISTANCES}
+    assert set(whole["statistic"]) == {"observed_agreement", "disagreement", *DISTANCES}
     assert {("humans", ""), ("humans", "judge"), ("ann", "ben")} <= set(
         zip(whole["rater_a"], whole["rater_b"], strict=True)
     )
