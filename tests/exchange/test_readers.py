@@ -194,9 +194,10 @@ def test_choices_of_label_studio_in_both_forms(tmp_path: Path) -> None:
         }
         for n, choices in enumerate([("bug", "billing"), ("bug",)])
     ]
+    facts = {"annotator": 1, "annotation_id": 5, "lead_time": 2.5}
     small = [
-        {"text": "t0", "id": 1, "topic": {"choices": ["bug", "billing"]}, "annotator": 1},
-        {"text": "t1", "id": 2, "topic": "bug", "annotator": 1, "annotation_id": 5},
+        {"text": "t0", "id": 1, "topic": {"choices": ["bug", "billing"]}, **facts},
+        {"text": "t1", "id": 2, "topic": "bug", **facts},
     ]
     for name, tasks in (("whole", whole), ("small", small)):
         file = tmp_path / f"{name}.json"
