@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from evenhand.study import Study
     from evenhand.study.prompts.items import Items
 
-ITEM_OPTIONS = ("--show", "--subject", "--cluster", "--judge", "--question", "--options", "--scale")
+ASKED_OPTIONS = ("--options", "--scale", "--several")
+ITEM_OPTIONS = ("--show", "--subject", "--cluster", "--judge", "--question", *ASKED_OPTIONS)
 
 
 def add_item_options(parser: Parser) -> None:
@@ -40,7 +41,12 @@ def add_item_options(parser: Parser) -> None:
     )
     parser.add_argument("--question", metavar="TEXT", help="what to ask, in place of a rubric")
     parser.add_argument("--options", metavar="A,B,...", help="its answers, such as yes,no")
-    parser.add_argument("--scale", metavar="1-5", help="or its answers from lowest to highest")
+    parser.add_argument(
+        "--scale", metavar="1-5", help="or its answers from lowest to highest; 0-100 is a number"
+    )
+    parser.add_argument(
+        "--several", action="store_true", help="any number of the options may apply"
+    )
 
 
 def check_numbers(raters: int, seed: int) -> None:
@@ -81,7 +87,7 @@ def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
     if bool(arguments.question) == bool(arguments.rubric):
         raise InputError(written("items.ask"))
     if not arguments.question:
-        refuse(arguments, ["--options", "--scale"], "goes with --question; a rubric has its own")
+        refuse(arguments, ASKED_OPTIONS, "goes with --question; a rubric has its own")
     frame = read_items_table(path)
     columns = item_columns(
         frame,
@@ -94,7 +100,8 @@ def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
     items = make_items(frame, columns, path.name)
     if arguments.question:
         options, scale = _listed(arguments.options), arguments.scale or ""
-        rubrics = [asked_rubric(arguments.question, items.blocks, options=options, scale=scale)]
+        answers = {"options": options, "scale": scale, "several": arguments.several}
+        rubrics = [asked_rubric(arguments.question, items.blocks, **answers)]
     else:
         chats = [block.column for block in items.blocks if block.kind == "conversation"]
         rubrics = [load_rubric(name).with_conversations(chats) for name in arguments.rubric]

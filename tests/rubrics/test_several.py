@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from evenhand.rubrics import Rubric, dump_rubric
+from evenhand.errors import InputError
+from evenhand.rubrics import Rubric, asked_rubric, dump_rubric
 from evenhand.rubrics.loading import parse_rubric, read_rubric
+from evenhand.rubrics.options import Block
 
 HEAD = """name = "topics"
 title = "Topics"
@@ -116,3 +118,17 @@ def test_graders_are_asked_for_all_that_apply() -> None:
 )
 def test_replies(reply: str, label: str | None) -> None:
     assert topics().parser().label(reply) == label
+
+
+def test_a_question_on_the_command_line_takes_several() -> None:
+    blocks = [Block(column="response", label="Response")]
+    rubric = asked_rubric("About what?", blocks, options=["Billing", "A bug"], several=True)
+    assert (rubric.several, rubric.affirmative) == (True, ())
+    assert rubric.label_of("a-bug;billing") == "billing;a-bug"
+    for more, told in (
+        ({"scale": "1-5"}, "--several goes with --options"),
+        ({"options": ["a", "none"]}, "leave none out"),
+        ({"options": [f"o{n}" for n in range(31)]}, "31 options, more than 30"),
+    ):
+        with pytest.raises(InputError, match=told):
+            asked_rubric("About what?", blocks, several=True, **more)

@@ -40,7 +40,9 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, rng = tmp_path_factory.mktemp("topics"), np.random.default_rng(5)
     true = rng.random((60, 3)) < 0.45
     items = pd.DataFrame({"response": [f"Message {n}" for n in range(60)]})
-    items["judge"] = [";".join(reversed(said(each, rng).split(";"))) for each in true]
+    names = {key: f"About {key}" for key in KEYS}
+    judged = [said(each, rng).split(";") for each in true]
+    items["judge"] = [";".join(names.get(key, key) for key in reversed(keys)) for keys in judged]
     items.to_csv(folder / "items.csv", index=False)
     (folder / "topics.toml").write_text(TOPICS)
     words = ["new", str(folder / "study"), "--items", str(folder / "items.csv")]
