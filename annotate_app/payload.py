@@ -21,7 +21,7 @@ from evenhand.annotate_app.languages import (
     names_offered,
 )
 from evenhand.annotate_app.rendered import by_place
-from evenhand.rubrics.options import NONE
+from evenhand.rubrics.options import NONE, SEPARATOR
 from evenhand.study.desk.answers import CONFIDENCE_LEVELS, DISPLAYS, Answer, Flag
 from evenhand.study.desk.own_flags import Withdrawal
 from evenhand.study.desk.sheets import LONGEST_SEARCH
@@ -186,10 +186,10 @@ def _answer(entry: Any) -> Answer | None:
             "rationale": str(rationale),
         } if (
             -_ANY_SECONDS < seconds < _ANY_SECONDS
-            and _short([submit_id, task_id, *filter(None, [skip_reason])])
+            and _short([submit_id, task_id, skip_reason or submit_id])
             and (option_key or skip_reason)
+            and (not option_key or _short(option_key.split(SEPARATOR)))
             and len(option_key) <= _LONGEST_LABEL
-            and option_key.isprintable()
             and not isinstance(confidence, bool)
             and confidence in (None, *CONFIDENCE_LEVELS)
             and (evidence := read_marks(entry.get("evidence", []))) is not None
