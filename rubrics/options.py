@@ -25,7 +25,7 @@ FEWEST_NUMBERS, MOST_NUMBERS = 12, 1001
 class Number(Texts):
     """A number in place of options: from `low` to `high` in steps of `step`.
 
-    >>> Number(low=0, high=1, step=0.25).places, Number(low=0, high=100).said
+    >>> Number(low=0, high=1, step=0.05).places, Number(low=0, high=100).said
     (2, 'a whole number from 0 to 100')
     """
 
