@@ -69,6 +69,7 @@ from evenhand.analysis.raters.pace import add_rater_rows, seconds_per_label
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.subjects.corrected_rates import add_corrected_rate_rows
+from evenhand.analysis.subjects.preference import add_preference_rows
 from evenhand.analysis.subjects.scores import add_overall_rows
 from evenhand.analysis.thresholds.confidence import add_confidence_rows
 from evenhand.analysis.thresholds.in_force import (
@@ -176,6 +177,8 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     found.rows = rows = rubric_rows(folded, shared, request, seconds_per_label(own))
     found.notes += _add_effective_size(rows, labels, request)
     _add_bias(rows, labels, own, readings, request)
+    facts = UnitFacts(readings.units, request.units)
+    add_preference_rows(rows, labels, own, facts, request.resampled)
     attacked, cluster = request.facts.attacked, request.settings.cluster
     add_injection_rows(rows, attacked, request.units, cluster, request.resampled)
     found.notes += _add_with_other_clusters(rows, readings, labels, request)
@@ -419,4 +422,6 @@ def _cluster_noun(request: Request, scale: Scale) -> str:
         return "unit"
     if cluster != "pair":
         return cluster.removesuffix("_id")
+    if "item_id" in units:
+        return "item"
     return "pair" if scale.unit else "cluster"

@@ -376,6 +376,7 @@ def _block(block: TextBlock, reader: Language, display: str) -> dict[str, Any]:
         "kind": block.kind,
         "code": own == "code",
         **({"turns": [_turn(turn, reader) for turn in block.turns]} if block.turns else {}),
+        **({"image": block.image.uri, "alt": block.image.alt} if block.image else {}),
         "side": block.side,
         "text": block.text,
         "tree": tree,
@@ -413,10 +414,10 @@ def _drafts_name(desk: Desk, rater: str, practice: bool) -> str:
     return hashlib.sha256(owner.encode()).hexdigest()[:16]
 
 
-# Sent once: words and rubrics, which the browser keeps. With each answer it lists what it has, by
-# names derived from the content; those parts are not sent again. The server remembers nothing about
-# it, so that it cannot be wrong: a run that was not started by a message of the panel sends
-# everything.
+# Sent once: words, rubrics and images, which the browser keeps. With each answer it lists what it
+# has, by names derived from the content; those parts are not sent again. The server remembers
+# nothing about it, so that it cannot be wrong: a run that was not started by a message of the panel
+# sends everything.
 
 
 _LENGTH = 16
@@ -442,7 +443,11 @@ def lightened(data: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
             own = {key: question[key] for key in _OF_THE_UNIT if key in question}
             rubric = {key: question[key] for key in question.keys() - own.keys()}
             questions.append({**own, "rubric": named(rubric)})
-        light["sheet"] = {**sheet, "questions": questions}
+        blocks = [
+            {**each, "image": named(each["image"])} if "image" in each else each
+            for each in sheet["blocks"]
+        ]
+        light["sheet"] = {**sheet, "questions": questions, "blocks": blocks}
     light["kept"] = {name: part for name, part in parts.items() if name not in known}
     return light
 

@@ -9,7 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 try:
-    from inspect_ai.model import ChatMessageSystem, ChatMessageUser, GenerateConfig, get_model
+    from inspect_ai.model import (
+        ChatMessageSystem,
+        ChatMessageUser,
+        ContentImage,
+        ContentText,
+        GenerateConfig,
+        get_model,
+    )
     from inspect_ai.scorer import Score, categorical, scorer
 except ModuleNotFoundError as absent:
     raise ModuleNotFoundError(
@@ -82,7 +89,7 @@ def grader(
         who = get_model(role="grader") if model is None else get_model(model)
         prompt = asked.for_prompt(_values(asked, state, order))
         output = await who.generate(_messages(prompt), config=config)
-        question = Question(str(state.sample_id), asked, order if asked.unit == "pair" else "")
+        question = Question(str(state.sample_id), asked, order if asked.has_sides else "")
         outcome = parse_reply(_reply(output), asked)
         return _score(grade_of(str(who), question, outcome, provenance={}))
 
@@ -108,7 +115,12 @@ def _values(rubric: Rubric, state: TaskState, order: str) -> dict[str, str]:
 
 def _messages(prompt: PromptText) -> list[ChatMessage]:
     system = [ChatMessageSystem(content=prompt.system)] if prompt.system else []
-    return [*system, ChatMessageUser(content=prompt.user)]
+    if not prompt.images:
+        return [*system, ChatMessageUser(content=prompt.user)]
+    parts: list[ContentText | ContentImage] = []
+    for name, image in prompt.images:
+        parts += [ContentText(text=f"<{name}>:"), ContentImage(image=image.uri)]
+    return [*system, ChatMessageUser(content=[*parts, ContentText(text=prompt.user)])]
 
 
 def _reply(output: ModelOutput) -> dict[str, Any]:

@@ -60,7 +60,7 @@ class CueReader:
         self._patterns = [(re.compile(c.pattern, re.IGNORECASE), c.weight) for c in cues.cues]
         if cues.kind == "contrast":
             self._sides = _contrast_options(rubric)
-        elif rubric.unit == "pair":
+        elif rubric.has_sides:
             raise InputError(
                 f"rubric {rubric.name!r} is on pairs, but its [lexical] table is of kind "
                 '"ordinal"; use kind = "contrast"'
@@ -127,7 +127,7 @@ def _contrast_options(rubric: Rubric) -> tuple[str, str, str]:
     swaps = {key: rubric.swap(key) for key in rubric.categories}
     sided = [key for key in rubric.categories if swaps[key] != key]
     neither = [key for key in rubric.categories if swaps[key] == key]
-    if rubric.unit != "pair" or len(sided) != 2 or len(neither) != 1:
+    if not rubric.has_sides or len(sided) != 2 or len(neither) != 1:
         raise InputError(
             f'rubric {rubric.name!r}: a [lexical] table of kind "contrast" needs a rubric on pairs '
             "with one option for each side (naming each other in `swapped`) and one for neither"

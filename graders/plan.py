@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from evenhand.errors import InputError
+from evenhand.graders.capabilities import takes_images
 from evenhand.graders.grader_settings import REASON_FIRST, GraderSettings, rater_id
 from evenhand.graders.options import WHOLE, GradingOptions
 from evenhand.graders.providers.table import Own
@@ -93,6 +94,7 @@ def plan_grading(
     if options.shard != WHOLE:
         units = {name: [u for u in all_ if options.shard.holds(u)] for name, all_ in units.items()}
     _check_verbatim(chosen, options.method)
+    _check_images(specs, chosen)
     plans = []
     for spec, settings in zip(specs, ways, strict=True):
         who = rater_id(spec, settings, own.hash if own else "")
@@ -132,7 +134,7 @@ def open_questions(
         finished = store.finished_grades(
             rater_id, rubric.name, accepted[rubric.name], labelled_only=retry_unscored
         )
-        for order in orders if rubric.unit == "pair" else ("",):
+        for order in orders if rubric.has_sides else ("",):
             wanted = [(unit, draw) for unit in units[rubric.name] for draw in range(draws)]
             missing = tuple(w for w in wanted if (w[0], order, w[1]) not in finished)
             already += len(wanted) - len(missing)
@@ -156,6 +158,15 @@ def _check_verbatim(rubrics: Sequence[Rubric], method: str) -> None:
                 f"rubric {rubric.name!r} has a [prompt] of its own, which asks for one option; use "
                 f"--draws, or leave out --method {method}"
             )
+
+
+def _check_images(specs: Sequence[GraderSpec], rubrics: Sequence[Rubric]) -> None:
+    """Raise InputError where a rubric shows an image and a grader takes none."""
+    shown = [rubric for rubric in rubrics if rubric.images]
+    for spec in specs if shown else ():
+        if not takes_images(spec):
+            sentence = written("grade.no_images", grader=spec.text, rubric=shown[0].name)
+            raise InputError(sentence)
 
 
 def _check_own_prompt(specs: Sequence[GraderSpec], options: GradingOptions) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evenhand.rubrics.asked import asked_rubric
+from evenhand.rubrics.asked import asked_comparison, asked_rubric
 from evenhand.rubrics.judge_prompt import JudgedRubric, JudgePrompt
 from evenhand.rubrics.loading import (
     dump_rubric,
@@ -33,6 +33,7 @@ __all__ = [
     "RubricParser",
     "TextBlock",
     "answer_of",
+    "asked_comparison",
     "asked_rubric",
     "dump_rubric",
     "library_rubrics",

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from evenhand.errors import InputError
 from evenhand.rubrics.model import MOST_SEVERAL, Rubric
 from evenhand.rubrics.options import MOST_NUMBERS, NONE, Block, Number, Option
+from evenhand.rubrics.rendering import ANSWERS
 from evenhand.texts import written
 
 MOST_POINTS = 11
 _SCALE = re.compile(r"(\d{1,4})-(\d{1,4})")
 _YES = ("yes", "true", "pass")
+_STEPS = {2: ("A", "B"), 3: ("A", "tie", "B"), 5: ("A2", "A1", "tie", "B1", "B2")}
+_SAYS = {
+    **{"A": "a", "A1": "a_little", "A2": "a_much", "tie": "tie"},
+    **{"B": "b", "B1": "b_little", "B2": "b_much"},
+}
 
 
 def asked_rubric(
@@ -93,6 +99,38 @@ def _number(scale: str) -> Number | None:
     if not MOST_POINTS < high - low + 1 <= MOST_NUMBERS:
         return None
     return Number(low=low, high=high)
+
+
+def asked_comparison(question: str, blocks: Sequence[Block], steps: int = 3) -> Rubric:
+    """Make a rubric called "preference" on two answers, with two, three or five `steps` from one to
+    the other. Raises InputError for another number.
+
+    >>> blocks = [Block(column="prompt", label="Prompt"), Block(column="response", label="Answer")]
+    >>> asked_comparison("Which is kinder?", blocks, 5).categories
+    ('A2', 'A1', 'tie', 'B1', 'B2')
+    """
+    if steps not in _STEPS:
+        raise InputError(f"--steps is {steps}; two answers are compared in 2, 3 or 5 steps")
+    keys = _STEPS[steps]
+    names = [written(f"items.prefers_{_SAYS[key]}") for key in keys]
+    return Rubric(
+        name="preference",
+        title=written("items.title_comparison"),
+        unit="comparison",
+        level="ordinal" if steps > 2 else "nominal",
+        question=question,
+        instructions=written("items.instructions_comparison"),
+        blocks=tuple(blocks),
+        variables=(*(each.column for each in blocks if each.column != "response"), *ANSWERS),
+        options=tuple(
+            Option(key=key, name=name, swapped=other if other != key else "", favours=_side(key))
+            for key, other, name in zip(keys, keys[::-1], names, strict=True)
+        ),
+    )
+
+
+def _side(key: str) -> Literal["a", "b", ""]:
+    return "a" if key[0] == "A" else "b" if key[0] == "B" else ""
 
 
 def _points(scale: str) -> list[str]:

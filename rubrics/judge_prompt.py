@@ -20,7 +20,7 @@ from pydantic import PrivateAttr, ValidationError, field_validator, model_valida
 from evenhand.errors import InputError
 from evenhand.rubrics.model import PromptTemplate, Rubric
 from evenhand.rubrics.parsing import RubricParser, answer_of, json_fields
-from evenhand.rubrics.rendering import TEXT_VARIABLES, placeholders
+from evenhand.rubrics.rendering import ANSWERS, TEXT_VARIABLES, placeholders
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -114,7 +114,9 @@ class JudgePrompt(PromptTemplate):
         """Return the rubric with this prompt for its graders. Raises InputError where the prompt
         names a text that the rubric's units do not have, or leaves out a response.
         """
-        texts = [name for name in TEXT_VARIABLES if ("_" in name) == (rubric.unit == "pair")]
+        texts = [name for name in TEXT_VARIABLES if ("_" in name) == rubric.has_sides]
+        if rubric.unit == "comparison":
+            texts = [*ANSWERS]
         offered = list(dict.fromkeys([*texts, *rubric.variables]))
         named, in_system = placeholders(self.template), placeholders(self.system)
         if unknown := (named | in_system).difference(offered):
@@ -123,7 +125,8 @@ class JudgePrompt(PromptTemplate):
             raise InputError(written("judge_prompt.unknown", **said))
         if in_system:
             raise InputError(written("judge_prompt.in_system", name=min(in_system)))
-        for name in texts:
+        shown = rubric.variables if rubric.blocks else texts
+        for name in shown:
             if name.startswith("response") and name not in named:
                 raise InputError(written("judge_prompt.not_shown", name=name, rubric=rubric.name))
         own = {name: getattr(rubric, name) for name in Rubric.model_fields}

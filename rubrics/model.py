@@ -37,11 +37,13 @@ from evenhand.rubrics.options import (
 )
 from evenhand.rubrics.parsing import RubricParser, SeveralParser
 from evenhand.rubrics.rendering import (
+    ANSWERS,
     TEXT_VARIABLES,
     PeopleText,
     PromptText,
     fields_of,
     filled,
+    images_of,
     neutralised,
     placeholders,
     prompt_of,
@@ -94,13 +96,15 @@ class PromptTemplate(BaseModel):
     template: str = Field(min_length=1)
     system: str = ""
 
-    def fault(self, variables: Collection[str]) -> str:
-        """Return the fault of the template with these variables; empty where there is none."""
+    def fault(self, variables: Collection[str], blocks: Collection[str] = ()) -> str:
+        """Return the fault of the template with these variables, of which `blocks` are shown as
+        texts; empty where there is none.
+        """
         if named := fields_of(self.system, variables):
             return f"`prompt.system` names {{{named[0]}}}; fields belong in `prompt.template`"
         used = fields_of(self.template, variables)
         for name in variables:
-            if name in TEXT_VARIABLES and name not in used:
+            if name in (*TEXT_VARIABLES, *blocks) and name not in used:
                 return f"`prompt.template` has no {{{name}}}, which people see"
         return ""
 
@@ -123,7 +127,8 @@ class PromptTemplate(BaseModel):
         places = [(self.template.find(f"{{{name}}}"), name) for name in variables]
         found = [(place, name) for place, name in places if place >= 0]
         texts = [place for place, name in found if name in TEXT_VARIABLES]
-        return sorted({min(place for place, _ in found), min(texts)} - {0})
+        first = min(place for place, _ in found)
+        return sorted({first, min(texts, default=first)} - {0})
 
 
 class TranslatedOption(Texts):
@@ -218,14 +223,15 @@ class Rubric(Texts):
 
     name: str
     title: str = Field(min_length=1)
-    unit: Literal["pair", "response"]
+    unit: Literal["pair", "comparison", "response"]
+    """A subject's responses to two prompts, two subjects' to one prompt, or one response."""
     level: Literal["nominal", "ordinal", "interval"]
     question: str = Field(min_length=1)
     instructions: str = Field(min_length=1)
     variables: tuple[str, ...] = Field(min_length=1)
     blocks: tuple[Block, ...] = ()
-    """Texts of a response's unit that raters read, with labels of their own. The variables are
-    these, where they are not listed."""
+    """Texts that raters read, with labels of their own; of a comparison the texts that its sides
+    share, and `response` for both answers. The variables are these, where they are not listed."""
     options: tuple[Option, ...] = Field(min_length=2)
     number: Number | None = None
     """A number is asked for; the options are all numbers that may be given."""
@@ -283,6 +289,8 @@ class Rubric(Texts):
             for each in given["blocks"]
             if not isinstance(each, dict) or isinstance(each.get("column"), str)
         ]
+        if given.get("unit") == "comparison":
+            columns = [*(column for column in columns if column != "response"), *ANSWERS]
         texts = (given.get(name) for name in ("question", "instructions"))
         used = {name for text in texts if isinstance(text, str) for name in placeholders(text)}
         return given | {"variables": (*columns, *sorted(used - set(columns)))}
@@ -332,14 +340,15 @@ class Rubric(Texts):
         for name in ("affirmative", "unclear", "collapse"):
             if getattr(self, name):
                 raise ValueError(f"`{name}` names options; a rubric with [number] has none")
-        if self.unit == "pair":
-            raise ValueError("a number rates one response; a rubric on pairs needs options")
+        if self.unit != "response":
+            raise ValueError("a number rates one response; one on two of them needs options")
 
     def _check_several(self) -> None:
         if not self.several:
             return
-        if self.number or self.unit == "pair" or self.prompt:
-            other = "[number]" if self.number else "[prompt]" if self.prompt else 'unit = "pair"'
+        if self.number or self.unit != "response" or self.prompt:
+            unit = f'unit = "{self.unit}"'
+            other = "[number]" if self.number else "[prompt]" if self.prompt else unit
             raise ValueError(f"`several` does not go with {other}")
         for name in ("affirmative", "unclear", "collapse", "lexical"):
             if getattr(self, name):
@@ -354,7 +363,8 @@ class Rubric(Texts):
             raise ValueError(f"{NONE!r} says that no option applies; give the option another key")
 
     def _check_prompt(self) -> None:
-        if self.prompt and (fault := self.prompt.fault(self.variables)):
+        columns = [block.column for block in self.blocks]
+        if self.prompt and (fault := self.prompt.fault(self.variables, columns)):
             raise ValueError(fault)
 
     def _check_variables(self) -> None:
@@ -372,6 +382,8 @@ class Rubric(Texts):
                         "instructions or the question"
                     )
         shown = declared & {*TEXT_VARIABLES, *(block.column for block in self.blocks)}
+        if self.unit == "comparison":
+            self._check_comparison(shown)
         self._check_blocks()
         if inline := shown & used:
             raise ValueError(
@@ -382,18 +394,29 @@ class Rubric(Texts):
             raise ValueError(f"`variables` lists {sorted(unused)[0]!r}, which no text uses")
         if not self.blocks and not any(name.startswith("response") for name in shown):
             raise ValueError("`variables` names no response to be rated")
-        if (self.unit == "pair") != any(name.endswith(("_a", "_b")) for name in shown):
+        if self.has_sides != any(name.endswith(("_a", "_b")) for name in shown):
             raise ValueError(
                 "a rubric on pairs shows prompt_a, response_a, prompt_b, response_b; "
                 "one on responses shows prompt, response"
             )
+
+    def _check_comparison(self, shown: Collection[str]) -> None:
+        for name in ANSWERS:
+            if name not in shown:
+                raise ValueError(f"a rubric on comparisons shows {name}")
+        for name in ("prompt_a", "prompt_b", "response"):
+            if name in shown:
+                raise ValueError(
+                    f"a rubric on comparisons shows prompt, response_a and response_b, not {name}"
+                )
 
     def _check_blocks(self) -> None:
         columns = [block.column for block in self.blocks]
         for column in columns:
             if columns.count(column) > 1:
                 raise ValueError(f"two blocks show {column!r}; show it once")
-            if column not in self.variables:
+            both = self.unit == "comparison" and column == "response"
+            if column not in self.variables and not both:
                 raise ValueError(f"`variables` lacks {column!r}, which a block shows")
         if columns and self.unit == "pair":
             raise ValueError("`blocks` belong to rubrics on responses; a pair shows its two sides")
@@ -455,6 +478,11 @@ class Rubric(Texts):
 
     def __hash__(self) -> int:
         return hash((self.name, self.hash))  # a dict of translations has none
+
+    @property
+    def has_sides(self) -> bool:
+        """True where a unit has two sides, which change places between raters."""
+        return self.unit != "response"
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -549,22 +577,51 @@ class Rubric(Texts):
         own_fields = {name: getattr(self, name) for name in type(self).model_fields}
         return Rubric.model_validate(own_fields | fields)
 
-    def with_conversations(self, columns: Collection[str]) -> Rubric:
-        """The rubric with those of its texts shown in turns that are conversations.
+    @property
+    def conversations(self) -> tuple[str, ...]:
+        """The variables that are shown in turns."""
+        return self._of_kind("conversation")
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """The variables that are images."""
+        return self._of_kind("image")
+
+    def _of_kind(self, kind: str) -> tuple[str, ...]:
+        columns = tuple(block.column for block in self.blocks if block.kind == kind)
+        return (*columns, *ANSWERS) if {"response"} & {*columns} - {*self.variables} else columns
+
+    def with_kinds(self, kinds: Mapping[str, str]) -> Rubric:
+        """The rubric with its texts shown as what they are, by variable: in turns, or as an image.
 
         >>> from evenhand.rubrics import load_rubric
-        >>> rubric = load_rubric("refusal").with_conversations(["response"])
+        >>> rubric = load_rubric("refusal").with_kinds({"response": "conversation"})
         >>> [(block.label, block.kind) for block in rubric.blocks]
         [('Response', 'conversation')]
         """
         own = {block.column: block for block in self.blocks}
-        for column in self.variables:
-            if column in columns:
+        for column in [*self.variables, *(["response"] if self.unit == "comparison" else [])]:
+            if column in kinds:
                 label = TEXT_VARIABLES.get(column, column)
                 block = own.get(column) or Block(column=column, label=label)
-                own[column] = block.model_copy(update={"kind": "conversation"})
+                own[column] = block.model_copy(update={"kind": kinds[column]})
         blocks = tuple(own.values())
         return self if blocks == self.blocks else self._changed({"blocks": blocks})
+
+    def showing(self, blocks: Sequence[Block]) -> Rubric:
+        """The rubric on other texts: these blocks, with the rubric's own labels where it has them.
+
+        Raises ValueError where its words name a text that is not among them.
+        """
+        own = {block.column: block.label for block in self.blocks}
+        shown = tuple(
+            each.model_copy(update={"label": own.get(each.column, each.label)}) for each in blocks
+        )
+        if shown == self.blocks:
+            return self
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        del fields["variables"]  # they are listed anew
+        return Rubric.model_validate(fields | {"blocks": shown, "golden": ()})
 
     def in_language(self, code: str) -> Rubric:
         """The rubric in a language; the original where there is no translation.
@@ -603,14 +660,19 @@ class Rubric(Texts):
     def for_prompt(self, values: Mapping[str, str]) -> PromptText:
         """Fill the rubric's own prompt, or else make one from the words that people see.
 
-        Chat-template tokens in a unit's texts are neutralised.
+        Chat-template tokens in a unit's texts are neutralised. A prompt of its own holds a
+        conversation as a transcript.
         """
         values = {name: neutralised(text) for name, text in values.items()}
         people = self.for_people(values)  # it refuses a unit that lacks a variable
         values = {name: values[name] for name in self.variables}
         if self.prompt:
-            prompt = self.prompt.filled(values, self.categories)
-            return replace(prompt, asked=self.number.said) if self.number else prompt
+            # Escapes of JSON, or of an image's description, may have hidden a token until now.
+            said = [each for each in people.blocks if each.turns or each.image]
+            read = {each.variable: neutralised(each.text) for each in said}
+            prompt = self.prompt.filled(values | read, self.categories)
+            asked = self.number.said if self.number else ""
+            return replace(prompt, images=images_of(people), asked=asked)
         return prompt_of(people, self.instructions, values)
 
     def parser(self) -> RubricParser:

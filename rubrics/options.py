@@ -122,16 +122,22 @@ class Block(Texts):
 
     column: str
     label: str = Field(min_length=1, max_length=120)
-    kind: Literal["text", "markdown", "code", "conversation", ""] = ""
+    kind: Literal["text", "markdown", "code", "conversation", "image", ""] = ""
 
     @field_validator("column")
     @classmethod
     def _column_is_a_name(cls, value: str) -> str:
         if not COLUMN.fullmatch(value):
             raise ValueError(f"a block's column is lower-case letters, digits and _, not {value!r}")
-        if value.endswith(("_a", "_b")):
-            raise ValueError(f"a block's column may not end in _a or _b, as {value!r} does")
+        if re.search("(^|_)[ab]$", value):
+            raise ValueError(
+                f"a block's column may not be a or b or end in _a or _b, as {value!r} does"
+            )
         return value
+
+    def of_side(self, side: str) -> Block:
+        """The block for one of two answers."""
+        return self.model_copy(update={"label": f"{self.label} {side.upper()}"})
 
 
 class Golden(Texts):

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from evenhand.rubrics.conversation import Turn, transcript, turns_of
+from evenhand.rubrics.image import Image, image_of
 from evenhand.rubrics.options import Block, Number, Option
 
 PROMPT_VERSION = "4"
@@ -27,6 +28,9 @@ TEXT_VARIABLES = {
     "response_b": "Response B",
 }
 """Variables shown as blocks of their own wherever a rubric names them."""
+
+ANSWERS = ("response_a", "response_b")
+"""The sides of a comparison; a block for `response` says how both are shown."""
 
 # Marks of turns in chat templates, by shape and not by a list of models: names in capitals,
 # with an underscore or a colon, between bars, triangles or tildes. A server that reads the text as
@@ -59,6 +63,8 @@ class TextBlock:
     declared: Block | None = None
     turns: tuple[Turn, ...] = ()
     """The turns of a conversation, of which `text` is the transcript."""
+    image: Image | None = None
+    """The image, of which `text` says what it shows."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,8 @@ class PromptText:
     """The prompt for a grader. `system` depends on the rubric alone: providers can cache it.
 
     `cuts` are places in `user` up to which other units may have the same text. A `verbatim` prompt
-    comes from elsewhere: nothing is sent around it, and it defines the form of the answer.
+    comes from elsewhere: nothing is sent around it, and it defines the form of the answer. `images`
+    go with `user`, each with the variable that it belongs to.
     """
 
     system: str
@@ -89,6 +96,7 @@ class PromptText:
     keys: tuple[str, ...]
     cuts: tuple[int, ...] = ()
     verbatim: bool = False
+    images: tuple[tuple[str, Image], ...] = ()
     asked: str = ""
     """What is asked for in words, where it is not one option: "a whole number from 0 to 100"."""
     several: bool = False
@@ -133,13 +141,17 @@ def text_blocks(
     and responses.
     """
     declared = {block.column: block for block in own}
+    if both := declared.get("response"):
+        declared |= {name: both.of_side(name[-1]) for name in ANSWERS}
     found = []
     for name in variables:
         if block := declared.get(name):
             kind = name if name in TEXT_VARIABLES else "context"
+            kind, side = ("response", name[-1]) if name in ANSWERS else (kind, "")
             turns = _turns_shown(block, values[name])
-            text = transcript(turns) if turns else values[name]
-            found.append(TextBlock(block.label, name, kind, "", text, block, turns))
+            image = image_of(values[name]) if block.kind == "image" else None
+            text = transcript(turns) if turns else image.said if image else values[name]
+            found.append(TextBlock(block.label, name, kind, side, text, block, turns, image))
         elif name in TEXT_VARIABLES:
             kind, _, side = name.partition("_")
             found.append(TextBlock(TEXT_VARIABLES[name], name, kind, side, values[name]))
@@ -182,12 +194,21 @@ def prompt_of(people: PeopleText, instructions: str, values: Mapping[str, str]) 
     names = [block.variable for block in people.blocks]
     fenced = (_fence(block, names) for block in people.blocks)
     user = "\n\n".join([*of_unit, *fenced, people.question])
-    return PromptText(system=system, user=user, keys=keys, asked=asked, several=people.several)
+    images = images_of(people)
+    several = people.several
+    return PromptText(
+        system=system, user=user, keys=keys, images=images, asked=asked, several=several
+    )
 
 
 def _of(people: PeopleText, keys: tuple[str, ...]) -> str:
     """The keys of which several may be given."""
     return f"; the keys are {', '.join(keys)}" if people.several else ""
+
+
+def images_of(people: PeopleText) -> tuple[tuple[str, Image], ...]:
+    """The images among a unit's texts, each with its variable."""
+    return tuple((each.variable, each.image) for each in people.blocks if each.image)
 
 
 def _option_text(option: Option) -> str:
@@ -210,7 +231,8 @@ def _fence(block: TextBlock, names: Sequence[str]) -> str:
     def kept_in(text: str) -> str:
         return re.sub(rf"<(?=\s*/?\s*(?:{tags}))", "&lt;", text, flags=re.IGNORECASE)
 
-    inside = kept_in(block.text)
+    # The words for an image were in a code of their own until now.
+    inside = kept_in(neutralised(block.text) if block.image else block.text)
     if block.turns:
         inside = "\n".join(
             f"<turn by={json.dumps(kept_in(f'{turn.role} {turn.name}'.strip()))}>\n"

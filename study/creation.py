@@ -18,6 +18,7 @@ from evenhand.study.prompts.pairs import (
     CLUSTER,
     STATEMENT,
     VARIANTS,
+    are_comparisons,
     read_pairs,
     read_propositions,
     sides_of,
@@ -172,9 +173,14 @@ def _check_fit(rubrics: Sequence[Rubric], prompts: pd.DataFrame) -> None:
     cells = {str(name): cell for name, cell in prompts.iloc[0].items()}
     sides = sides_of(prompts)
     for rubric in rubrics:
-        if rubric.unit == "pair" and len(sides) == 1:
+        if rubric.has_sides and len(sides) == 1:
             raise InputError(
-                f"rubric {rubric.name!r} is on pairs, and these prompts are not paired"
+                f"rubric {rubric.name!r} is on {rubric.unit}s, and these prompts are not paired"
+            )
+        if (rubric.unit == "comparison") != are_comparisons(prompts):
+            raise InputError(
+                f"rubric {rubric.name!r} is on {rubric.unit}s; two answers to one prompt, and "
+                "nothing else, are rated by one on comparisons, such as preference"
             )
         unit = (cells["pair_id"], "", "a" if rubric.unit == "response" else "")
         values = presented_values(rubric, unit, "ab", cells, dict.fromkeys(sides, ""))

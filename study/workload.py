@@ -54,7 +54,7 @@ def workload(study: Study) -> Workload:
         tuple(
             RubricLoad(
                 rubric.name,
-                len(responses) // 2 if rubric.unit == "pair" else len(responses),
+                len(responses) // 2 if rubric.has_sides else len(responses),
                 raters,
                 words,
             )

@@ -97,12 +97,14 @@ class Study:
         return self.units_by_kind(scope)[rubric.unit]
 
     def units_by_kind(self, scope: str = "sample") -> dict[str, list[str]]:
-        """Return the unit ids of both kinds, "pair" and "response", in one reading of the study."""
+        """Return the unit ids of every kind, as rubrics name it, in one reading of the study."""
         units = self.units(scope)
         units = units[units["subject"] != ""]
         pairs = units["side"] == ""
+        sided = units.loc[pairs, "unit_id"].tolist()
         return {
-            "pair": units.loc[pairs, "unit_id"].tolist(),
+            "pair": sided,
+            "comparison": sided,
             "response": units.loc[~pairs, "unit_id"].tolist(),
         }
 

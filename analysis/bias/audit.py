@@ -19,7 +19,7 @@ from evenhand.analysis.agreement.pairs import (
 )
 from evenhand.analysis.bias.audit_rows import AuditRows
 from evenhand.analysis.bias.calls import Calls, directed_calls, verdict_calls
-from evenhand.analysis.bias.order import add_order_rows, both_orders_of
+from evenhand.analysis.bias.order import add_order_rows, add_people_order_rows, both_orders_of
 from evenhand.analysis.bias.shift import Shift, Shifts, shift_with
 from evenhand.analysis.bias.side import add_direction_rows, add_side_rows
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
@@ -27,6 +27,7 @@ from evenhand.analysis.labels.units import UnitColumn, UnitFacts
 from evenhand.analysis.notes import join_notes
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
+from evenhand.analysis.subjects.preference import is_comparison
 from evenhand.analysis.types import Array, Mask
 from evenhand.study.settings.analysis import BiasSettings
 
@@ -69,7 +70,9 @@ def add_bias_rows(
     each_once = np.ones(labels.n_clusters, dtype=np.int64)
     audit = AuditRows(rows, lambda: request.resampled(each_once, labels.weight))
     directed = directed_calls(labels)
-    if directed is not None:
+    if is_comparison(labels, facts):  # which answer a file calls the first means nothing
+        add_people_order_rows(rows, labels, ratings, facts, audit.resamples)
+    elif directed is not None:
         add_direction_rows(rows, directed, facts, settings, audit.resamples)
         add_side_rows(audit, directed, facts, settings)
     both_orders = both_orders_of(ratings, labels.scale, request.units, settings.cluster)

@@ -6,13 +6,12 @@ else 0: by a pair rubric's options, or, on responses, the verdict on side a minu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import compress
 
 import numpy as np
 
-from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix
+from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix, favour_signs
 from evenhand.analysis.labels.pair_rule import units_of_both_sides
 from evenhand.analysis.types import Array, Codes
 
@@ -86,16 +85,6 @@ def directed_calls(labels: LabelMatrix) -> Calls | None:
     if verdicts is None or not len(a):
         return None
     return _calls(labels, verdicts.values[a] - verdicts.values[b], a, verdicts.subset)
-
-
-def favour_signs(categories: tuple[str, ...], favours: Mapping[str, str]) -> Array:
-    """Return 1, -1 or 0 for each category, and NaN last, which a missing code of -1 selects.
-
-    >>> favour_signs(("A", "B", "C"), {"A": "a", "B": "b"})
-    array([ 1., -1.,  0., nan])
-    """
-    sign = {"a": 1.0, "b": -1.0, "": 0.0}
-    return np.array([*(sign[favours.get(category, "")] for category in categories), np.nan])
 
 
 def _calls(labels: LabelMatrix, values: Array, unit: Codes, subset: str) -> Calls:

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evenhand.analysis.bias.audit_rows import AuditRows
-from evenhand.analysis.bias.calls import favour_signs
 from evenhand.analysis.bias.shift import Shift
-from evenhand.analysis.bootstrap.resamples import Resampling, ratio
+from evenhand.analysis.bootstrap.resamples import Resamples, Resampling, ratio
 from evenhand.analysis.bootstrap.significance import sign_flip
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.encoding import encode
-from evenhand.analysis.labels.matrix import LabelMatrix
+from evenhand.analysis.labels.matrix import LabelMatrix, favour_signs
 from evenhand.analysis.labels.scale import Scale
+from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.notes import Remark, join_notes
+from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Mask
+from evenhand.analysis.writer import Writer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,6 +102,43 @@ def add_order_rows(
             own = AuditRows(audit.rows, partial(resampled, each_once, matrix.weight))
             _add_grader(own, grader, matrix, both)
             audit.take(own)
+
+
+def add_people_order_rows(
+    rows: ResultRows,
+    labels: LabelMatrix,
+    ratings: pd.DataFrame,
+    facts: UnitFacts,
+    resamples: Resamples,
+) -> None:
+    """Add `order_gain` of the humans together: what being shown first gains a side.
+
+    It is half the difference between how far labels given in order ab favour side a and how far
+    those given in order ba do, as `bias_order` would be if one human read both. Each human sees a
+    unit once, so that the labels in the two orders are of different humans or units. `facts`
+    describe the units of `labels` in the same order.
+    """
+    own = ratings[
+        ratings["rater_kind"].eq("human") & ratings["draw"].eq(0) & ratings["label"].ne("")
+    ]
+    own = own[own["order"].isin(_ORDERS)]
+    if own["order"].nunique() < len(_ORDERS):
+        return
+    signs = favour_signs(labels.scale.categories, labels.scale.favours)
+    code = {category: at for at, category in enumerate(labels.scale.categories)}
+    sign = signs[own["label"].map(code).to_numpy(dtype=np.intp)]
+    place = {unit: at for at, unit in enumerate(facts.ids)}
+    unit = own["unit_id"].map(place).to_numpy(dtype=np.intp)
+    features = []
+    for order in _ORDERS:
+        shown = own["order"].eq(order).to_numpy()
+        for each in (sign, np.ones(len(sign))):
+            features.append(np.bincount(unit[shown], each[shown], minlength=len(place)))
+    out = Writer(rows, resamples, labels.clusters)
+    ab, n_ab, ba, n_ba = out.sums(*features).T
+    gain = (ratio(ab, n_ab) - ratio(ba, n_ba)) / 2.0
+    note = f"{int(features[1].sum())} labels in order ab, {int(features[3].sum())} in order ba"
+    out.add("order_gain", gain, features[1] + features[3] > 0, a="humans", note=note)
 
 
 def _add_grader(audit: AuditRows, grader: str, matrix: LabelMatrix, both: Mask) -> None:

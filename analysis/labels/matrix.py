@@ -385,3 +385,13 @@ def complete_block(codes: Labels) -> tuple[tuple[int, ...], Codes]:
     if not best[1]:
         return (), np.array([], dtype=np.intp)
     return best[1], np.flatnonzero(labelled[:, best[1]].all(axis=1))
+
+
+def favour_signs(categories: tuple[str, ...], favours: Mapping[str, str]) -> Array:
+    """Return 1, -1 or 0 for each category, and NaN last, which a missing code of -1 selects.
+
+    >>> favour_signs(("A", "B", "C"), {"A": "a", "B": "b"})
+    array([ 1., -1.,  0., nan])
+    """
+    sign = {"a": 1.0, "b": -1.0, "": 0.0}
+    return np.array([*(sign[favours.get(category, "")] for category in categories), np.nan])

@@ -44,11 +44,11 @@ class Scale:
     `categories` are in their order; `affirmative` are those that count as a positive verdict (none:
     there is no binary verdict); `threshold` turns a probability into a verdict, `thresholds` holds
     exceptions by grader, and `tunings` describes those of them that were tuned; `unit` is "pair",
-    "response", or "" where it is not known; `favours` gives the side, "a" or "b" of a pair, that a
-    category favours. `unclear` categories mean that no decision is possible, `collapse` are coarser
-    categories of the others, and `variant_of` names the rubric that this one words differently.
-    `number` says that labels are numbers, however few; `part_of` names the labels that are sets of
-    options, of which this is one, yes or no.
+    "comparison", "response", or "" where it is not known; `favours` gives the side, "a" or "b" of
+    a pair, that a category favours. `unclear` categories mean that no decision is possible,
+    `collapse` are coarser categories of the others, and `variant_of` names the rubric that this one
+    words differently. `number` says that labels are numbers, however few; `part_of` names the
+    labels that are sets of options, of which this is one, yes or no.
 
     >>> Scale("helpful", ("1", "2", "3"), "ordinal", frozenset({"3"})).affirmative_codes
     (2,)
@@ -61,7 +61,7 @@ class Scale:
     threshold: float = 0.5
     thresholds: Mapping[str, float] = field(default_factory=dict)
     tunings: Mapping[str, Tuning] = field(default_factory=dict)
-    unit: Literal["pair", "response", ""] = ""
+    unit: Literal["pair", "comparison", "response", ""] = ""
     favours: Mapping[str, str] = field(default_factory=dict)
     unclear: frozenset[str] = frozenset()
     collapse: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

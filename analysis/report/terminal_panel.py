@@ -29,15 +29,16 @@ def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTa
     Undefined cells hold a dash, and the title gives the reason.
     """
     source = Source.of(analysis, context)
-    return [
-        table
-        for rubric in source.figures.rubrics
-        for found in (
-            *(_panel(source, rubric, subset) for subset in READINGS),
-            [_as_text(_marked(source, table)) for table in rates_table(source, rubric)],
-        )
-        for table in found
-    ]
+    found: list[TextTable] = []
+    for rubric in source.figures.rubrics:
+        first, *others = (_panel(source, rubric, subset) for subset in READINGS)
+        found += first
+        for panel in others:
+            # With two options the binary verdict is the label: once is enough.
+            if [table[1:] for table in panel] != [table[1:] for table in first]:
+                found += panel
+        found += [_as_text(_marked(source, table)) for table in rates_table(source, rubric)]
+    return found
 
 
 def _panel(source: Source, rubric: str, subset: str) -> list[TextTable]:

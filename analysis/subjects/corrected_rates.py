@@ -111,7 +111,7 @@ class _Groups:
 
     def sums(self, features: Array, out: Writer) -> RateSums:
         """The features (units, 6) summed by group in every resample: each (rows, groups)."""
-        return _cell_sums(features, self.codes, len(self.names), out)
+        return RateSums(*cell_sums(features, self.codes, len(self.names), out))
 
     def powered(self, features: Array, strata: Codes, sums: RateSums, out: Writer) -> _Powered:
         """PPI++ by group, stratified where the labels of a group reach for two strata or more."""
@@ -122,7 +122,8 @@ class _Groups:
             joined = large_strata(strata, parts, lambda units: out.count(units)[1])
             count = int(joined.max(initial=0)) + 1
             if count > 1:
-                each = _cell_sums(features, np.where(member, joined, -1), count, out)
+                parted = cell_sums(features, np.where(member, joined, -1), count, out)
+                each = RateSums(*parted)
                 rates[:, at], weight[:, at] = stratified_ppi(each)
                 strata_used[at] = count
         return _Powered(rates, weight, strata_used)
@@ -160,14 +161,14 @@ def large_strata(strata: Codes, parts: Sequence[Mask], count: Callable[[Mask], i
     return out
 
 
-def _cell_sums(features: Array, codes: Codes, count: int, out: Writer) -> RateSums:
-    """Features (units, 6) summed over the units of each code, in every resample: (rows, count)."""
+def cell_sums(features: Array, codes: Codes, count: int, out: Writer) -> Array:
+    """Sum features (units, k) over the units of each code, in every resample: (k, rows, count)."""
     own, n_types = codes >= 0, out.resamples.n_types
     cell = out.clusters[own] * count + codes[own]
     size = n_types * count
     cells = [np.bincount(cell, weights=column[own], minlength=size) for column in features.T]
     shaped = np.stack(cells, axis=1).reshape(n_types, count, len(cells))
-    return RateSums(*np.moveaxis(out.resamples.totals(shaped), -1, 0))
+    return np.moveaxis(out.resamples.totals(shaped), -1, 0)
 
 
 @dataclass(frozen=True)

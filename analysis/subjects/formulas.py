@@ -87,9 +87,13 @@ class RateSums(NamedTuple):
         units; 0 where the grades do not vary. In resamples of clusters the weight is not the very
         best if units of one cluster go together, yet no weight biases the rate.
         """
+        return self.weight_for(self.raw * (1.0 - self.raw))
+
+    def weight_for(self, variance: Array) -> Array:
+        """Return the weight of PPI++ for grades with this variance over all graded units."""
         n = self.labelled
         covariance = ratio(self.both, n) - self.people * self.graded_labelled
-        spread = self.raw * (1.0 - self.raw) * (1.0 + ratio(n, self.rest))
+        spread = variance * (1.0 + ratio(n, self.rest))
         weight = np.divide(covariance, spread, out=np.zeros(spread.shape), where=spread > 1e-12)
         return np.where(np.isnan(spread), np.nan, np.clip(weight, 0.0, 1.0))
 

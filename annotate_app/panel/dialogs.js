@@ -17,6 +17,8 @@ function keysView(words, questions, asks, hasSides, single, onSwitch) {
     rows.unshift(["⌫", words.sheet_back], ["/", words.sheet_earlier], ["−", words.sheet_skip], ["+", words.sheet_flag]);
     if (hasSides) rows.unshift(["=", words.sheet_together]);
     if (asks.evidence) rows.unshift([",", words.sheet_mark]);
+    rows.unshift(["!", words.sheet_find]);
+    if (asks.turns) rows.unshift(["; :", words.sheet_turns]);
     if (asks.source) rows.unshift(["*", words.sheet_source]);
     rows.unshift([words.keys_scroll, hasSides ? words.sheet_scroll_sides : words.sheet_scroll]);
     if (asks.why) rows.unshift([".", words.sheet_rationale]);

@@ -43,6 +43,9 @@ class Panel extends MarkingPanel {
       ".skip": () => this.askReason("skip"),
       ".flag": () => this.askReason("flag"),
       ".list": () => this.openEarlier(),
+      ".search": () => this.toggleFinding(),
+      ".before": () => this.toFound(this.foundAt - 1),
+      ".end": () => this.endFinding(),
       ".leave": () => this.look("next"),
       ".way-out": () => this.logOut(),
       ".together": () => this.tie(),
@@ -54,6 +57,12 @@ class Panel extends MarkingPanel {
     for (const [part, act] of Object.entries(acts)) {
       this.find(part).addEventListener("click", act, until);
     }
+    this.find("#wanted").addEventListener("input", () => this.search(), until);
+    const onward = (event) => {
+      event.preventDefault();
+      this.toFound(this.foundAt + 1);
+    };
+    this.find(".finder").addEventListener("submit", onward, until);
     this.find("#rationale").addEventListener("input", () => this.saveDraft(), until);
     this.find(".language").addEventListener("change", (event) => this.chooseLanguage(event), until);
     this.root.addEventListener("click", (event) => this.afterClick(event), until);
@@ -67,7 +76,7 @@ class Panel extends MarkingPanel {
   afterClick(event) {
     const pressed = event.target.closest("button, summary, .option");
     const byArrows = pressed?.matches(".option") && event.detail === 0;
-    if (!pressed || pressed.closest(".sheet") || byArrows) return;
+    if (!pressed || pressed.closest(".sheet, .finder, .search") || byArrows) return;
     setTimeout(() => this.find(".sheet").open || this.toTexts());
   }
 
@@ -179,6 +188,7 @@ class Panel extends MarkingPanel {
   open(sheet) {
     this.sheet = sheet;
     this.source = false;
+    this.find(".finder").hidden = true;
     this.pending = [];
     this.at = 0;
     this.questions = sheet ? [...sheet.questions, ...this.confidenceQuestion()] : [];

@@ -36,11 +36,12 @@ def try_golden(rubric: Rubric, arguments: argparse.Namespace) -> int:
     from evenhand.graders import GradingOptions, forecast, grade
     from evenhand.study import create_study, open_study
     from evenhand.study.creation import StudyPlan
+    from evenhand.study.prompts.comparisons import golden_comparisons
     from evenhand.study.prompts.items import golden_items
 
     if not rubric.golden:
         raise InputError(written("golden.none", name=rubric.name))
-    items = golden_items(rubric)
+    items = (golden_comparisons if rubric.has_sides else golden_items)(rubric)
     plan = StudyPlan(items=items, rubrics=[rubric], sample=len(rubric.golden))
     with TemporaryDirectory(prefix="evenhand-") as home:
         folder = Path(home) / "golden"
@@ -58,7 +59,9 @@ def try_golden(rubric: Rubric, arguments: argparse.Namespace) -> int:
             ratings = study.ratings()
     for grader in graders:
         own = ratings[ratings["rater_id"] == grader]
-        given = dict(zip(own["unit_id"], own["label"].fillna(""), strict=True))
+        # A unit with two sides is asked in both orders.
+        of_unit = own["label"].fillna("").groupby(own["unit_id"])
+        given = {unit: " / ".join(sorted(set(labels))) for unit, labels in of_unit}
         _print_answers(rubric, grader, [given.get(unit) for unit in items.unit_ids])
     warnings = [warning for part in summary.graders for warning in part.warnings]
     print_stop("rubric check", summary.stopped, warnings)
@@ -78,7 +81,8 @@ def _print_answers(rubric: Rubric, grader: str, labels: Sequence[str | None]) ->
     for number, (golden, label) in enumerate(zip(rubric.golden, labels, strict=True), 1):
         if label in (None, golden.label):
             continue
-        text = " ".join(golden.texts.get("response", "").split())
+        shown = golden.texts.get("response", golden.texts.get("prompt", ""))
+        text = " ".join(shown.split())
         text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
         about = {"number": number, "right": golden.label, "label": label, "response": text}
         console().print("  " + written("golden.wrong" if label else "golden.no_label", **about))

@@ -5,6 +5,7 @@ what an items file holds.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,17 +15,22 @@ from evenhand.cli.noting import note, note_edits, operator
 from evenhand.cli.terminal import console, print_line
 from evenhand.cli.verbs import Parser, Verb, refuse
 from evenhand.errors import InputError
+from evenhand.rubrics.rendering import ANSWERS
 from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from evenhand.exchange.readers.items import ItemTable
     from evenhand.rubrics import Rubric
     from evenhand.study import Study
     from evenhand.study.prompts.items import Items
 
-ASKED_OPTIONS = ("--options", "--scale", "--several")
-ITEM_OPTIONS = ("--show", "--subject", "--cluster", "--judge", "--question", *ASKED_OPTIONS)
+ASKED_OPTIONS = ("--options", "--scale", "--several", "--steps")
+ITEM_OPTIONS = (
+    *("--show", "--subject", "--cluster", "--judge", "--each-turn", "--question"),
+    *ASKED_OPTIONS,
+)
 
 
 def add_item_options(parser: Parser) -> None:
@@ -32,12 +38,19 @@ def add_item_options(parser: Parser) -> None:
     parser.add_argument(
         "--show", metavar="COL,...", help="columns that raters read, in this order (by their names)"
     )
-    parser.add_argument("--subject", metavar="COL", help="column that names who answered")
+    parser.add_argument(
+        "--subject", metavar="COL", help="column that names who answered (COL,COL of two answers)"
+    )
     parser.add_argument(
         "--cluster", metavar="COL", help="column of rows that belong together (the same prompt)"
     )
     parser.add_argument(
-        "--judge", metavar="COL", help="column with a model's labels, which raters never see"
+        "--judge",
+        metavar="COL",
+        help="column, or judge in a tool's file, whose labels raters never see",
+    )
+    parser.add_argument(
+        "--each-turn", action="store_true", help="rate each turn of the assistant by itself"
     )
     parser.add_argument("--question", metavar="TEXT", help="what to ask, in place of a rubric")
     parser.add_argument("--options", metavar="A,B,...", help="its answers, such as yes,no")
@@ -46,6 +59,9 @@ def add_item_options(parser: Parser) -> None:
     )
     parser.add_argument(
         "--several", action="store_true", help="any number of the options may apply"
+    )
+    parser.add_argument(
+        "--steps", type=int, metavar="N", help="2, 3 or 5 steps from one answer to the other (3)"
     )
 
 
@@ -67,6 +83,7 @@ class ItemStudy:
     rubrics: list[Rubric]
     judged: pd.DataFrame | None
     taken: list[tuple[str, str]]
+    notes: Sequence[str] = ()
 
     def import_judge(self, study: Study, source: str) -> int:
         """Store the judge's labels as a grader's; return how many."""
@@ -81,30 +98,45 @@ def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
     """Read the items file that the command line is about. Raises InputError where it is bad, or
     where it is not said what to ask.
     """
+    from evenhand.exchange.readers.reading import read_items
     from evenhand.rubrics import asked_rubric, load_rubric
-    from evenhand.study.prompts.items import item_columns, make_items, read_items_table
+    from evenhand.study.prompts.comparisons import answer_columns
+    from evenhand.study.prompts.items import check_items_table, each_turn, item_columns, make_items
 
-    if bool(arguments.question) == bool(arguments.rubric):
+    if arguments.question and arguments.rubric:
         raise InputError(written("items.ask"))
     if not arguments.question:
         refuse(arguments, ASKED_OPTIONS, "goes with --question; a rubric has its own")
-    frame = read_items_table(path)
+    named = [load_rubric(name) for name in arguments.rubric or ()]
+    compared = any(rubric.unit == "comparison" for rubric in named)
+    compared |= arguments.steps is not None or not (named or arguments.question)
+    held = read_items(path, arguments.judge or "", compared=compared)
+    frame = held.table
+    check_items_table(frame, path.name)
+    answers = answer_columns(frame, path.name, _listed(arguments.show) or held.show)
+    if answers or any(rubric.unit == "comparison" for rubric in named):
+        return _comparison_study(path, held, answers, named, arguments)
+    refuse(arguments, ["--steps"], "goes with two answers in a row, such as response_a, response_b")
+    if not arguments.question and not named:
+        raise InputError(written("items.ask"))
     columns = item_columns(
         frame,
         path.name,
-        show=_listed(arguments.show),
+        show=_listed(arguments.show) or held.show,
         subject=arguments.subject or "",
-        cluster=arguments.cluster or "",
+        cluster=arguments.cluster or held.cluster,
         judge=arguments.judge or "",
     )
-    items = make_items(frame, columns, path.name)
+    if arguments.each_turn:
+        frame, columns = each_turn(frame, columns, path.name)
+    items = make_items(frame, columns, path.name, path.parent)
     if arguments.question:
         options, scale = _listed(arguments.options), arguments.scale or ""
-        answers = {"options": options, "scale": scale, "several": arguments.several}
-        rubrics = [asked_rubric(arguments.question, items.blocks, **answers)]
+        asked = {"options": options, "scale": scale, "several": arguments.several}
+        rubrics = [asked_rubric(arguments.question, items.blocks, **asked)]
     else:
-        chats = [block.column for block in items.blocks if block.kind == "conversation"]
-        rubrics = [load_rubric(name).with_conversations(chats) for name in arguments.rubric]
+        kinds = {block.column: block.kind for block in items.blocks if block.kind}
+        rubrics = [rubric.with_kinds(kinds) for rubric in named]
     judged = None
     if items.judged is not None:
         from evenhand.study.prompts.items import judge_ratings
@@ -112,7 +144,62 @@ def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
         if len(rubrics) > 1:
             raise InputError("--judge goes with one rubric: a column holds the labels of one")
         judged = judge_ratings(items, rubrics[0], columns.judge, path.name)
-    return ItemStudy(items, rubrics, judged, columns.said())
+    return ItemStudy(items, rubrics, judged, columns.said(), held.notes)
+
+
+def _comparison_study(
+    path: Path,
+    held: ItemTable,
+    answers: tuple[str, ...],
+    named: list[Rubric],
+    arguments: argparse.Namespace,
+) -> ItemStudy:
+    """Make comparisons of a file with two answers in a row, or with single answers to the same
+    prompts; without a question or a rubric the one called preference is asked.
+    """
+    from evenhand.rubrics import asked_comparison, load_rubric
+    from evenhand.study.prompts.comparisons import (
+        comparison_columns,
+        comparison_judge,
+        make_comparisons,
+        paired_rows,
+    )
+    from evenhand.study.prompts.items import item_columns
+
+    name, frame = path.name, held.table
+    seldom = ["--options", "--scale", "--several", "--each-turn"]
+    refuse(arguments, seldom, "goes with one answer in a row; --steps with two")
+    show, subject = _listed(arguments.show), _listed(arguments.subject)
+    if not answers:
+        refuse(arguments, ["--judge"], "goes with two answers in a row; here a row has one")
+        single = item_columns(frame, name, show=show, subject=arguments.subject or "")
+        frame, answers = paired_rows(frame, single, name), ANSWERS
+        show, subject = [each for each in single.show if each != single.response], []
+        show += answers
+    columns = comparison_columns(
+        frame,
+        name,
+        (answers[0], answers[1]),
+        show=show,
+        subject=subject,
+        cluster=arguments.cluster or "",
+        judge=arguments.judge or "",
+    )
+    items = make_comparisons(frame, columns, name, path.parent)
+    if arguments.question:
+        steps = 3 if arguments.steps is None else arguments.steps
+        rubrics = [asked_comparison(arguments.question, items.blocks, steps)]
+    elif named:
+        kinds = {block.column: block.kind for block in items.blocks if block.kind}
+        rubrics = [rubric.with_kinds(kinds) for rubric in named]
+    else:
+        rubrics = [load_rubric("preference").showing(items.blocks)]
+    judged = None
+    if items.judged is not None:
+        if len(rubrics) > 1:
+            raise InputError("--judge goes with one rubric: a column holds the labels of one")
+        judged = comparison_judge(items, columns, rubrics[0], name)
+    return ItemStudy(items, rubrics, judged, columns.said(), held.notes)
 
 
 def _listed(text: str | None) -> list[str]:
@@ -120,7 +207,7 @@ def _listed(text: str | None) -> list[str]:
 
 
 def _label_options(label: Parser) -> None:
-    label.add_argument("file", type=Path, metavar="FILE", help="the items: CSV, JSONL or Parquet")
+    label.add_argument("file", type=Path, metavar="FILE", help="a table, or the file of a tool")
     label.add_argument(
         "dir", type=Path, nargs="?", metavar="DIR", help="the study's folder (FILE-study)"
     )
@@ -219,10 +306,19 @@ def _make(folder: Path, arguments: argparse.Namespace) -> None:
 
 def print_items(made: ItemStudy, judged: int, folder: Path, sampled: int) -> None:
     """Print what the columns were taken for, and what was made of them."""
+    from evenhand.study.prompts.pairs import prompts_noun
+
     say = console().print
+    for told in made.notes:
+        say(told)
     taken = "; ".join(f"{role}: {columns}" for role, columns in made.taken)
     say(written("items.taken", taken=taken))
-    say(written("items.made", folder=folder, sampled=sampled, total=len(made.items.pairs)))
+    noun = prompts_noun(made.items.pairs)
+    say(
+        written(
+            "items.made", folder=folder, sampled=sampled, total=len(made.items.pairs), noun=noun
+        )
+    )
     if made.judged is not None:
         say(written("items.judged", count=judged, rater=made.judged["rater_id"].iloc[0]))
 

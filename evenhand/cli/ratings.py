@@ -454,7 +454,7 @@ def _print_orders(study: Study, options: GradingOptions) -> None:
     """Print the orders in which pairs are shown, if a rubric is about pairs."""
     names = options.rubrics or study.rubrics
     asked = [options.text] if options.text else [study.rubrics[name] for name in names]
-    if any(rubric.unit == "pair" for rubric in asked):
+    if any(rubric.has_sides for rubric in asked):
         both = len(options.orders) > 1
         console().print(written("grade.both_orders" if both else "grade.one_order"))
 

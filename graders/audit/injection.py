@@ -228,7 +228,7 @@ def _question(
     return AttackedQuestion(
         unit,
         rubric,
-        "ab" if rubric.unit == "pair" else "",
+        "ab" if rubric.has_sides else "",
         draw,
         attack=attack,
         target=target,

@@ -123,5 +123,5 @@ def _stages(
             yield [
                 tuple(Question(unit, rubric) for rubric in asked)
                 for unit in block
-                if (parse_unit_id(unit)[2] == "") == (asked[0].unit == "pair")
+                if (parse_unit_id(unit)[2] == "") == asked[0].has_sides
             ]

@@ -71,7 +71,7 @@ class KnownUnits:
         """The template variables, in the order in which they are shown."""
         rubric = self.questions[key].rubric
         values = self.units[key[0]].values
-        if rubric.unit == "pair":
+        if rubric.has_sides:
             texts = {side: values.get(f"response_{side}", "") for side in "ab"}
             return presented_values(rubric, ("", "", ""), order, values, texts)
         return {name: values[name] for name in rubric.variables}

@@ -184,7 +184,7 @@ class NextTasks:
     def _firsts(self, changes: Changes) -> list[Claim]:
         screen = self._ahead
         order = ""
-        if screen and screen[0].rubric.unit == "pair":
+        if screen and screen[0].rubric.has_sides:
             order = self._side_order(screen[0].unit_id)
         return [self._give(changes, question, 0, order) for question in screen]
 

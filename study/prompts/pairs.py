@@ -63,11 +63,23 @@ def sides_of(pairs: pd.DataFrame) -> tuple[str, ...]:
     return ("a", "b") if "prompt_b" in pairs else ("a",)
 
 
+def are_comparisons(pairs: pd.DataFrame) -> bool:
+    """Return True where both sides have one prompt, as no file of pairs may have them."""
+    return "prompt_b" in pairs and bool(pairs["prompt_a"].eq(pairs["prompt_b"]).all())
+
+
 def prompts_noun(pairs: pd.DataFrame) -> str:
     """Return the noun for the rows of these prompts in a sentence."""
     if len(sides_of(pairs)) == 2:
-        return "pairs"
+        return "comparisons" if are_comparisons(pairs) else "pairs"
     return "items" if "item_id" in pairs else "prompts"
+
+
+def cluster_noun(pairs: pd.DataFrame, cluster: str) -> str:
+    """Return the noun for what counts as one where the clusters are those of a setting."""
+    if cluster in pairs:
+        return cluster.removesuffix("_id")
+    return "item" if prompts_noun(pairs) == "items" else "pair"
 
 
 def _check_pairs(frame: pd.DataFrame, name: str) -> None:

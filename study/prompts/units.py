@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from evenhand.rubrics.image import BEGINS, in_words
 from evenhand.study.prompts.pairs import sides_of
 
 if TYPE_CHECKING:
@@ -54,6 +55,9 @@ def units_table(pairs: pd.DataFrame, answered: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
     cells: pd.DataFrame = pairs.drop(columns="sample_position").set_index("pair_id")
+    for column in cells:
+        if cells[column].str.startswith(BEGINS).any():  # nobody slices by an image
+            cells[column] = cells[column].map(in_words)
     subjects: dict[str, list[str]] = {}
     for pair, subject in zip(answered["pair_id"], answered["subject"], strict=True):
         subjects.setdefault(pair, []).append(subject)
@@ -84,6 +88,8 @@ def presented_values(
         values = dict(cells) | _own_side(cells, side) | {"response": texts[side]}
         return {name: values[name] for name in rubric.variables if name in values}
     values = dict(cells) | {"response_a": texts["a"], "response_b": texts["b"]}
+    if rubric.unit == "comparison" and "prompt_a" in cells:  # both sides answer one prompt
+        values |= {"prompt": cells["prompt_a"]}
     if order == "ba":
         values = {name: values.get(_other_side(name), cell) for name, cell in values.items()}
     return {name: values[name] for name in rubric.variables if name in values}

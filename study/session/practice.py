@@ -216,7 +216,7 @@ class PracticeDesk:
             unit_id=question.unit_id,
             rubric=question.rubric.name,
             rubric_hash=question.rubric.hash,
-            order="ab" if question.rubric.unit == "pair" else "",
+            order="ab" if question.rubric.has_sides else "",
             draw=attempt,
             claimed_at=utc_now(),
         )

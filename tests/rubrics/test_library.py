@@ -32,8 +32,8 @@ When did it move?,"The office moved from Bern to Basel in May.",In May.,m1,yes
 """
 
 
-def test_there_are_ten_and_none_is_asked_unless_it_is_named() -> None:
-    assert len(NAMES) == 10
+def test_there_are_eleven_and_none_is_asked_unless_it_is_named() -> None:
+    assert len(NAMES) == 11
     assert not set(NAMES) & set(shipped_rubrics())
     usual = {rubric.name for each in (False, True) for rubric in usual_rubrics(propositions=each)}
     assert usual == set(shipped_rubrics()) == {"even-handedness", "hedging", "refusal", "stance"}
@@ -43,10 +43,18 @@ def test_there_are_ten_and_none_is_asked_unless_it_is_named() -> None:
 def test_each_says_all_that_people_need(name: str) -> None:
     rubric = load_rubric(name)
     assert rubric.name == name
-    assert rubric.unit == "response"
+    assert rubric.unit == ("comparison" if name == "preference" else "response")
     assert rubric.not_for
-    assert rubric.affirmative
-    assert [block.column for block in rubric.blocks] == list(rubric.variables)
+    # Which of two answers is better is no yes or no.
+    assert bool(rubric.affirmative) == (rubric.unit == "response")
+    labels = [
+        block.label for block in rubric.for_people(dict.fromkeys(rubric.variables, "x")).blocks
+    ]
+    if rubric.unit == "comparison":
+        assert labels == ["Prompt", "Answer A", "Answer B"]
+    else:
+        assert [block.column for block in rubric.blocks] == list(rubric.variables)
+        assert labels == [block.label for block in rubric.blocks]
     assert 2 <= len(rubric.options) <= 5
     assert all(option.description and option.examples for option in rubric.options)
     assert contradictions(rubric) == []
@@ -59,7 +67,9 @@ def test_golden_answers_cover_every_option_and_are_no_example(name: str) -> None
     assert 4 <= len(rubric.golden) <= 8
     assert {golden.label for golden in rubric.golden} == set(rubric.categories)
     examples = " ".join(example for option in rubric.options for example in option.examples)
-    assert not [each for each in rubric.golden if each.texts["response"] in examples]
+    answers = [name for name in rubric.variables if name.startswith("response")]
+    assert answers
+    assert not [each for each in rubric.golden for name in answers if each.texts[name] in examples]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -74,7 +74,7 @@ class ScaleSection(Section):
     several: bool = False
     affirmative: tuple[Line, ...] = ()
     threshold: Share = 0.5
-    unit: Literal["pair", "response", ""] = ""
+    unit: Literal["pair", "comparison", "response", ""] = ""
     favours: dict[Line, Literal["a", "b"]] = Field(default_factory=dict)
     unclear: tuple[Line, ...] = ()
     collapse: dict[Line, tuple[Line, ...]] = Field(default_factory=dict)

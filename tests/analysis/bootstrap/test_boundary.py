@@ -114,6 +114,7 @@ NO_RANGE = {
     "rate_order_flip",
     "reference_rarer_clusters",
     "routing_hours_saved",
+    "same_best",
     "stuart_maxwell_p",
     "tokens_input",
     "tokens_output",
@@ -126,6 +127,7 @@ NO_RANGE = {
     "squared_distance",
     "squared_distance_difference",
     "stability_sd",
+    "strength",
 }
 
 

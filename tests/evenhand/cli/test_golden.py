@@ -93,3 +93,22 @@ def test_what_cannot_be_asked_is_said(
     assert done.returncode == 2
     assert said in done.stderr
     assert not server.calls
+
+
+def test_a_comparison_is_put_in_both_orders(run: Run, server: ProtocolServer) -> None:
+    shown = []
+
+    def says_first(call: Call) -> Reply:
+        """A grader that likes whatever it reads first."""
+        shown.append(call.user)
+        return labelled("A")
+
+    server.script = says_first
+    done = run("rubric", "check", "preference", "--grader", GRADER)
+    assert done.returncode == 0, done.stderr
+    right, first, *_ = done.stdout.splitlines()[-7:]
+    assert right.endswith("got 0 of 6 golden answers of preference right.")
+    assert first.startswith("  Golden answer 1 is A, and the grader said A / B: Translate into")
+    leap = [each for each in shown if "leap year?" in each]
+    assert sorted("<response_a>\n366\n" in each for each in leap) == [False, True]
+    assert all(each.count("leap year? Answer") == 1 for each in leap)

@@ -1,0 +1,292 @@
+"""Win rates and strengths of subjects from comparisons of two of their answers to one prompt.
+
+A unit's *score* for a subject is 1 where its answer is preferred, 0 where the other's is, and one
+half for a tie; of human raters it is their mean. A grader whose verdict changes with the order of
+the answers is counted as calling a tie (Zheng et al. 2023). How much better an answer is does not
+count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evenhand.analysis.bootstrap.resamples import Resampling, ratio
+from evenhand.analysis.labels.matrix import LabelMatrix, favour_signs
+from evenhand.analysis.labels.scale import Scale
+from evenhand.analysis.labels.units import UnitFacts
+from evenhand.analysis.notes import Code, Reason, join_notes
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.subjects.bradley_terry import strengths, why_undefined
+from evenhand.analysis.subjects.corrected_rates import cell_sums
+from evenhand.analysis.subjects.correlation import CORRELATIONS, MAX_EXACT, exact_p, mid_ranks
+from evenhand.analysis.subjects.formulas import RateSums, corrected_interval, rate_features
+from evenhand.analysis.subjects.scores import MIN_SUBJECTS
+from evenhand.analysis.types import Array, Codes, Mask
+from evenhand.analysis.writer import About, Writer
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COMPARED = ("subject_a", "subject_b")
+"""Units columns that name whose answers are compared."""
+MAX_SUBJECTS = 100
+"""Of more subjects there are win rates, and no strengths."""
+
+
+def add_preference_rows(
+    rows: ResultRows,
+    labels: LabelMatrix,
+    ratings: pd.DataFrame,
+    facts: UnitFacts,
+    resampled: Resampling,
+) -> None:
+    """Add win rates, strengths and places of the subjects by human raters and by every grader, and
+    how alike they rank them; nothing where units do not name two subjects or no option favours a
+    side.
+
+    `labels` are not folded: `facts` describe their units in the same order. `ratings` are the
+    rubric's rows before orders are combined. `win_rate`, `strength` and `strength_rank`
+    are on all units that a rater compared; two raters are compared on the units that both have.
+    `win_rate_ppi` is what people's win rate would be on all units that a grader compared.
+    """
+    compared = Compared.of(labels, facts)
+    if compared is None:
+        return
+    each_once = np.ones(labels.n_clusters, dtype=np.int64)
+    out = Writer(rows, resampled(each_once, labels.weight), labels.clusters)
+    scores = rater_scores(labels, ratings, facts)
+    for name, score in scores.items():
+        _add_rates(out, compared, name, score)
+    if "humans" in scores:
+        for grader in [name for name in scores if name != "humans"]:
+            _add_corrected_rates(out, compared, grader, scores["humans"], scores[grader])
+            _add_ranked_alike(out, compared, grader, scores["humans"], scores[grader])
+
+
+def is_comparison(labels: LabelMatrix, facts: UnitFacts) -> bool:
+    """Return True where a unit is two subjects' answers to one prompt."""
+    return labels.scale.unit == "comparison" or Compared.of(labels, facts) is not None
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Whose answers each unit compares: `a` and `b` (units,) index `subjects`, -1 where the units
+    table does not say.
+    """
+
+    subjects: tuple[str, ...]
+    a: Codes
+    b: Codes
+
+    @classmethod
+    def of(cls, labels: LabelMatrix, facts: UnitFacts) -> Compared | None:
+        """Return the subjects of the units; None where they have none, the scale no sides, or a
+        unit is one subject's.
+        """
+        if not labels.scale.favours or labels.scale.unit not in ("comparison", ""):
+            return None
+        columns = [facts.column(name) for name in COMPARED]
+        subjects = tuple(sorted({*columns[0].values, *columns[1].values}))
+        if len(subjects) < 2:
+            return None
+        place = {name: at for at, name in enumerate(subjects)}
+        codes = [
+            np.array([*(place[name] for name in column.values), -1], dtype=np.intp)[column.codes]
+            for column in columns
+        ]
+        known = (codes[0] >= 0) & (codes[1] >= 0) & (codes[0] != codes[1])
+        return cls(subjects, *(np.where(known, each, -1) for each in codes))
+
+    @property
+    def known(self) -> Mask:
+        """Mask (units,) of units that compare two known subjects."""
+        return np.asarray(self.a >= 0)
+
+    def with_subject(self, subject: int) -> Mask:
+        """Mask (units,) of the units that compare a subject with another."""
+        return np.asarray((self.a == subject) | (self.b == subject))
+
+
+@dataclass(frozen=True)
+class _Wins:
+    """Tables of wins, (rows, subjects, subjects), of one rater on some units (units,)."""
+
+    table: Array
+    held: Mask
+
+    @classmethod
+    def of(cls, out: Writer, compared: Compared, score: Array, held: Mask) -> _Wins:
+        """Sum each unit's score for side a, and what is left of 1 for side b."""
+        n = len(compared.subjects)
+        a, b, own = compared.a[held], compared.b[held], score[held]
+        cells, codes = np.unique(np.concatenate([a * n + b, b * n + a]), return_inverse=True)
+        scores = np.concatenate([own, 1.0 - own])[:, None]
+        twice = replace(out, clusters=np.tile(out.clusters[held], 2))
+        totals = cell_sums(scores, codes, len(cells), twice)[0]
+        table = np.zeros((len(totals), n * n))
+        table[:, cells] = totals
+        return cls(table.reshape(-1, n, n), held)
+
+    @property
+    def rates(self) -> Array:
+        """Win rates (rows, subjects)."""
+        won = self.table.sum(axis=2)
+        return ratio(won, won + self.table.sum(axis=1))
+
+    @cached_property
+    def subjects(self) -> Codes:
+        """The subjects that were compared."""
+        played = self.table[0].sum(axis=0) + self.table[0].sum(axis=1)
+        return np.flatnonzero(played > 0)
+
+    @cached_property
+    def strengths(self) -> Array:
+        """Strengths of `subjects`, (rows, subjects)."""
+        return strengths(self._own)
+
+    @property
+    def why(self) -> Reason:
+        """Reason for having no strengths."""
+        return why_undefined(self._own[0])
+
+    @property
+    def _own(self) -> Array:
+        return self.table[:, self.subjects[:, None], self.subjects]
+
+
+def rater_scores(labels: LabelMatrix, ratings: pd.DataFrame, facts: UnitFacts) -> dict[str, Array]:
+    """Return each unit's score for side a by the humans together and by each grader, (units,); NaN
+    for none.
+    """
+    signs = favour_signs(labels.scale.categories, labels.scale.favours)
+    table = (1.0 + signs[labels.codes]) / 2.0
+    scores = {}
+    if labels.humans:
+        people = table[:, list(labels.humans)]
+        scores["humans"] = ratio(np.nansum(people, axis=1), (~np.isnan(people)).sum(axis=1))
+    for model in labels.models:
+        name, score = labels.raters[model], table[:, model].copy()
+        unsure = np.isnan(score)
+        if unsure.any():
+            score[unsure] = _of_both_orders(ratings, name, labels.scale, facts)[unsure]
+        scores[name] = score
+    return scores
+
+
+def _of_both_orders(ratings: pd.DataFrame, grader: str, scale: Scale, facts: UnitFacts) -> Array:
+    """Return the mean of a grader's scores in the two orders, (units,); NaN without either. Other
+    tools write that the two differ in place of both.
+    """
+    signs = favour_signs(scale.categories, scale.favours)
+    code = {category: at for at, category in enumerate(scale.categories)}
+    own = ratings[ratings["rater_id"].eq(grader)]
+    differ = set(own.loc[own["unscored_reason"].eq("order_disagreement"), "unit_id"])
+    own = own[own["label"].ne("") & own["order"].isin(("ab", "ba"))]
+    score = (1.0 + signs[own["label"].map(code).to_numpy(dtype=np.intp)]) / 2.0
+    each = own.assign(score=score).groupby(["unit_id", "order"])["score"].mean().unstack("order")
+    both = each.mean(axis=1)[each.notna().all(axis=1) & (each.shape[1] == 2)]
+    found = both.reindex(facts.ids).to_numpy(dtype=float)
+    return np.where([unit in differ for unit in facts.ids], 0.5, found)
+
+
+def _add_rates(out: Writer, compared: Compared, name: str, score: Array) -> None:
+    held = compared.known & ~np.isnan(score)
+    if not held.any():
+        return
+    wins = _Wins.of(out, compared, score, held)
+    of_subject = {at: held & compared.with_subject(at) for at in wins.subjects}
+    rates = wins.rates
+    for at, units in of_subject.items():
+        out.add("win_rate", rates[:, at], units, a=name, at=compared.subjects[at])
+    if len(wins.subjects) > MAX_SUBJECTS:
+        return
+    found, why = wins.strengths, wins.why
+    ranks = mid_ranks(-out.resamples.plain(found))  # they jump: no jackknife measures that
+    for column, (at, units) in enumerate(of_subject.items()):
+        subject = compared.subjects[at]
+        out.add("strength", found[:, column], units, reason=why, a=name, at=subject)
+        out.add("strength_rank", ranks[:, column], units, reason=why, a=name, at=subject)
+
+
+def _add_corrected_rates(
+    out: Writer, compared: Compared, grader: str, people: Array, own: Array
+) -> None:
+    """Add `win_rate_ppi` and its `win_rate_ppi_lambda` by subject: people's win rate on all that
+    the grader compared, by prediction-powered inference (see `analysis.subjects.formulas`).
+    """
+    held = compared.known & ~np.isnan(own)
+    if not held.any():
+        return
+    subjects = np.concatenate([compared.a[held], compared.b[held]])
+    y, f = (np.concatenate([each[held], 1.0 - each[held]]) for each in (people, own))
+    features = np.column_stack([rate_features(y, f), f**2])
+    twice = replace(out, clusters=np.tile(out.clusters[held], 2))
+    *six, squares = cell_sums(features, subjects, len(compared.subjects), twice)
+    sums = RateSums(*six)
+    weight = sums.weight_for(ratio(squares, sums.labelled + sums.rest) - sums.raw**2)
+    rates = sums.ppi(weight)
+    for at in np.unique(subjects):
+        mine, about = held & compared.with_subject(at), About(a="humans", b=grader)
+        about["at"] = compared.subjects[at]
+        counts, labelled = out.count(mine), out.count(mine & ~np.isnan(people))
+        why = _why_not_corrected(counts[0], labelled[0])
+        if why:
+            out.add_value("win_rate_ppi", np.nan, counts, reason=why, **about)
+            continue
+        found = out.resamples.interval(rates[:, at], labelled[1])
+        drawn = out.resamples.plain(rates[:, at])[1:]
+        within = corrected_interval(found, drawn, counts[0], labelled)
+        about["note"] = f"{labelled[0]} of them labelled by people"
+        out.add_interval("win_rate_ppi", within, counts, **about)
+        about["note"] = ""
+        out.add("win_rate_ppi_lambda", weight[:, at], counts, **about)
+
+
+def _why_not_corrected(graded: int, labelled: int) -> Code | None:
+    if not labelled:
+        return "no_pairable_units"
+    return None if labelled < graded else "no_unlabelled_units"
+
+
+def _add_ranked_alike(
+    out: Writer, compared: Compared, grader: str, people: Array, own: Array
+) -> None:
+    """Add the correlations of the strengths by humans and by a grader, and how often a resample has
+    the same best subject by both.
+    """
+    held = compared.known & ~np.isnan(people) & ~np.isnan(own)
+    if not held.any():
+        return
+    both = [_Wins.of(out, compared, score, held) for score in (people, own)]
+    n = len(both[0].subjects)
+    if n > MAX_SUBJECTS:
+        return
+    first, second = (wins.strengths for wins in both)
+    undefined = next((w.why for w in both if np.isnan(w.strengths[0]).any()), None)
+    counts, about = out.count(held), About(a="humans", b=grader)
+    for statistic, correlation in CORRELATIONS.items():
+        name = f"strength_{statistic}"
+        if n < MIN_SUBJECTS or undefined:
+            why = undefined or "too_few_subjects"
+            out.add_value(name, np.nan, counts, reason=why, **about)
+            continue
+        exact = ""
+        if n <= MAX_EXACT:
+            exact = f"exact p {exact_p(correlation, first[0], second[0]):.4g}"
+        found = out.resamples.interval(correlation(first, second), counts[1])
+        note = join_notes(f"{n} subjects", exact)
+        out.add_interval(name, found, counts, a="humans", b=grader, note=note)
+    if undefined:
+        out.add_value("same_best", np.nan, counts, reason=undefined, **about)
+        return
+    drawn = [out.resamples.plain(each)[1:] for each in (first, second)]
+    told = ~np.isnan(drawn[0] + drawn[1]).any(axis=1)
+    one, other = (each[told].argmax(axis=1) for each in drawn)
+    share = float(np.mean(one == other)) if told.any() else np.nan
+    best = [compared.subjects[both[0].subjects[each[0].argmax()]] for each in (first, second)]
+    about["note"] = f"by people {best[0]}, by the grader {best[1]}"
+    out.add_value("same_best", share, counts, reason="not_resampled", **about)
