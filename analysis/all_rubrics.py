@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand.analysis.labels.counted import one_version
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.one_rubric import RubricAnalysis, RubricTask, analyse_rubric
+from evenhand.analysis.one_rubric import RubricAnalysis, RubricTask, analyse_rubric, analyse_sets
 from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.people.ensembles import check_ensembles
 from evenhand.analysis.people.slices import members_of
@@ -182,10 +182,13 @@ def analyse_rubrics(
         if not _is_wording(scale, declared) or _has_people(counted[name])
     ]
     analysed = iter((pool.map if pool else map)(analyse_rubric, tasks))
-    found = []
+    found: list[RubricAnalysis] = []
     for place, task in enumerate(tasks, start=1):
         if on_stage:
             on_stage(f"analysing {task.scale.name or 'labels'} ({place} of {len(tasks)})")
+        whole = task.scale.part_of
+        if whole and not any(each.rows.rubric == whole for each in found):
+            found.append(analyse_sets(whole, [t for t in tasks if t.scale.part_of == whole]))
         found.append(next(analysed))
     return _together(found, notes, request, verify=libraries is not None)
 

@@ -19,6 +19,7 @@ from evenhand.analysis.agreement.pairs import (
     add_pair_rows,
 )
 from evenhand.analysis.agreement.repeats import add_repeat_rows, repeats_of
+from evenhand.analysis.agreement.sets import add_set_rows, jaccard_distances, sets_of
 from evenhand.analysis.agreement.stability import add_rewording_rows, add_stability_rows, reworded
 from evenhand.analysis.bias import add_bias_rows
 from evenhand.analysis.bias.order import by_orders, listed, orders_seen
@@ -34,7 +35,7 @@ from evenhand.analysis.labels.counted import without_excluded
 from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
 from evenhand.analysis.labels.pair_rule import pair_verdicts
-from evenhand.analysis.labels.scale import Scale
+from evenhand.analysis.labels.scale import MAX_CATEGORIES, Scale
 from evenhand.analysis.labels.units import UnitFacts, check_values
 from evenhand.analysis.labels.weights import effective_size, with_weights
 from evenhand.analysis.notes import says
@@ -189,7 +190,8 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     if task.variants:
         _add_reworded(rows, scale, own, task.variants, request)
     add_rater_rows(rows, own, readings, labels)
-    found.disagreements = add_disagreement_rows(rows, readings.units, labels)
+    if not scale.part_of:  # people and graders are compared on the whole set
+        found.disagreements = add_disagreement_rows(rows, readings.units, labels)
     add_sorted_rows(rows, request.facts.sorted)
     add_usage_rows(rows, request.facts.usage)
     add_price_rows(rows, labels, request.facts.prices)
@@ -198,6 +200,30 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     if task.judge:
         noun = found.cluster_noun
         found.verdicts = judge_graders(rows, labels, rule=request.decision, cluster_noun=noun)
+    return found
+
+
+def analyse_sets(name: str, parts: Sequence[RubricTask]) -> RubricAnalysis:
+    """Analyse the labels that are sets of options, from the `parts`, a yes or no to each option."""
+    request, matrices, keys = parts[0].request, [], []
+    found = RubricAnalysis(ResultRows(name), _cluster_noun(request, parts[0].scale))
+    for part in parts:
+        own, _ = without_excluded(part.ratings, name, request.facts.excluded)
+        if own.empty:
+            return found
+        units = with_weights(request.units, own)
+        readings = combine_readings(own, part.scale, request.facts.source)
+        matrices.append(encode(readings, part.scale, units, request.settings.cluster))
+        keys.append(part.scale.name.rpartition("/")[2])
+    coded, sets = sets_of([each.on_categories() for each in matrices], keys)
+    first = matrices[0]
+    shared = request.resampled(np.ones(first.n_clusters, dtype=np.int64), first.weight)
+    add_set_rows(found.rows, coded, sets, shared)
+    if 0 < len(sets) <= MAX_CATEGORIES:
+        whole = replace(first, scale=Scale(name, coded.categories), codes=coded.codes)
+        apart = jaccard_distances(sets)
+        found.disagreements = add_disagreement_rows(found.rows, readings.units, whole, apart)
+    found.notes.append(f"{name}: {written('note.several', options=len(parts))}")
     return found
 
 

@@ -21,6 +21,7 @@ from evenhand.annotate_app.languages import (
     names_offered,
 )
 from evenhand.annotate_app.rendered import by_place
+from evenhand.rubrics.options import NONE, SEPARATOR
 from evenhand.study.desk.answers import CONFIDENCE_LEVELS, DISPLAYS, Answer, Flag
 from evenhand.study.desk.own_flags import Withdrawal
 from evenhand.study.desk.sheets import LONGEST_SEARCH
@@ -28,7 +29,7 @@ from evenhand.study.seeding import digest
 from evenhand.study.tables.evidence import MOST_MARKS, read_marks, written_marks
 
 if TYPE_CHECKING:
-    from evenhand.rubrics import Number, Option, TextBlock
+    from evenhand.rubrics import Number, Option, PeopleText, TextBlock
     from evenhand.rubrics.conversation import Turn
     from evenhand.study import Study
     from evenhand.study.desk.answers import Receipt
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from evenhand.study.desk.sheets import EarlierAnswer, EarlierPage, Sheet, Task
 
 _LONGEST_ID = 128
+_LONGEST_LABEL = 1000
+"""A set of options is all their keys."""
 _LONGEST_TEXT = 4000
 _LONGEST_LINE = 200
 _LAST_START = 1_000_000
@@ -183,7 +186,10 @@ def _answer(entry: Any) -> Answer | None:
             "rationale": str(rationale),
         } if (
             -_ANY_SECONDS < seconds < _ANY_SECONDS
-            and _short([submit_id, task_id, option_key or skip_reason, skip_reason or option_key])
+            and _short([submit_id, task_id, skip_reason or submit_id])
+            and (option_key or skip_reason)
+            and (not option_key or _short(option_key.split(SEPARATOR)))
+            and len(option_key) <= _LONGEST_LABEL
             and not isinstance(confidence, bool)
             and confidence in (None, *CONFIDENCE_LEVELS)
             and (evidence := read_marks(entry.get("evidence", []))) is not None
@@ -278,10 +284,20 @@ def _question(task: Task, reader: Language) -> dict[str, Any]:
         "title": people.title,
         "question": people.question,
         "instructions": people.instructions,
-        "options": [] if people.number else [_option(option) for option in people.options],
+        "options": [] if people.number else _options(people, reader),
         **({"number": _number(people.number, reader)} if people.number else {}),
+        **({"several": True} if people.several else {}),
         "given": _given(task),
     }
+
+
+def _options(people: PeopleText, reader: Language) -> list[dict[str, Any]]:
+    """The options; where several may apply, the last one says that none does."""
+    options = [_option(option) for option in people.options]
+    if people.several:
+        none = {"key": NONE, "name": reader.say("several.none"), "description": "", "examples": []}
+        options.append(none)
+    return options
 
 
 def _number(number: Number, reader: Language) -> dict[str, Any]:
@@ -322,8 +338,9 @@ def _earlier(row: EarlierAnswer, reader: Language) -> dict[str, Any]:
     task = row.task
     people = task.people_in(reader.code)
     given = _given(task) or {"option": "", "skip": ""}
-    names = {option.key: option.name for option in people.options}
-    answer = names.get(given["option"]) or reader.part("skip").get(given["skip"], "")
+    rubric = task.rubric.in_language(reader.code)
+    names = rubric.name_of(given["option"], reader.say("several.none"))
+    answer = names or reader.part("skip").get(given["skip"], "")
     return {
         "task": task.task_id,
         "number": row.number,

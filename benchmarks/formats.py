@@ -142,7 +142,9 @@ Who is a person and who a model is taken from the file. Where it does not say, n
 they say it plainly, such as *human_1* or *gpt-4o*. Otherwise evenhand asks for `--human` and
 `--model`, and lists the raters. Numbers stay as they are written, true and false are labels, and
 several scores of one unit are rubrics. A rating without a label that has a reason, such as an error
-of the model, is kept as unscored.
+of the model, is kept as unscored. Labels that are numbers are read with `--level interval`. Answers
+of several labels (a cell `a;b`, a JSON list, doccano, choices in Label Studio) are read with
+`--several` ([how](howto/own-rubric.md#several-options-at-once)); else an export's are left out.
 
 A file may hold at most 256 MB of JSON, and an archive may unpack to at most 1 GB.
 

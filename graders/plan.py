@@ -82,6 +82,11 @@ def plan_grading(
         chosen = _chosen(study, options.rubrics)
         if own:
             chosen = [own.for_rubric(_the_one(chosen))]
+            if chosen[0].several:
+                raise InputError(
+                    f"rubric {chosen[0].name!r} asks for several options, which a prompt of your "
+                    "own cannot; leave --prompt out"
+                )
         units = _units(study, chosen, options.scope)
     else:
         chosen, units = [text], {text.name: _held_out(study, text)}
@@ -142,9 +147,10 @@ def _check_verbatim(rubrics: Sequence[Rubric], method: str) -> None:
     its answer is a number, which has no probabilities.
     """
     for rubric in rubrics:
-        if rubric.number and method == "verbalised":
+        if not rubric.is_choice and method == "verbalised":
+            wanted = "a number" if rubric.number else "several options"
             raise InputError(
-                f"rubric {rubric.name!r} asks for a number, and not for the probability of an "
+                f"rubric {rubric.name!r} asks for {wanted}, and not for the probability of an "
                 "option; leave out --method verbalised"
             )
         if rubric.prompt and method in ("verbalised", REASON_FIRST):
@@ -196,6 +202,11 @@ def _held_out(study: Study, text: Rubric) -> list[str]:
         raise InputError(
             f"the text asks for other units or options than the study's {text.name!r}; give it the "
             "same unit and option keys"
+        )
+    if text.several:
+        raise InputError(
+            f"the study's {text.name!r} asks for several options; trying another text of such a "
+            "rubric is not supported"
         )
     if text.hash in study.accepted_hashes()[text.name]:
         raise InputError(f"the text is the one that the study's {text.name!r} has already")

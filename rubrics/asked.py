@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from evenhand.errors import InputError
-from evenhand.rubrics.model import Rubric
-from evenhand.rubrics.options import MOST_NUMBERS, Block, Number, Option
+from evenhand.rubrics.model import MOST_SEVERAL, Rubric
+from evenhand.rubrics.options import MOST_NUMBERS, NONE, Block, Number, Option
 from evenhand.rubrics.rendering import ANSWERS
 from evenhand.texts import written
 
@@ -23,12 +23,18 @@ _SAYS = {
 
 
 def asked_rubric(
-    question: str, blocks: Sequence[Block], *, options: Sequence[str] = (), scale: str = ""
+    question: str,
+    blocks: Sequence[Block],
+    *,
+    options: Sequence[str] = (),
+    scale: str = "",
+    several: bool = False,
 ) -> Rubric:
     """Make a rubric called "rating" on these texts: with `options`, of which the first of two, or
     one called yes, true or pass, is the affirmative one; or with the points of a `scale` such as
-    "1-5", of which more than 11 are a number to be typed, as 0-1 is. Raises InputError where it has
-    neither or both, or too many points.
+    "1-5", of which more than 11 are a number to be typed, as 0-1 is. With `several` any number of
+    the options may apply, and none is affirmative. Raises InputError where it has neither options
+    nor a scale or both, or too many points.
 
     >>> blocks = [Block(column="response", label="Response")]
     >>> rubric = asked_rubric("Is it polite?", blocks, options=["Yes", "Not at all"])
@@ -41,6 +47,8 @@ def asked_rubric(
     """
     if bool(options) == bool(scale):
         raise InputError("with --question give --options YES,NO or --scale 1-5, one of the two")
+    if several and scale:
+        raise InputError("--several goes with --options; of a scale one point applies")
     if number := _number(scale):
         return _rubric(question, blocks, number=number)
     names = _points(scale) if scale else [each.strip() for each in options if each.strip()]
@@ -50,13 +58,18 @@ def asked_rubric(
             raise InputError(f"--options: two options are called like {name!r}; give each its own")
     if len(keys) < 2:
         raise InputError("--options: name two options at least, such as --options yes,no")
+    if several and len(keys) > MOST_SEVERAL:
+        raise InputError(f"--options: {len(keys)} options, more than {MOST_SEVERAL}; group them")
+    if several and NONE in keys:
+        raise InputError(f"--options: leave {NONE} out; raters can always say that none applies")
     affirmative = [key for key in keys if key in _YES] or (keys[:1] if len(keys) == 2 else [])
     return _rubric(
         question,
         blocks,
         level="ordinal" if scale else "nominal",
         options=tuple(Option(key=key, name=name) for key, name in zip(keys, names, strict=True)),
-        affirmative=() if scale else tuple(affirmative[:1]),
+        affirmative=() if scale or several else tuple(affirmative[:1]),
+        several=several,
     )
 
 

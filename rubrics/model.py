@@ -23,8 +23,19 @@ from pydantic import (
 )
 
 from evenhand.errors import InputError
-from evenhand.rubrics.options import Block, Golden, Number, Option, Texts, plain_number
-from evenhand.rubrics.parsing import RubricParser
+from evenhand.rubrics.options import (
+    NONE,
+    SEPARATOR,
+    Block,
+    Golden,
+    Number,
+    Option,
+    Texts,
+    options_in,
+    plain_number,
+    set_label,
+)
+from evenhand.rubrics.parsing import RubricParser, SeveralParser
 from evenhand.rubrics.rendering import (
     ANSWERS,
     TEXT_VARIABLES,
@@ -40,6 +51,7 @@ from evenhand.rubrics.rendering import (
 )
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+MOST_SEVERAL = 30
 LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 """A language's code as HTML has it: `de`, `pt-BR`."""
 
@@ -223,6 +235,8 @@ class Rubric(Texts):
     options: tuple[Option, ...] = Field(min_length=2)
     number: Number | None = None
     """A number is asked for; the options are all numbers that may be given."""
+    several: bool = False
+    """None, one or several of the options apply: a label is a set of them."""
     affirmative: tuple[str, ...] = ()
     threshold: float = Field(default=0.5, ge=0, le=1)
     unclear: tuple[str, ...] = ()
@@ -293,6 +307,7 @@ class Rubric(Texts):
         checks = (
             self._check_keys,
             self._check_number,
+            self._check_several,
             self._check_coarser,
             self._check_variables,
             self._check_swaps,
@@ -325,8 +340,27 @@ class Rubric(Texts):
         for name in ("affirmative", "unclear", "collapse"):
             if getattr(self, name):
                 raise ValueError(f"`{name}` names options; a rubric with [number] has none")
-        if self.unit == "pair":
-            raise ValueError("a number rates one response; a rubric on pairs needs options")
+        if self.unit != "response":
+            raise ValueError("a number rates one response; one on two of them needs options")
+
+    def _check_several(self) -> None:
+        if not self.several:
+            return
+        if self.number or self.unit != "response" or self.prompt:
+            unit = f'unit = "{self.unit}"'
+            other = "[number]" if self.number else "[prompt]" if self.prompt else unit
+            raise ValueError(f"`several` does not go with {other}")
+        for name in ("affirmative", "unclear", "collapse", "lexical"):
+            if getattr(self, name):
+                raise ValueError(
+                    f"`{name}` does not go with `several`: each option is a yes or no of its own"
+                )
+        if self.level != "nominal":
+            raise ValueError('options of which several apply have no order; say level = "nominal"')
+        if len(self.options) > MOST_SEVERAL:
+            raise ValueError(f"`several` takes {MOST_SEVERAL} options at most")
+        if NONE in (key.casefold() for key in self.categories):
+            raise ValueError(f"{NONE!r} says that no option applies; give the option another key")
 
     def _check_prompt(self) -> None:
         columns = [block.column for block in self.blocks]
@@ -391,7 +425,7 @@ class Rubric(Texts):
         if self.golden and self.unit == "pair":
             raise ValueError("`golden` belongs to rubrics on responses, not on pairs")
         for number, golden in enumerate(self.golden, 1):
-            if golden.label not in self.categories:
+            if not self.takes(golden.label):
                 raise ValueError(
                     f"golden answer {number}: its label is {golden.label!r}, which is no option's "
                     "key"
@@ -458,19 +492,42 @@ class Rubric(Texts):
     @property
     def permitted(self) -> str:
         """The labels that may be given, in words: "yes, no", "a whole number from 0 to 100"."""
+        if self.several:
+            return f"keys with ; between them, or {NONE}: {', '.join(self.categories)}"
         return self.number.said if self.number else ", ".join(self.categories)
+
+    @property
+    def is_choice(self) -> bool:
+        """True where a label is one option of a closed list, each of which can be counted."""
+        return not (self.number or self.several)
 
     @property
     def none_of(self) -> str:
         """What is said of another label: "none of yes, no", "not a whole number from 0 to 100"."""
-        return f"not {self.permitted}" if self.number else f"none of {self.permitted}"
+        return f"none of {self.permitted}" if self.is_choice else f"not {self.permitted}"
 
     def label_of(self, text: str) -> str | None:
-        """The label that a cell of a table is: an option's key, or a number in any of its forms;
-        None where it is none.
+        """The label that a cell of a table is: an option's key, a number in any of its forms, or
+        several keys in any order; None where it is none.
         """
+        if self.several:
+            return set_label(options_in(text), self.categories) if text.strip() else None
         key = plain_number(text) if self.number else text
         return key if key in self.categories else None
+
+    def takes(self, label: str) -> bool:
+        """Return True if a label may be stored: in the form in which `label_of` gives it."""
+        return self.label_of(label) == label
+
+    def name_of(self, label: str, none: str = NONE) -> str:
+        """The names of the options that a label is; `none` for that of no option, "" if it is no
+        label.
+        """
+        if self.several and label == NONE:
+            return none
+        names = {option.key: option.name for option in self.options}
+        keys = label.split(SEPARATOR) if self.several else [label]
+        return ", ".join(filter(None, (names.get(key, "") for key in keys)))
 
     @cached_property
     def hash(self) -> str:
@@ -489,6 +546,8 @@ class Rubric(Texts):
         if self.number:
             del seen["options"]
             seen["number"] = self.number.model_dump(mode="json")
+        if self.several:
+            seen["several"] = True
         if self.blocks:
             seen["blocks"] = [block.model_dump(mode="json") for block in self.blocks]
         if self.evidence:
@@ -595,6 +654,7 @@ class Rubric(Texts):
             options=self.options,
             blocks=text_blocks(self.variables, self.blocks, values),
             number=self.number,
+            several=self.several,
         )
 
     def for_prompt(self, values: Mapping[str, str]) -> PromptText:
@@ -611,13 +671,15 @@ class Rubric(Texts):
             said = [each for each in people.blocks if each.turns or each.image]
             read = {each.variable: neutralised(each.text) for each in said}
             prompt = self.prompt.filled(values | read, self.categories)
-            number = self.number.said if self.number else ""
-            return replace(prompt, images=images_of(people), number=number)
+            asked = self.number.said if self.number else ""
+            return replace(prompt, images=images_of(people), asked=asked)
         return prompt_of(people, self.instructions, values)
 
     def parser(self) -> RubricParser:
         """The reader of a grader's answer."""
         titles = (self.name, self.title.partition(" (")[0])
+        if self.several:
+            return SeveralParser({option.key: option.name for option in self.options}, titles)
         return _parser(tuple((option.key, option.name) for option in self.options), titles)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Collection, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Literal, Self
 
@@ -165,3 +167,42 @@ class Option(Texts):
         if not KEY.fullmatch(value):
             raise ValueError(f"an option key is 1 to 24 letters, digits, _ + or -, not {value!r}")
         return value
+
+
+NONE, SEPARATOR = "none", ";"
+"""The label that says that none of several options applies, and what stands between keys."""
+
+
+def options_in(text: str) -> tuple[str, ...] | None:
+    """Return the options that a cell names, of which several may apply: a JSON list, or keys with
+    semicolons between them; none for `none` and an empty cell; None where it is no set of options.
+
+    >>> [options_in(text) for text in ("a; b", '["b", "a"]', "none", "[]", '{"a": 1}', "a;;b")]
+    [('a', 'b'), ('b', 'a'), (), (), None, None]
+    """
+    text = text.strip()
+    if text in ("", NONE):
+        return ()
+    if text[0] in "[{":
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+            return None
+    else:
+        found = text.split(SEPARATOR)
+    named = tuple(each.strip() for each in found)
+    return named if all(named) and len(set(named)) == len(named) else None
+
+
+def set_label(chosen: Collection[str] | None, keys: Sequence[str]) -> str | None:
+    """Return the label of a set of options, in the order of all `keys`; None where one is none of
+    them.
+
+    >>> set_label(("c", "a"), "abc"), set_label((), "abc"), set_label(("z",), "abc")
+    ('a;c', 'none', None)
+    """
+    if chosen is None or not set(chosen) <= set(keys):
+        return None
+    return SEPARATOR.join(key for key in keys if key in chosen) or NONE

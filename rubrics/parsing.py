@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import Any
 
 from evenhand.rubrics import answer_words as words
+from evenhand.rubrics.options import NONE, options_in, set_label
 
 _MASKED = "\ue000"
 _HAN = "\u3040-\u30ff\u3400-\u9fff"
@@ -624,6 +625,66 @@ class RubricParser:
         if isinstance(value, tuple):
             return self._gives_any(value[1])
         return self._option(value) is not None or self._named(value) is not None
+
+
+class SeveralParser(RubricParser):
+    """Finds the options that an answer names, of which any number may apply. It must be a list and
+    nothing else, or announced as the answer on the last line.
+
+    >>> parse = SeveralParser({"a": "Billing", "b": "Bug", "c": "Praise"}).label
+    >>> [parse(text) for text in ("a, c", "Bug and Billing", '["c"]', "none", "Labels: b")]
+    ['a;c', 'a;b', 'c', 'none', 'b']
+    >>> parse('{"labels": ["c", "a"]}'), parse("a, maybe c"), parse("")
+    ('a;c', None, None)
+    """
+
+    def label(self, text: str) -> str | None:
+        """The keys that the answer gives, as a label; None where it is no list of them."""
+        answer = answer_of(text)
+        if answer is None:
+            return None
+        bare = _plain(_unfenced(_spaced(answer)))
+        objects = list(_objects(bare))
+        if objects:
+            outside = bare[: objects[0][0]] + bare[objects[-1][1] :]
+            given = [v for _, _, fields in objects for name, v in fields if self._is_list(name)]
+            return self._keys_in(given[0]) if len(given) == 1 and not outside.strip() else None
+        if whole := self._keys_in(bare):
+            return whole
+        announced = self._list_announced.fullmatch(bare.splitlines()[-1].strip() if bare else "")
+        return self._keys_in(announced["list"]) if announced else None
+
+    @cached_property
+    def _list_announced(self) -> re.Pattern[str]:
+        nouns = rf"{self._nouns}|labels|options|answers|categories|choices|keys"
+        return self._compiled(rf"(?:(?:my|the|final|selected)\s+)*(?:{nouns})\s*:\s*(?P<list>.+)")
+
+    def _is_list(self, name: str) -> bool:
+        return self._is_answer(name) or self._is_answer(name.strip().removesuffix("s"))
+
+    def _keys_in(self, value: object) -> str | None:
+        """The label of a list of keys or names, or of a text that is one."""
+        if isinstance(value, str):
+            text = value.strip().rstrip(".。").strip()
+            if text.casefold() in (NONE, "none of these", "none of the options", "[]"):
+                return NONE
+            listed = options_in(text) if text[:1] == "[" else _LISTED.split(text)
+            return self._keys_in(list(listed)) if listed else None
+        if not isinstance(value, list):
+            return None
+        if not value:
+            return NONE
+        found = [self._by_fold.get(f) or self._by_name.get(f) for f in map(_bare_option, value)]
+        if None in found:
+            return None
+        return set_label([key for key in found if key], list(self._by_fold.values()))
+
+
+_LISTED = re.compile(r"\s*[,;\n]\s*(?:and\s+)?|\s+and\s+")
+
+
+def _bare_option(value: object) -> str:
+    return value.strip(" ()[]\"'.*-•").casefold() if isinstance(value, str) else ""
 
 
 def answer_of(text: str) -> str | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
+from evenhand.rubrics.options import SEPARATOR
 from evenhand.study import seeding
 from evenhand.study.prompts.sampling import Wave, chances_for, draw_sample, inclusion, pick
 from evenhand.study.prompts.units import parse_unit_id
@@ -173,6 +174,9 @@ def _shares(
     """
     keys = rubric.categories
     given = json.loads(probabilities) if probabilities else {label: 1.0} if label else {}
+    if rubric.several:
+        chosen = [key for key in label.split(SEPARATOR) if key in keys]
+        given = {key: 1.0 / len(chosen) for key in chosen}
     if len(keys) == 2 and len(rubric.affirmative) == 1:
         if not positive >= 0:  # not given
             positive = given.get(rubric.affirmative[0], 0.0) if given else threshold

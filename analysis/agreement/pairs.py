@@ -15,7 +15,7 @@ from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.notes import Remark, Remarks, join_notes
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.statistics import entry_for
-from evenhand.analysis.types import Array, Integers, Mask
+from evenhand.analysis.types import Array, Integers, Mask, Numbers
 from evenhand.analysis.writer import Writer
 
 PairStatistic = Callable[[Array], Array]
@@ -115,7 +115,7 @@ def pair_tables(
     return np.moveaxis(totals, -1, 1)
 
 
-def cluster_tables(coded: Coded, first: Integers, second: Integers, n_clusters: int) -> Array:
+def cluster_tables(coded: Coded, first: Integers, second: Integers, n_clusters: int) -> Numbers:
     """The cells (clusters, width^2) of each cluster's table of two raters' codes (units,), -1
     missing.
     """
@@ -127,8 +127,7 @@ def cluster_tables(coded: Coded, first: Integers, second: Integers, n_clusters: 
         cells = sides.reshape(len(sides), -1)
         return np.column_stack([np.bincount(clusters, each, n_clusters) for each in cells.T])
     cell = clusters * (q * q) + first * q + second
-    counts = np.bincount(cell, minlength=n_clusters * q * q).reshape(n_clusters, q * q)
-    return np.asarray(counts, dtype=float)
+    return np.bincount(cell, minlength=n_clusters * q * q).reshape(n_clusters, q * q)
 
 
 def data_table(coded: Coded, a: int, b: int, resamples: Resamples) -> Array:

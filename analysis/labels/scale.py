@@ -47,7 +47,8 @@ class Scale:
     "comparison", "response", or "" where it is not known; `favours` gives the side, "a" or "b" of
     a pair, that a category favours. `unclear` categories mean that no decision is possible,
     `collapse` are coarser categories of the others, and `variant_of` names the rubric that this one
-    words differently. `number` says that labels are numbers, however few.
+    words differently. `number` says that labels are numbers, however few; `part_of` names the
+    labels that are sets of options, of which this is one, yes or no.
 
     >>> Scale("helpful", ("1", "2", "3"), "ordinal", frozenset({"3"})).affirmative_codes
     (2,)
@@ -66,6 +67,7 @@ class Scale:
     collapse: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     variant_of: str = ""
     number: bool = False
+    part_of: str = ""
 
     def __post_init__(self) -> None:
         if not self.categories or len(set(self.categories)) < len(self.categories):

@@ -40,7 +40,7 @@ class GraderDisagreement:
 
 
 def add_disagreement_rows(
-    rows: ResultRows, units: Sequence[str], labels: LabelMatrix
+    rows: ResultRows, units: Sequence[str], labels: LabelMatrix, distance: Array | None = None
 ) -> list[GraderDisagreement]:
     """Return every grader's disagreements with humans, widest first; add rows for the widest.
 
@@ -51,13 +51,14 @@ def add_disagreement_rows(
     other, or, on a nominal scale, where all humans agree and the grader differs. One human alone
     shows no agreement, so units that two or more labelled come first. Among equals, those that more
     humans labelled come first, then those whose probability is further off. `units` names the rows
-    of `labels`, which must not be folded.
+    of `labels`, which must not be folded. `distance` (q, q) is that of the categories, where it is
+    not the scale's.
     """
     humans = list(labels.humans)
     found: list[GraderDisagreement] = []
     if not humans:
         return found
-    distance = _distances(labels)
+    distance = _distances(labels) if distance is None else distance
     each = np.where(labels.codes >= 0, labels.codes, 0)
     held = (labels.codes[:, humans] >= 0).astype(float)
     among = _mean_among(distance, each[:, humans], held)

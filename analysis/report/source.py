@@ -202,6 +202,7 @@ class Source:
     def alphas(self, rubric: str, subset: str) -> list[str]:
         """The alphas worth a column: the nominal one only if it is the only one."""
         metric = ["krippendorff_alpha_ordinal", "krippendorff_alpha_interval"]
+        metric += ["krippendorff_alpha_masi", "krippendorff_alpha_jaccard"]
         given = [name for name in metric if self.figures.select(rubric, name, subset)]
         return given or ["krippendorff_alpha_nominal"]
 

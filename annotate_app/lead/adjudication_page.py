@@ -15,6 +15,7 @@ from evenhand.annotate_app.lead.parts.unit_texts import people_text, quoted_bloc
 from evenhand.annotate_app.logins.lead_login import LOGIN, admitted, require
 from evenhand.annotate_app.plain_text import block, heading, show, show_complaint
 from evenhand.errors import InputError
+from evenhand.rubrics.options import NONE, Option
 from evenhand.rubrics.rendering import TextBlock
 from evenhand.study import Study
 from evenhand.study.access.lead_login import Visitor
@@ -92,6 +93,8 @@ def _show_case(study: Study, who: Visitor, case: QueuedUnit) -> None:
         option.key: option.key if number else f"{option.key}: {option.name}"
         for option in people.options
     }
+    if people.several:
+        names = {label: label for label in sorted(set(case.labels))}
     texts, decision = st.columns([3, 2], gap="large")
     with texts:
         show(heading("Unit"), *_texts(study, case, people.blocks))
@@ -105,7 +108,16 @@ def _show_case(study: Study, who: Visitor, case: QueuedUnit) -> None:
             _say_decided(study, who, case)
         complaint = st.session_state.pop(_COMPLAINT, "")
         options, said = ((), number.said) if number else (people.options, "")
-        show_decider(_token(case.key), options, said, complaint, lambda sent: _take(study, sent))
+        if people.several:
+            options = (*options, Option(key=NONE, name="None of these"))
+        show_decider(
+            _token(case.key),
+            options,
+            said,
+            complaint,
+            lambda sent: _take(study, sent),
+            several=people.several,
+        )
         st.text(written("lead.keys"))
         with st.expander("Instructions"):
             show(block(people.instructions))

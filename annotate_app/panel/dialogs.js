@@ -26,7 +26,8 @@ function keysView(words, questions, asks, hasSides, single, onSwitch) {
     rows.unshift([words.key_enter, words.sheet_submit]);
     if (questions.length > 1) rows.unshift(["← →", words.sheet_move]);
     if (letters.length > 0) rows.unshift([letters.join(" "), words.sheet_choose_letter]);
-    if (last > 0) rows.unshift([`1 – ${last}`, words.sheet_choose_number]);
+    const ticked = questions.some((question) => question.several);
+    if (last > 0) rows.unshift([`1 – ${last}`, ticked ? words.sheet_several : words.sheet_choose_number]);
     if (asksNumber) rows.unshift(["0 – 9", words.sheet_number]);
     rows.push(["Esc", words.sheet_escape]);
   }

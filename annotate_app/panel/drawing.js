@@ -211,9 +211,10 @@ class DrawnPanel {
         if (answer?.skip) number.value = "";
         number.setAttribute("aria-invalid", String(number.value.trim() !== "" && !answer));
       }
-      for (const radio of ask.querySelectorAll("input[type=radio]")) {
-        radio.checked = radio.value === answer?.option;
-        radio.disabled = !answerable;
+      const keys = this.questions[at].several ? chosenKeys(answer?.option) : [answer?.option];
+      for (const box of ask.querySelectorAll(".option input")) {
+        box.checked = keys.includes(box.value);
+        box.disabled = !answerable;
       }
       const skipped = ask.querySelector(".skipped");
       skipped.hidden = !answer?.skip;

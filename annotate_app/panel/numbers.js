@@ -16,6 +16,7 @@ function numberKey({ low, high, step, places }, text) {
 // Whether a stored answer is one that a question takes.
 function takes(question, key) {
   if (question.number) return key !== undefined && numberKey(question.number, key) === key;
+  if (question.several) return takesSet(question, key);
   return question.options.some((option) => option.key === key);
 }
 

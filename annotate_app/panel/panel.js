@@ -264,11 +264,14 @@ class Panel extends MarkingPanel {
   choose(at, option) {
     if (this.phase === "showing") this.refuse(this.words.too_early);
     if (this.phase !== "choosing") return;
-    this.answers[at] = { option };
+    const { several, task } = this.questions[at];
+    const label = several ? toggled(this.questions[at], this.answers[at]?.option, option) : option;
+    this.answers[at] = label ? { option: label } : undefined;
     if (this.root.querySelector("summary:focus")) this.toTexts(); // it would take the next Enter
     this.say("");
     this.saveDraft();
-    this.moveTo(this.questions[at].task ? this.openQuestion(at) : this.at, false);
+    // Of several that may apply there may be more to come.
+    this.moveTo(several ? at : task ? this.openQuestion(at) : this.at, false);
   }
 
   // What is typed is an answer as soon as it is a number that may be given.

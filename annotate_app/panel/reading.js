@@ -1,7 +1,7 @@
 // Scrolling the texts by keyboard, wherever the focus is, and two sides as one.
 
 const SCROLLS = { PageDown: 1, PageUp: -1, " ": 1, Home: -Infinity, End: Infinity };
-const OWN_SPACE = "a, button, summary, input:not(:checked)";
+const OWN_SPACE = "a, button, summary, input:not(:checked), input[type=checkbox]";
 
 // How many pages a key scrolls, in all texts together; undefined where it does not, or where the
 // focus is in what scrolls by itself: one text, the guidelines.

@@ -52,7 +52,7 @@ function blockView(block, number, words, fill) {
 function questionView(question, at, several, onChoose, onType) {
   const options = question.options.map((option, place) => {
     const cap = question.task ? keyCap(option, place) : ""; // confidence has one key for all
-    return optionView(option, cap, place, at, onChoose);
+    return optionView(option, cap, place, at, question.several, onChoose);
   });
   const title = question.title ? [element("p", { class: "rubric", dir: "auto" }, question.title)] : [];
   return element(
@@ -66,15 +66,15 @@ function questionView(question, at, several, onChoose, onType) {
     ...(question.task ? [] : [element("kbd", { "aria-hidden": "true" }, "0")]),
     ...(question.number
       ? numberView(question, at, onType)
-      : [element("div", { class: "options", role: "radiogroup", "aria-labelledby": `question-${at}` }, ...options)]),
+      : [element("div", { class: "options", role: question.several ? "group" : "radiogroup", "aria-labelledby": `question-${at}` }, ...options)]),
     element("p", { class: "skipped", hidden: "" }),
   );
 }
 
-function optionView(option, cap, place, at, onChoose) {
+function optionView(option, cap, place, at, several, onChoose) {
   const [name, description] = [`name-${at}-${place}`, `description-${at}-${place}`];
   const radio = element("input", {
-    type: "radio",
+    type: several ? "checkbox" : "radio",
     name: `answer-${at}`,
     value: option.key,
     "aria-labelledby": name,

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from evenhand.study import Study
     from evenhand.study.prompts.items import Items
 
+ASKED_OPTIONS = ("--options", "--scale", "--several", "--steps")
 ITEM_OPTIONS = (
-    *("--show", "--subject", "--cluster", "--judge", "--each-turn"),
-    *("--question", "--options", "--scale", "--steps"),
+    *("--show", "--subject", "--cluster", "--judge", "--each-turn", "--question"),
+    *ASKED_OPTIONS,
 )
 
 
@@ -52,7 +53,12 @@ def add_item_options(parser: Parser) -> None:
     )
     parser.add_argument("--question", metavar="TEXT", help="what to ask, in place of a rubric")
     parser.add_argument("--options", metavar="A,B,...", help="its answers, such as yes,no")
-    parser.add_argument("--scale", metavar="1-5", help="or its answers from lowest to highest")
+    parser.add_argument(
+        "--scale", metavar="1-5", help="or its answers from lowest to highest; 0-100 is a number"
+    )
+    parser.add_argument(
+        "--several", action="store_true", help="any number of the options may apply"
+    )
     parser.add_argument(
         "--steps", type=int, metavar="N", help="2, 3 or 5 steps from one answer to the other (3)"
     )
@@ -99,8 +105,7 @@ def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
     if arguments.question and arguments.rubric:
         raise InputError(written("items.ask"))
     if not arguments.question:
-        options = ["--options", "--scale", "--steps"]
-        refuse(arguments, options, "goes with --question; a rubric has its own")
+        refuse(arguments, ASKED_OPTIONS, "goes with --question; a rubric has its own")
     named = [load_rubric(name) for name in arguments.rubric or ()]
     compared = any(rubric.unit == "comparison" for rubric in named)
     compared |= not (named or arguments.options or arguments.scale)
@@ -126,7 +131,8 @@ def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
     items = make_items(frame, columns, path.name, path.parent)
     if arguments.question:
         options, scale = _listed(arguments.options), arguments.scale or ""
-        rubrics = [asked_rubric(arguments.question, items.blocks, options=options, scale=scale)]
+        asked = {"options": options, "scale": scale, "several": arguments.several}
+        rubrics = [asked_rubric(arguments.question, items.blocks, **asked)]
     else:
         kinds = {block.column: block.kind for block in items.blocks if block.kind}
         rubrics = [rubric.with_kinds(kinds) for rubric in named]
@@ -161,7 +167,7 @@ def _comparison_study(
     from evenhand.study.prompts.items import item_columns
 
     name, frame = path.name, held.table
-    seldom = ["--options", "--scale", "--each-turn"]
+    seldom = ["--options", "--scale", "--several", "--each-turn"]
     refuse(arguments, seldom, "goes with one answer in a row; --steps with two")
     show, subject = _listed(arguments.show), _listed(arguments.subject)
     if not answers:

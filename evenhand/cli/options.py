@@ -51,6 +51,10 @@ SCALE_OPTIONS: dict[str, dict[str, Any]] = {
     "--level": {"choices": ["nominal", "ordinal", "interval"], "help": "(nominal)"},
     "--categories": {"metavar": "KEY,...", "help": "all permitted labels, in order"},
     "--affirmative": {"metavar": "KEY,...", "help": "labels that count as yes"},
+    "--several": {
+        "action": "store_true",
+        "help": "each label is a set of options: a;b, a JSON list, or none",
+    },
     "--sides": {"metavar": "KEY,KEY", "help": "labels that favour side a and side b"},
     "--threshold": {
         "action": "append",
@@ -252,6 +256,7 @@ def given_options(arguments: argparse.Namespace) -> ScaleOptions:
         thresholds=dict(map(_threshold, getattr(arguments, "threshold", None) or ())),
         normalise=arguments.normalise,
         independent=getattr(arguments, "independent", False),
+        several=getattr(arguments, "several", False),
         format=getattr(arguments, "format", None),
         **file_options(arguments),
         units=getattr(arguments, "units", None),

@@ -163,10 +163,9 @@ def _summary(rubric: Rubric) -> list[str]:
         same = len(prompt.system) + (prompt.cuts[0] if prompt.cuts else 0)
     else:
         lines.append(written("rubric_check.frame", system=len(prompt.system)))
-        number = rubric.number.said if rubric.number else ""
         lines.append(
-            written("rubric_check.answer_number", number=number)
-            if number
+            written("rubric_check.answer_other", asked=prompt.asked)
+            if prompt.asked
             else written("rubric_check.answer")
         )
         same = len(prompt.system)

@@ -132,7 +132,7 @@ def study_sidecar(study: Study, units: str, attacked: str = "") -> Sidecar:
     from evenhand.study.desk.oversight import oversight
     from evenhand.study.store.logs.decisions import coming_looks
 
-    dataset = from_study(study)
+    dataset = from_study(study, whole=True)
     looks = coming_looks(study.store, looked_at(study, dataset.ratings))
     usage = [] if dataset.facts.usage is None else dataset.facts.usage.to_dict("records")
     return Sidecar(
@@ -160,6 +160,7 @@ def _section(study: Study, scale: Scale, look: int, usage: list[dict[Any, Any]])
         categories=scale.categories,
         names={} if rubric.number else {o.key: _line(o.name) for o in rubric.options},
         level=scale.level,
+        several=rubric.several,
         affirmative=tuple(key for key in scale.categories if key in scale.affirmative),
         threshold=scale.threshold,
         unit=scale.unit,

@@ -151,6 +151,7 @@ def check(
     thresholds: Mapping[str, float] | None = None,
     normalise: bool = False,
     independent: bool = False,
+    several: bool = False,
     name: str = "ratings",
     **changes: Any,
 ) -> Check:
@@ -171,6 +172,9 @@ def check(
     favour side a and side b; `thresholds` are by grader. `rubric` picks one of several in a long
     table, and brings the scale of a shipped rubric or of a rubric's file. Without any of these, the
     labels seen are taken as nominal, and a note says so.
+
+    With `several` a label is a set of options: "a;b", a JSON list, or "none". Each option is then a
+    rubric of its own, such as "labels/a", with a verdict; `categories` are all options.
 
     Labels that differ only by case, outer space or `.0`, that read as missing (NaN, None, null) or
     that cannot be labels raise InputError. With `normalise` the first two kinds are corrected, and
@@ -214,6 +218,7 @@ def check(
         kinds=kinds_of(human, model),
         normalise=normalise,
         independent=independent,
+        several=several,
         settings=changes,
         in_python=True,
     )

@@ -90,7 +90,11 @@ def agreement_so_far(study: Study, dataset: Dataset) -> pd.DataFrame:
 
     return agreement_over_time(
         dataset.ratings,
-        {rubric.name: dataset.scales[rubric.name] for rubric in study.labelled_rubrics()},
+        {
+            name: scale
+            for name, scale in dataset.scales.items()
+            if (scale.part_of or name) in {rubric.name for rubric in study.labelled_rubrics()}
+        },
         units=dataset.units,
         cluster=dataset.settings.cluster,
         rubric_hashes=dataset.facts.rubric_hashes,

@@ -5,7 +5,7 @@ Which ratings count, on which scales, under which settings: decided here, for ev
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from evenhand.errors import InputError
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.reporting.ratings_file.missing import listed
-from evenhand.reporting.ratings_file.scales import declared_scales
+from evenhand.reporting.ratings_file.scales import declared_scales, rows_of, rubric_of_sets
+from evenhand.reporting.ratings_file.several import declared_sets, with_parts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,8 +57,11 @@ def is_study(source: Path) -> bool:
 # ---- a study ------------------------------------------------------------------------------------
 
 
-def from_study(study: Study, *, look: bool = False, tried: str = "") -> Dataset:
-    """Load a study: all ratings, of people and graders.
+def from_study(
+    study: Study, *, look: bool = False, tried: str = "", whole: bool = False
+) -> Dataset:
+    """Load a study: all ratings, of people and graders. A rubric that asks for several options is a
+    rubric for each of them, unless sets of options are to stay `whole`.
 
     A `look` at new labels is counted; without it there are no verdicts on them. Grades under a text
     that was only tried are not part of a study, except those of the grader `tried`.
@@ -79,7 +83,7 @@ def from_study(study: Study, *, look: bool = False, tried: str = "") -> Dataset:
     is_tried = ratings["rater_id"].str.contains(TRIED, regex=False)
     ratings = ratings[~is_tried | (ratings["rater_id"] == tried)]
     usage, exclusions = grade_totals(study.store), oversight(study.store).exclusions
-    return Dataset(
+    dataset = Dataset(
         name=config.name,
         ratings=ratings,
         units=study.units_with_lengths("all"),
@@ -107,6 +111,8 @@ def from_study(study: Study, *, look: bool = False, tried: str = "") -> Dataset:
         },
         synthetic=config.synthetic,
     )
+    several = {name: each.categories for name, each in study.rubrics.items() if each.several}
+    return dataset if whole else with_parts(dataset, several)
 
 
 def looked_at(study: Study, ratings: pd.DataFrame) -> dict[str, str]:
@@ -240,13 +246,11 @@ def from_rows(
     known = sidecar or Sidecar.model_construct()  # which asks for no validator to be built
     if scales is not None:
         ratings = _on_rubrics(ratings, scales, source)
-    ratings, declared, remarks = declared_scales(
-        options, ratings, rows.places, known.known_scales() if scales is None else dict(scales)
-    )
+    ratings, declared, several, remarks = _with_scales(options, ratings, rows, known, scales)
     asked = changes.get("cluster", known.asked_cluster)
     columns, cluster, said = clustered_by_items(columns, ratings, asked, options)
     raters = rater_columns(rows.table) if changes.get("rater_slices") else None
-    return Dataset(
+    dataset = Dataset(
         name=source,
         ratings=ratings,
         units=columns,
@@ -260,7 +264,52 @@ def from_rows(
         names={name: each.names for name, each in known.scales.items()},
         notes=(*(sidecar.said(source) if sidecar else ()), *rows.notes, *said, *remarks),
         synthetic=known.synthetic,
-    ).changed(**(changes if cluster is None else {**changes, "cluster": cluster}))
+    )
+    changes = changes if cluster is None else {**changes, "cluster": cluster}
+    return with_parts(dataset, several).changed(**changes)
+
+
+def _with_scales(
+    options: ScaleOptions,
+    ratings: pd.DataFrame,
+    rows: LongRows,
+    known: Sidecar,
+    scales: Mapping[str, Scale] | None,
+) -> tuple[pd.DataFrame, dict[str, Scale], dict[str, Sequence[str]], list[str]]:
+    """Return the ratings with clean labels, the scales of those that are one option each, the
+    options by rubric of those that are sets of them, and what was assumed.
+    """
+    import pandas as pd
+
+    if options.several:
+        _check_several(options)
+        ratings = ratings if options.rubric is None else rows_of(ratings, options, {})
+        ratings, several = declared_sets(ratings, {"": options.categories}, rows.places)
+        return ratings, {}, several, []
+    ratings, of_sets = rubric_of_sets(options, ratings)
+    if scales is None:
+        of_sets |= {name: each.categories for name, each in known.scales.items() if each.several}
+    own = ratings["rubric"].isin(list(of_sets))
+    if not own.any():
+        known_scales = known.known_scales() if scales is None else dict(scales)
+        ratings, declared, remarks = declared_scales(options, ratings, rows.places, known_scales)
+        return ratings, declared, {}, remarks
+    sets, several = declared_sets(ratings[own], of_sets, rows.places)
+    if own.all() or options.rubric in of_sets:
+        return sets, {}, several, []
+    others = {name: each for name, each in known.known_scales().items() if name not in of_sets}
+    rest, declared, remarks = declared_scales(options, ratings[~own], rows.places, others)
+    return pd.concat([rest, sets]), declared, several, remarks
+
+
+def _check_several(options: ScaleOptions) -> None:
+    """Raise InputError for an option that says something else of labels that are sets."""
+    for name in ("level", "affirmative", "sides"):
+        if getattr(options, name):
+            raise InputError(
+                f"{options.spelled(name)} does not go with {options.several_option}, which takes "
+                "each option as a yes or no of its own"
+            )
 
 
 def _on_rubrics(ratings: pd.DataFrame, scales: Mapping[str, Scale], source: str) -> pd.DataFrame:

@@ -53,7 +53,7 @@ def unclear_rubrics(study: Study) -> list[UnclearRubric]:
     from evenhand.study.lead.disagreements import sorted_so_far
 
     found = {name: UnclearRubric(rubric) for name, rubric in study.rubrics.items()}
-    dataset = from_study(study)
+    dataset = from_study(study, whole=True)
     excluded = list(dataset.facts.excluded)
     if unclear := [each for each in sorted_so_far(study) if each.kind == _UNCLEAR]:
         ratings = dataset.ratings[~dataset.ratings["rater_id"].isin(excluded)]
@@ -76,6 +76,8 @@ def unclear_rubrics(study: Study) -> list[UnclearRubric]:
 def _options(given: pd.DataFrame, rubric: Rubric) -> Options:
     """Return the options chosen, in the rubric's order."""
     labels = set(given["label"]) - {""}
+    if rubric.several:
+        return tuple(sorted(labels)) or (_NO_LABEL,)
     return tuple(key for key in rubric.categories if key in labels) or (_NO_LABEL,)
 
 

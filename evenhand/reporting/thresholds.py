@@ -52,7 +52,7 @@ def study_thresholds(
                 dataset.settings,
                 reference=reference,
                 seed=dataset.seed,
-                rubric_hashes=study.accepted_hashes()[name],
+                rubric_hashes=study.accepted_hashes()[scale.part_of or name],
                 excluded=dataset.facts.excluded,
             )
         except NoReference as error:

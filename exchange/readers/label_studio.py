@@ -165,5 +165,6 @@ def _add_small(rows: Rows, record: Record) -> None:
     for rubric in names[start:end]:
         answer = _single(record[rubric])
         if isinstance(answer, dict):
-            answer = answer.get("rating", answer.get("number", answer))
+            one = answer.get("rating", answer.get("number"))
+            answer = answer.get("choices", answer) if one is None else one
         rows.add(unit, rater, "human", answer, rubric, **more)

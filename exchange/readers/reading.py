@@ -83,12 +83,12 @@ ITEM_READERS: dict[str, ItemReader] = {
 """Readers of items by the name of what they read, tried in this order; the last hold no ratings."""
 
 
-def read_export(path: str | Path, form: str | None = None) -> Export:
+def read_export(path: str | Path, form: str | None = None, *, several: bool = False) -> Export:
     """Read a file in the format named, else in the one that its content suggests; a file that no
-    reader recognises is a table. Raises InputError where it cannot be read, or is not of that
-    format.
+    reader recognises is a table. With `several` an answer may be a list of labels. Raises
+    InputError where it cannot be read, or is not of that format.
     """
-    source = Source(Path(path))
+    source = Source(Path(path), several=several)
     name = _named(form) if form else format_of(source)
     if name == TABLE or not source.path.exists():
         return Export(read_table(path))

@@ -58,6 +58,7 @@ class Rows:
 
     def __init__(self, source: Source) -> None:
         self._name = source.name
+        self._several = source.several
         self._rows: dict[tuple[str, ...], dict[str, str]] = {}
         self._units: dict[str, dict[str, str]] = {}
         self._left_out: Counter[str] = Counter()
@@ -72,11 +73,15 @@ class Rows:
         **more: object,
     ) -> None:
         """A rating. What is no label, or names no unit or no rater, is left out and counted; of two
-        by one rater on one unit and rubric the later counts.
+        by one rater on one unit and rubric the later counts. Several labels are a JSON list, where
+        an answer may be one.
         """
         given = {"unit_id": unit, "rubric": rubric, "rater_id": rater, "rater_kind": kind, **more}
         row = {name: one_line(each) for name, each in given.items()}
-        row["label"] = label_of(value) or ""
+        labels = _labels_in(value) if self._several else None
+        if labels is not None:
+            value = ""
+        row["label"] = json.dumps(labels) if labels is not None else label_of(value) or ""
         stamp = row.get("created_at", "")
         row["created_at"] = stamp.replace(" ", "T", 1) if _STAMP.match(stamp) else ""
         if reason := self._fault_of(row, value):
@@ -101,6 +106,8 @@ class Rows:
             return written("left_out.several")
         if not row["label"]:
             return written("left_out.no_label")
+        if self._several and row["label"].startswith("["):
+            return ""
         long = len(row["label"]) > LONGEST_LABEL or "\n" in row["label"] or "\r" in row["label"]
         return written("left_out.free_text") if long else ""
 
@@ -176,6 +183,14 @@ def label_of(value: object) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     return _NO_CHARACTER.sub("\ufffd", value) if isinstance(value, str) else None
+
+
+def _labels_in(value: object) -> list[str] | None:
+    """The labels of a list of them, each once; None where a value is none."""
+    if not isinstance(value, list):
+        return None
+    labels = [label_of(text_of(each)) for each in value]
+    return list(dict.fromkeys(filter(None, labels))) if all(labels) else None
 
 
 def claimed(metadata: object) -> Record:

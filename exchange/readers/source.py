@@ -42,10 +42,13 @@ Record = dict[str, Any]
 
 
 class Source:
-    """A path and its content. Nothing here fails before a reader asks for all of it."""
+    """A path and its content. Nothing here fails before a reader asks for all of it. With `several`
+    an answer may be a list of labels.
+    """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, several: bool = False) -> None:
         self.path = path
+        self.several = several
         self.name = path.name
 
     @cached_property

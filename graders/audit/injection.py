@@ -118,7 +118,17 @@ class AuditPlan:
     def __init__(self, study: Study, options: AuditOptions, scrubber: Scrubber) -> None:
         if options.units < 1:
             raise InputError(f"units is {options.units}; it must be at least 1")
-        usual = [name for name, rubric in study.rubrics.items() if not rubric.variant_of]
+        usual = [
+            name
+            for name, rubric in study.rubrics.items()
+            if not (rubric.variant_of or rubric.several)
+        ]
+        for name in options.grading.rubrics or usual or study.rubrics:
+            if name in study.rubrics and study.rubrics[name].several:
+                raise InputError(
+                    f"rubric {name!r} asks for several options, and attacks ask for one; name "
+                    "another with --rubric"
+                )
         grading = replace(options.grading, rubrics=options.grading.rubrics or usual)
         self._study = study
         self._suite = suite(options.own)

@@ -33,15 +33,15 @@ def asked(prompt: PromptText, settings: GraderSettings) -> tuple[PromptText, dic
     if settings.method == "verbalised":
         return asking_for_percent(prompt), percent_schema(prompt.keys)
     if settings.reason:
-        return asking_for_reason(prompt), reason_schema(prompt.keys)
-    return prompt, label_schema(prompt.keys)
+        return asking_for_reason(prompt), reason_schema(prompt.keys, several=prompt.several)
+    return prompt, label_schema(prompt.keys, several=prompt.several)
 
 
-def label_schema(keys: Sequence[str]) -> dict[str, Any]:
-    """The JSON schema of an answer that is one of the keys."""
+def label_schema(keys: Sequence[str], *, several: bool = False) -> dict[str, Any]:
+    """The JSON schema of an answer that is one of the keys, or `several` of them."""
     return {
         "type": "object",
-        "properties": {"label": one_of(keys)},
+        "properties": {"label": one_of(keys, several=several)},
         "required": ["label"],
         "additionalProperties": False,
     }

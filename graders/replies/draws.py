@@ -35,9 +35,10 @@ def as_draw(outcome: Outcome, rubric: Rubric) -> Outcome:
     """Return one draw's outcome, with all probability on the option that was drawn.
 
     The mean over a unit's draws, which is how repeats are combined everywhere, is then the share of
-    each option. Of numbers the median is taken, which needs no probabilities.
+    each option. Of numbers the median is taken, and of several options each one's majority, which
+    need no probabilities.
     """
-    if not outcome.label or rubric.number:
+    if not outcome.label or not rubric.is_choice:
         return outcome
     drawn = {key: float(key == outcome.label) for key in rubric.categories}
     return replace(outcome, probabilities=drawn, prob_method="draws")

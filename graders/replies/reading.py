@@ -62,7 +62,7 @@ def outcome_of(said: Said, rubric: Rubric | None, method: str) -> Outcome:
         raw=said.text,
         evidence=said.evidence,
     )
-    if not said.positions or rubric.number:  # a number is several tokens, each of many numbers
+    if not said.positions or not rubric.is_choice:  # several tokens, each of many answers
         return alone
     if fault := fault_of(said.positions):
         said.evidence[NOT_LOGPROBS] = fault

@@ -90,10 +90,12 @@ MOST_LISTED = 250
 some take no bounds of a number."""
 
 
-def one_of(keys: Sequence[str]) -> dict[str, Any]:
+def one_of(keys: Sequence[str], *, several: bool = False) -> dict[str, Any]:
     """Return the JSON schema of one of the keys: their enumeration, or of many numbers a number,
-    whose bounds the reader of the answer checks.
+    whose bounds the reader of the answer checks. Of `several` of them, an array.
     """
+    if several:
+        return {"type": "array", "items": one_of(keys)}
     if len(keys) > MOST_LISTED:
         return {"type": "number"}
     return {"type": "string", "enum": list(keys)}
@@ -102,8 +104,9 @@ def one_of(keys: Sequence[str]) -> dict[str, Any]:
 def asking_for_reason(prompt: PromptText) -> PromptText:
     """Replace the prompt's last paragraph: ask for a reason, and then for the key of an option."""
     words = prompt.system.rpartition("\n\n")[0]
-    wanted = prompt.number or "the key of one option"
-    keys = "" if prompt.number else f" The keys are: {', '.join(prompt.keys)}."
+    wanted = prompt.asked or "the key of one option"
+    number = prompt.asked and not prompt.several
+    keys = "" if number else f" The keys are: {', '.join(prompt.keys)}."
     ask = (
         f"First give your reason, in at most three sentences. Then give {wanted}, "
         f"alone on the last line.{keys}"
@@ -111,9 +114,9 @@ def asking_for_reason(prompt: PromptText) -> PromptText:
     return replace(prompt, system=f"{words}\n\n{ask}")
 
 
-def reason_schema(keys: Sequence[str]) -> dict[str, Any]:
+def reason_schema(keys: Sequence[str], *, several: bool = False) -> dict[str, Any]:
     """Return the JSON schema of the answer, its fields in the order in which they are written."""
-    label = one_of(keys)
+    label = one_of(keys, several=several)
     return {
         "type": "object",
         "properties": {REASON: {"type": "string"}, "label": label},
@@ -152,6 +155,8 @@ def _parts(text: str) -> tuple[str, str]:
         reason, label = (value for _, value in fields)
         if isinstance(label, int | float) and not isinstance(label, bool):
             label = f"{label:g}"
+        if isinstance(label, list):
+            label = json.dumps(label)
         both = isinstance(reason, str) and isinstance(label, str)
         return (reason, label) if both else ("", "")
     before, _, last = text.strip().rpartition("\n")

@@ -132,7 +132,7 @@ def _is_possible(answer: Answer, rubric: Rubric) -> bool:
     """
     return (
         bool(answer.option_key) != bool(answer.skip_reason)
-        and answer.option_key in ("", *rubric.categories)
+        and (not answer.option_key or rubric.takes(answer.option_key))
         and answer.skip_reason in ("", *SKIP_REASONS)
     )
 

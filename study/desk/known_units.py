@@ -104,10 +104,10 @@ class KnownUnits:
                 f"{where}: people do not label the rubric {name!r}; they label "
                 + ", ".join(rubric.name for rubric in self._rubrics)
             )
-        unknown = set(keys) - set(found.categories)
+        unknown = {key for key in keys if not found.takes(key)}
         if unknown or not keys:
             given = f"{min(unknown)!r} is none" if unknown else "name one or more"
-            if unknown and found.number:
+            if unknown and not found.is_choice:
                 raise InputError(f"{where}: {min(unknown)!r} is {found.none_of}")
             raise InputError(f"{where}: {given} of {name}'s {found.permitted}")
         return found

@@ -126,7 +126,8 @@ def _check(study: Study, ratings: pd.DataFrame, source: str) -> None:
     for name, rows in ratings.groupby("rubric"):
         if rubric := study.rubrics.get(str(name)):
             known = rows["unit_id"].isin(units[rubric.unit])
-            fits[rows.index] = known & rows["label"].isin(["", *rubric.categories]) & _says(rows)
+            fit = {label: not label or rubric.takes(label) for label in rows["label"].unique()}
+            fits[rows.index] = known & rows["label"].map(fit).astype(bool) & _says(rows)
     if fits.all():
         return
     at = int((~fits).to_numpy().argmax())
@@ -149,7 +150,7 @@ def _fault(study: Study, row: pd.Series, units: Mapping[str, set[str]]) -> str:
             f"the study has no {rubric.unit} unit {row['unit_id']!r} with a response; "
             "`evenhand export --units` lists the units"
         )
-    if row["label"] and row["label"] not in rubric.categories:
+    if row["label"] and not rubric.takes(row["label"]):
         return f"label {shortened(row['label'])!r} is {rubric.none_of}; correct the label"
     probability = ", nor a p_positive" if row["rater_kind"] == "model" else ""
     return f"neither a label nor an unscored_reason{probability}; give one of them"

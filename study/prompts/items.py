@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal
 from evenhand.errors import InputError
 from evenhand.rubrics import Block, Rubric
 from evenhand.rubrics.conversation import as_messages, is_conversation, turns_of
+from evenhand.rubrics.options import options_in, set_label
 from evenhand.study.prompts.images import looks_like_image, stored_image
 from evenhand.study.prompts.pairs import PAIR_ID, RESERVED, numbered_ids
 from evenhand.study.prompts.responses import SUBJECT
@@ -434,6 +435,15 @@ def _label(column: str) -> str:
     return words[:1].upper() + words[1:120]
 
 
+def _other_label(rubric: Rubric, given: str, known: Mapping[str, str]) -> str:
+    """A judge's number, or its set of options by key or name; "" if it is none."""
+    if rubric.number or not given.strip():
+        return rubric.label_of(given) or ""
+    named = options_in(given)
+    keys = None if named is None else [known.get(each.casefold(), "") for each in named]
+    return set_label(keys, rubric.categories) or ""
+
+
 def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.DataFrame:
     """Return a judge's labels as the ratings of a grader called like their `column`; rows without a
     label are left out. Options are known by key or name, and numbers, truth values and words for
@@ -460,8 +470,8 @@ def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.Da
     for at, given in enumerate(items.judged["label"]):
         plain = given.casefold()
         key = known.get(plain) or known.get(plain.removesuffix(".0"), "")
-        if rubric.number:
-            key = rubric.label_of(given) or ""
+        if not rubric.is_choice:
+            key = _other_label(rubric, given, known)
             if plain and not key:
                 raise InputError(
                     f"{name}, row {row_number(items.judged, at)}: {column} is "

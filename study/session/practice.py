@@ -197,11 +197,10 @@ class PracticeDesk:
     def _told(self, question: Question, given: str, language: str) -> Told:
         accepted = self.units.accepted(question.key)
         rubric = question.rubric.in_language(language)
-        names = {option.key: option.name for option in rubric.options}
         return Told(
             rubric.title,
-            names.get(given, ""),
-            tuple(names[key] for key in accepted),
+            rubric.name_of(given),
+            tuple(rubric.name_of(key) for key in accepted),
             given in accepted,
         )
 

@@ -1,4 +1,4 @@
-"""Graders of a rubric that asks for a number: what they are asked, and what becomes of replies."""
+"""Graders asked for a number, or for several options: the request, and what becomes of replies."""
 
 from __future__ import annotations
 
@@ -99,3 +99,71 @@ def test_of_several_draws_the_median_counts(
 def test_probabilities_of_numbers_are_not_asked_for(claude: str, marked_study: Callable) -> None:
     with pytest.raises(InputError, match="asks for a number, and not for the probability"):
         grade(marked_study(rubrics=(score(),)), [claude], method="verbalised")
+
+
+TOPICS = (
+    SCORE.partition("[number]")[0]
+    + """
+[[options]]
+key = "bug"
+name = "A bug"
+
+[[options]]
+key = "praise"
+name = "Praise"
+"""
+)
+
+
+def topics() -> Rubric:
+    several = 'level = "nominal"\nseveral = true\nunit = '
+    return parse_rubric(TOPICS.replace("unit = ", several, 1), "topics.toml")
+
+
+def test_several_options_are_asked_for_and_read(
+    server: ProtocolServer, claude: str, marked_study: Callable
+) -> None:
+    def script(call: Call) -> Reply:
+        if "output_config" in call.body:
+            return message(json.dumps({"label": ["praise", "bug"]}))
+        return completion("none")
+
+    server.script = script
+    study = marked_study(pairs=2, rubrics=(topics(),))
+    assert grade(study, [claude, server.openai]).scored == 8
+    table = study.ratings().set_index("rater_id")
+    assert set(table.loc[claude, "label"]) == {"bug;praise"}
+    assert set(table.loc[server.openai, "label"]) == {"none"}
+    schema = next(c.body for c in server.calls if "output_config" in c.body)["output_config"]
+    label = schema["format"]["schema"]["properties"]["label"]
+    assert label == {"type": "array", "items": {"type": "string", "enum": ["bug", "praise"]}}
+    with pytest.raises(InputError, match="asks for several options, and not for the probability"):
+        grade(study, [claude], method="verbalised")
+
+
+def test_a_reason_before_several_options(
+    server: ProtocolServer, claude: str, marked_study: Callable
+) -> None:
+    said = {"reason": "It crashed.", "label": ["bug"]}
+    server.script = lambda call: message(json.dumps(said))
+    study = marked_study(pairs=1, rubrics=(topics(),))
+    assert grade(study, [claude], method="reason-then-label").scored == 2
+    assert set(study.ratings()["label"]) == {"bug"}
+
+
+def test_of_several_draws_each_option_has_its_majority(
+    server: ProtocolServer, claude: str, marked_study: Callable
+) -> None:
+    replies: dict[str, list[list[str]]] = {}
+    draws = [["bug"], ["bug", "praise"], []]
+    server.script = lambda call: message(
+        json.dumps({"label": replies.setdefault(call.unit, [*draws]).pop()})
+    )
+    study = marked_study(pairs=1, rubrics=(topics(),))
+    grade(study, [claude], draws=3)
+    dataset, said = from_study(study), {}
+    for name, scale in dataset.scales.items():
+        own = dataset.ratings[dataset.ratings["rubric"] == name]
+        readings = combine_readings(own, scale)
+        said[name] = [scale.categories[code] for code in readings.code]
+    assert said == {"score/bug": ["yes", "yes"], "score/praise": ["no", "no"]}

@@ -79,7 +79,7 @@ def test_bad_bounds(number: str, more: str, fault: str) -> None:
 def test_a_number_rates_one_response() -> None:
     text = rubric_of("low = 0\nhigh = 100").replace('"response"\nq', '"pair"\nq')
     _, faults = read_rubric(text.replace('["response"]', '["response_a", "response_b"]'))
-    assert any("a rubric on pairs needs options" in each for each in faults)
+    assert any("one on two of them needs options" in each for each in faults)
 
 
 def test_a_translation_needs_no_options() -> None:
@@ -95,7 +95,7 @@ def test_graders_are_asked_for_a_number() -> None:
     prompt = rubric.for_prompt({"response": "Fine."})
     assert "Options:" not in prompt.system
     assert prompt.system.endswith("Answer with a whole number from 0 to 100 and nothing else.")
-    assert prompt.number == "a whole number from 0 to 100"
+    assert prompt.asked == "a whole number from 0 to 100"
     assert len(prompt.keys) == 101
 
 

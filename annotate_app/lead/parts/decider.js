@@ -23,7 +23,8 @@ class Decider {
       this.token = data.token;
       this.options = data.options;
       const number = data.number ? [numberView(data.number)] : [];
-      this.find(".options").replaceChildren(...data.options.map(optionView), ...number);
+      const options = data.options.map((option) => optionView(option, data.several));
+      this.find(".options").replaceChildren(...options, ...number);
       this.find("#reason").value = "";
       this.find("#reason").blur();
       this.complain("");
@@ -72,9 +73,9 @@ class Decider {
   }
 
   choose(at) {
-    const radio = this.place.querySelectorAll(".option input")[at];
-    radio.checked = true;
-    radio.focus();
+    const box = this.place.querySelectorAll(".option input")[at];
+    box.checked = box.type === "radio" || !box.checked;
+    box.focus();
     this.complain("");
   }
 
@@ -85,14 +86,15 @@ class Decider {
 
   decide() {
     const number = this.find("#number");
-    const chosen = number?.value.trim() ? number : this.place.querySelector(".option input:checked");
+    const boxes = [...this.place.querySelectorAll(".option input:checked")];
+    const chosen = number?.value.trim() || boxes.map((box) => box.value).join(";");
     const reason = this.find("#reason");
     if (!chosen) return this.complain(number ? "Type a number." : "Choose an option.");
     if (!reason.value.trim()) {
       reason.focus();
       return this.complain("A decision needs a reason.");
     }
-    return this.send({ label: chosen.value, reason: reason.value });
+    return this.send({ label: chosen, reason: reason.value });
   }
 
   pass() {
@@ -113,10 +115,10 @@ class Decider {
   }
 }
 
-function optionView({ key, name, description, digit }) {
+function optionView({ key, name, description, digit }, several) {
   const option = element("label", "option");
   const radio = element("input");
-  Object.assign(radio, { type: "radio", name: "option", value: key });
+  Object.assign(radio, { type: several ? "checkbox" : "radio", name: "option", value: key });
   option.append(radio, element("kbd", "", digit), element("span", "name", `${key}: ${name}`));
   if (!digit) option.querySelector("kbd").hidden = true;
   if (description) option.append(element("span", "description", description));
@@ -139,7 +141,7 @@ function element(tag, kind = "", text = "") {
 }
 
 function isField(node) {
-  return node.isContentEditable || node.matches?.("textarea, select, input:not([type=radio])");
+  return node.isContentEditable || node.matches?.("textarea, select, input:not([type=radio], [type=checkbox])");
 }
 
 // Streamlit calls this on every change of the data; what it gives back, when the element leaves.

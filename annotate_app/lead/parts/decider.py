@@ -43,10 +43,12 @@ def show_decider(
     number: str,
     complaint: str,
     take: Callable[[Sent], None],
+    *,
+    several: bool = False,
 ) -> None:
     """Draw the part for the unit of this token. Without options a number is typed, `number` in
-    words. `take` is called with the decision that was sent, on whichever unit, before the run that
-    follows.
+    words; `several` options may apply. `take` is called with the decision that was sent, on
+    whichever unit, before the run that follows.
     """
 
     def take_sent() -> None:
@@ -57,6 +59,7 @@ def show_decider(
         "token": token,
         "options": option_rows(options),
         "number": number,
+        "several": several,
         "complaint": complaint,
     }
     _mount(key=_KEY, data=data, on_sent_change=take_sent)

@@ -146,6 +146,8 @@ def _refuse_more(source: str, scale: ScaleOptions, units: Path | None) -> None:
         raise InputError(
             "--units is not read with --engine; put the column cluster_id into the ratings"
         )
+    if scale.several:
+        raise InputError(f"{scale.several_option} is not read with --engine; leave one of them out")
     if scale.normalise:
         raise InputError(
             f"{scale.normalise_option} is not done with --engine; correct the labels where they "

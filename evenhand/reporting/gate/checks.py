@@ -246,8 +246,13 @@ def _of_drift(found: Drift, file: str) -> Check:
 
 
 def _one_rubric(wanted: str | None, rubrics: Sequence[str], *, is_file: bool) -> str:
-    """The rubric that is meant; it may be left out where there is one."""
+    """The rubric that is meant; it may be left out where there is one. Where labels are sets of
+    options it is one of these: the whole set has no verdict.
+    """
     from evenhand.reporting.gate.baseline import same_rubric
+
+    wholes = {name.partition("/")[0] for name in rubrics if "/" in name}
+    rubrics = [name for name in rubrics if name not in wholes]
 
     if wanted is None:
         if len(rubrics) == 1:

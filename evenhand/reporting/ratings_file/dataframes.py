@@ -90,7 +90,7 @@ def rows_of_file(file: Path, options: ScaleOptions) -> LongRows:
 
     In a wide one a blank cell is no rating, and a unit without a name goes by its row.
     """
-    export = read_export(file, options.format)
+    export = read_export(file, options.format, several=options.several)
     table = renamed(export.table, options.columns, file.name)
     table, options, told = _told_by_names(table, file.name, options, strict=export.by_unit)
     blank = {rater: table[rater].replace("", None) for rater in options.kinds if rater in table}

@@ -22,6 +22,7 @@ class ScaleOptions:
     `categories` are all permitted labels in order, `affirmative` those that count as yes, `sides`
     the one that favours side a and the one that favours side b; `thresholds` are by grader.
     Units that are `independent` are so even where a column names items that several of them share.
+    With `several` each label is a set of options.
     With `normalise` labels that differ only in how they are written are taken for one.
     `units` is a file of the units' columns; `settings` are those of the analysis that replace the
     study's or the sidecar's own, by name.
@@ -39,6 +40,7 @@ class ScaleOptions:
     kinds: Mapping[str, str] = field(default_factory=dict)
     normalise: bool = False
     independent: bool = False
+    several: bool = False
     units: Path | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     in_python: bool = False
@@ -47,6 +49,11 @@ class ScaleOptions:
     def normalise_option(self) -> str:
         """The option `normalise` as the user writes it, in Python or on the command line."""
         return "normalise=True" if self.in_python else "--normalise"
+
+    @property
+    def several_option(self) -> str:
+        """The option `several` as the user writes it, in Python or on the command line."""
+        return "several=True" if self.in_python else "--several"
 
     @property
     def independent_option(self) -> str:

@@ -4,7 +4,7 @@ seen.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -39,7 +39,7 @@ def declared_scales(
     from_file = (options.rubric or "").endswith(".toml")
     known = {} if known is None or from_file else known
     if options.rubric is not None:
-        ratings = _rows_of(ratings, options, known)
+        ratings = rows_of(ratings, options, known)
         wanted = set(ratings["rubric"].unique())
         known = {name: scale for name, scale in known.items() if name in wanted}
     elif len(known) == 1 and (ratings["rubric"] == "").all():
@@ -96,7 +96,21 @@ def _known_rubric(name: str) -> Rubric | None:
     return None
 
 
-def _rows_of(
+def rubric_of_sets(
+    options: ScaleOptions, ratings: pd.DataFrame
+) -> tuple[pd.DataFrame, dict[str, Sequence[str]]]:
+    """Return the options of the rubric asked for, by its name, if several of them may apply, and
+    its ratings; nothing, and all ratings, for any other.
+    """
+    rubric = _known_rubric(options.rubric or "")
+    if rubric is None or not rubric.several:
+        return ratings, {}
+    return rows_of(ratings, options, {}).assign(rubric=rubric.name), {
+        rubric.name: rubric.categories
+    }
+
+
+def rows_of(
     ratings: pd.DataFrame, options: ScaleOptions, known: Mapping[str, Scale]
 ) -> pd.DataFrame:
     """The rows of one rubric and of its known wordings; a file without rubrics is all of the one

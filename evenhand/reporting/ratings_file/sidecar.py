@@ -71,6 +71,7 @@ class ScaleSection(Section):
     categories: tuple[Line, ...] = Field(min_length=1)
     names: dict[Line, Line] = Field(default_factory=dict)
     level: Level = "nominal"
+    several: bool = False
     affirmative: tuple[Line, ...] = ()
     threshold: Share = 0.5
     unit: Literal["pair", "comparison", "response", ""] = ""

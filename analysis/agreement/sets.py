@@ -1,0 +1,160 @@
+"""Agreement on labels that are sets of options, of which none, one or several apply.
+
+Krippendorff's alpha with a distance between sets: Jaccard's, the share of the options chosen by
+either that not both chose; or MASI's (Passonneau 2006), for which that counts less where one set
+holds the other: 1 - J M, with J the share that both chose, and M = 1 for equal sets, 2/3 where one
+holds the other, 1/3 where they overlap, and 0 where they have nothing in common. Two empty sets are
+equal; an empty one has nothing in common with any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+
+from evenhand.analysis.agreement.counts import label_counts
+from evenhand.analysis.agreement.groups import groups
+from evenhand.analysis.agreement.pairs import (
+    RunningMean,
+    eligible_pairs,
+    listed_raters,
+    shared_units,
+)
+from evenhand.analysis.bootstrap.resamples import Resamples, ratio
+from evenhand.analysis.labels.matrix import Coded
+from evenhand.analysis.notes import join_notes
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.types import Array, Mask, code_type
+from evenhand.analysis.writer import About, Writer
+
+EMPTY = "none"
+"""The label of the empty set."""
+SEPARATOR = ";"
+
+
+def jaccard_distances(sets: Mask) -> Array:
+    """Distances (n, n) between sets (n, options).
+
+    >>> jaccard_distances(np.array([[1, 1, 0], [1, 0, 0], [0, 0, 0]], dtype=bool)).tolist()
+    [[0.0, 0.5, 1.0], [0.5, 0.0, 1.0], [1.0, 1.0, 0.0]]
+    """
+    apart: Array = 1.0 - _in_common(sets)
+    return apart
+
+
+def masi_distances(sets: Mask) -> Array:
+    """Distances (n, n) between sets (n, options); Passonneau (2006).
+
+    >>> two = np.array([[1, 1, 0], [1, 0, 0], [1, 0, 1]], dtype=bool)
+    >>> masi_distances(two).round(3).tolist()
+    [[0.0, 0.667, 0.889], [0.667, 0.0, 0.667], [0.889, 0.667, 0.0]]
+    """
+    number = sets.astype(float)
+    both, size = number @ number.T, number.sum(axis=1)
+    holds = (both == size[:, None]) | (both == size)
+    equal = (both == size[:, None]) & (both == size)
+    alike = np.select([equal, holds & (both > 0), both > 0], [1.0, 2.0 / 3.0, 1.0 / 3.0], 0.0)
+    apart: Array = 1.0 - _in_common(sets) * alike
+    return apart
+
+
+def _in_common(sets: Mask) -> Array:
+    number = sets.astype(float)
+    both, size = number @ number.T, number.sum(axis=1)
+    either = size[:, None] + size - both
+    return np.asarray(np.where(either > 0, both / np.maximum(either, 1.0), 1.0))
+
+
+DISTANCES = {
+    "krippendorff_alpha_masi": masi_distances,
+    "krippendorff_alpha_jaccard": jaccard_distances,
+}
+
+
+def sets_of(options: Sequence[Coded], keys: Sequence[str]) -> tuple[Coded, Mask]:
+    """Return the sets of options as labels, and which options each holds (sets, options).
+
+    `options` are the answers to each option on the same units by the same raters, code 0 for yes;
+    where one is missing, so is the set.
+    """
+    said = np.stack([each.codes for each in options], axis=-1)
+    known = (said >= 0).all(axis=-1)
+    found, which = np.unique(said[known] == 0, axis=0, return_inverse=True)
+    first = options[0]
+    codes = np.full(first.codes.shape, -1, dtype=code_type(max(len(found), 128)))
+    codes[known] = which.reshape(-1)
+    names = (SEPARATOR.join(np.array(keys)[own]) or EMPTY for own in found)
+    coded = Coded(
+        raters=first.raters,
+        kinds=first.kinds,
+        codes=codes,
+        clusters=first.clusters,
+        categories=tuple(names),
+        values=tuple(float(at) for at in range(len(found))),
+        level="nominal",
+        subset="all",
+        copies=first.copies,
+    )
+    return coded, found
+
+
+def set_alphas(counts: Array, sets: Mask, coded: Coded, resamples: Resamples) -> dict[str, Array]:
+    """Alphas (rows,) by name and `observed_agreement`, the share of pairs of labels on a unit that
+    are the same set, from label counts (units, sets).
+    """
+    labels = counts.sum(axis=1)
+    several = labels >= 2
+    counts = counts * several[:, None]
+    others = np.where(several, labels - 1.0, 1.0)
+    apart = [distances(sets) for distances in DISTANCES.values()]
+    within = [((counts @ each) * counts).sum(axis=1) / others for each in apart]
+    alike = (counts * (counts - 1.0)).sum(axis=1) / others
+    sums = resamples.sums(coded.clusters, several, ratio(alike, labels * several), *within, counts)
+    totals = sums[:, 2 + len(within) :]
+    pairable = totals.sum(axis=1) - 1.0
+    found = {"observed_agreement": ratio(sums[:, 1], sums[:, 0])}
+    for at, (name, each) in enumerate(zip(DISTANCES, apart, strict=True)):
+        expected = ((totals @ each) * totals).sum(axis=1)
+        defined = expected > 1e-12
+        share = pairable * sums[:, 2 + at] / np.where(defined, expected, 1.0)
+        found[name] = np.where(defined, 1.0 - share, np.nan)
+    return found
+
+
+def add_set_rows(rows: ResultRows, coded: Coded, sets: Mask, resamples: Resamples) -> None:
+    """Add `krippendorff_alpha_masi`, `krippendorff_alpha_jaccard` and `observed_agreement` of every
+    group, of every pair of listed raters, and of each grader with humans, a mean over the humans.
+    """
+    out, shared = Writer.of(rows, coded, resamples), shared_units(coded, resamples)
+
+    def found(members: Sequence[int]) -> tuple[dict[str, Array], Mask]:
+        counts = label_counts(coded, members)
+        return set_alphas(counts, sets, coded, resamples), counts.sum(axis=1) >= 2
+
+    for a, b in combinations(listed_raters(coded), 2):
+        if shared[a, b] > 0:
+            values, units = found([a, b])
+            for name, each in values.items():
+                out.add(name, each, units, a=coded.raters[a], b=coded.raters[b])
+    for grader in coded.members("model"):
+        pairs, about = eligible_pairs(
+            [(human, grader) for human in coded.people_beside(grader)], shared
+        )
+        means = {name: RunningMean(len(resamples)) for name in ("observed_agreement", *DISTANCES)}
+        units = np.zeros(len(coded.codes), dtype=bool)
+        for pair in pairs:
+            values, both = found(pair)
+            units |= both
+            for name, each in values.items():
+                means[name].add(each[:, None])
+        for name, mean in means.items() if pairs else ():
+            whole = mean.result()
+            note, lost = join_notes(whole.note, about), whole.undefined
+            who = About(a="humans", b=coded.raters[grader], note=note)
+            out.add(name, whole.values, units, undefined=lost, **who)
+    for group, members in groups(coded).items():
+        values, units = found(members)
+        for name, each in values.items():
+            out.add(name, each, units, a=group, reason="no_pairable_units")
