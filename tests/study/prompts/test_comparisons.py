@@ -12,12 +12,14 @@ import pandas as pd
 import pytest
 
 from evenhand.annotate_app.payload import View, page_data
+from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.rubrics import asked_comparison, load_rubric
 from evenhand.study import create_study, open_study
 from evenhand.study.creation import StudyPlan
 from evenhand.study.desk.answers import Answer
 from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.desk.known_units import KnownUnits
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.prompts.comparisons import (
     ComparisonColumns,
@@ -239,6 +241,31 @@ def test_other_rubrics_are_refused(tmp_path: Path) -> None:
     for name in ("helpfulness", "even-handedness"):
         with pytest.raises(InputError, match="two answers to one prompt, and nothing else"):
             create_study(tmp_path / "s", StudyPlan(items=items, rubrics=[load_rubric(name)]))
+
+
+def test_checks_and_other_tools_show_one_prompt_too(tmp_path: Path) -> None:
+    items, columns = made(VOTES, "winner")
+    rubric = load_rubric("preference")
+    folder = tmp_path / "s"
+    create_study(folder, StudyPlan(items=items, rubrics=[rubric], sample=4))
+    (folder / "attention.toml").write_text(
+        '[[unit]]\nname = "plain"\nexpected = { preference = "A" }\n'
+        'values = { prompt = "Which sea?", response_a = "The North Sea", response_b = "No" }\n'
+    )
+    with open_study(folder) as study:
+        known = KnownUnits(study, "attention.toml", "check")
+        (key,) = known.questions
+        assert known.values(key, "ba") == {
+            "prompt": "Which sea?",
+            "response_a": "No",
+            "response_b": "The North Sea",
+        }
+        import_ratings(study, comparison_judge(items, columns, rubric, "f.csv"), "f")
+    out = tmp_path / "out.json"
+    assert main(["export", str(folder), "--format", "label-studio", "--out", str(out)]) == 0
+    texts = [each["data"]["text"] for each in json.loads(out.read_text("utf-8"))]
+    assert "Prompt\n\nWhere?\n\nResponse A\n\nBasel\n\nResponse B\n\nBern" in texts
+    assert not any("secret" in text for text in texts)
 
 
 def test_golden_answers_are_comparisons() -> None:
