@@ -28,6 +28,8 @@ _SAID = {
     "bias_": "bias",
     "rate_rogan_gladen": "rogan_gladen",
     "rate_ppi": "ppi",
+    "win_rate_ppi": "ppi",
+    "strength": "bradley_terry",
 }
 """Sentence for results that include a statistic whose name begins like this."""
 
@@ -97,9 +99,13 @@ def _sentences(source: Source) -> Iterator[str]:
         resamples=settings.resamples,
         resampled=_resampled(source),
     )
-    for begins, said in _SAID.items():
-        if any(name.startswith(begins) for name in statistics):
-            yield written(f"methods_text.{said}", epsilon=settings.epsilon)
+    used = (
+        said
+        for begins, said in _SAID.items()
+        if any(name.startswith(begins) for name in statistics)
+    )
+    for said in dict.fromkeys(used):
+        yield written(f"methods_text.{said}", epsilon=settings.epsilon)
     if analysis.verification is not None:
         yield written("methods_text.verified")
     version = source.context.facts.get("evenhand")
