@@ -85,7 +85,7 @@ def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
     where it is not said what to ask.
     """
     from evenhand.rubrics import asked_rubric, load_rubric
-    from evenhand.study.prompts.comparisons import answer_columns
+    from evenhand.study.prompts.comparisons import answer_columns, has_one_answer
     from evenhand.study.prompts.items import item_columns, make_items, read_items_table
 
     if arguments.question and arguments.rubric:
@@ -96,7 +96,10 @@ def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
     frame = read_items_table(path)
     answers = answer_columns(frame, path.name, _listed(arguments.show))
     named = [load_rubric(name) for name in arguments.rubric or ()]
-    if answers or any(rubric.unit == "comparison" for rubric in named):
+    compares = any(rubric.unit == "comparison" for rubric in named)
+    # What is asked of one response is not asked of two answers that stand beside it.
+    of_one = has_one_answer(frame) and bool(named or arguments.options or arguments.scale)
+    if compares or (answers and not of_one):
         return _comparison_study(path.name, frame, answers, named, arguments)
     refuse(arguments, ["--steps"], "goes with two answers in a row, such as response_a, response_b")
     if not arguments.question and not named:
@@ -169,6 +172,12 @@ def _comparison_study(
     elif named:
         chats = [block.column for block in items.blocks if block.kind == "conversation"]
         rubrics = [rubric.with_conversations(chats) for rubric in named]
+        for rubric in rubrics:
+            if "prompt" in rubric.variables and not columns.items.prompt:
+                raise InputError(
+                    f"{name}: rubric {rubric.name!r} shows a prompt, and no column is taken for "
+                    "it; call one prompt, or leave --rubric out"
+                )
     else:
         rubrics = [load_rubric("preference").showing(items.blocks)]
     judged = None

@@ -86,6 +86,11 @@ def answer_columns(frame: pd.DataFrame, name: str, show: Sequence[str] = ()) -> 
     return found[0] if found else ()
 
 
+def has_one_answer(frame: pd.DataFrame) -> bool:
+    """Return True if a column of a file is called like one response, without a side."""
+    return any(str(name).strip().casefold() in _ANSWER for name in frame)
+
+
 def _stem(column: str) -> str:
     """Return a column's name without its side.
 

@@ -85,6 +85,7 @@ def test_two_answers_are_known_by_their_names(
     assert answer_columns(frame, "f.csv", show) == known
 
 
+@pytest.mark.slow
 def test_one_prompt_is_shown_with_two_answers_and_never_who_gave_them(tmp_path: Path) -> None:
     items, columns = made(VOTES, "winner")
     rubric = load_rubric("preference").showing(items.blocks)
@@ -115,6 +116,7 @@ def test_one_prompt_is_shown_with_two_answers_and_never_who_gave_them(tmp_path: 
             assert "secret" not in prompt.user + prompt.system
 
 
+@pytest.mark.slow
 def test_sides_are_balanced_for_each_rater_and_stored_as_the_file_has_them(tmp_path: Path) -> None:
     count = 20
     rows = {
@@ -147,6 +149,41 @@ def test_sides_are_balanced_for_each_rater_and_stored_as_the_file_has_them(tmp_p
         ratings = study.ratings()
     assert ratings["label"].tolist() == ["A"] * 2 * count
     assert ratings.groupby("rater_id")["order"].value_counts().tolist() == [count // 2] * 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("ask", "shown"),
+    [
+        (("--question", "Right?", "--options", "yes,no"), "shown: question, response;"),
+        (("--rubric", "helpfulness"), "shown: question, response;"),
+        (("--question", "Which is better?"), "answers: answer_a, answer_b;"),
+        ((), "answers: answer_a, answer_b;"),
+    ],
+)
+def test_options_beside_one_response_are_no_answers_to_compare(
+    ask: tuple[str, ...],
+    shown: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"Where is {n}?,Basel,Bern,Basel\n" for n in range(3))
+    Path("quiz.csv").write_text(f"question,answer_a,answer_b,response\n{rows}")
+    assert main(["new", "s", "--items", "quiz.csv", *ask]) == 0
+    assert shown in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.slow
+def test_a_rubric_that_shows_a_prompt_needs_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("f.csv").write_text("output_1,output_2\nx,y\nv,w\n")
+    assert main(["new", "s", "--items", "f.csv", "--rubric", "preference"]) == 2
+    assert "shows a prompt, and no column is taken for it" in capsys.readouterr().err
+    assert main(["new", "s", "--items", "f.csv"]) == 0
 
 
 @pytest.mark.parametrize(
@@ -243,6 +280,7 @@ def test_other_rubrics_are_refused(tmp_path: Path) -> None:
             create_study(tmp_path / "s", StudyPlan(items=items, rubrics=[load_rubric(name)]))
 
 
+@pytest.mark.slow
 def test_checks_and_other_tools_show_one_prompt_too(tmp_path: Path) -> None:
     items, columns = made(VOTES, "winner")
     rubric = load_rubric("preference")
