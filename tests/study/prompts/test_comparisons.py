@@ -153,24 +153,34 @@ def test_sides_are_balanced_for_each_rater_and_stored_as_the_file_has_them(tmp_p
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("ask", "shown"),
+    ("names", "ask", "shown"),
     [
-        (("--question", "Right?", "--options", "yes,no"), "shown: question, response;"),
-        (("--rubric", "helpfulness"), "shown: question, response;"),
-        (("--question", "Which is better?"), "answers: answer_a, answer_b;"),
-        ((), "answers: answer_a, answer_b;"),
+        (
+            "question,answer_a,answer_b,response",
+            ("--question", "Right?", "--options", "yes,no"),
+            "shown: question, response;",
+        ),
+        (
+            "question,answer_a,answer_b,response",
+            ("--rubric", "helpfulness"),
+            "shown: question, response;",
+        ),
+        ("question,answer,response_a,response_b", (), "answers: response_a, response_b;"),
+        ("question,output,output_a,output_b", (), "answers: output_a, output_b;"),
     ],
 )
-def test_options_beside_one_response_are_no_answers_to_compare(
+def test_one_answer_beside_two(
+    names: str,
     ask: tuple[str, ...],
     shown: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """The options of a question of a quiz are no answers to compare, nor is the right answer."""
     monkeypatch.chdir(tmp_path)
-    rows = "".join(f"Where is {n}?,Basel,Bern,Basel\n" for n in range(3))
-    Path("quiz.csv").write_text(f"question,answer_a,answer_b,response\n{rows}")
+    rows = "".join(f"Where is {n}?,Basel,Bern,Zug\n" for n in range(3))
+    Path("quiz.csv").write_text(f"{names}\n{rows}")
     assert main(["new", "s", "--items", "quiz.csv", *ask]) == 0
     assert shown in " ".join(capsys.readouterr().out.split())
 
