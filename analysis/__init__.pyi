@@ -1,4 +1,6 @@
 from .agreement.dawid_skene import DawidSkene as DawidSkene
+from .agreement.numbers import IntraclassCorrelation as IntraclassCorrelation
+from .agreement.numbers import intraclass_correlation as intraclass_correlation
 from .agreement.plain import IntraRater as IntraRater
 from .agreement.plain import brennan_prediger as brennan_prediger
 from .agreement.plain import cohen_kappa as cohen_kappa

@@ -11,6 +11,7 @@ import numpy as np
 from evenhand.analysis.agreement.categories import add_category_rows
 from evenhand.analysis.agreement.consensus import add_consensus_rows
 from evenhand.analysis.agreement.groups import add_group_rows, add_prevalence_rows
+from evenhand.analysis.agreement.numbers import add_number_rows
 from evenhand.analysis.agreement.pairs import (
     MAX_LISTED_RATERS,
     KappaMeans,
@@ -155,6 +156,9 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
         found.notes.append(place + written("note.own_prompt", graders=listed(prompted)))
     request = replace(request, units=with_weights(request.units, own))
     readings = combine_readings(own, scale, request.facts.source)
+    if scale.is_number:
+        low, high = min(scale.values), max(scale.values)
+        found.notes.append(place + written("note.number", low=low, high=high))
     labels = judged_out_of_sample(
         encode(readings, scale, request.units, request.settings.cluster, request.columns)
     )
@@ -236,25 +240,32 @@ def rubric_rows(
         add_humans_rows(rows, view, shared)
         kappas = KappaMeans(view, shared)
         add_group_rows(rows, kappas)
-        add_category_rows(rows, view, shared)
-        add_prevalence_rows(rows, view, shared)
+        if view.is_number:
+            add_number_rows(rows, view, shared)
+        else:
+            add_category_rows(rows, view, shared)
+            add_prevalence_rows(rows, view, shared)
         add_baseline_rows(rows, view, shared)
         add_ceiling_rows(rows, kappas)
         add_baseline_ceiling_rows(rows, kappas)
         add_alt_test_rows(rows, view, shared, baselines(view, shared), settings.epsilon)
-        add_consensus_rows(rows, view, shared)
-        add_ensemble_rows(rows, labels, view, shared, settings.ensembles)
+        if not view.is_number:
+            add_consensus_rows(rows, view, shared)
+            add_ensemble_rows(rows, labels, view, shared, settings.ensembles)
         add_grader_comparison_rows(rows, kappas)
-        add_leniency_rows(rows, kappas)
-        add_recoded_rows(rows, view, shared)
-        add_unscored_rows(rows, labels, view, shared)
+        if not view.is_number:
+            add_leniency_rows(rows, kappas)
+            add_recoded_rows(rows, view, shared)
+            add_unscored_rows(rows, labels, view, shared)
         add_slice_rows(rows, labels.columns(settings.slices), view, shared)
-        add_group_performance_rows(rows, view, shared, labels.columns(settings.groups))
+        if not view.is_number:
+            add_group_performance_rows(rows, view, shared, labels.columns(settings.groups))
         add_rater_slice_rows(rows, view, shared, request.people)
     add_coverage_rows(rows, labels, shared)
     add_clarity_rows(rows, labels, shared)
-    add_distribution_rows(rows, labels, shared)
-    add_confidence_rows(rows, labels, shared, settings)
+    if not labels.scale.is_number:
+        add_distribution_rows(rows, labels, shared)
+        add_confidence_rows(rows, labels, shared, settings)
     look, looks = request.facts.looks.get(labels.scale.name, 1), request.decision.looks
     target, level = settings.confidence_target, level_of_look(look, looks, ERROR)
     add_routing_rows(rows, labels, shared, target=target, level=level, seconds=seconds)
@@ -385,4 +396,6 @@ def _cluster_noun(request: Request, scale: Scale) -> str:
         return "unit"
     if cluster != "pair":
         return cluster.removesuffix("_id")
+    if "item_id" in units:
+        return "item"
     return "pair" if scale.unit else "cluster"

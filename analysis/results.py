@@ -145,7 +145,8 @@ class ResultRows:
         counts = np.bincount(coded.codes[held], (held * times)[held], minlength=coded.q)
         if counts.any():
             of = BINARY if coded.is_binary else ""
-            self.chance[of] = Chance(counts / counts.sum(), coded.level != "nominal")
+            values = coded.values if coded.is_number else ()
+            self.chance[of] = Chance(counts / counts.sum(), coded.level != "nominal", values)
             other = held & (coded.codes != counts.argmax())
             self.rarer[of] = resamples.mass_of(coded.clusters, other.any(axis=1))
 

@@ -19,6 +19,12 @@ Frequency = npt.NDArray[np.int64]
 """How often each cluster occurs in the data: 1, or more where identical ones are merged."""
 Numbers = npt.NDArray[np.floating[Any] | np.integer[Any] | np.bool_]
 
+
+def code_type(q: int) -> np.dtype[Any]:
+    """The smallest type that holds the codes of q categories, and -1."""
+    return np.min_scalar_type(-max(q, 1))
+
+
 _One = TypeVar("_One", covariant=True)
 
 

@@ -98,6 +98,8 @@ def _pairs(coded: Coded, weight: Array | None) -> Iterator[Value]:
     from sklearn import config_context
     from sklearn.metrics import cohen_kappa_score
 
+    if coded.is_number:
+        return  # its weights go by rank
     wanted = dict(list(_KAPPAS.items())[: 1 if coded.level == "nominal" else None])
     for one, two in combinations(listed_raters(coded), 2):
         both = coded.labelled[:, one] & coded.labelled[:, two]

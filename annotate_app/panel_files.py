@@ -19,9 +19,9 @@ _STYLE = (
 )
 # One module: the parts share its scope.
 _CODE = (
-    *("line.js", "kept.js", "drafts.js", "view.js", "controls.js", "markdown.js", "dialogs.js"),
-    *("reading.js", "copying.js", "drawing.js", "keys.js", "flags.js", "looking.js"),
-    *("earlier.js", "pause.js", "marks.js", "panel.js"),
+    *("line.js", "kept.js", "drafts.js", "view.js", "numbers.js", "controls.js", "turns.js"),
+    *("markdown.js", "dialogs.js", "reading.js", "copying.js", "drawing.js", "finding.js"),
+    *("keys.js", "flags.js", "looking.js", "earlier.js", "pause.js", "marks.js", "panel.js"),
 )
 
 

@@ -28,7 +28,7 @@ from evenhand.study.seeding import digest
 from evenhand.study.tables.evidence import MOST_MARKS, read_marks, written_marks
 
 if TYPE_CHECKING:
-    from evenhand.rubrics import Option, TextBlock
+    from evenhand.rubrics import Number, Option, TextBlock
     from evenhand.rubrics.conversation import Turn
     from evenhand.study import Study
     from evenhand.study.desk.answers import Receipt
@@ -278,9 +278,22 @@ def _question(task: Task, reader: Language) -> dict[str, Any]:
         "title": people.title,
         "question": people.question,
         "instructions": people.instructions,
-        "options": [_option(option) for option in people.options],
+        "options": [] if people.number else [_option(option) for option in people.options],
+        **({"number": _number(people.number, reader)} if people.number else {}),
         "given": _given(task),
     }
+
+
+def _number(number: Number, reader: Language) -> dict[str, Any]:
+    bounds = {"low": number.low, "high": number.high, "step": number.step}
+    return bounds | {"places": number.places, "said": number_said(number, reader)}
+
+
+def number_said(number: Number, reader: Language) -> str:
+    """The number that is asked for, in the reader's words."""
+    whole = number.step == 1 and number.places == 0
+    bounds = {name: f"{getattr(number, name):.12g}" for name in ("low", "high", "step")}
+    return reader.say("number.whole", **bounds) if whole else reader.say("number.steps", **bounds)
 
 
 def _asked_evidence(task: Task) -> dict[str, Any]:
@@ -346,6 +359,7 @@ def _block(block: TextBlock, reader: Language, display: str) -> dict[str, Any]:
         "kind": block.kind,
         "code": own == "code",
         **({"turns": [_turn(turn, reader) for turn in block.turns]} if block.turns else {}),
+        **({"image": block.image.uri, "alt": block.image.alt} if block.image else {}),
         "side": block.side,
         "text": block.text,
         "tree": tree,
@@ -383,10 +397,10 @@ def _drafts_name(desk: Desk, rater: str, practice: bool) -> str:
     return hashlib.sha256(owner.encode()).hexdigest()[:16]
 
 
-# Sent once: words and rubrics, which the browser keeps. With each answer it lists what it has, by
-# names derived from the content; those parts are not sent again. The server remembers nothing about
-# it, so that it cannot be wrong: a run that was not started by a message of the panel sends
-# everything.
+# Sent once: words, rubrics and images, which the browser keeps. With each answer it lists what it
+# has, by names derived from the content; those parts are not sent again. The server remembers
+# nothing about it, so that it cannot be wrong: a run that was not started by a message of the panel
+# sends everything.
 
 
 _LENGTH = 16
@@ -412,7 +426,11 @@ def lightened(data: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
             own = {key: question[key] for key in _OF_THE_UNIT if key in question}
             rubric = {key: question[key] for key in question.keys() - own.keys()}
             questions.append({**own, "rubric": named(rubric)})
-        light["sheet"] = {**sheet, "questions": questions}
+        blocks = [
+            {**each, "image": named(each["image"])} if "image" in each else each
+            for each in sheet["blocks"]
+        ]
+        light["sheet"] = {**sheet, "questions": questions, "blocks": blocks}
     light["kept"] = {name: part for name, part in parts.items() if name not in known}
     return light
 

@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.components.v2 import component
 
 from evenhand.annotate_app.languages import Language
-from evenhand.annotate_app.payload import block_label
+from evenhand.annotate_app.payload import block_label, number_said
 from evenhand.annotate_app.plain_text import block, heading, items, plain, show, show_complaint
 from evenhand.rubrics import Rubric
 from evenhand.study.access.admission import Admission
@@ -95,7 +95,10 @@ def _rubric(sessions: Sessions, rater: str, step: Step, reader: Language) -> Non
     people = rubric.for_people(named)
     show(heading(people.title, 1, lang), heading(people.question, lang=lang))
     show(block(people.instructions, lang=lang))
-    show(heading(reader.say("session.options")), items(_anchors(rubric, reader), lang))
+    if rubric.number:
+        show(heading(reader.say("session.options")), block(number_said(rubric.number, reader)))
+    else:
+        show(heading(reader.say("session.options")), items(_anchors(rubric, reader), lang))
     if _goes_on(f"rubric-{rubric.name}", reader):
         sessions.read_rubric(rater, step.rubric, reader.code)
         st.rerun()

@@ -1,26 +1,42 @@
 """Which files of other tools are read, and what is taken from each: `python -m benchmarks.formats`.
 
-Reads the exports in tests/exchange/files, which the tools made themselves (`harness/exports`),
-and writes docs/formats.md.
+Reads the exports in tests/exchange/files and tests/exchange/items, which the tools made themselves
+(`harness/exports`), and writes docs/formats.md. Of each file with texts it makes a study, has every
+item labelled, and counts the labels that go back under the tool's own ids.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
+
+import pandas as pd
 
 from evenhand.cli.main import main as run
-from evenhand.exchange.readers.reading import FORMATS, format_of, read_export
+from evenhand.errors import InputError
+from evenhand.exchange.readers.reading import (
+    ITEM_READERS,
+    TABLE,
+    format_of,
+    read_export,
+    read_items,
+)
 from evenhand.exchange.readers.rows import Export
 from evenhand.exchange.readers.source import Source
+from evenhand.study import open_study
+from evenhand.study.lead.imports import import_ratings
 from evenhand.study.tables.formats import write_table
+from evenhand.study.tables.ratings import validate_ratings
 
 ROOT = Path(__file__).parent.parent
 FILES = ROOT / "tests" / "exchange" / "files"
+WITH_TEXTS = "../items/"
 OUT = ROOT / "docs" / "formats.md"
 BY_HAND = "by hand, from its documentation"
 MADE = {
@@ -47,17 +63,43 @@ MADE = {
     "doccano.zip": "doccano 1.8.4, JSONL, a file for each annotator",
     "mt_bench.jsonl": "by hand, columns of lmsys/mt_bench_human_judgments",
     "gpt-4_pair.jsonl": "by hand, columns of FastChat's judge",
+    f"{WITH_TEXTS}inspect.eval": "inspect_ai 0.3.285, two epochs",
+    f"{WITH_TEXTS}mlflow.json": "mlflow 3.17.2, traces with a retriever",
+    f"{WITH_TEXTS}langfuse_traces.json": "langfuse 3.15.0, traces with observations and scores",
+    f"{WITH_TEXTS}langsmith_runs.jsonl": "langsmith 0.15.0, `Run`",
+    f"{WITH_TEXTS}deepeval.json": "deepeval 4.3.1, `evaluate`, with retrieval context",
+    f"{WITH_TEXTS}doccano.jsonl": f"{BY_HAND} (one annotator)",
+    f"{WITH_TEXTS}mt_bench.jsonl": "by hand, votes with both conversations",
+    f"{WITH_TEXTS}datasets": "datasets 5.2.0, `save_to_disk`, a row for each answer",
+    f"{WITH_TEXTS}openinference.jsonl": "openinference-instrumentation 0.1.72, spans as JSON",
+    f"{WITH_TEXTS}samples_office.jsonl": "lm_eval 0.4.13, `--log_samples`",
+    f"{WITH_TEXTS}batch.jsonl": f"{BY_HAND} (OpenAI's batch, requests and responses)",
 }
 """Each file, and the tool that made it."""
+ANSWERS = f"{WITH_TEXTS}datasets"
+"""The one dataset whose rows are no ratings."""
+BACK = {
+    "inspect": ("inspect", "id"),
+    "label-studio": ("label-studio", "id"),
+    "mlflow": ("mlflow", "trace_id"),
+    "langfuse": ("langfuse", "traceId"),
+    "langsmith": ("langsmith", "run_id"),
+    "argilla": ("argilla", "id"),
+    "openinference": ("phoenix", "span_id"),
+    "hugging-face": ("hugging-face", "item_id"),
+}
+"""What labels of a format's items are written as, and where it says whose they are."""
+OF_A_GRADER = ("argilla", "label-studio")
 WRITTEN = {
     "label-studio": "tasks.json",
     "mlflow": "assessments.jsonl",
     "langfuse": "scores.jsonl",
+    "langsmith": "feedback.jsonl",
     "argilla": "records",
     "hugging-face": "dataset",
 }
 """What evenhand writes, by format, under a name that it may have. What it writes for Inspect goes
-into a log by Inspect alone.
+into a log by Inspect alone, and annotations of Phoenix are not read back.
 """
 _COLUMNS = ["unit_id", "rubric", "rater_id", "rater_kind", "label"]
 
@@ -113,11 +155,17 @@ columns.
 ## What is read
 
 Written by `python -m benchmarks.formats` from synthetic files: eight units, two annotators, a
-grader. Rows are ratings; *in* counts those left out.
+grader; or four answers. Rows are ratings; *in* counts those left out. *Items in* are what
+[`evenhand label FILE`](howto/label-a-file.md) takes from the same file: texts, who answered, what
+belongs together, and the tool's own ids. *Labels back* is the format of `evenhand export --format`
+that takes labels to the tool, and how many of the items it then named by the tool's own ids.
 
-| `--format` | made by | rows in | rows read | left out |
-| --- | --- | ---: | ---: | --- |
+| `--format` | made by | rows in | rows read | left out | items in | labels back |
+| --- | --- | ---: | ---: | --- | ---: | --- |
 {rows}
+
+`openinference`, `lm-eval` and `chat` hold items alone; `a table` is read as one, by its columns. A
+file with no texts (*none*) is refused with a sentence that says which one has them.
 
 What `evenhand export --format NAME` writes ([what each holds](exporting.md)) is read back: of the
 ratings of eight units by two annotators and a grader, so many return as they were.
@@ -131,14 +179,67 @@ Refused: doccano's export of a project with shared annotation, which has lost wh
 ## What is taken for what
 
 {taken}
+
+And as items:
+
+{items}
 """
 
 
-def rows() -> Iterator[tuple[str, str, Export]]:
-    """The format of each file, who made it, and what was read."""
+def rows() -> Iterator[tuple[str, str, Export | None, Path]]:
+    """The format of each file, who made it, the ratings read, if it has any, and its path."""
     for file, maker in MADE.items():
-        source = Source(FILES / file)
-        yield format_of(source), maker, read_export(FILES / file)
+        path = FILES / file
+        form = format_of(Source(path))
+        if form == TABLE:  # it has items alone
+            form = next(n for n, each in ITEM_READERS.items() if each.items(Source(path)))
+            yield form, maker, None, path
+        else:
+            yield form, maker, None if file == ANSWERS else read_export(path), path
+
+
+def items_in(path: Path) -> str:
+    """How many items a file holds; "a table" where they are its rows."""
+    try:
+        found = read_items(path)
+    except InputError:
+        return "none"
+    return f"{len(found.table)}" if found.units or "answer" in found.table else "a table"
+
+
+def labels_back(form: str, path: Path) -> str:
+    """Where labels of a file's items went, and on how many of them."""
+    if form not in BACK:
+        return ""
+    written, key = BACK[form]
+    with TemporaryDirectory() as place, redirect_stdout(StringIO()):
+        folder = Path(place) / "study"
+        asked = ["--question", "Is it right?", "--options", "yes,no"]
+        assert run(["new", str(folder), "--items", str(path), *asked]) == 0
+        with open_study(folder) as study:
+            units = study.units()
+            labels = pd.DataFrame({"unit_id": units["unit_id"], "rubric": "rating", "label": "yes"})
+            for rater, kind in (("ann", "human"), ("x:grader", "model")):
+                own = labels.assign(rater_id=rater, rater_kind=kind)
+                import_ratings(study, validate_ratings(own), "labels.csv")
+        rater = "x:grader" if written in OF_A_GRADER else "ann"
+        suffix = {"inspect": ".json", "label-studio": ".json"}.get(written, ".jsonl")
+        suffix = "" if written in ("argilla", "hugging-face") else suffix
+        out = Path(place) / f"out{suffix}"
+        words = ["export", str(folder), "--format", written, "--out", str(out), "--rater", rater]
+        assert run(words) == 0
+        got = {str(each[key]) for each in _records(out)}
+    ids = units["sample_id"] if written == "inspect" else units["item_id"]
+    assert got == set(ids), (got, ids)
+    return f"`{written}`: {len(ids)}{' of a grader' if written in OF_A_GRADER else ''}"
+
+
+def _records(out: Path) -> list[Any]:
+    if (out / "units.parquet").is_file():
+        return pd.read_parquet(out / "units.parquet").to_dict("records")
+    text = (out / "records.json" if out.is_dir() else out).read_text("utf-8")
+    records = [json.loads(line) for line in text.splitlines()] if out.suffix == ".jsonl" else []
+    return records or list(json.loads(text))
 
 
 def round_trips() -> Iterator[str]:
@@ -160,20 +261,28 @@ def round_trips() -> Iterator[str]:
 
 
 def page() -> str:
-    found = sorted(rows(), key=lambda row: FORMATS.index(row[0]))
+    order = list(ITEM_READERS)
+    found = sorted(rows(), key=lambda row: order.index(row[0]))
     lines: list[list[str]] = []
     taken: dict[str, str] = {}
-    for form, maker, export in found:
-        left = ", ".join(f"{reason} ({count})" for reason, count in export.left_out.items())
-        read = len(export.table)
-        lines.append(
-            [f"`{form}`", maker, f"{read + sum(export.left_out.values())}", f"{read}", left]
-        )
-        taken.setdefault(form, export.notes[0])
+    as_items: dict[str, str] = {}
+    for form, maker, export, path in found:
+        cells = ["", "", ""]
+        if export is not None:
+            left = ", ".join(f"{reason} ({count})" for reason, count in export.left_out.items())
+            read = len(export.table)
+            cells = [f"{read + sum(export.left_out.values())}", f"{read}", left]
+            taken.setdefault(form, export.notes[0])
+        items = items_in(path)
+        back = labels_back(form, path) if items.isdecimal() else ""
+        lines.append([f"`{form}`", maker, *cells, items, back])
+        if items.isdecimal():
+            as_items.setdefault(form, read_items(path).notes[0])
     return PAGE.format(
         back="\n".join(round_trips()),
         rows="\n".join(f"| {' | '.join(cells)} |" for cells in lines),
         taken="\n".join(f"- `{form}`: {note}" for form, note in taken.items()),
+        items="\n".join(f"- `{form}`: {note}" for form, note in as_items.items()),
     )
 
 

@@ -9,7 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 try:
-    from inspect_ai.model import ChatMessageSystem, ChatMessageUser, GenerateConfig, get_model
+    from inspect_ai.model import (
+        ChatMessageSystem,
+        ChatMessageUser,
+        ContentImage,
+        ContentText,
+        GenerateConfig,
+        get_model,
+    )
     from inspect_ai.scorer import Score, categorical, scorer
 except ModuleNotFoundError as absent:
     raise ModuleNotFoundError(
@@ -110,7 +117,12 @@ def _values(rubric: Rubric, state: TaskState, order: str) -> dict[str, str]:
 
 def _messages(prompt: PromptText) -> list[ChatMessage]:
     system = [ChatMessageSystem(content=prompt.system)] if prompt.system else []
-    return [*system, ChatMessageUser(content=prompt.user)]
+    if not prompt.images:
+        return [*system, ChatMessageUser(content=prompt.user)]
+    parts: list[ContentText | ContentImage] = []
+    for name, image in prompt.images:
+        parts += [ContentText(text=f"<{name}>:"), ContentImage(image=image.uri)]
+    return [*system, ChatMessageUser(content=[*parts, ContentText(text=prompt.user)])]
 
 
 def _reply(output: ModelOutput) -> dict[str, Any]:

@@ -30,6 +30,10 @@ _HIDDEN_INPUT = 2_000  # tokens that a provider adds of its own: schema, frame o
 _UNLIMITED_OUTPUT = 128_000  # tokens that a request without a limit of its own may bring
 _BYTES_PER_TOKEN = 4  # of English text, for estimates; a token is one byte at least
 _MOST_BYTES_PER_TOKEN = 8  # on average over a prompt; long English words have six
+_CLAUDES_IMAGE, _DEAREST_IMAGE, _USUAL_IMAGE = 5_000, 26_000, 1_600
+"""Tokens of an image of at most 1568 pixels a side: at most with Anthropic, at most anywhere
+(gpt-4o-mini), and usually.
+"""
 _IN_THE_US = Decimal("1.1")  # Claude, where a workspace keeps it there
 _DEAREST_HEADER = 1e6
 _COST_HEADER = "x-litellm-response-cost"
@@ -201,14 +205,17 @@ class Tariff:
         return price * _IN_THE_US if terms.place == "us" else price
 
     def at_most(self, request: Mapping[str, Any], output: int | None = None) -> Decimal:
-        """Return an upper bound on the bill for a request, in US dollars: every byte a token, all
-        input written to the dearest cache, and as many tokens of output as the request allows (or
-        `output`) for each of its draws.
+        """Return an upper bound on the bill for a request, in US dollars: every byte of text a
+        token, every image as many as a provider counts at most, all input written to the dearest
+        cache, and as many tokens of output as the request allows (or `output`) for each of its
+        draws.
         """
-        size = len(json.dumps(request, ensure_ascii=False).encode()) + _HIDDEN_INPUT
+        claude = self.spec.speaks == "messages"
+        bare, images = _without_images(request)
+        size = len(json.dumps(bare, ensure_ascii=False).encode()) + _HIDDEN_INPUT
+        size += images * (_CLAUDES_IMAGE if claude else _DEAREST_IMAGE)
         limit = output_limit(request) if output is None else output
         out = limit * int(request.get("n", 1))
-        claude = self.spec.speaks == "messages"
         kinds = (
             Tokens(input=size, output=out),
             Tokens(input=size, written=size, output=out),
@@ -242,8 +249,30 @@ def _prompt_of(request: Mapping[str, Any]) -> str:
 
 
 def input_estimate(request: Mapping[str, Any]) -> int:
-    """Return a rough number of tokens for a request of English text."""
-    return len(json.dumps(request, ensure_ascii=False).encode()) // _BYTES_PER_TOKEN
+    """Return a rough number of tokens for a request of English text, with its images."""
+    bare, images = _without_images(request)
+    text = len(json.dumps(bare, ensure_ascii=False).encode()) // _BYTES_PER_TOKEN
+    return text + images * _USUAL_IMAGE
+
+
+def _without_images(request: Mapping[str, Any]) -> tuple[Any, int]:
+    """Return the request without what its images hold, and their number."""
+    images = 0
+
+    def bare(part: Any) -> Any:
+        nonlocal images
+        if isinstance(part, Mapping):
+            held = part.get("type") == "base64"
+            images += held
+            return {name: bare(each) for name, each in part.items() if not held or name != "data"}
+        if isinstance(part, list):
+            return [bare(each) for each in part]
+        if isinstance(part, str) and part.startswith("data:image/"):
+            images += 1
+            return ""
+        return part
+
+    return bare(request), images
 
 
 def output_limit(request: Mapping[str, Any]) -> int:

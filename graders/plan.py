@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from evenhand.errors import InputError
+from evenhand.graders.capabilities import takes_images
 from evenhand.graders.grader_settings import REASON_FIRST, GraderSettings, rater_id
 from evenhand.graders.options import WHOLE, GradingOptions
 from evenhand.graders.providers.table import Own
@@ -88,6 +89,7 @@ def plan_grading(
     if options.shard != WHOLE:
         units = {name: [u for u in all_ if options.shard.holds(u)] for name, all_ in units.items()}
     _check_verbatim(chosen, options.method)
+    _check_images(specs, chosen)
     plans = []
     for spec, settings in zip(specs, ways, strict=True):
         who = rater_id(spec, settings, own.hash if own else "")
@@ -136,13 +138,29 @@ def open_questions(
 
 
 def _check_verbatim(rubrics: Sequence[Rubric], method: str) -> None:
-    """Raise InputError where a rubric's own prompt, sent word for word, cannot serve the method."""
+    """Raise InputError where a rubric's own prompt, sent word for word, cannot serve the method, or
+    its answer is a number, which has no probabilities.
+    """
     for rubric in rubrics:
+        if rubric.number and method == "verbalised":
+            raise InputError(
+                f"rubric {rubric.name!r} asks for a number, and not for the probability of an "
+                "option; leave out --method verbalised"
+            )
         if rubric.prompt and method in ("verbalised", REASON_FIRST):
             raise InputError(
                 f"rubric {rubric.name!r} has a [prompt] of its own, which asks for one option; use "
                 f"--draws, or leave out --method {method}"
             )
+
+
+def _check_images(specs: Sequence[GraderSpec], rubrics: Sequence[Rubric]) -> None:
+    """Raise InputError where a rubric shows an image and a grader takes none."""
+    shown = [rubric for rubric in rubrics if rubric.images]
+    for spec in specs if shown else ():
+        if not takes_images(spec):
+            sentence = written("grade.no_images", grader=spec.text, rubric=shown[0].name)
+            raise InputError(sentence)
 
 
 def _check_own_prompt(specs: Sequence[GraderSpec], options: GradingOptions) -> None:

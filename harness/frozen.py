@@ -185,7 +185,8 @@ def _exports(source: str, grader: str, more: str = "") -> str:
     """Export a study or file to every tool; Argilla takes one grader."""
     suffixes = {
         "argilla": "", "hugging-face": "", "inspect": ".json", "label-studio": ".json",
-        "langfuse": ".jsonl", "mlflow": ".jsonl", "wide": ".csv",
+        "langfuse": ".jsonl", "langsmith": ".jsonl", "mlflow": ".jsonl",
+        "phoenix": ".jsonl", "wide": ".csv",
     }  # fmt: skip
     return "\n".join(
         f"export-{name}: export {source} --format {name} --out out/for-{name}{suffix} {more}"

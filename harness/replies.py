@@ -29,7 +29,11 @@ class Call:
     @property
     def user(self) -> str:
         content = self.body["messages"][-1]["content"]
-        return content if isinstance(content, str) else "".join(part["text"] for part in content)
+        return (
+            content
+            if isinstance(content, str)
+            else "".join(part.get("text", "") for part in content)
+        )
 
     @property
     def system(self) -> str:

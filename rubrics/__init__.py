@@ -12,7 +12,7 @@ from evenhand.rubrics.loading import (
     shipped_rubrics,
 )
 from evenhand.rubrics.model import Coarser, LexicalCues, PolarityWords, Published, Rubric
-from evenhand.rubrics.options import Block, Golden, Option
+from evenhand.rubrics.options import Block, Golden, Number, Option
 from evenhand.rubrics.parsing import RubricParser, answer_of
 from evenhand.rubrics.rendering import PeopleText, PromptText, TextBlock
 
@@ -23,6 +23,7 @@ __all__ = [
     "JudgePrompt",
     "JudgedRubric",
     "LexicalCues",
+    "Number",
     "Option",
     "PeopleText",
     "PolarityWords",

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from evenhand.errors import InputError
 from evenhand.rubrics.model import Rubric
-from evenhand.rubrics.options import Block, Option
+from evenhand.rubrics.options import MOST_NUMBERS, Block, Number, Option
 from evenhand.rubrics.rendering import ANSWERS
 from evenhand.texts import written
 
 MOST_POINTS = 11
-_SCALE = re.compile(r"(\d{1,3})-(\d{1,3})")
+_SCALE = re.compile(r"(\d{1,4})-(\d{1,4})")
 _YES = ("yes", "true", "pass")
 _STEPS = {2: ("A", "B"), 3: ("A", "tie", "B"), 5: ("A2", "A1", "tie", "B1", "B2")}
 _SAYS = {
@@ -27,7 +27,8 @@ def asked_rubric(
 ) -> Rubric:
     """Make a rubric called "rating" on these texts: with `options`, of which the first of two, or
     one called yes, true or pass, is the affirmative one; or with the points of a `scale` such as
-    "1-5". Raises InputError where it has neither or both, or too few or many points.
+    "1-5", of which more than 11 are a number to be typed, as 0-1 is. Raises InputError where it has
+    neither or both, or too many points.
 
     >>> blocks = [Block(column="response", label="Response")]
     >>> rubric = asked_rubric("Is it polite?", blocks, options=["Yes", "Not at all"])
@@ -35,9 +36,13 @@ def asked_rubric(
     (('yes', 'not-at-all'), ('yes',), 'nominal')
     >>> asked_rubric("How polite is it?", blocks, scale="1-3").categories
     ('1', '2', '3')
+    >>> asked_rubric("How polite is it?", blocks, scale="0-100").number.said
+    'a whole number from 0 to 100'
     """
     if bool(options) == bool(scale):
         raise InputError("with --question give --options YES,NO or --scale 1-5, one of the two")
+    if number := _number(scale):
+        return _rubric(question, blocks, number=number)
     names = _points(scale) if scale else [each.strip() for each in options if each.strip()]
     keys = [_key(name) for name in names]
     for key, name in zip(keys, names, strict=True):
@@ -46,18 +51,41 @@ def asked_rubric(
     if len(keys) < 2:
         raise InputError("--options: name two options at least, such as --options yes,no")
     affirmative = [key for key in keys if key in _YES] or (keys[:1] if len(keys) == 2 else [])
-    return Rubric(
-        name="rating",
-        title=written("items.title"),
-        unit="response",
+    return _rubric(
+        question,
+        blocks,
         level="ordinal" if scale else "nominal",
-        question=question,
-        instructions=written("items.instructions"),
-        blocks=tuple(blocks),
-        variables=tuple(block.column for block in blocks),
         options=tuple(Option(key=key, name=name) for key, name in zip(keys, names, strict=True)),
         affirmative=() if scale else tuple(affirmative[:1]),
     )
+
+
+def _rubric(question: str, blocks: Sequence[Block], **answer: Any) -> Rubric:
+    return Rubric.model_validate(
+        {
+            "name": "rating",
+            "title": written("items.title"),
+            "unit": "response",
+            "question": question,
+            "instructions": written("items.instructions"),
+            "blocks": tuple(blocks),
+            "variables": tuple(block.column for block in blocks),
+            **answer,
+        }
+    )
+
+
+def _number(scale: str) -> Number | None:
+    """The number that a scale asks for; None where its points are options, or it is no scale."""
+    found = _SCALE.fullmatch(scale.strip())
+    if not found:
+        return None
+    low, high = int(found[1]), int(found[2])
+    if (low, high) == (0, 1):
+        return Number(low=0, high=1, step=0.01)
+    if not MOST_POINTS < high - low + 1 <= MOST_NUMBERS:
+        return None
+    return Number(low=low, high=high)
 
 
 def asked_comparison(question: str, blocks: Sequence[Block], steps: int = 3) -> Rubric:
@@ -98,7 +126,7 @@ def _points(scale: str) -> list[str]:
         raise InputError(f"--scale is {scale!r}; write its ends, as in --scale 1-5")
     low, high = int(found[1]), int(found[2])
     if not 2 <= high - low + 1 <= MOST_POINTS:
-        raise InputError(f"--scale {scale} must have 2 to {MOST_POINTS} points")
+        raise InputError(f"--scale {scale} must have 2 to {MOST_NUMBERS:,} points")
     return [str(point) for point in range(low, high + 1)]
 
 

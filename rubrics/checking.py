@@ -55,7 +55,7 @@ def _in_instructions(rubric: Rubric) -> list[str]:
 
 def _in_keys(rubric: Rubric) -> list[str]:
     """Keys of which one begins another: a token that begins both does not tell them apart."""
-    keys = rubric.categories
+    keys = () if rubric.number else rubric.categories
     pairs = ((key, each) for key in keys for each in keys if key != each)
     found = [(key, each) for key, each in pairs if each.casefold().startswith(key.casefold())]
     if not found:
@@ -68,7 +68,7 @@ def _in_template(rubric: Rubric) -> list[str]:
     template = rubric.prompt.template if rubric.prompt else ""
     missing = [
         key
-        for key in rubric.categories
+        for key in (() if rubric.number else rubric.categories)
         if not re.search(rf"(?<!\w){re.escape(key)}(?!\w)", template)
     ]
     said = [written("rubric_check.no_option", key=key) for key in missing]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 ROLES = {
@@ -93,6 +93,29 @@ def transcript(turns: tuple[Turn, ...]) -> str:
         name = f" ({turn.name})" if turn.name else ""
         parts.append(f"{turn.role.capitalize()}{name}:\n{turn.text}")
     return "\n\n".join(parts)
+
+
+def as_messages(turns: Iterable[Turn]) -> str:
+    """Return turns as a JSON list of messages, of which `turns_of` makes the same turns.
+
+    >>> turns = (Turn("user", "Hi"), Turn("call", "{}", "search"), Turn("tool", "none", "search"))
+    >>> turns_of(as_messages(turns)) == turns
+    True
+    """
+    messages: list[dict[str, Any]] = []
+    for turn in turns:
+        if turn.role == "call":
+            call = {"function": {"name": turn.name, "arguments": turn.text}}
+            messages.append({"role": "assistant", "content": "", "tool_calls": [call]})
+        else:
+            messages.append({"role": turn.role, "content": turn.text, "name": turn.name})
+    return json.dumps(messages, ensure_ascii=False)
+
+
+def with_said(turns: tuple[Turn, ...], number: int, more: str) -> tuple[Turn, ...]:
+    """Return the turns, that of this `number` (from 0) with `more` text at its end."""
+    turn = turns[number]
+    return (*turns[:number], replace(turn, text=turn.text + more), *turns[number + 1 :])
 
 
 def _turns(message: Any, number: int) -> Iterator[Turn]:

@@ -125,7 +125,8 @@ class JudgePrompt(PromptTemplate):
             raise InputError(written("judge_prompt.unknown", **said))
         if in_system:
             raise InputError(written("judge_prompt.in_system", name=min(in_system)))
-        for name in texts:
+        shown = rubric.variables if rubric.blocks else texts
+        for name in shown:
             if name.startswith("response") and name not in named:
                 raise InputError(written("judge_prompt.not_shown", name=name, rubric=rubric.name))
         own = {name: getattr(rubric, name) for name in Rubric.model_fields}

@@ -142,10 +142,12 @@ def dump_rubric(rubric: Rubric) -> str:
     document = tomlkit.document()
     fields: dict[str, Any] = rubric.model_dump(mode="json", exclude_defaults=True)
     prompt = fields.pop("prompt", None)
+    if rubric.number:  # whose numbers are the options
+        fields = {key: value for key, value in fields.items() if key not in ("options", "level")}
     # Tables come last: a key that followed one would be a part of it.
     tables = {
         name: fields.pop(name, None)
-        for name in ("blocks", "options", "golden", "lexical", "translations")
+        for name in ("blocks", "number", "options", "golden", "lexical", "translations")
     }
     for key, value in (fields | tables).items():
         if value is not None:

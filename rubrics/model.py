@@ -9,13 +9,21 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from evenhand.errors import InputError
-from evenhand.rubrics.options import Block, Golden, Option, Texts
+from evenhand.rubrics.options import Block, Golden, Number, Option, Texts, plain_number
 from evenhand.rubrics.parsing import RubricParser
 from evenhand.rubrics.rendering import (
     ANSWERS,
@@ -24,6 +32,7 @@ from evenhand.rubrics.rendering import (
     PromptText,
     fields_of,
     filled,
+    images_of,
     neutralised,
     placeholders,
     prompt_of,
@@ -75,13 +84,15 @@ class PromptTemplate(BaseModel):
     template: str = Field(min_length=1)
     system: str = ""
 
-    def fault(self, variables: Collection[str]) -> str:
-        """Return the fault of the template with these variables; empty where there is none."""
+    def fault(self, variables: Collection[str], blocks: Collection[str] = ()) -> str:
+        """Return the fault of the template with these variables, of which `blocks` are shown as
+        texts; empty where there is none.
+        """
         if named := fields_of(self.system, variables):
             return f"`prompt.system` names {{{named[0]}}}; fields belong in `prompt.template`"
         used = fields_of(self.template, variables)
         for name in variables:
-            if name in TEXT_VARIABLES and name not in used:
+            if name in (*TEXT_VARIABLES, *blocks) and name not in used:
                 return f"`prompt.template` has no {{{name}}}, which people see"
         return ""
 
@@ -104,7 +115,8 @@ class PromptTemplate(BaseModel):
         places = [(self.template.find(f"{{{name}}}"), name) for name in variables]
         found = [(place, name) for place, name in places if place >= 0]
         texts = [place for place, name in found if name in TEXT_VARIABLES]
-        return sorted({min(place for place, _ in found), min(texts)} - {0})
+        first = min(place for place, _ in found)
+        return sorted({first, min(texts, default=first)} - {0})
 
 
 class TranslatedOption(Texts):
@@ -117,12 +129,12 @@ class TranslatedOption(Texts):
 
 
 class Translation(Texts):
-    """All texts of a rubric that people read."""
+    """All texts of a rubric that people read; where a number is asked for there are no options."""
 
     title: str = Field(min_length=1)
     question: str = Field(min_length=1)
     instructions: str = Field(min_length=1)
-    options: tuple[TranslatedOption, ...]
+    options: tuple[TranslatedOption, ...] = ()
 
 
 class _Strict(BaseModel):
@@ -209,6 +221,8 @@ class Rubric(Texts):
     """Texts that raters read, with labels of their own; of a comparison the texts that its sides
     share, and `response` for both answers. The variables are these, where they are not listed."""
     options: tuple[Option, ...] = Field(min_length=2)
+    number: Number | None = None
+    """A number is asked for; the options are all numbers that may be given."""
     affirmative: tuple[str, ...] = ()
     threshold: float = Field(default=0.5, ge=0, le=1)
     unclear: tuple[str, ...] = ()
@@ -231,6 +245,24 @@ class Rubric(Texts):
     """Where the rubric does not apply, for whoever chooses one. Raters never see it."""
     golden: tuple[Golden, ...] = ()
     """Units whose right option is known, to hold a grader against."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _options_of_number(cls, given: Any) -> Any:
+        """List the numbers as options, where a number is asked for."""
+        if not isinstance(given, dict) or given.get("number") is None:
+            return given
+        number = given["number"]
+        if not isinstance(number, Number):
+            try:
+                number = Number.model_validate(number)
+            except ValidationError:  # said of the field itself; its options are not missing too
+                return given | {"options": Number(low=0, high=100).options, "level": "interval"}
+        if given.get("options", number.options) != number.options:
+            raise ValueError("a rubric with [number] lists no options; take them out")
+        if given.get("level", "interval") != "interval":
+            raise ValueError('the level of a number is "interval"; leave `level` out')
+        return given | {"number": number, "options": number.options, "level": "interval"}
 
     @model_validator(mode="before")
     @classmethod
@@ -260,6 +292,7 @@ class Rubric(Texts):
     def _consistent(self) -> Self:
         checks = (
             self._check_keys,
+            self._check_number,
             self._check_coarser,
             self._check_variables,
             self._check_swaps,
@@ -286,8 +319,18 @@ class Rubric(Texts):
         if self.level == "interval" and not all(_is_number(key) for key in keys):
             raise ValueError("an interval scale needs numbers as option keys")
 
+    def _check_number(self) -> None:
+        if self.number is None:
+            return
+        for name in ("affirmative", "unclear", "collapse"):
+            if getattr(self, name):
+                raise ValueError(f"`{name}` names options; a rubric with [number] has none")
+        if self.unit == "pair":
+            raise ValueError("a number rates one response; a rubric on pairs needs options")
+
     def _check_prompt(self) -> None:
-        if self.prompt and (fault := self.prompt.fault(self.variables)):
+        columns = [block.column for block in self.blocks]
+        if self.prompt and (fault := self.prompt.fault(self.variables, columns)):
             raise ValueError(fault)
 
     def _check_variables(self) -> None:
@@ -297,7 +340,7 @@ class Rubric(Texts):
             raise ValueError(
                 f"the text uses {{{sorted(undeclared)[0]}}}, which `variables` does not list"
             )
-        for option in self.options:
+        for option in () if self.number else self.options:
             for text in (option.name, option.description, *option.examples):
                 if found := placeholders(text):
                     raise ValueError(
@@ -372,7 +415,7 @@ class Rubric(Texts):
                     f'{self.language!r}, by a code such as "de"'
                 )
             try:
-                check_translation(translation, self.options, used)
+                check_translation(translation, () if self.number else self.options, used)
             except ValueError as fault:
                 raise ValueError(f"translations.{code}: {fault}") from None
 
@@ -412,6 +455,23 @@ class Rubric(Texts):
         """The option keys in their order on the scale."""
         return tuple(option.key for option in self.options)
 
+    @property
+    def permitted(self) -> str:
+        """The labels that may be given, in words: "yes, no", "a whole number from 0 to 100"."""
+        return self.number.said if self.number else ", ".join(self.categories)
+
+    @property
+    def none_of(self) -> str:
+        """What is said of another label: "none of yes, no", "not a whole number from 0 to 100"."""
+        return f"not {self.permitted}" if self.number else f"none of {self.permitted}"
+
+    def label_of(self, text: str) -> str | None:
+        """The label that a cell of a table is: an option's key, or a number in any of its forms;
+        None where it is none.
+        """
+        key = plain_number(text) if self.number else text
+        return key if key in self.categories else None
+
     @cached_property
     def hash(self) -> str:
         """16 hexadecimal digits of SHA-256 over everything that a rater sees.
@@ -426,6 +486,9 @@ class Rubric(Texts):
             include={"title", "unit", "question", "instructions", "variables", "options"},
             exclude={"options": {"__all__": {"favours"}}},
         )
+        if self.number:
+            del seen["options"]
+            seen["number"] = self.number.model_dump(mode="json")
         if self.blocks:
             seen["blocks"] = [block.model_dump(mode="json") for block in self.blocks]
         if self.evidence:
@@ -445,9 +508,9 @@ class Rubric(Texts):
     def _with_words(self, code: str, words: Translation) -> Rubric:
         options = [
             own.model_copy(update=dict(said))
-            for own, said in zip(self.options, words.options, strict=True)
+            for own, said in zip(() if self.number else self.options, words.options, strict=True)
         ]
-        said = {"language": code, "translations": {}, "options": tuple(options)}
+        said = {"language": code, "translations": {}, "options": tuple(options) or self.options}
         return self._changed(dict(words) | said)
 
     def _changed(self, fields: dict[str, Any]) -> Rubric:
@@ -455,20 +518,34 @@ class Rubric(Texts):
         own_fields = {name: getattr(self, name) for name in type(self).model_fields}
         return Rubric.model_validate(own_fields | fields)
 
-    def with_conversations(self, columns: Collection[str]) -> Rubric:
-        """The rubric with those of its texts shown in turns that are conversations.
+    @property
+    def conversations(self) -> tuple[str, ...]:
+        """The variables that are shown in turns."""
+        return self._of_kind("conversation")
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """The variables that are images."""
+        return self._of_kind("image")
+
+    def _of_kind(self, kind: str) -> tuple[str, ...]:
+        columns = tuple(block.column for block in self.blocks if block.kind == kind)
+        return (*columns, *ANSWERS) if {"response"} & {*columns} - {*self.variables} else columns
+
+    def with_kinds(self, kinds: Mapping[str, str]) -> Rubric:
+        """The rubric with its texts shown as what they are, by variable: in turns, or as an image.
 
         >>> from evenhand.rubrics import load_rubric
-        >>> rubric = load_rubric("refusal").with_conversations(["response"])
+        >>> rubric = load_rubric("refusal").with_kinds({"response": "conversation"})
         >>> [(block.label, block.kind) for block in rubric.blocks]
         [('Response', 'conversation')]
         """
         own = {block.column: block for block in self.blocks}
         for column in [*self.variables, *(["response"] if self.unit == "comparison" else [])]:
-            if column in columns:
+            if column in kinds:
                 label = TEXT_VARIABLES.get(column, column)
                 block = own.get(column) or Block(column=column, label=label)
-                own[column] = block.model_copy(update={"kind": "conversation"})
+                own[column] = block.model_copy(update={"kind": kinds[column]})
         blocks = tuple(own.values())
         return self if blocks == self.blocks else self._changed({"blocks": blocks})
 
@@ -521,18 +598,25 @@ class Rubric(Texts):
             instructions=filled(self.instructions, values),
             options=self.options,
             blocks=text_blocks(self.variables, self.blocks, values),
+            number=self.number,
         )
 
     def for_prompt(self, values: Mapping[str, str]) -> PromptText:
         """Fill the rubric's own prompt, or else make one from the words that people see.
 
-        Chat-template tokens in a unit's texts are neutralised.
+        Chat-template tokens in a unit's texts are neutralised. A prompt of its own holds a
+        conversation as a transcript.
         """
         values = {name: neutralised(text) for name, text in values.items()}
         people = self.for_people(values)  # it refuses a unit that lacks a variable
         values = {name: values[name] for name in self.variables}
         if self.prompt:
-            return self.prompt.filled(values, self.categories)
+            # Escapes of JSON, or of an image's description, may have hidden a token until now.
+            said = [each for each in people.blocks if each.turns or each.image]
+            read = {each.variable: neutralised(each.text) for each in said}
+            prompt = self.prompt.filled(values | read, self.categories)
+            number = self.number.said if self.number else ""
+            return replace(prompt, images=images_of(people), number=number)
         return prompt_of(people, self.instructions, values)
 
     def parser(self) -> RubricParser:

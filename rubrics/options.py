@@ -3,17 +3,110 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
+from decimal import Decimal, InvalidOperation
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-KEY = re.compile(r"[A-Za-z0-9_+-]{1,24}")
+KEY = re.compile(r"[A-Za-z0-9_+-]{1,24}|-?\d{1,12}\.\d{1,10}")
 
 
 class Texts(BaseModel):
     """A part of a rubric file: without unknown fields, and without white space around its texts."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
+
+
+FEWEST_NUMBERS, MOST_NUMBERS = 12, 1001
+
+
+class Number(Texts):
+    """A number in place of options: from `low` to `high` in steps of `step`.
+
+    >>> Number(low=0, high=1, step=0.05).places, Number(low=0, high=100).said
+    (2, 'a whole number from 0 to 100')
+    """
+
+    low: float = Field(allow_inf_nan=False)
+    high: float = Field(allow_inf_nan=False)
+    step: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _has_points(self) -> Self:
+        low, high, step = map(_decimal, (self.low, self.high, self.step))
+        if not low < high:
+            raise ValueError(f"low is {_plain(low)}, which is not below high, {_plain(high)}")
+        points = (high - low) / step + 1
+        if points != int(points):
+            raise ValueError(
+                f"steps of {_plain(step)} do not lead from {_plain(low)} to {_plain(high)}"
+            )
+        if points < FEWEST_NUMBERS:
+            raise ValueError(
+                f"it has {int(points)} numbers; so few are quicker to choose from: list them as "
+                'options, with level = "interval"'
+            )
+        if points > MOST_NUMBERS:
+            raise ValueError(
+                f"it has {int(points):,} numbers, more than {MOST_NUMBERS:,}; take longer steps"
+            )
+        return self
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The numbers as they are stored, in ascending order: 0.5, not 0.50."""
+        low, step = _decimal(self.low), _decimal(self.step)
+        points = int((_decimal(self.high) - low) / step) + 1
+        return tuple(_plain(low + step * at) for at in range(points))
+
+    @property
+    def places(self) -> int:
+        """Places behind the point."""
+        return max(_places(_decimal(each)) for each in (self.low, self.step))
+
+    @property
+    def options(self) -> tuple[Option, ...]:
+        """The numbers as options, whose names have all places behind the point."""
+        places = self.places
+        return tuple(Option(key=key, name=f"{Decimal(key):.{places}f}") for key in self.keys)
+
+    @property
+    def said(self) -> str:
+        """The number that is asked for, in words."""
+        low, high, step = (_plain(_decimal(each)) for each in (self.low, self.high, self.step))
+        kind = "whole " if self.step == 1 and not self.places else ""
+        steps = "" if self.step == 1 else f" in steps of {step}"
+        return f"a {kind}number from {low} to {high}{steps}"
+
+
+def _decimal(number: float) -> Decimal:
+    return Decimal(repr(number))
+
+
+def _places(number: Decimal) -> int:
+    exponent = number.normalize().as_tuple().exponent
+    return max(-exponent, 0) if isinstance(exponent, int) else 0
+
+
+def _plain(number: Decimal) -> str:
+    return plain_number(f"{number:f}")
+
+
+def plain_number(text: str) -> str:
+    """A number in its shortest form; "" where the text is no finite number.
+
+    >>> [plain_number(text) for text in ("73.0", " 0.50", "-0", "1e2", "nan", "7/10")]
+    ['73', '0.5', '0', '100', '', '']
+    """
+    try:
+        number = Decimal(text.strip())
+    except InvalidOperation:
+        return ""
+    if not number.is_finite() or abs(number.adjusted()) > 30:
+        return "0" if number == 0 else ""
+    shown = f"{number:f}"
+    shown = shown.rstrip("0").rstrip(".") if "." in shown else shown
+    return "0" if shown in ("-0", "") else shown
 
 
 COLUMN = re.compile(r"[a-z][a-z0-9_]{0,63}")
@@ -27,15 +120,17 @@ class Block(Texts):
 
     column: str
     label: str = Field(min_length=1, max_length=120)
-    kind: Literal["text", "markdown", "code", "conversation", ""] = ""
+    kind: Literal["text", "markdown", "code", "conversation", "image", ""] = ""
 
     @field_validator("column")
     @classmethod
     def _column_is_a_name(cls, value: str) -> str:
         if not COLUMN.fullmatch(value):
             raise ValueError(f"a block's column is lower-case letters, digits and _, not {value!r}")
-        if value.endswith(("_a", "_b")):
-            raise ValueError(f"a block's column may not end in _a or _b, as {value!r} does")
+        if re.search("(^|_)[ab]$", value):
+            raise ValueError(
+                f"a block's column may not be a or b or end in _a or _b, as {value!r} does"
+            )
         return value
 
     def of_side(self, side: str) -> Block:

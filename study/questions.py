@@ -6,11 +6,14 @@ to.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from evenhand.rubrics import Rubric
+from evenhand.rubrics.conversation import as_messages, is_conversation, turns_of, with_said
+from evenhand.rubrics.image import image_of
 
 Key = tuple[str, str]
 """(unit id, rubric name): the question, for any rater and in any order of sides."""
@@ -44,7 +47,9 @@ class Question:
 
 @dataclass(frozen=True)
 class AttackedQuestion(Question):
-    """A question of the injection audit: the unit with `suffix` at the end of one of its texts.
+    """A question of the injection audit: the unit with `suffix` at the end of one of its texts, of
+    a conversation at the end of a turn that is drawn by the unit's id, of an image at the end of
+    its description.
 
     `attack` is its name (see `study.tables.attacks`), `target` the option that it asks for, `side`
     the text that holds it (see `variable_of`), `suite` the version of the attacks' texts.
@@ -67,18 +72,24 @@ class AttackedQuestion(Question):
 
     def presented(self, values: dict[str, str]) -> dict[str, str]:
         held = variable_of(self.side)
-        return values | {held: values[held] + self.suffix} if self.suffix else values
+        if not self.suffix:
+            return values
+        if held in self.rubric.conversations and is_conversation(values[held]):
+            turns = turns_of(values[held])
+            turn = zlib.crc32(self.unit_id.encode()) % len(turns)
+            return values | {held: as_messages(with_said(turns, turn, self.suffix))}
+        if image := image_of(values[held]):  # in its description
+            return values | {held: replace(image, alt=image.alt + self.suffix).cell}
+        return values | {held: values[held] + self.suffix}
 
 
 def variable_of(place: str) -> str:
     """Return the rubric's variable to which an attack is added.
 
-    >>> variable_of(""), variable_of("a"), variable_of("prompt_b")
-    ('response', 'response_a', 'prompt_b')
+    >>> variable_of(""), variable_of("a"), variable_of("prompt_b"), variable_of("context")
+    ('response', 'response_a', 'prompt_b', 'context')
     """
-    if place.startswith("prompt"):
-        return place
-    return f"response_{place}" if place else "response"
+    return {"": "response", "a": "response_a", "b": "response_b"}.get(place, place)
 
 
 Screen = tuple[Question, ...]

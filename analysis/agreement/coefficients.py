@@ -222,6 +222,23 @@ def alpha(
     return result
 
 
+def alpha_with(coincidences: Array, apart: Array) -> Array:
+    """Krippendorff's alpha from coincidence matrices (..., q, q) with given squared distances
+    `apart` (q, q) between categories.
+
+    >>> alpha_with(np.array([[10.0, 4.0], [4.0, 2.0]]), 1 - np.eye(2)).round(3).item()
+    0.095
+    """
+    totals = coincidences.sum(-1)
+    observed = (coincidences * apart).sum((-2, -1))
+    expected = ((totals @ apart) * totals).sum(-1)
+    defined = expected > _NO_VARIATION
+    pairable = totals.sum(-1) - 1.0
+    return np.asarray(
+        np.where(defined, 1.0 - pairable * observed / np.where(defined, expected, 1.0), np.nan)
+    )
+
+
 def _positions(level: str, totals: Array, values: Sequence[float] | None) -> Array | None:
     """Positions of the categories (..., q), or None where all are equally far from each other."""
     if level == "nominal":

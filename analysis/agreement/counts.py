@@ -26,6 +26,18 @@ def majority_codes(counts: Array) -> Codes:
     return np.where(is_tied(counts) | (counts.sum(axis=1) == 0), -1, counts.argmax(axis=1))
 
 
+def usual_codes(coded: Coded, members: Sequence[int]) -> Codes:
+    """The label (units,) that most of some raters gave, -1 for none or a tie; of numbers their
+    median, the lower one of two.
+    """
+    counts = label_counts(coded, members)
+    if not coded.is_number:
+        return majority_codes(counts)
+    half = (counts.sum(axis=1, keepdims=True) + 1.0) // 2
+    reached = (counts.cumsum(axis=1) >= half).argmax(axis=1)
+    return np.where(counts.any(axis=1), reached, -1)
+
+
 def is_tied(counts: Array) -> Mask:
     """True where two or more categories share the highest count, (units,)."""
     most = counts.max(axis=1, keepdims=True)

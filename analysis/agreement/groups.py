@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
+import numpy as np
+
 from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.agreement.counts import (
     agreeing_shares,
@@ -12,6 +14,7 @@ from evenhand.analysis.agreement.counts import (
     coincidences,
     label_counts,
 )
+from evenhand.analysis.agreement.numbers import AGREEMENT
 from evenhand.analysis.agreement.pairs import (
     MAX_LISTED_RATERS,
     KappaMeans,
@@ -41,6 +44,8 @@ def group_panel(counts: Array, coded: Coded, resamples: Resamples) -> dict[str, 
     pairs of labels. `fleiss_kappa` is its form for unequal numbers of raters (Gwet 2014, ch. 5),
     which with equal numbers is Fleiss 1971.
     """
+    if coded.is_number:
+        return {"krippendorff_alpha_interval": _number_alpha(counts, coded, resamples)}
     identity, quadratic = c.agreement_weights(coded.q), c.agreement_weights(coded.q, "quadratic")
     labels = counts.sum(axis=1)
     agreeing = agreeing_shares(counts, identity), agreeing_shares(counts, quadratic)
@@ -63,6 +68,17 @@ def group_panel(counts: Array, coded: Coded, resamples: Resamples) -> dict[str, 
     if coded.is_binary:
         panel["prevalence_index"] = shares[:, 0] - shares[:, 1]
     return panel
+
+
+def _number_alpha(counts: Array, coded: Coded, resamples: Resamples) -> Array:
+    """Interval alpha (rows,) of numbers from label counts (units, q)."""
+    sides, q = coded.sides, coded.width
+    own = (sides[:, :, None] * sides[:, None, :]).reshape(-1, q * q)
+    sums, others = counts @ sides, counts.sum(axis=1) - 1.0
+    pairs = (sums[:, :, None] * sums[:, None, :]).reshape(len(sums), -1) - counts @ own
+    weight = np.divide(1.0, others, out=np.zeros(len(counts)), where=others > 0)
+    together = resamples.sums(coded.clusters, pairs * weight[:, None]).reshape(-1, q, q)
+    return c.alpha_with(together, 1.0 - AGREEMENT)
 
 
 def add_group_rows(

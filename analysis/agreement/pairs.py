@@ -9,6 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from evenhand.analysis.agreement import coefficients as c
+from evenhand.analysis.agreement import numbers
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.notes import Remark, Remarks, join_notes
@@ -32,6 +33,8 @@ _CHUNK_CELLS = 1_000_000
 
 def pair_statistics(coded: Coded) -> dict[str, PairStatistic]:
     """Return the panel for one pair of raters, by name: functions of tables (..., q, q)."""
+    if coded.is_number:
+        return _number_statistics(coded)
     linear, quadratic = (c.agreement_weights(coded.q, kind) for kind in ("linear", "quadratic"))
     panel: dict[str, PairStatistic] = {
         "observed_agreement": c.observed_agreement,
@@ -53,11 +56,35 @@ def pair_statistics(coded: Coded) -> dict[str, PairStatistic]:
     return panel
 
 
+def _number_statistics(coded: Coded) -> dict[str, PairStatistic]:
+    """The panel for numbers: functions of tables (..., 3, 3)."""
+    span, apart = float(np.ptp(coded.values)), 1.0 - numbers.AGREEMENT
+    return {
+        "weighted_kappa_quadratic": lambda tables: c.cohen_kappa(tables, numbers.AGREEMENT),
+        "krippendorff_alpha_interval": lambda tables: c.alpha_with(
+            tables + np.swapaxes(tables, -1, -2), apart
+        ),
+        "icc_a1": lambda tables: numbers.squares_of_two(tables).agreement,
+        "icc_c1": lambda tables: numbers.squares_of_two(tables).consistency,
+        "mean_difference": lambda tables: numbers.mean_difference(tables, span),
+        "rms_difference": lambda tables: numbers.root_mean_square_difference(tables, span),
+    }
+
+
+def agreement_between(coded: Coded) -> Array:
+    """Agreement weights (width, width) of the kappa that verdicts use."""
+    if coded.is_number:
+        return numbers.AGREEMENT
+    return c.agreement_weights(coded.q, "identity" if coded.level == "nominal" else "quadratic")
+
+
 def alpha_levels(coded: Coded) -> tuple[str, ...]:
     """Return the levels of alpha: nominal always, the metric ones for ordered categories.
 
     On an ordinal scale the interval metric assumes equal steps, as quadratic weights do.
     """
+    if coded.is_number:
+        return ("interval",)
     return ("nominal",) if coded.level == "nominal" else ("nominal", "ordinal", "interval")
 
 
@@ -72,21 +99,36 @@ def pair_tables(
     resamples: Resamples,
     within: Mask | None = None,
 ) -> Array:
-    """Contingency tables (rows, pairs, q, q) of the pairs' shared units in every resample.
+    """Contingency tables (rows, pairs, q, q) of the pairs' shared units in every resample; of
+    numbers (rows, pairs, 3, 3).
 
     `within` (units,) restricts the units. Callers keep `pairs` short enough for memory.
     """
-    q, n_types = coded.q, resamples.n_types
+    q, n_types = coded.width, resamples.n_types
     # Pairs last in memory: sums over a table's cells then run along contiguous pairs.
-    features = np.empty((n_types, q * q, len(pairs)), dtype=np.float32)
-    labelled = coded.labelled if within is None else coded.labelled & within[:, None]
+    exact = np.float64 if coded.is_number else np.float32
+    features = np.empty((n_types, q * q, len(pairs)), dtype=exact)
+    codes = coded.codes if within is None else np.where(within[:, None], coded.codes, -1)
     for k, (a, b) in enumerate(pairs):
-        both = labelled[:, a] & labelled[:, b]
-        first, second = (coded.codes[both, rater].astype(np.intp) for rater in (a, b))
-        cell = coded.clusters[both] * (q * q) + first * q + second
-        features[:, :, k] = np.bincount(cell, minlength=n_types * q * q).reshape(n_types, q * q)
+        features[:, :, k] = cluster_tables(coded, codes[:, a], codes[:, b], n_types)
     totals = resamples.totals(features).reshape(len(resamples), q, q, len(pairs))
     return np.moveaxis(totals, -1, 1)
+
+
+def cluster_tables(coded: Coded, first: Integers, second: Integers, n_clusters: int) -> Array:
+    """The cells (clusters, width^2) of each cluster's table of two raters' codes (units,), -1
+    missing.
+    """
+    both = (first >= 0) & (second >= 0)
+    clusters, q = coded.clusters[both], coded.width
+    first, second = first[both].astype(np.intp), second[both].astype(np.intp)
+    if coded.is_number:
+        sides = coded.sides[first][:, :, None] * coded.sides[second][:, None, :]
+        cells = sides.reshape(len(sides), -1)
+        return np.column_stack([np.bincount(clusters, each, n_clusters) for each in cells.T])
+    cell = clusters * (q * q) + first * q + second
+    counts = np.bincount(cell, minlength=n_clusters * q * q).reshape(n_clusters, q * q)
+    return np.asarray(counts, dtype=float)
 
 
 def data_table(coded: Coded, a: int, b: int, resamples: Resamples) -> Array:
@@ -235,7 +277,7 @@ def table_chunks(
     within: Mask | None = None,
 ) -> Iterator[tuple[Pairs, Array]]:
     """Yield `pair_tables` of some pairs at a time, so that memory stays bounded."""
-    cells = coded.q**2 * max(len(resamples), resamples.n_types)
+    cells = coded.width**2 * max(len(resamples), resamples.n_types)
     step = max(1, _CHUNK_CELLS // cells)
     for start in range(0, len(pairs), step):
         chunk = pairs[start : start + step]
@@ -310,4 +352,4 @@ def _chosen(
     A prefix marks the overall verdicts of a study, for which these two are enough.
     """
     wanted = ("observed_agreement", "cohen_kappa") if prefix else (names or tuple(statistics))
-    return {name: statistics[name] for name in wanted}
+    return {name: statistics[name] for name in wanted if name in statistics}

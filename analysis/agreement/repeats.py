@@ -81,13 +81,15 @@ def _add_rater(rows: ResultRows, name: str, draws: Coded, resamples: Resamples) 
     pairs = list(combinations(range(len(draws.raters)), 2))
     units = out.count(draws.labelled.sum(axis=1) >= 2)
     why: Code = "no_variation" if units[0] else "no_pairable_units"
-    wanted = {each: panel[each] for each in ("observed_agreement", kappa)}
+    wanted = {each: panel[each] for each in ("observed_agreement", kappa) if each in panel}
     means = mean_over_pairs(draws, pairs, resamples, wanted)
     kind = "unweighted kappa" if kappa == "cohen_kappa" else "quadratic kappa"
     for statistic, of, note in (
         ("intra_rater_agreement", "observed_agreement", ""),
         ("intra_rater_kappa", kappa, kind),
     ):
+        if of not in means:
+            continue
         mean = means[of]
         over = f"mean over {mean.n_pairs} pairs of draws" if mean.n_pairs > 1 else ""
         about, lost = join_notes(note, over), mean.undefined

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenhand.analysis.agreement.counts import label_counts, majority_codes
+from evenhand.analysis.agreement.counts import label_counts, usual_codes
 from evenhand.analysis.agreement.groups import group_panel
 from evenhand.analysis.bootstrap.resamples import Resamples, Resampling
 from evenhand.analysis.labels.combine import combine_readings
@@ -118,8 +118,7 @@ def _read_by(coded: Coded) -> list[tuple[str, Labels]]:
     """Labels of the answers by reader: the majority of humans, and every grader."""
     found = []
     if humans := coded.members("human"):
-        majority = majority_codes(label_counts(coded, humans)).astype(np.int8)
-        found.append((HUMANS, majority))
+        found.append((HUMANS, usual_codes(coded, humans).astype(coded.codes.dtype)))
     found += [(coded.raters[model], coded.codes[:, model]) for model in coded.members("model")]
     return found
 
@@ -140,7 +139,7 @@ def _by_variant(
         [labels.clusters, labels.subject, labels.side, *(other.codes for other in fixed)]
     )[known]
     distinct, at = np.unique(question, axis=0, return_inverse=True)
-    wide = np.full((len(distinct), len(column.values)), -1, dtype=np.int8)
+    wide = np.full((len(distinct), len(column.values)), -1, dtype=codes.dtype)
     backwards = np.arange(len(known))[::-1]
     wide[at.reshape(-1)[backwards], column.codes[known][backwards]] = codes[known][backwards]
     return wide, distinct[:, 0].astype(np.intp), distinct[:, 1].astype(np.intp)
@@ -154,9 +153,10 @@ def _add_rows(
     if not several.any():
         return
     out = Writer.of(rows, coded, resamples)
-    kappa = group_panel(counts * several[:, None], coded, resamples)["fleiss_kappa"]
     variants = int((coded.labelled & several[:, None]).any(axis=0).sum())
-    out.add(STABILITY, kappa, several, a=reader, at=at, note=f"across {variants} variants")
+    if not coded.is_number:
+        kappa = group_panel(counts * several[:, None], coded, resamples)["fleiss_kappa"]
+        out.add(STABILITY, kappa, several, a=reader, at=at, note=f"across {variants} variants")
     if coded.is_binary or _has_order(scale):
         out.add(SPREAD, out.share(*_spread(coded, scale)), several, a=reader, at=at)
 

@@ -55,12 +55,18 @@ class Chance:
 
     shares: Array
     ordered: bool = False
+    values: tuple[float, ...] = ()
+    """Of numbers, whose squared distances count."""
 
     def disagreement(self, name: str) -> float:
         """Return 1 - pe for a statistic, by the raters' pooled shares; AC and Brennan-Prediger by
         equal ones, which is the most that they ever take. Weights are the statistic's own, else
         those of the deciding kappa.
         """
+        if self.values:
+            at = np.asarray(self.values)
+            mean = self.shares @ at
+            return float(2.0 * self.shares @ (at - mean) ** 2 / max(float(np.ptp(at)), 1e-300) ** 2)
         q, entry = len(self.shares), entry_for(name)
         apart = np.abs(np.subtract.outer(np.arange(q), np.arange(q))) / max(q - 1, 1)
         weights = entry.weights or ("quadratic" if self.ordered else "identity")

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.types import Array, Codes, Labels, Mask
+from evenhand.analysis.types import Array, Codes, Labels, Mask, code_type
 from evenhand.errors import InputError
 from evenhand.study.tables.columns import shortened
 from evenhand.study.tables.formats import FIRST_ROW
@@ -126,7 +126,13 @@ def combine_readings(ratings: pd.DataFrame, scale: Scale, source: str = "ratings
     first_row = _first_rows(reading, len(readings))
     cell_of_reading = cell[first_row]
 
-    label, tied = _majority(labels, reading, len(readings), len(scale.categories))
+    if scale.is_number:  # of several draws or orders the median, the lower one of two
+        reading, readings = cell, cells
+        first_row = _first_rows(reading, len(readings))
+        cell_of_reading = cell[first_row]
+        label, tied = _median(labels, reading, len(readings)), np.zeros(len(readings), dtype=bool)
+    else:
+        label, tied = _majority(labels, reading, len(readings), len(scale.categories))
     low, high = _range_of_labels(label, cell_of_reading, len(cells))
     code = np.where(low == high, low, -1)
     mean_positive = _nested_mean(positive[:, None], reading, cell_of_reading, len(cells))[:, 0]
@@ -149,7 +155,7 @@ def combine_readings(ratings: pd.DataFrame, scale: Scale, source: str = "ratings
         kinds=tuple(kinds[rater] for rater in rater_names),
         unit=cells % len(unit_names),
         rater=cells // len(unit_names),
-        code=code.astype(np.int8),
+        code=code.astype(code_type(len(scale.categories))),
         positive=mean_positive,
         probabilities=mean_each,
         confidence=_confidence(mean_each, mean_positive),
@@ -168,13 +174,23 @@ def _label_codes(ratings: pd.DataFrame, scale: Scale, source: str) -> Codes:
         raise InputError(
             f"{source}, row {at + FIRST_ROW}: the label {label!r} of rater "
             f"{ratings.loc[at, 'rater_id']!r} is none of the declared categories of "
-            f"{scale.name!r} ({', '.join(scale.categories)}); correct the label or declare it"
+            f"{scale.name!r} ({_listed(scale)}); correct the label or declare it"
         )
     return np.asarray(known.to_numpy(), dtype=np.intp)
 
 
+def _listed(scale: Scale) -> str:
+    """The categories in words; of numbers their ends."""
+    keys = scale.categories
+    return f"{keys[0]} to {keys[-1]}" if scale.is_number else ", ".join(keys)
+
+
 def _probabilities(ratings: pd.DataFrame, scale: Scale, source: str) -> Array:
-    """Return the rows' distributions (rows, q); NaN rows where there is none."""
+    """Return the rows' distributions (rows, q); NaN rows where there is none. Of numbers there is
+    none, (rows, 1).
+    """
+    if scale.is_number:
+        return np.full((len(ratings), 1), np.nan)
     out = np.full((len(ratings), len(scale.categories)), np.nan)
     texts = ratings["probabilities"].to_numpy(dtype=object)
     position = {category: code for code, category in enumerate(scale.categories)}
@@ -213,6 +229,18 @@ def _majority(labels: Codes, group: Codes, n_groups: int, q: int) -> tuple[Codes
     most = counts.max(axis=1, initial=0)
     tied = ((counts == most[:, None]).sum(axis=1) > 1) & (most > 0)
     return np.where((most > 0) & ~tied, counts.argmax(axis=1), -1), tied
+
+
+def _median(labels: Codes, group: Codes, n_groups: int) -> Codes:
+    """Return the median label of each group, the lower one of two; -1 for none."""
+    labelled = np.flatnonzero(labels >= 0)
+    labelled = labelled[np.lexsort((labels[labelled], group[labelled]))]
+    count = np.bincount(group[labelled], minlength=n_groups)
+    first = np.concatenate([[0], count.cumsum()[:-1]])
+    out = np.full(n_groups, -1, dtype=np.intp)
+    some = count > 0
+    out[some] = labels[labelled[(first + (count - 1) // 2)[some]]]
+    return out
 
 
 def _range_of_labels(label: Codes, cell: Codes, n_cells: int) -> tuple[Codes, Codes]:

@@ -41,7 +41,7 @@ def encode(
     column[order] = np.arange(len(order))
     at = (readings.unit, column[readings.rater])
     shape = (len(readings.units), len(order))
-    codes = np.full(shape, -1, dtype=np.int8)
+    codes = np.full(shape, -1, dtype=readings.code.dtype)
     positive, confidence = np.full(shape, np.nan), np.full(shape, np.nan)
     asked = np.zeros(shape, dtype=bool)
     codes[at], positive[at], asked[at] = readings.code, readings.positive, True

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ import numpy as np
 from evenhand.analysis.labels.copies import Copy
 from evenhand.analysis.labels.scale import Level, Scale
 from evenhand.analysis.labels.units import UnitColumn
-from evenhand.analysis.types import Array, Codes, Frequency, Labels, Mask
+from evenhand.analysis.types import Array, Codes, Frequency, Integers, Labels, Mask
 
 BINARY = "|binary"
 """Suffix of `subset` for the binary verdict."""
@@ -25,9 +27,27 @@ COLLAPSED = "|collapsed"
 """Suffix of `subset` for a rubric's coarser categories."""
 AFFIRMATIVE = "affirmative"
 UNCLEAR = "unclear"
+MIN_COMPLETE, _MAX_COMPLETE = 10, 12
+"""Fewest units and most raters of a complete part."""
 MANY_CLUSTERS = 10_000
 """From this many clusters, resampling patterns of labels is faster than resampling clusters."""
 KIND_ORDER = {"human": 0, "adjudicator": 1, "model": 2}
+
+
+def number_sides(values: Sequence[float]) -> Array:
+    """What numbers add to the sides of a table of two raters, (numbers, 3): the Bernstein
+    polynomials of degree two on the range of the `values`.
+
+    They are three shares that add up to one, so that a table of numbers has 3 x 3 cells however
+    many numbers there are. It keeps the sums of x, y, x^2, y^2 and xy: all that coefficients with
+    squared distances know of the labels.
+
+    >>> number_sides([0, 50, 100]).tolist()
+    [[1.0, 0.0, 0.0], [0.25, 0.5, 0.25], [0.0, 0.0, 1.0]]
+    """
+    at = np.asarray(values, dtype=float)
+    at = (at - at.min()) / max(float(np.ptp(at)), 1e-300)
+    return np.column_stack([(1.0 - at) ** 2, 2.0 * at * (1.0 - at), at**2])
 
 
 @dataclass(frozen=True)
@@ -47,6 +67,23 @@ class Coded:
     level: Level
     subset: str
     copies: tuple[Copy, ...] = ()
+    is_number: bool = False
+
+    @cached_property
+    def sides(self) -> Array:
+        """What each category adds to a side of a table, (q, width): one of q, or for a number the
+        three terms of a quadratic (`number_sides`).
+        """
+        return number_sides(self.values) if self.is_number else np.eye(self.q)
+
+    @property
+    def width(self) -> int:
+        """Number of rows and columns of a table of two raters."""
+        return 3 if self.is_number else self.q
+
+    def spread(self, codes: Integers) -> Array:
+        """What labels (...) add to a side of a table, (..., width): zeros where missing."""
+        return np.asarray(np.vstack([self.sides, np.zeros(self.width)])[codes])
 
     @property
     def q(self) -> int:
@@ -216,9 +253,10 @@ class LabelMatrix(RatedUnits):
 
     def on_categories(self, subset: str = "all") -> Coded:
         """Return the labels on the rubric's own categories."""
-        return self._coded(
+        coded = self._coded(
             self.codes, self.scale.categories, self.scale.values, self.scale.level, subset
         )
+        return replace(coded, is_number=self.scale.is_number)
 
     def on_verdicts(self, subset: str = "all") -> Coded:
         """Return the binary verdicts, affirmative first."""
@@ -328,6 +366,25 @@ class LabelMatrix(RatedUnits):
             slices=tuple(replace(column, codes=column.codes[kept]) for column in self.slices),
             weight=None if self.weight is None else self.weight[self.clusters[kept]],
         )
+
+
+def complete_block(codes: Labels) -> tuple[tuple[int, ...], Codes]:
+    """Find the raters and units of the largest complete part of labels (units, raters), -1 missing.
+
+    Largest in comparisons: units times (raters - 1). Empty where no two raters share enough units.
+    Above twelve raters those with the most labels are considered.
+    """
+    labelled = codes >= 0
+    busiest = np.argsort(-labelled.sum(axis=0), kind="stable")[:_MAX_COMPLETE]
+    best: tuple[int, tuple[int, ...]] = (0, ())
+    for size in range(2, len(busiest) + 1):
+        for chosen in combinations(sorted(int(rater) for rater in busiest), size):
+            shared = int(labelled[:, chosen].all(axis=1).sum())
+            if shared >= MIN_COMPLETE and shared * (size - 1) > best[0]:
+                best = (shared * (size - 1), chosen)
+    if not best[1]:
+        return (), np.array([], dtype=np.intp)
+    return best[1], np.flatnonzero(labelled[:, best[1]].all(axis=1))
 
 
 def favour_signs(categories: tuple[str, ...], favours: Mapping[str, str]) -> Array:

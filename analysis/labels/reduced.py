@@ -104,6 +104,10 @@ def reduce_ratings(
     `clusters` gives each unit's cluster by its id; `raters` are those of all the ratings there are.
     Raises InputError as `combine_readings` does.
     """
+    if scale.is_number:
+        raise InputError(
+            "labels that are numbers hardly repeat, which an engine needs; leave --engine out"
+        )
     readings = combine_readings(ratings, scale, source)
     position = {name: at for at, name in enumerate(raters.names)}
     column = np.array([position[name] for name in readings.raters], dtype=np.intp)[readings.rater]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -16,6 +17,10 @@ Origin = Literal["default", "declared", "tuned"]
 """Source of a threshold: the rubric, a declaration, or tuning on labels."""
 
 MAX_CATEGORIES = 100
+MOST_POINTS = 11
+"""An interval scale of more points is a number, whose labels are not counted one by one."""
+MAX_NUMBERS = 2001
+"""Different numbers that labels may be."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,7 @@ class Scale:
     "comparison", "response", or "" where it is not known; `favours` gives the side, "a" or "b" of
     a pair, that a category favours. `unclear` categories mean that no decision is possible,
     `collapse` are coarser categories of the others, and `variant_of` names the rubric that this one
-    words differently.
+    words differently. `number` says that labels are numbers, however few.
 
     >>> Scale("helpful", ("1", "2", "3"), "ordinal", frozenset({"3"})).affirmative_codes
     (2,)
@@ -60,6 +65,7 @@ class Scale:
     unclear: frozenset[str] = frozenset()
     collapse: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     variant_of: str = ""
+    number: bool = False
 
     def __post_init__(self) -> None:
         if not self.categories or len(set(self.categories)) < len(self.categories):
@@ -67,7 +73,12 @@ class Scale:
                 f"{self._title}: the categories must be at least one and all different, "
                 f"not {', '.join(self.categories) or 'none'}"
             )
-        if len(self.categories) > MAX_CATEGORIES:
+        if self.is_number and len(self.categories) > MAX_NUMBERS:
+            raise InputError(
+                f"{self._title}: {len(self.categories)} different numbers, more than "
+                f"{MAX_NUMBERS}; round them, for example to two places"
+            )
+        if len(self.categories) > MAX_CATEGORIES and not self.is_number:
             raise InputError(
                 f"{self._title}: {len(self.categories)} categories, more than {MAX_CATEGORIES}: "
                 "labels that differ from unit to unit are no categories of a scale"
@@ -120,6 +131,12 @@ class Scale:
         )
 
     @property
+    def is_number(self) -> bool:
+        """True where labels are numbers on an interval scale of many points."""
+        many = len(self.categories) > MOST_POINTS or self.number
+        return self.level == "interval" and many and _are_numbers(self.categories)
+
+    @property
     def affirmative_codes(self) -> tuple[int, ...]:
         """Positions of the affirmative categories."""
         return tuple(
@@ -158,3 +175,10 @@ class Scale:
     @property
     def _title(self) -> str:
         return f"scale {self.name!r}" if self.name else "the scale"
+
+
+def _are_numbers(categories: Iterable[str]) -> bool:
+    try:
+        return all(math.isfinite(float(category)) for category in categories)
+    except ValueError:
+        return False

@@ -81,8 +81,9 @@ def add_baseline_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> N
     humans = _steady_humans(coded, resamples) or coded.members("human")
     units = out.count(coded.labelled_by_any(humans))
     over = "1 human" if len(humans) == 1 else f"mean over {len(humans)} humans"
-    names = dict.fromkeys(["observed_agreement", "cohen_kappa", deciding_kappa(coded)])
     panel = pair_statistics(coded)
+    wanted = ["observed_agreement", "cohen_kappa", deciding_kappa(coded)]
+    names = dict.fromkeys(each for each in wanted if each in panel)
     for name, share in baselines(coded, resamples).items():
         tables = _baseline_tables(coded, resamples, humans, share)
         about = join_notes(_description(coded, share), over)
@@ -126,13 +127,16 @@ def _among_humans(kappas: KappaMeans, within: Mask, humans: Sequence[int]) -> Me
 
 
 def baselines(coded: Coded, resamples: Resamples) -> dict[str, Array]:
-    """Return the baselines' shares of the categories (q,), computed from the humans' labels."""
+    """Return the baselines' shares of the categories (q,), computed from the humans' labels. The
+    constant one says what people say most often, of numbers the one nearest to their mean.
+    """
     humans = coded.members("human")
     if not coded.labelled_by_any(humans).any():
         return {}
     prevalence = category_shares(label_counts(coded, humans), coded, resamples)[0]
     constant = np.zeros(coded.q)
-    constant[prevalence.argmax()] = 1.0
+    usual = np.abs(np.asarray(coded.values) - prevalence @ coded.values).argmin()
+    constant[usual if coded.is_number else prevalence.argmax()] = 1.0
     return dict(zip(BASELINES, (constant, prevalence), strict=True))
 
 
@@ -140,10 +144,10 @@ def _baseline_tables(
     coded: Coded, resamples: Resamples, humans: Sequence[int], share: Array
 ) -> Array:
     """Return expected tables (rows, humans, q, q) of each human with the baseline."""
-    chosen = (coded.codes[:, list(humans), None] == np.arange(coded.q)).astype(float)
+    chosen = coded.spread(coded.codes[:, list(humans)])
     units = chosen.reshape(len(chosen), -1)
     totals = resamples.sums(coded.clusters, units)
-    tables: Array = totals.reshape(-1, len(humans), coded.q)[..., None] * share
+    tables: Array = totals.reshape(-1, len(humans), coded.width)[..., None] * (share @ coded.sides)
     return tables
 
 
@@ -203,6 +207,8 @@ def _plain_mean(values: Array) -> MeanOverPairs:
 def _description(coded: Coded, share: Array) -> str:
     if share.max() == 1.0:
         return f"always {coded.categories[int(share.argmax())]}"
+    if coded.is_number:
+        return "expected value where numbers are drawn from people's"
     drawn = ", ".join(
         f"{category} {part:.3f}" for category, part in zip(coded.categories, share, strict=True)
     )

@@ -56,7 +56,8 @@ def add_grader_comparison_rows(rows: ResultRows, kappas: KappaMeans) -> None:
         apart, lost = one.values - other.values, max(one.undefined, other.undefined)
         names = About(a=coded.raters[first], b=coded.raters[second])
         out.add("kappa_difference", apart, units, undefined=lost, **names)
-        _add_mcnemar_row(out, coded, [first, second], majority)
+        if not coded.is_number:
+            _add_mcnemar_row(out, coded, [first, second], majority)
 
 
 def _best(rows: ResultRows, coded: Coded, graders: Sequence[int]) -> int:

@@ -41,13 +41,11 @@ def pooled_kappas(coded: Coded, resamples: Resamples, grader: int) -> tuple[Arra
     Krippendorff's alpha (2004), of which the humans' kappa is the form without his correction for
     few units.
     """
-    q = coded.q
-    chosen = (said_beside(coded, resamples, grader, pooled=True)[:, :, None] == np.arange(q)).sum(
-        axis=1
-    ) * 1.0
-    own = (coded.codes[:, [grader]] == np.arange(q)) * 1.0
+    q = coded.width
+    each = coded.spread(said_beside(coded, resamples, grader, pooled=True))
+    chosen, own = each.sum(axis=1), coded.spread(coded.codes[:, grader])
     with_grader = chosen[:, :, None] * own[:, None, :]
-    among = chosen[:, :, None] * chosen[:, None, :] - chosen[:, :, None] * np.eye(q)
+    among = chosen[:, :, None] * chosen[:, None, :] - np.einsum("urj,urk->ujk", each, each)
     among /= np.maximum(chosen.sum(axis=1) - 1.0, 1.0)[:, None, None]
     kappa = pair_statistics(coded)[deciding_kappa(coded)]
     first, second = (

@@ -44,7 +44,8 @@ def add_main_rows(
     `subset` of `coded` is that of the rows.
     """
     kappa = deciding_kappa(coded)
-    metric = "ordinal" if "ordinal" in alpha_levels(coded) else "nominal"
+    levels = alpha_levels(coded)
+    metric = "ordinal" if "ordinal" in levels else levels[0]
     main = ("observed_agreement", kappa, f"krippendorff_alpha_{metric}", CEILING)
     found, out = ResultRows(rows.rubric, chance=rows.chance), Writer.of(rows, coded, resamples)
     kappas = KappaMeans(coded, resamples, [kappa])
@@ -79,7 +80,8 @@ def add_slice_rows(
             subset = coded.part(f"{column.name}={value}")
             kept = np.unique(coded.clusters[chosen])
             add_main_rows(rows, coded.only(chosen, subset), resamples.only(kept))
-        differences += _differences(out, column, coded)
+        if not coded.is_number:
+            differences += _differences(out, column, coded)
     notes = screened([resamples.plain(each.values) for each in differences])
     for each, note in zip(differences, notes, strict=True):
         of = About(a="humans", b=each.grader, note=join_notes(_few(each.inside), note))

@@ -8,17 +8,12 @@ D-study gives the dependability of the mean of a number of raters.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.analysis.labels.matrix import LabelMatrix
-from evenhand.analysis.types import Codes, Labels
+from evenhand.analysis.labels.matrix import LabelMatrix, complete_block
 from evenhand.errors import InputError
-
-MIN_UNITS = 10
-_MAX_RATERS = 12
 
 
 @dataclass(frozen=True)
@@ -119,25 +114,6 @@ def components_of(labels: LabelMatrix) -> VarianceComponents | None:
         return None
     values = np.array([0.0, 1.0] if nominal else labels.scale.values)
     return g_study(values[codes[units][:, list(raters)]])
-
-
-def complete_block(codes: Labels) -> tuple[tuple[int, ...], Codes]:
-    """Find the raters and units of the largest complete part of labels (units, raters), -1 missing.
-
-    Largest in comparisons: units times (raters - 1). Empty where no two raters share enough units.
-    Above twelve raters those with the most labels are considered.
-    """
-    labelled = codes >= 0
-    busiest = np.argsort(-labelled.sum(axis=0), kind="stable")[:_MAX_RATERS]
-    best: tuple[int, tuple[int, ...]] = (0, ())
-    for size in range(2, len(busiest) + 1):
-        for chosen in combinations(sorted(int(rater) for rater in busiest), size):
-            shared = int(labelled[:, chosen].all(axis=1).sum())
-            if shared >= MIN_UNITS and shared * (size - 1) > best[0]:
-                best = (shared * (size - 1), chosen)
-    if not best[1]:
-        return (), np.array([], dtype=np.intp)
-    return best[1], np.flatnonzero(labelled[:, best[1]].all(axis=1))
 
 
 def _share(wanted: float, error: float) -> float:

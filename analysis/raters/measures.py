@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evenhand.analysis.agreement import coefficients as c
+from evenhand.analysis.agreement.numbers import AGREEMENT
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.counted import one_version
 from evenhand.analysis.labels.encoding import encode
+from evenhand.analysis.labels.matrix import number_sides
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.types import Array, Codes, Integers, Labels, Mask
@@ -46,8 +48,15 @@ class People:
     @cached_property
     def labels(self) -> Array:
         """Return the labels of the counted raters, one-hot: (units, raters, categories)."""
-        each = self.codes[:, :, None] == np.arange(len(self.scale.categories))
-        return np.asarray(each & self.counted[None, :, None], dtype=float)
+        own = np.vstack([self.sides, np.zeros(self.sides.shape[1])])
+        return np.asarray(own[self.codes] * self.counted[None, :, None])
+
+    @cached_property
+    def sides(self) -> Array:
+        """What each category adds to a side of a table, (categories, width): see `Coded.sides`."""
+        if self.scale.is_number:
+            return number_sides(self.scale.values)
+        return np.eye(len(self.scale.categories))
 
     @cached_property
     def totals(self) -> Array:
@@ -57,6 +66,8 @@ class People:
     @cached_property
     def weights(self) -> Array:
         """Agreement weights (categories, categories): quadratic where the scale has an order."""
+        if self.scale.is_number:
+            return AGREEMENT
         ordered = self.scale.level != "nominal"
         return c.agreement_weights(
             len(self.scale.categories), "quadratic" if ordered else "identity"
@@ -96,8 +107,7 @@ class Beside:
         The table counts a unit once: its cells are the shares of the others' labels.
         """
         q = self.shares.shape[1]
-        cells = np.zeros((len(self.codes), q, q))
-        cells[np.arange(len(self.codes)), self.codes] = self.shares
+        cells = self.people.sides[self.codes][:, :, None] * self.shares[:, None, :]
         tables = resamples.sums(self.clusters, cells.reshape(len(cells), -1)).reshape(-1, q, q)
         return c.cohen_kappa(tables, self.people.weights)
 
@@ -106,7 +116,7 @@ class Beside:
         units: differences between two shares, (rows, categories).
         """
         q = self.shares.shape[1]
-        more = np.eye(q)[self.codes] - self.shares
+        more = self.people.sides[self.codes] - self.shares
         sums = resamples.sums(self.clusters, more, np.ones(len(more)))
         return ratio(sums[:, :q], sums[:, q:])
 
@@ -118,7 +128,7 @@ class Beside:
         units in one half do not look like a change of the rater.
         """
         weights = self.people.weights
-        own = (weights[self.codes] * self.shares).sum(axis=1)
+        own = (self.people.sides[self.codes] @ weights * self.shares).sum(axis=1)
         usual = ((self.shares @ weights) * self.shares).sum(axis=1)
         late = np.arange(len(self.codes)) >= len(self.codes) / 2
         gain = own - usual

@@ -52,7 +52,8 @@ def add_rater_rows(
     nothing if there are too many raters to list.
 
     `labels` are the readings, not folded. Agreement is the share of pairs of labels, the rater's
-    and another human's on one unit, that are alike.
+    and another human's on one unit, that are alike; of numbers one minus their mean distance as a
+    share of the scale.
     """
     if len(labels.raters) > MAX_LISTED_RATERS:
         return
@@ -191,6 +192,9 @@ class _LikeOthers:
         theirs = labels.codes[units][:, others]
         met = (theirs >= 0) & (own >= 0)
         alike = met & (theirs == own)
+        if labels.scale.is_number:
+            values = np.asarray(labels.scale.values)
+            alike = met * (1.0 - np.abs(values[own] - values[theirs]) / max(np.ptp(values), 1e-300))
         return cls(
             alike.sum(axis=1).astype(float),
             met.sum(axis=1).astype(float),

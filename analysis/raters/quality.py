@@ -183,7 +183,7 @@ def _leaning(people: Sequence[People], rater: str, shared: Resamples) -> dict[st
     """The category that the rater prefers most surely, by the bound of its interval."""
     best, at = Interval(np.nan, np.nan, np.nan), ""
     for each in people:
-        if beside := each.beside(rater):
+        if not each.scale.is_number and (beside := each.beside(rater)):
             more = beside.leanings(shared)
             n = len(np.unique(beside.clusters))
             for code, category in enumerate(each.scale.categories):

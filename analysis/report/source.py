@@ -162,7 +162,7 @@ class Source:
     def graders(self, rubric: str, subset: str) -> list[str]:
         """The graders that were compared with people, by their agreement with people."""
         seen: dict[str, None] = {}
-        for statistic in ("observed_agreement", CEILING):
+        for statistic in (self.usual(rubric, subset), CEILING):
             for figure in self.figures.select(rubric, statistic, subset):
                 first, second = figure.raters
                 others = second in BASELINES or is_ensemble(second)
@@ -182,7 +182,7 @@ class Source:
 
     def raters(self, rubric: str) -> list[str]:
         """The single raters of the listed pairs: people, then graders by agreement with them."""
-        pairs = self.pairs(rubric, "observed_agreement", ALL)
+        pairs = self.pairs(rubric, self.usual(rubric, ALL), ALL)
         found = dict.fromkeys(rater for pair in pairs for rater in pair)
         graders = self.graders(rubric, ALL)
         return [rater for rater in found if rater not in graders] + [
@@ -191,7 +191,7 @@ class Source:
 
     def groups(self, rubric: str, subset: str) -> list[str]:
         """The groups worth a row: those that have two raters and repeat no other group."""
-        found = self.figures.select(rubric, "observed_agreement", subset)
+        found = self.figures.select(rubric, self.usual(rubric, subset), subset)
         given = {figure.raters[0] for figure in found if not figure.raters[1]}
         if {"humans", "models"} - given:
             given.discard("all")
@@ -209,6 +209,13 @@ class Source:
         """The kappa that decides: with quadratic weights where the categories are ordered."""
         weighted = "weighted_kappa_quadratic"
         return weighted if self.figures.select(rubric, weighted, subset) else "cohen_kappa"
+
+    def usual(self, rubric: str, subset: str) -> str:
+        """The statistic that all raters have who share units: of numbers there is no observed
+        agreement.
+        """
+        of_numbers = self.figures.select(rubric, "mean_number", subset)
+        return self.kappa(rubric, subset) if of_numbers else "observed_agreement"
 
     def default_threshold(self, rubric: str, raters: tuple[str, str]) -> str:
         """Return the threshold that tuning is compared with, as the rows write it; empty where

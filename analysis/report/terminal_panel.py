@@ -29,20 +29,22 @@ def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTa
     Undefined cells hold a dash, and the title gives the reason.
     """
     source = Source.of(analysis, context)
-    return [
-        table
-        for rubric in source.figures.rubrics
-        for found in (
-            *(_panel(source, rubric, subset) for subset in READINGS),
-            [_as_text(_marked(source, table)) for table in rates_table(source, rubric)],
-        )
-        for table in found
-    ]
+    found: list[TextTable] = []
+    for rubric in source.figures.rubrics:
+        first, *others = (_panel(source, rubric, subset) for subset in READINGS)
+        found += first
+        for panel in others:
+            # With two options the binary verdict is the label: once is enough.
+            if [table[1:] for table in panel] != [table[1:] for table in first]:
+                found += panel
+        found += [_as_text(_marked(source, table)) for table in rates_table(source, rubric)]
+    return found
 
 
 def _panel(source: Source, rubric: str, subset: str) -> list[TextTable]:
     kappa = source.kappa(rubric, subset)
-    statistics = ["observed_agreement", kappa, source.alphas(rubric, subset)[0], CEILING]
+    alpha = source.alphas(rubric, subset)[0]
+    statistics = ["observed_agreement", kappa, alpha, "icc_a1", CEILING]
     draft = TableDraft(
         source.marked(source.caption(rubric, READINGS[subset])),
         "Who",
@@ -52,7 +54,7 @@ def _panel(source: Source, rubric: str, subset: str) -> list[TextTable]:
     graders = source.graders(rubric, subset)
     who = [((name, ""), GROUPS[name]) for name in source.groups(rubric, subset) if name != "all"]
     others = (*source.ensembles(rubric, subset), *BASELINES)
-    pairs = source.pairs(rubric, "observed_agreement", subset)
+    pairs = source.pairs(rubric, source.usual(rubric, subset), subset)
     pairs += [("humans", name) for name in (*graders, *others)]
     who += [(pair, pair_title(pair)) for pair in pairs]
     for raters, title in who:

@@ -16,10 +16,13 @@ from itertools import combinations
 
 import numpy as np
 
-from evenhand.analysis.agreement.coefficients import agreement_weights, cohen_kappa
+from evenhand.analysis.agreement.coefficients import cohen_kappa
+from evenhand.analysis.agreement.counts import label_counts, usual_codes
 from evenhand.analysis.agreement.pairs import (
     MIN_SHARED_UNITS,
     KappaMeans,
+    agreement_between,
+    cluster_tables,
     deciding_kappa,
     pair_statistics,
     shared_units,
@@ -264,10 +267,8 @@ class Points:
         cls, coded: Coded, left_out: Resamples, graders: Sequence[int], *, pooled: bool
     ) -> Points:
         """The points of graders on the same units: of the first, minus those of the second."""
-        q = coded.q
         said = [said_beside(coded, left_out, each, pooled=pooled) for each in graders]
-        kind = "quadratic" if "quadratic" in deciding_kappa(coded) else "identity"
-        agreement = agreement_weights(q, kind)
+        agreement = agreement_between(coded)
 
         def tables(which: int, grades: Codes) -> Array:
             return left_out.each_row(_tables(coded, left_out, said[which], grades, pooled=pooled))
@@ -282,9 +283,8 @@ class Points:
         rows = np.flatnonzero(seen.any(axis=(1, 2, 3)))
         unseen = []
         for n, grades in enumerate(own):
-            votes = (said[n][:, :, None] == np.arange(q)).sum(axis=1)
             labelled = (grades >= 0) & (said[n] >= 0).any(axis=1)
-            for other in _unseen(coded, votes.argmax(axis=1)):
+            for other in _unseen(coded, _usual(coded, said[n])):
                 given = np.where(labelled, other, -1)
                 changed = [tables(n, given) if m == n else each for m, each in enumerate(known)]
                 moved = (np.concatenate(changed, axis=1) - seen) / left_out.clusters_in_row
@@ -315,14 +315,27 @@ class Points:
         return AtNull(statistic, Sample(np.array(values[0]), n, worth, np.array(stretch)))
 
 
+def _usual(coded: Coded, said: Labels) -> Codes:
+    """The label (units,) that most people chose, of those they `said` (units, people); of numbers
+    their median.
+    """
+    everyone = replace(coded, codes=said, raters=("",) * said.shape[1])
+    members = range(said.shape[1])
+    if coded.is_number:
+        return np.maximum(usual_codes(everyone, members), 0)
+    most: Codes = label_counts(everyone, members).argmax(axis=1)
+    return most
+
+
 def _unseen(coded: Coded, usual: Codes) -> list[Codes]:
     """Labels that a grader could have given but did not: the categories after the `usual` one
     (units,), which most people chose, in turn; on an ordered scale the usual one and its
-    neighbours.
+    neighbours, of numbers those a tenth of them away.
     """
     if coded.level == "nominal":
         return [(usual + step) % coded.q for step in range(coded.q)]
-    return [np.clip(usual + step, 0, coded.q - 1) for step in (-1, 0, 1)]
+    step = max(round((coded.q - 1) / 10), 1) if coded.is_number else 1
+    return [np.clip(usual + each, 0, coded.q - 1) for each in (-step, 0, step)]
 
 
 def _tables(
@@ -331,14 +344,10 @@ def _tables(
     """Tables (clusters, people, q, q) of each person's labels `said` (units, people) and `grades`
     (units,), summed over clusters and weighted as these are; one table if `pooled`.
     """
-    n, q = left_out.n_types, coded.q
+    n, q = left_out.n_types, coded.width
     out = np.zeros((n, 1 if pooled else said.shape[1], q * q))
     for person in range(said.shape[1]):
-        both = (said[:, person] >= 0) & (grades >= 0)
-        cell = (
-            coded.clusters[both] * (q * q) + said[both, person].astype(np.intp) * q + grades[both]
-        )
-        found = np.bincount(cell, minlength=n * q * q).reshape(n, q * q)
+        found = cluster_tables(coded, said[:, person], grades, n)
         out[:, 0 if pooled else person] += found
     if left_out.weight is not None:
         out *= left_out.weight[:, None, None]

@@ -252,7 +252,7 @@ class _Paired:
         apart = second.values - first.values
         out.add(KAPPA_CHANGE, apart, both, a=names[0], b=names[1], undefined=lost)
         panel = pair_statistics(coded)
-        own = {name: panel[name] for name in ("observed_agreement", kind)}
+        own = {name: panel[name] for name in ("observed_agreement", kind) if name in panel}
         for name, mean in mean_over_pairs(coded, [(before, after)], drawn, own).items():
             out.add(name, mean.values, both, a=names[0], b=names[1], undefined=mean.undefined)
         if labels.has_verdicts:

@@ -87,7 +87,11 @@ def _opened(study: Study, rule: Rule, rubric: str) -> QueuedUnit | None:
 
 def _show_case(study: Study, who: Visitor, case: QueuedUnit) -> None:
     people = people_text(study, case.unit_id, case.rubric)
-    names = {option.key: f"{option.key}: {option.name}" for option in people.options}
+    number = people.number
+    names = {
+        option.key: option.key if number else f"{option.key}: {option.name}"
+        for option in people.options
+    }
     texts, decision = st.columns([3, 2], gap="large")
     with texts:
         show(heading("Unit"), *_texts(study, case, people.blocks))
@@ -100,7 +104,8 @@ def _show_case(study: Study, who: Visitor, case: QueuedUnit) -> None:
         if case.key == st.session_state.get(_REVISED):
             _say_decided(study, who, case)
         complaint = st.session_state.pop(_COMPLAINT, "")
-        show_decider(_token(case.key), people.options, complaint, lambda sent: _take(study, sent))
+        options, said = ((), number.said) if number else (people.options, "")
+        show_decider(_token(case.key), options, said, complaint, lambda sent: _take(study, sent))
         st.text(written("lead.keys"))
         with st.expander("Instructions"):
             show(block(people.instructions))

@@ -20,6 +20,7 @@ from evenhand.annotate_app.lead.parts.live_figures import latest_figures
 from evenhand.annotate_app.lead.parts.tables import show_table, to_the_minute
 from evenhand.annotate_app.logins.lead_login import require
 from evenhand.study import Study
+from evenhand.study.prompts.pairs import cluster_noun
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def _agreement(study: Study, half_width: float) -> None:
         st.text(written("lead.no_agreement"))
         return
     st.header("Is it enough?", anchor=False)
-    for sentence in enough(main, half_width):
+    noun = cluster_noun(study.store.pairs(), study.config.analysis.cluster)
+    for sentence in enough(main, half_width, noun):
         st.text(sentence)
     if verdicts:
         st.header("Verdicts so far", anchor=False)
@@ -116,9 +118,9 @@ def main_rows(results: pd.DataFrame, verdicts: Iterable[Verdict] = ()) -> pd.Dat
     return rows.sort_values(["rubric", "statistic", "people_first"], kind="stable")
 
 
-def enough(main: pd.DataFrame, half_width: float) -> list[str]:
-    """Return for every rubric the number of pairs still to label for the wanted half-width of
-    people's kappa, as a sentence.
+def enough(main: pd.DataFrame, half_width: float, noun: str) -> list[str]:
+    """Return for every rubric the number of clusters (each a `noun`) still to label for the wanted
+    half-width of people's kappa, as a sentence.
     """
     sentences = []
     people = main[(main["rater_b"] == "") & main["statistic"].isin(_KAPPAS)]
@@ -131,7 +133,7 @@ def enough(main: pd.DataFrame, half_width: float) -> list[str]:
             sentences.append(f"{rubric}: enough. People's kappa is known to within {known:.2f}.")
         else:
             sentences.append(
-                f"{rubric}: label about {more} more pairs to know people's kappa to within "
+                f"{rubric}: label about {more} more {noun}s to know people's kappa to within "
                 f"{half_width:.2f}; it is known to within {known:.2f}."
             )
     return sentences

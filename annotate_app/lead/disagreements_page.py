@@ -147,7 +147,8 @@ def _choice(label: str, values: Iterable[Any], title: Callable[[Any], str] = str
 def _show_unit(study: Study, found: GraderDisagreement) -> None:
     rubric = study.rubrics[found.rubric]
     people = rubric.for_people(study.values(rubric, found.unit_id))
-    names = {option.key: f"{option.key}: {option.name}" for option in people.options}
+    options = () if rubric.number else people.options
+    names = {option.key: f"{option.key}: {option.name}" for option in options}
     reasons = quoted_remarks(study, [found]).get((found.rubric, found.unit_id), {})
     show(heading(f"{found.unit_id}, {rubric.title}"))
     grader, humans = st.columns(2)
@@ -180,7 +181,10 @@ def _show_texts(texts: Sequence[TextBlock], marks: Sequence[tuple[str, Mark]]) -
 def _show_rubric(rubric: Rubric, question: str) -> None:
     with st.expander("The rubric"):
         st.text(question)
-        show(items((f"{each.key}: {each.name}", [each.description]) for each in rubric.options))
+        options = () if rubric.number else rubric.options
+        show(items((f"{each.key}: {each.name}", [each.description]) for each in options))
+        if rubric.number:
+            st.text(f"Answer: {rubric.permitted}")
 
 
 def _sort(study: Study, queue: _Queue) -> None:

@@ -21,6 +21,7 @@ from evenhand.study.access.admission import (
 )
 from evenhand.study.access.participants import new_code
 from evenhand.study.desk.oversight import oversight, pause, resume
+from evenhand.study.prompts.pairs import prompts_noun
 from evenhand.study.session.prolific import rater_of, released_submissions, study_url
 from evenhand.study.session.sessions import RELEASE_REASONS, Sessions
 from evenhand.study.session.times import session_times
@@ -121,12 +122,13 @@ def _turn(study: Study, act: Callable[..., None]) -> None:
 
 def _extend(study: Study, who: str) -> None:
     st.header("Sample", anchor=False)
-    sampled, total = len(study.store.sample()), len(study.store.pairs())
-    st.text(written("lead.sampled", sampled=sampled, total=total))
+    pairs = study.store.pairs()
+    sampled, total, noun = len(study.store.sample()), len(pairs), prompts_noun(pairs)
+    st.text(written("lead.sampled", sampled=sampled, total=total, noun=noun))
     if sampled == total:
         return
     with st.form("extend", border=False):
-        more = st.number_input("More pairs", 1, total - sampled, min(20, total - sampled))
+        more = st.number_input(f"More {noun}", 1, total - sampled, min(20, total - sampled))
         sent = st.form_submit_button("Enlarge the sample")
     if sent:
         try:

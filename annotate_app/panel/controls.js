@@ -71,16 +71,6 @@ function tagsMark(found, words) {
   return { short: `TAG ${text}`, name: filled(words.hidden_tags, { text }) };
 }
 
-// The turns of a conversation. What only machines said to one another is folded away.
-function turnNodes(turns, words, controls) {
-  return turns.map((turn) => {
-    const said = element("div", { class: "said", dir: "auto" }, ...textNodes(turn.text, words, controls));
-    const folded = ["system", "call", "tool"].includes(turn.role);
-    const [around, above] = folded ? ["details", "summary"] : ["section", "h3"];
-    return element(around, { class: `turn ${turn.role}` }, element(above, {}, turn.label), said);
-  });
-}
-
 // A text as it was written; one without a word says so.
 function sourceNodes(block, words, controls, marks = [], here = undefined) {
   const nodesOf = (text) => textNodes(text, words, controls);

@@ -13,9 +13,12 @@ function keysView(words, questions, asks, hasSides, single, onSwitch) {
     const options = questions.flatMap((question) => question.options);
     const letters = [...new Set(options.filter(hasLetter).map((o) => o.key.toUpperCase()))];
     const last = Math.min(Math.max(...questions.map((question) => question.options.length)), 9);
+    const asksNumber = questions.some((question) => question.number);
     rows.unshift(["⌫", words.sheet_back], ["/", words.sheet_earlier], ["−", words.sheet_skip], ["+", words.sheet_flag]);
     if (hasSides) rows.unshift(["=", words.sheet_together]);
     if (asks.evidence) rows.unshift([",", words.sheet_mark]);
+    rows.unshift(["!", words.sheet_find]);
+    if (asks.turns) rows.unshift(["; :", words.sheet_turns]);
     if (asks.source) rows.unshift(["*", words.sheet_source]);
     rows.unshift([words.keys_scroll, hasSides ? words.sheet_scroll_sides : words.sheet_scroll]);
     if (asks.why) rows.unshift([".", words.sheet_rationale]);
@@ -23,7 +26,8 @@ function keysView(words, questions, asks, hasSides, single, onSwitch) {
     rows.unshift([words.key_enter, words.sheet_submit]);
     if (questions.length > 1) rows.unshift(["← →", words.sheet_move]);
     if (letters.length > 0) rows.unshift([letters.join(" "), words.sheet_choose_letter]);
-    rows.unshift([`1 – ${last}`, words.sheet_choose_number]);
+    if (last > 0) rows.unshift([`1 – ${last}`, words.sheet_choose_number]);
+    if (asksNumber) rows.unshift(["0 – 9", words.sheet_number]);
     rows.push(["Esc", words.sheet_escape]);
   }
   if (!single) {

@@ -15,6 +15,7 @@ class DrawnPanel {
     this.find(".editing").hidden = !this.sheet?.earlier;
     this.find(".why").hidden = !this.data.asks.rationale;
     this.find(".together").hidden = !this.hasSides();
+    this.find(".search").hidden = !this.sheet;
     this.drawMeanings();
     this.find(".together").setAttribute("aria-pressed", String(this.tied()));
     this.find(".source").hidden = !this.isRendered();
@@ -53,9 +54,18 @@ class DrawnPanel {
     const several = questions.length > 1;
     this.find(".asks").replaceChildren(
       ...questions.map((question, at) =>
-        questionView(question, at, several, (key) => this.choose(at, key)),
+        questionView(
+          question,
+          at,
+          several,
+          (key) => this.choose(at, key),
+          (text) => this.typeNumber(at, text),
+        ),
       ),
     );
+    questions.forEach((question, at) => {
+      if (question.number) this.numberField(at).value = this.answers[at]?.option ?? "";
+    });
     const guides = (sheet?.questions ?? []).map((question) => {
       const guide = guidelinesView(question, words, sheet.questions.length > 1);
       this.keepGuidelinesOpen(guide, question.title, sheet.questions.length > 1);
@@ -109,13 +119,15 @@ class DrawnPanel {
       const [marks = [], here] = this.marksIn(block);
       const inTurns = Boolean(block.turns) && marks.length === 0 && this.marking === null;
       let nodes;
-      if (rendered) nodes = renderedNodes(block.tree, this.words, controls);
+      if (block.image) nodes = imageNodes(block, this.words);
+      else if (rendered) nodes = renderedNodes(block.tree, this.words, controls);
       else if (inTurns) nodes = turnNodes(block.turns, this.words, controls);
       else nodes = sourceNodes(block, this.words, controls, marks, here);
       for (const node of nodes) text.append(node); // one by one: there may be 100,000
     }
     this.wide?.disconnect();
     this.wide = reachable(this.find(".material").querySelectorAll(".wide"));
+    this.search();
   }
 
   // The marks in a text, and the sentence at hand where it lies in this one.
@@ -131,6 +143,10 @@ class DrawnPanel {
 
   isRendered() {
     return Boolean(this.sheet?.blocks.some((block) => block.tree));
+  }
+
+  hasTurns() {
+    return Boolean(this.sheet?.blocks.some((block) => block.turns));
   }
 
   hasSides() {
@@ -189,7 +205,13 @@ class DrawnPanel {
     this.root.querySelectorAll(".ask").forEach((ask, at) => {
       const answer = this.answers[at];
       ask.classList.toggle("current", at === this.at);
-      for (const radio of ask.querySelectorAll("input")) {
+      const number = ask.querySelector(".number");
+      if (number) {
+        number.readOnly = !answerable;
+        if (answer?.skip) number.value = "";
+        number.setAttribute("aria-invalid", String(number.value.trim() !== "" && !answer));
+      }
+      for (const radio of ask.querySelectorAll("input[type=radio]")) {
         radio.checked = radio.value === answer?.option;
         radio.disabled = !answerable;
       }

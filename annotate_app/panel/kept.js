@@ -1,4 +1,4 @@
-// What the server sends once: words and rubrics. From then on it names them by their content, and
+// What the server sends once: words, rubrics and images. From then on it names them by their content, and
 // this window puts them back.
 
 const MOST_KEPT = 48;
@@ -13,7 +13,11 @@ function restored(data) {
     return value;
   };
   const questions = data.sheet?.questions.map(({ rubric, ...own }) => ({ ...part(rubric), ...own }));
-  const blocks = data.sheet?.blocks.map((each) => ({ ...each, tree: each.tree && spelled(each.tree, each.text) }));
+  const blocks = data.sheet?.blocks.map((each) => ({
+    ...each,
+    tree: each.tree && spelled(each.tree, each.text),
+    image: each.image && part(each.image),
+  }));
   const sheet = data.sheet && { ...data.sheet, blocks, questions };
   const once = Object.fromEntries(SAID_ONCE.map((key) => [key, part(data[key])]));
   const whole = { ...data, ...once, sheet };

@@ -2,10 +2,10 @@
 
 const KEPT_MS = 4000; // a key that has waited longer for its unit is not taken
 const KEYS_OF_A_UNIT = /^(.|Enter|Backspace|Escape|ArrowLeft|ArrowRight)$/;
-const TAKEN_AT_ONCE = /^(Backspace|Escape|ArrowLeft|ArrowRight|[./*])$/; // they answer nothing
-const OPENS_A_FIELD = /^[-+./,]$/; // what follows is meant for the field, or for marking
+const TAKEN_AT_ONCE = /^(Backspace|Escape|ArrowLeft|ArrowRight|[./*!;:])$/; // they answer nothing
+const OPENS_A_FIELD = /^[-+./,!]$/; // what follows is meant for the field, or for marking
 
-class KeyedPanel extends DrawnPanel {
+class KeyedPanel extends FindingPanel {
   ahead = []; // keys that wait for the unit that was asked for
 
   onKey(event) {
@@ -22,9 +22,16 @@ class KeyedPanel extends DrawnPanel {
   }
 
   inField(event, target) {
-    if (target.id !== "rationale") return undefined;
-    if (event.key === "Enter" && event.ctrlKey) return () => this.go();
+    if (target.id === "wanted") return this.inSearch(event);
+    const inNumber = target.matches?.(".number");
+    if (target.id !== "rationale" && !inNumber) return undefined;
+    if (event.key === "Enter" && event.ctrlKey !== inNumber) return () => this.go();
     return event.key === "Escape" ? () => this.toTexts() : undefined;
+  }
+
+  inSearch(event) {
+    if (event.key === "Enter") return () => this.toFound(this.foundAt + (event.shiftKey ? -1 : 1));
+    return event.key === "Escape" ? () => this.endFinding() : undefined;
   }
 
   // Letters, digits and signs as keys can be switched off (WCAG 2.1.4): dictated words and unsteady
@@ -100,6 +107,11 @@ class KeyedPanel extends DrawnPanel {
         return () => this.askReason("skip");
       case "+":
         return () => this.askReason("flag");
+      case "!":
+        return this.sheet ? () => this.toggleFinding() : null;
+      case ";":
+      case ":":
+        return this.hasTurns() ? () => toTurn(this.find(".material"), event.key === ";" ? 1 : -1) : null;
       case "*":
         return this.isRendered() ? () => this.showSource() : null;
       case ",":
@@ -107,6 +119,8 @@ class KeyedPanel extends DrawnPanel {
       case ".":
         return this.data.asks.rationale && this.sheet ? () => this.find("#rationale").focus() : null;
     }
+    const digit = typedDigit(event);
+    if (digit && this.sheet && this.questions[this.at].number) return () => this.typeDigit(digit);
     const zero = event.key === "0" || (event.code === "Digit0" && !event.shiftKey);
     if (zero) return this.asksConfidence() ? () => this.stepConfidence() : null;
     return this.choiceAction(event);
@@ -140,6 +154,7 @@ class KeyedPanel extends DrawnPanel {
       why: this.data.asks.rationale,
       confidence: this.asksConfidence(),
       source: this.isRendered(),
+      turns: this.hasTurns(),
       evidence: this.sheet?.questions.some((question) => question.evidence),
     };
     const show = () =>

@@ -46,6 +46,15 @@ function partView([tag, { class: look, start }, ...children], words, controls) {
   return made;
 }
 
+// An image that is a unit's own: only what the message itself holds is ever shown.
+function imageNodes({ image, alt }, words) {
+  if (!/^data:image\/(png|jpeg|webp);base64,/.test(image)) return [];
+  const shown = element("img", { src: image, alt: alt || words.image_unsaid, class: "picture" });
+  const size = element("button", { type: "button", class: "quiet", "aria-pressed": "false" }, words.full_size);
+  size.addEventListener("click", () => size.setAttribute("aria-pressed", String(shown.classList.toggle("full"))));
+  return [shown, size];
+}
+
 // Whatever is wider than the page scrolls by itself, and can be reached by Tab to scroll it.
 function reachable(parts) {
   const watch = new ResizeObserver((changed) => {

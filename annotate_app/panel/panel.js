@@ -43,6 +43,9 @@ class Panel extends MarkingPanel {
       ".skip": () => this.askReason("skip"),
       ".flag": () => this.askReason("flag"),
       ".list": () => this.openEarlier(),
+      ".search": () => this.toggleFinding(),
+      ".before": () => this.toFound(this.foundAt - 1),
+      ".end": () => this.endFinding(),
       ".leave": () => this.look("next"),
       ".way-out": () => this.logOut(),
       ".together": () => this.tie(),
@@ -54,6 +57,12 @@ class Panel extends MarkingPanel {
     for (const [part, act] of Object.entries(acts)) {
       this.find(part).addEventListener("click", act, until);
     }
+    this.find("#wanted").addEventListener("input", () => this.search(), until);
+    const onward = (event) => {
+      event.preventDefault();
+      this.toFound(this.foundAt + 1);
+    };
+    this.find(".finder").addEventListener("submit", onward, until);
     this.find("#rationale").addEventListener("input", () => this.saveDraft(), until);
     this.find(".language").addEventListener("change", (event) => this.chooseLanguage(event), until);
     this.root.addEventListener("click", (event) => this.afterClick(event), until);
@@ -67,7 +76,7 @@ class Panel extends MarkingPanel {
   afterClick(event) {
     const pressed = event.target.closest("button, summary, .option");
     const byArrows = pressed?.matches(".option") && event.detail === 0;
-    if (!pressed || pressed.closest(".sheet") || byArrows) return;
+    if (!pressed || pressed.closest(".sheet, .finder, .search") || byArrows) return;
     setTimeout(() => this.find(".sheet").open || this.toTexts());
   }
 
@@ -179,6 +188,7 @@ class Panel extends MarkingPanel {
   open(sheet) {
     this.sheet = sheet;
     this.source = false;
+    this.find(".finder").hidden = true;
     this.pending = [];
     this.at = 0;
     this.questions = sheet ? [...sheet.questions, ...this.confidenceQuestion()] : [];
@@ -247,7 +257,7 @@ class Panel extends MarkingPanel {
   // The draft's answer, or the one that is being changed; only what is still among the options.
   answerSoFar(question, draft) {
     const answer = draft.answers?.[question.task] ?? question.given ?? {};
-    if (question.options.some((option) => option.key === answer.option)) return { option: answer.option };
+    if (takes(question, answer.option)) return { option: answer.option };
     return answer.skip in this.data.asks.skip ? { skip: answer.skip } : undefined;
   }
 
@@ -259,6 +269,31 @@ class Panel extends MarkingPanel {
     this.say("");
     this.saveDraft();
     this.moveTo(this.questions[at].task ? this.openQuestion(at) : this.at, false);
+  }
+
+  // What is typed is an answer as soon as it is a number that may be given.
+  typeNumber(at, text) {
+    if (this.phase === "showing") this.refuse(this.words.too_early);
+    if (this.phase !== "choosing") return;
+    const key = numberKey(this.questions[at].number, text);
+    this.answers[at] = key ? { option: key } : undefined;
+    this.say("");
+    this.saveDraft();
+    if (this.at === at) this.drawState();
+    else this.moveTo(at, false);
+  }
+
+  // A digit goes to the field wherever the focus is: the first one begins a new number.
+  typeDigit(digit) {
+    const field = this.numberField(this.at);
+    const goesOn = field.getRootNode().activeElement === field;
+    field.value = goesOn ? field.value + digit : digit;
+    field.focus();
+    this.typeNumber(this.at, field.value);
+  }
+
+  numberField(at) {
+    return this.root.querySelectorAll(".ask")[at]?.querySelector(".number");
   }
 
   // Confidence has a key of its own, so that a digit always is an answer to a rubric.
@@ -312,7 +347,9 @@ class Panel extends MarkingPanel {
     const missing = this.missing();
     if (missing >= 0) {
       const several = this.sheet.questions.length > 1;
-      this.moveTo(missing, false);
+      const { number } = this.questions[missing];
+      this.moveTo(missing, Boolean(number));
+      if (number) return this.say(filled(this.words.number_first, number));
       return this.say(several ? this.words.choose_all : this.words.choose_first);
     }
     const unproven = this.unproven();

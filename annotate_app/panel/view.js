@@ -49,7 +49,7 @@ function blockView(block, number, words, fill) {
 }
 
 // The questions with their options as native radio buttons: focus, arrows and names come with them.
-function questionView(question, at, several, onChoose) {
+function questionView(question, at, several, onChoose, onType) {
   const options = question.options.map((option, place) => {
     const cap = question.task ? keyCap(option, place) : ""; // confidence has one key for all
     return optionView(option, cap, place, at, onChoose);
@@ -64,11 +64,9 @@ function questionView(question, at, several, onChoose) {
     ...title,
     element("h2", { id: `question-${at}`, dir: "auto" }, question.question),
     ...(question.task ? [] : [element("kbd", { "aria-hidden": "true" }, "0")]),
-    element(
-      "div",
-      { class: "options", role: "radiogroup", "aria-labelledby": `question-${at}` },
-      ...options,
-    ),
+    ...(question.number
+      ? numberView(question, at, onType)
+      : [element("div", { class: "options", role: "radiogroup", "aria-labelledby": `question-${at}` }, ...options)]),
     element("p", { class: "skipped", hidden: "" }),
   );
 }

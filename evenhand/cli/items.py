@@ -5,6 +5,7 @@ what an items file holds.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,12 +21,13 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     import pandas as pd
 
+    from evenhand.exchange.readers.items import ItemTable
     from evenhand.rubrics import Rubric
     from evenhand.study import Study
     from evenhand.study.prompts.items import Items
 
 ITEM_OPTIONS = (
-    *("--show", "--subject", "--cluster", "--judge"),
+    *("--show", "--subject", "--cluster", "--judge", "--each-turn"),
     *("--question", "--options", "--scale", "--steps"),
 )
 
@@ -42,7 +44,12 @@ def add_item_options(parser: Parser) -> None:
         "--cluster", metavar="COL", help="column of rows that belong together (the same prompt)"
     )
     parser.add_argument(
-        "--judge", metavar="COL", help="column with a model's labels, which raters never see"
+        "--judge",
+        metavar="COL",
+        help="column, or judge in a tool's file, whose labels raters never see",
+    )
+    parser.add_argument(
+        "--each-turn", action="store_true", help="rate each turn of the assistant by itself"
     )
     parser.add_argument("--question", metavar="TEXT", help="what to ask, in place of a rubric")
     parser.add_argument("--options", metavar="A,B,...", help="its answers, such as yes,no")
@@ -70,6 +77,7 @@ class ItemStudy:
     rubrics: list[Rubric]
     judged: pd.DataFrame | None
     taken: list[tuple[str, str]]
+    notes: Sequence[str] = ()
 
     def import_judge(self, study: Study, source: str) -> int:
         """Store the judge's labels as a grader's; return how many."""
@@ -84,41 +92,47 @@ def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
     """Read the items file that the command line is about. Raises InputError where it is bad, or
     where it is not said what to ask.
     """
+    from evenhand.exchange.readers.reading import read_items
     from evenhand.rubrics import asked_rubric, load_rubric
     from evenhand.study.prompts.comparisons import answer_columns, has_one_answer
-    from evenhand.study.prompts.items import item_columns, make_items, read_items_table
+    from evenhand.study.prompts.items import check_items_table, each_turn, item_columns, make_items
 
     if arguments.question and arguments.rubric:
         raise InputError(written("items.ask"))
     if not arguments.question:
         options = ["--options", "--scale", "--steps"]
         refuse(arguments, options, "goes with --question; a rubric has its own")
-    frame = read_items_table(path)
-    answers = answer_columns(frame, path.name, _listed(arguments.show))
     named = [load_rubric(name) for name in arguments.rubric or ()]
     compares = any(rubric.unit == "comparison" for rubric in named)
+    compared = compares or arguments.steps is not None or not (named or arguments.question)
+    held = read_items(path, arguments.judge or "", compared=compared)
+    frame = held.table
+    check_items_table(frame, path.name)
+    answers = answer_columns(frame, path.name, _listed(arguments.show) or held.show)
     # What is asked of one response is not asked of two answers that stand beside it.
     of_one = has_one_answer(frame) and bool(named or arguments.options or arguments.scale)
     if compares or (answers and not of_one):
-        return _comparison_study(path.name, frame, answers, named, arguments)
+        return _comparison_study(path, held, answers, named, arguments)
     refuse(arguments, ["--steps"], "goes with two answers in a row, such as response_a, response_b")
     if not arguments.question and not named:
         raise InputError(written("items.ask"))
     columns = item_columns(
         frame,
         path.name,
-        show=_listed(arguments.show),
+        show=_listed(arguments.show) or held.show,
         subject=arguments.subject or "",
-        cluster=arguments.cluster or "",
+        cluster=arguments.cluster or held.cluster,
         judge=arguments.judge or "",
     )
-    items = make_items(frame, columns, path.name)
+    if arguments.each_turn:
+        frame, columns = each_turn(frame, columns, path.name)
+    items = make_items(frame, columns, path.name, path.parent)
     if arguments.question:
         options, scale = _listed(arguments.options), arguments.scale or ""
         rubrics = [asked_rubric(arguments.question, items.blocks, options=options, scale=scale)]
     else:
-        chats = [block.column for block in items.blocks if block.kind == "conversation"]
-        rubrics = [rubric.with_conversations(chats) for rubric in named]
+        kinds = {block.column: block.kind for block in items.blocks if block.kind}
+        rubrics = [rubric.with_kinds(kinds) for rubric in named]
     judged = None
     if items.judged is not None:
         from evenhand.study.prompts.items import judge_ratings
@@ -126,12 +140,12 @@ def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
         if len(rubrics) > 1:
             raise InputError("--judge goes with one rubric: a column holds the labels of one")
         judged = judge_ratings(items, rubrics[0], columns.judge, path.name)
-    return ItemStudy(items, rubrics, judged, columns.said())
+    return ItemStudy(items, rubrics, judged, columns.said(), held.notes)
 
 
 def _comparison_study(
-    name: str,
-    frame: pd.DataFrame,
+    path: Path,
+    held: ItemTable,
     answers: tuple[str, ...],
     named: list[Rubric],
     arguments: argparse.Namespace,
@@ -148,7 +162,9 @@ def _comparison_study(
     )
     from evenhand.study.prompts.items import item_columns
 
-    refuse(arguments, ["--options", "--scale"], "goes with one answer in a row; --steps with two")
+    name, frame = path.name, held.table
+    seldom = ["--options", "--scale", "--each-turn"]
+    refuse(arguments, seldom, "goes with one answer in a row; --steps with two")
     show, subject = _listed(arguments.show), _listed(arguments.subject)
     if not answers:
         refuse(arguments, ["--judge"], "goes with two answers in a row; here a row has one")
@@ -165,13 +181,13 @@ def _comparison_study(
         cluster=arguments.cluster or "",
         judge=arguments.judge or "",
     )
-    items = make_comparisons(frame, columns, name)
+    items = make_comparisons(frame, columns, name, path.parent)
     if arguments.question:
         steps = 3 if arguments.steps is None else arguments.steps
         rubrics = [asked_comparison(arguments.question, items.blocks, steps)]
     elif named:
-        chats = [block.column for block in items.blocks if block.kind == "conversation"]
-        rubrics = [rubric.with_conversations(chats) for rubric in named]
+        kinds = {block.column: block.kind for block in items.blocks if block.kind}
+        rubrics = [rubric.with_kinds(kinds) for rubric in named]
         for rubric in rubrics:
             if "prompt" in rubric.variables and not columns.items.prompt:
                 raise InputError(
@@ -185,7 +201,7 @@ def _comparison_study(
         if len(rubrics) > 1:
             raise InputError("--judge goes with one rubric: a column holds the labels of one")
         judged = comparison_judge(items, columns, rubrics[0], name)
-    return ItemStudy(items, rubrics, judged, columns.said())
+    return ItemStudy(items, rubrics, judged, columns.said(), held.notes)
 
 
 def _listed(text: str | None) -> list[str]:
@@ -193,7 +209,7 @@ def _listed(text: str | None) -> list[str]:
 
 
 def _label_options(label: Parser) -> None:
-    label.add_argument("file", type=Path, metavar="FILE", help="the items: CSV, JSONL or Parquet")
+    label.add_argument("file", type=Path, metavar="FILE", help="a table, or the file of a tool")
     label.add_argument(
         "dir", type=Path, nargs="?", metavar="DIR", help="the study's folder (FILE-study)"
     )
@@ -295,6 +311,8 @@ def print_items(made: ItemStudy, judged: int, folder: Path, sampled: int) -> Non
     from evenhand.study.prompts.pairs import prompts_noun
 
     say = console().print
+    for told in made.notes:
+        say(told)
     taken = "; ".join(f"{role}: {columns}" for role, columns in made.taken)
     say(written("items.taken", taken=taken))
     noun = prompts_noun(made.items.pairs)

@@ -29,6 +29,7 @@ from evenhand.cli.exits import BAD_INPUT, DONE, exit_code
 from evenhand.cli.terminal import print_line
 from evenhand.cli.verbs import Parser, Verb, add_verbs
 from evenhand.errors import InputError
+from evenhand.visible import print_anywhere
 
 GROUPS: dict[str, tuple[Verb, ...]] = {
     "Make a study": (*demo.VERBS, *items.VERBS, *planning.VERBS, *studies.VERBS, *rubrics.VERBS),
@@ -81,6 +82,7 @@ def _overview() -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb; returns the exit code."""
+    print_anywhere()
     words = sys.argv[1:] if argv is None else argv
     parser = build_parser()
     _complete(parser)

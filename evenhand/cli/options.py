@@ -70,6 +70,11 @@ SCALE_OPTIONS: dict[str, dict[str, Any]] = {
     },
 }
 """Options that only a ratings file needs: a study has rubrics and units of its own."""
+NEEDED = {
+    *("--human", "--model", "--columns", "--categories", "--affirmative", "--level"),
+    *("--units", "--cluster", "--rubric", "--margin"),
+}
+"""Options on a file and its analysis that most need."""
 
 
 def app_address(text: str) -> str:
@@ -109,9 +114,10 @@ def add_source(
     add_analysis_options(parser, without)
 
 
-def add_analysis_options(parser: argparse.ArgumentParser, without: Collection[str] = ()) -> None:
+def add_analysis_options(parser: Parser, without: Collection[str] = ()) -> None:
     """Add the options on a ratings file, on the meaning of its labels and on the analysis, that a
-    study has in its study.toml instead; `without` lists those that a verb cannot use.
+    study has in its study.toml instead; `without` lists those that a verb cannot use. Help shows
+    `NEEDED`, and the others where it is asked for all.
     """
     from evenhand.study.settings.sections import keys_of
 
@@ -122,6 +128,7 @@ def add_analysis_options(parser: argparse.ArgumentParser, without: Collection[st
         option = _option(name, field)
         if option not in without:
             parser.add_argument(option, dest=name, help=_help(field), **_shape(field))
+    parser.seldom_needed({*SCALE_OPTIONS, *option_names()} - NEEDED)
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:

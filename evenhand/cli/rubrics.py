@@ -74,7 +74,8 @@ def _list(_arguments: argparse.Namespace) -> None:
     for name in named_rubrics():
         rubric = load_rubric(name)
         affirmative = ",".join(rubric.affirmative)
-        rows.append((name, rubric.unit, rubric.level, ",".join(rubric.categories), affirmative))
+        keys = rubric.permitted.replace(", ", ",")
+        rows.append((name, rubric.unit, rubric.level, keys, affirmative))
     print_table(["rubric", "unit", "level", "options", "affirmative"], rows)
 
 
@@ -151,7 +152,7 @@ def _summary(rubric: Rubric) -> list[str]:
         written(
             "rubric_check.heading",
             **about,
-            options=", ".join(rubric.categories),
+            options=rubric.permitted,
             affirmative=counts or written("rubric_check.no_affirmative"),
             threshold=rubric.threshold,
         )
@@ -162,7 +163,12 @@ def _summary(rubric: Rubric) -> list[str]:
         same = len(prompt.system) + (prompt.cuts[0] if prompt.cuts else 0)
     else:
         lines.append(written("rubric_check.frame", system=len(prompt.system)))
-        lines.append(written("rubric_check.answer"))
+        number = rubric.number.said if rubric.number else ""
+        lines.append(
+            written("rubric_check.answer_number", number=number)
+            if number
+            else written("rubric_check.answer")
+        )
         same = len(prompt.system)
     lines.append(written("rubric_check.cached", characters=same))
     lines.append(written("rubric_check.filled", fields=", ".join(rubric.variables)))
@@ -176,9 +182,7 @@ def _import(arguments: argparse.Namespace) -> None:
     imported = import_prompts(arguments.file, affirmative)
     for found, path in zip(imported, write_rubrics(imported, arguments.out), strict=True):
         rubric = found.rubric
-        console().print(
-            f"{path}: {rubric.unit}, {rubric.level}, options {', '.join(rubric.categories)}"
-        )
+        console().print(f"{path}: {rubric.unit}, {rubric.level}, options {rubric.permitted}")
         for remark in found.remarks:
             console().print(f"  {remark}")
 

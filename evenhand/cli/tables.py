@@ -44,7 +44,8 @@ def _export_options(export: Parser) -> None:
     export.add_argument(
         "--format",
         metavar="NAME",
-        help="for a tool: argilla, hugging-face, inspect, label-studio, langfuse, mlflow, wide",
+        help="for a tool: argilla, hugging-face, inspect, label-studio, langfuse, langsmith, "
+        "mlflow, phoenix, wide",
     )
     export.add_argument(
         "--rater", action="append", metavar="ID", help="only this rater, repeatable (--format)"

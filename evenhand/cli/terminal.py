@@ -50,10 +50,20 @@ def print_line(text: str) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
-    """Print a plain table; all columns but the first are numbers, aligned to the right."""
-    from evenhand.reporting.panel import text_table
+    """Print a plain table; all columns but the first are numbers, aligned to the right. Where the
+    terminal is too narrow for it, every row becomes a block of its own.
+    """
+    from rich.measure import Measurement
 
-    console().print(text_table(columns, rows, title=title), soft_wrap=False)
+    from evenhand.reporting.panel import blocks_of, text_table
+
+    screen, table = console(), text_table(columns, rows, title=title)
+    wide = Measurement.get(screen, screen.options.update(max_width=10_000), table).maximum
+    if screen.is_terminal and wide > screen.width:
+        for line in blocks_of(columns, rows, title=title, width=screen.width):
+            screen.print(line)
+    else:
+        screen.print(table, soft_wrap=False)
 
 
 @contextmanager

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import SUPPRESS, Action, ArgumentParser, Namespace
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -38,6 +37,7 @@ class Parser(ArgumentParser):
     def __init__(self, *, verb: Verb | None = None, **options: Any) -> None:
         super().__init__(**options)
         self.verbs: dict[str, Parser] = {}
+        self.seldom: set[str] = set()
         self._undeclared = verb
 
     def add_study(self) -> None:
@@ -46,8 +46,29 @@ class Parser(ArgumentParser):
 
     @property
     def options(self) -> list[str]:
-        """All options with two dashes; the usage lists help as -h."""
-        return ["--help", *re.findall(r"--[\w-]+", self.format_usage())]
+        """All options with two dashes."""
+        return [option for option in self._option_string_actions if option.startswith("--")]
+
+    def seldom_needed(self, options: Iterable[str]) -> None:
+        """Leave these options out of `--help`; `--help-all` has them."""
+        if not self.seldom:
+            self.add_argument("--help-all", action=_WholeHelp, nargs=0, help="all options")
+        self.seldom.update(options)
+
+    def format_help(self) -> str:
+        seldom = [each for each in self._actions if self.seldom & {*each.option_strings}]
+        texts = [each.help for each in seldom]
+        for each in seldom:
+            each.help = SUPPRESS
+        try:
+            return super().format_help()
+        finally:
+            for each, text in zip(seldom, texts, strict=True):
+                each.help = text
+
+    def whole_help(self) -> str:
+        """The help with all options."""
+        return super().format_help()
 
     def declare(self) -> None:
         """Take in the options of the verb, unless it has happened."""
@@ -88,6 +109,14 @@ class Parser(ArgumentParser):
                     self.error(f"unrecognized option: {named}{_suggestion(named, options)}")
                 given += meant[:1]
         return given
+
+
+class _WholeHelp(Action):
+    """Print the help with all options, and exit."""
+
+    def __call__(self, parser: ArgumentParser, *_: Any) -> NoReturn:
+        parser._print_message(parser.whole_help() if isinstance(parser, Parser) else "", sys.stdout)
+        parser.exit()
 
 
 def _suggestion(word: str, known: Iterable[str]) -> str:

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from evenhand.graders.running.run import Progress
     from evenhand.study.creation import StudyPlan
 
-DEMOS = ("pairs", "stance")
+DEMOS = ("pairs", "stance", "items")
 LEXICAL = "baseline:lexical"
-SEED, STANCE_SEED = 7, 11
+SEED, STANCE_SEED, ITEMS_SEED = 7, 11, 5
 PRICES = {
     "synthetic:grader-strong": 0.012,
     "synthetic:grader-shifted": 0.0015,
@@ -29,7 +29,8 @@ PRICES = {
 }
 """US dollars for each grade; as synthetic as the graders."""
 _GRADED = {"pairs": None, "stance": ["stance"]}
-"""The rubrics that the lexical grader grades; None for all."""
+"""The rubrics that the lexical grader grades; None for all. It has no cues for those of others."""
+_ITEMS_JUDGE = "synthetic_judge"
 _STEPS = 4
 
 
@@ -56,6 +57,8 @@ def planned(study: str, folder: Path) -> Iterator[tuple[StudyPlan, dict[str, obj
     """Yield the plan of a demo in a folder, and the settings of its analysis."""
     from evenhand.rubrics import load_rubric
     from evenhand.study.creation import StudyPlan, usual_rubrics
+    from evenhand.study.prompts.items import item_columns, make_items
+    from evenhand.study.tables.formats import read_table
 
     data = files("evenhand.data")
     both: dict[str, Any] = {
@@ -69,6 +72,13 @@ def planned(study: str, folder: Path) -> Iterator[tuple[StudyPlan, dict[str, obj
         with as_file(data / "demo_pairs.csv") as pairs:
             plan = StudyPlan(pairs=pairs, rubrics=rubrics, sample=250, seed=SEED, **both)
             yield plan, {"leanings": leanings}
+        return
+    if study == "items":
+        with as_file(data / "demo_items.csv") as path:
+            frame = read_table(path)
+        items = make_items(frame, item_columns(frame, path.name, judge=_ITEMS_JUDGE), path.name)
+        rubrics = [load_rubric("faithfulness")]
+        yield StudyPlan(items=items, rubrics=rubrics, sample=200, seed=ITEMS_SEED, **both), {}
         return
     with (
         as_file(data / "demo_propositions.csv") as propositions,
@@ -96,6 +106,7 @@ def make_demo(study: str, folder: Path, progress: Progress) -> None:
     from evenhand.study import create_study, open_study
     from evenhand.study.creation import built_whole, new_folder
     from evenhand.study.lead.imports import import_ratings
+    from evenhand.study.prompts.items import judge_ratings
     from evenhand.study.settings.study_toml import change_config
 
     def shipped(what: str) -> pd.DataFrame:
@@ -111,11 +122,16 @@ def make_demo(study: str, folder: Path, progress: Progress) -> None:
         create_study(building, plan)
         change_config(building, {"analysis": analysis})
         with open_study(building) as made:
-            progress(1, _STEPS, "adding synthetic responses")
-            made.store.add_responses(shipped("responses"))
+            if plan.items is None:
+                progress(1, _STEPS, "adding synthetic responses")
+                made.store.add_responses(shipped("responses"))
+            else:
+                progress(1, _STEPS, "adding the judge's labels")
+                judged = judge_ratings(plan.items, plan.rubrics[0], _ITEMS_JUDGE, "demo_items.csv")
+                import_ratings(made, judged, "demo_items.csv")
             progress(2, _STEPS, "adding synthetic ratings")
             import_ratings(made, shipped("ratings"), "synthetic ratings", PRICES)
-            progress(3, _STEPS, f"grading with {LEXICAL}")
-            options = GradingOptions(scope="all", rubrics=_GRADED[study])
-            grade(made, [LEXICAL], options)
+            if study in _GRADED:
+                progress(3, _STEPS, f"grading with {LEXICAL}")
+                grade(made, [LEXICAL], GradingOptions(scope="all", rubrics=_GRADED[study]))
         progress(_STEPS, _STEPS, "done")

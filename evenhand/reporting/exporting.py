@@ -158,7 +158,7 @@ def _section(study: Study, scale: Scale, look: int, usage: list[dict[Any, Any]])
     return ScaleSection(
         title=_line(rubric.title),
         categories=scale.categories,
-        names={option.key: _line(option.name) for option in rubric.options},
+        names={} if rubric.number else {o.key: _line(o.name) for o in rubric.options},
         level=scale.level,
         affirmative=tuple(key for key in scale.categories if key in scale.affirmative),
         threshold=scale.threshold,

@@ -103,6 +103,7 @@ def from_study(study: Study, *, look: bool = False, tried: str = "") -> Dataset:
         names={
             name: {option.key: option.name for option in rubric.options}
             for name, rubric in study.rubrics.items()
+            if not rubric.number
         },
         synthetic=config.synthetic,
     )

@@ -39,25 +39,27 @@ class StudyPreview:
 def preview_of(study: Study) -> StudyPreview:
     """Return the preview of a study, as printed by `evenhand new`."""
     from evenhand.analysis.planning.pass_chance import study_precision
-    from evenhand.study.prompts.pairs import prompts_noun
+    from evenhand.study.prompts.pairs import cluster_noun, prompts_noun
     from evenhand.study.workload import workload
 
     pairs = study.store.pairs()
     sampled = pairs[pairs["sample_position"].notna()]
     cluster = study.config.analysis.cluster
     clustered = cluster in sampled  # prompts on one thing resemble one another
+    noun = prompts_noun(pairs)
+    answered = len(study.config.annotation.subjects or study.subjects()) or 1
     precision = study_precision(
         pairs=sampled[cluster].nunique() if clustered else len(sampled),
-        subjects=len(study.config.annotation.subjects or study.subjects()) or 1,
+        subjects=1 if noun == "items" else answered,  # an item is one subject's answer
         humans=min(study.config.annotation.raters_per_unit, _MOST_HUMANS),
         margin=study.config.analysis.margin,
         rule=study.config.decision,
-        noun=cluster.removesuffix("_id") if clustered else "pair",
+        noun=cluster_noun(pairs, cluster),
     )
     return StudyPreview(
         len(sampled),
         len(pairs),
-        prompts_noun(pairs),
+        noun,
         workload(study),
         tuple(precision),
         display_of(study),

@@ -29,6 +29,39 @@ def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: 
     return table
 
 
+def blocks_of(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str, width: int
+) -> list[str]:
+    """Return the lines of a table as blocks, one for each row: its first cell, then the others
+    with the names of their columns, as many in a line as there is room for. Empty cells are left
+    out.
+
+    >>> rows = [["ann", "8", "0.75 [0.32, 0.95]"]]
+    >>> for line in blocks_of(["Who", "Units", "Agreement"], rows, title="Labels", width=30):
+    ...     print(line)
+    Labels
+    <BLANKLINE>
+    ann
+      Units 8
+      Agreement 0.75 [0.32, 0.95]
+    <BLANKLINE>
+    """
+    lines = [title, ""]
+    for heading, *cells in rows:
+        lines.append(heading)
+        line = ""
+        for name, cell in zip(columns[1:], cells, strict=True):
+            if not cell:
+                continue
+            field = f"{name} {cell}"
+            if line and len(line) + 4 + len(field) > width:
+                lines.append(line)
+                line = ""
+            line = f"{line}   {field}" if line else f"  {field}"
+        lines += [line, ""]
+    return lines
+
+
 def verdict_lines(analysis: Analysis) -> list[str]:
     """Return the notes, the advice on each rubric, the verdicts with their limits, a line for each,
     and the labels to trust.

@@ -18,6 +18,7 @@ _AT_ONCE = 400
 
 def quoted_texts(study: Study, disagreements: list[GraderDisagreement]) -> UnitTexts:
     """Return the texts that raters read, by (rubric, unit id), each under its name."""
+    from evenhand.rubrics.rendering import text_blocks
     from evenhand.study.questions import Question
 
     units = list(dict.fromkeys((each.rubric, each.unit_id) for each in disagreements))
@@ -26,9 +27,10 @@ def quoted_texts(study: Study, disagreements: list[GraderDisagreement]) -> UnitT
         some = units[start : start + _AT_ONCE]
         asked = [Question(unit, study.rubrics[rubric], "ab") for rubric, unit in some]
         for key, values in zip(some, study.values_of(asked), strict=True):
-            found[key] = {
-                name.replace("_", " ").capitalize(): text for name, text in values.items()
-            }
+            rubric = study.rubrics[key[0]]
+            shown = text_blocks(rubric.variables, rubric.blocks, values)
+            read = values | {block.variable: block.text for block in shown}
+            found[key] = {name.replace("_", " ").capitalize(): text for name, text in read.items()}
     return found
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.errors import InputError
+from evenhand.exchange.readers.items import ItemRows, ItemTable, own_fields
 from evenhand.exchange.readers.rows import Export, Rows
 from evenhand.exchange.readers.source import MOST_BYTES, Record, Source, inside, objects, text_of
 from evenhand.texts import written
@@ -28,11 +29,8 @@ def read(source: Source) -> Export:
     """
     rows = Rows(source)
     drafts_known = True
-    inner = Source(_records_file(source.path)) if source.path.is_dir() else source
-    if inner.path.stat().st_size > MOST_BYTES:
-        raise InputError(f"{source.name} is too large; export fewer records")
-    for record in inner.records():
-        unit = record.get("id") or record.get("external_id") or record.get("_server_id")
+    for record in _records(source):
+        unit = _unit(record)
         rows.describe(unit, record.get("metadata"))
         for question, response in _responses(record):
             drafts_known &= "status" in response
@@ -41,6 +39,30 @@ def read(source: Source) -> Export:
             _add_suggestion(rows, unit, question, suggestion)
     taken = written("exchange.argilla")
     return rows.export(taken if drafts_known else f"{taken} {written('exchange.argilla_drafts')}")
+
+
+def items(source: Source) -> ItemTable | None:
+    """A record is an item, and raters read all of its fields."""
+    if not recognises(source):
+        return None
+    rows = ItemRows(source, fields=True)
+    shown: dict[str, None] = {}
+    for record in _records(source):
+        fields = own_fields(record.get("fields"))
+        shown |= dict.fromkeys(fields)
+        rows.add(_unit(record), fields, about=record.get("metadata"))
+    return rows.items(written("exchange.argilla_items"), show=list(shown))
+
+
+def _records(source: Source) -> list[Record]:
+    inner = Source(_records_file(source.path)) if source.path.is_dir() else source
+    if inner.path.stat().st_size > MOST_BYTES:
+        raise InputError(f"{source.name} is too large; export fewer records")
+    return inner.records()
+
+
+def _unit(record: Record) -> object:
+    return record.get("id") or record.get("external_id") or record.get("_server_id")
 
 
 def _records_file(folder: Path) -> Path:
@@ -86,6 +108,17 @@ def _add_suggestion(rows: Rows, unit: object, question: str, suggestion: Record)
 def _value(value: object) -> object:
     """The one label of a list."""
     return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
+def items_of_dataset(source: Source, records: list[dict[str, Any]]) -> ItemTable:
+    """Read items from the columns that `to_datasets` makes; which of them are fields and which are
+    metadata is not said there.
+    """
+    rows = ItemRows(source, fields=True)
+    for record in records:
+        known = {name: value for name, value in record.items() if "." not in name}
+        rows.add(record.get("id"), own_fields({n: known[n] for n in known if n not in _OWN}))
+    return rows.items(written("exchange.argilla_items"))
 
 
 # ---- as a dataset of Hugging Face ---------------------------------------------------------------

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from evenhand.exchange.readers.items import ItemRows, ItemTable
 from evenhand.exchange.readers.rows import Export, Rows
 from evenhand.exchange.readers.source import Record, Source, inside, objects, text_of
+from evenhand.exchange.readers.texts import texts_of
 from evenhand.texts import written
 
+_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _CASES = (
     ("test_results",),
     ("testRunData", "testCases"),
@@ -27,7 +31,7 @@ def read(source: Source) -> Export:
     """
     rows = Rows(source)
     for case in _cases(source.document):
-        unit = text_of(case.get("name")) or text_of(case.get("index"))
+        unit = _unit(case)
         rows.describe(unit, {"input": case.get("input")})
         for metric in _metrics(case):
             model = text_of(metric.get("evaluationModel") or metric.get("evaluation_model"))
@@ -38,6 +42,31 @@ def read(source: Source) -> Export:
             name = text_of(metric.get("name"))
             rows.add(unit, model, "model", metric.get("success"), name, unscored_reason=error)
     return rows.export(written("exchange.deepeval"))
+
+
+def items(source: Source) -> ItemTable | None:
+    """A test case is an item, with its expected output and its (retrieval) context."""
+    cases = [_plain_names(case) for case in _cases(source.document)]
+    if not any("actual_output" in case or case.get("turns") for case in cases):
+        return None
+    rows = ItemRows(source)
+    for case in cases:
+        texts = texts_of(
+            case.get("input"),
+            case.get("turns") or case.get("actual_output"),
+            context=case.get("retrieval_context") or case.get("context"),
+            expected=case.get("expected_output") or case.get("expected_outcome"),
+        )
+        rows.add(_unit(case), texts, about=case.get("metadata") or case.get("additional_metadata"))
+    return rows.items(written("exchange.deepeval_items"))
+
+
+def _plain_names(case: Record) -> Record:
+    return {_WORDS.sub("_", name).lower(): value for name, value in case.items()}
+
+
+def _unit(case: Record) -> str:
+    return text_of(case.get("name")) or text_of(case.get("index"))
 
 
 def _cases(document: Any) -> list[Record]:

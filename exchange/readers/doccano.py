@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from evenhand.errors import InputError
+from evenhand.exchange.readers.items import ItemRows, ItemTable, own_fields
 from evenhand.exchange.readers.rows import Export, Rows
 from evenhand.exchange.readers.source import Record, Source, inside, objects, records_in, text_of
 from evenhand.texts import written
@@ -27,14 +29,8 @@ def recognises(source: Source) -> bool:
 def read(source: Source) -> Export:
     """An example is a unit, an annotator's file a rater. A shared set of labels names no rater."""
     rows = Rows(source)
-    if source.archive:
-        for name in source.archive.names:
-            rater = PurePosixPath(name).stem
-            for record in records_in(source.archive.read(name), f"{source.name}, {name}"):
-                _add(rows, record, rater)
-    else:
-        for record in source.records():
-            _add(rows, record, source.path.stem)
+    for rater, record in _records(source):
+        _add(rows, record, rater)
     try:
         return rows.export(written("exchange.doccano"))
     except InputError as fault:
@@ -44,6 +40,27 @@ def read(source: Source) -> Export:
             f"{source.name} comes from a project with shared annotation, whose export has lost who "
             "labelled what; turn shared annotation off, or rename its file after the one annotator"
         ) from None
+
+
+def items(source: Source) -> ItemTable | None:
+    """An example is an item, and raters read its text."""
+    if not recognises(source):
+        return None
+    rows = ItemRows(source, fields=True)
+    for _, record in _records(source):
+        about = {name: record[name] for name in record if name not in ("id", "text", "label")}
+        rows.add(record.get("id"), own_fields({"text": record.get("text")}), about=about)
+    return rows.items(written("exchange.doccano_items"), show=["text"])
+
+
+def _records(source: Source) -> Iterator[tuple[str, Record]]:
+    """The annotator after whom a file is named, and each of its examples."""
+    if source.archive is None:
+        yield from ((source.path.stem, record) for record in source.records())
+        return
+    for name in source.archive.names:
+        for record in records_in(source.archive.read(name), f"{source.name}, {name}"):
+            yield PurePosixPath(name).stem, record
 
 
 def _add(rows: Rows, record: Record, rater: str) -> None:

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
+from evenhand.exchange.readers.items import ItemTable
 from evenhand.exchange.readers.rows import Export
 from evenhand.exchange.readers.source import Source, label_cell
 from evenhand.study.tables.decoded import CELL, MOST_DECODED
@@ -47,6 +48,14 @@ def read(source: Source) -> Export:
             f"{source.name} is a workbook of Excel that cannot be read ({kind}); {_AS_CSV}"
         ) from None
     return Export(_table(rows, source.name), [written("exchange.excel", sheet=sheet)])
+
+
+def items(source: Source) -> ItemTable | None:
+    """Read rows as those of a CSV file."""
+    if not recognises(source):
+        return None
+    found = read(source)
+    return ItemTable(found.table, found.notes)
 
 
 def _first_sheet(source: Source) -> tuple[str, list[tuple[int, list[str]]]]:

@@ -7,11 +7,16 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
-from evenhand.exchange.readers.argilla import questions_in, rows_of_dataset
-from evenhand.exchange.readers.pair_votes import are_votes, votes
+from evenhand.exchange.readers.argilla import (
+    items_of_dataset,
+    questions_in,
+    rows_of_dataset,
+)
+from evenhand.exchange.readers.items import ItemTable
+from evenhand.exchange.readers.pair_votes import answers, are_votes, votes
 from evenhand.exchange.readers.rows import Export
 from evenhand.exchange.readers.source import (
     MOST_BYTES,
@@ -24,6 +29,9 @@ from evenhand.exchange.readers.source import (
 from evenhand.study.tables.decoded import check_arrow, check_parquet
 from evenhand.study.tables.formats import FIRST_ROW, cell_text
 from evenhand.texts import written
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _SUFFIXES = (".arrow", ".parquet")
 _OURS = "ratings.parquet"
@@ -42,8 +50,39 @@ def recognises(source: Source) -> bool:
 
 def read(source: Source) -> Export:
     """A table, long or wide, as in a CSV file, labels by name; or Argilla's records."""
+    columns, records, files = _dataset(source)
+    if questions := questions_in(columns):
+        return rows_of_dataset(source, records, questions)
+    if are_votes(columns):
+        return votes(source, records)
+    return Export(_frame(columns, records), [written("exchange.hugging_face", files=files)])
+
+
+def items(source: Source) -> ItemTable | None:
+    """A row is an item, with the columns of a CSV file; or Argilla's records, or answers that were
+    compared.
+    """
+    if not recognises(source):
+        return None
+    columns, records, files = _dataset(source)
+    if questions_in(columns):
+        return items_of_dataset(source, records)
+    if are_votes(columns):
+        return answers(source, records)
+    notes = [written("exchange.hugging_face", files=files)]
+    return ItemTable(_frame(columns, records), notes)
+
+
+def _frame(columns: list[str], records: list[dict[str, Any]]) -> pd.DataFrame:
     import pandas as pd
 
+    index = range(1 - FIRST_ROW, len(records) + 1 - FIRST_ROW)
+    cells = {name: [label_cell(each[name]) for each in records] for name in columns}
+    return pd.DataFrame(cells, index=index, dtype=str)
+
+
+def _dataset(source: Source) -> tuple[list[str], list[dict[str, Any]], int]:
+    """The columns and rows of the largest table among the files, and how many files there are."""
     files = _files(source.path) if source.path.is_dir() else [source.path]
     if not files:
         raise InputError(f"{source.name} holds no Arrow and no Parquet file")
@@ -60,15 +99,7 @@ def read(source: Source) -> Export:
         kind = type(fault).__name__
         raise InputError(f"{source.name}: {file.name} cannot be read ({kind})") from None
     columns, parts = max(tables.items(), key=lambda each: sum(map(len, each[1])))
-    records = [record for part in parts for record in part]
-    if questions := questions_in(list(columns)):
-        return rows_of_dataset(source, records, questions)
-    if are_votes(columns):
-        return votes(source, records)
-    index = range(1 - FIRST_ROW, len(records) + 1 - FIRST_ROW)
-    cells = {name: [label_cell(each[name]) for each in records] for name in columns}
-    notes = [written("exchange.hugging_face", files=len(files))]
-    return Export(pd.DataFrame(cells, index=index, dtype=str), notes)
+    return list(columns), [record for part in parts for record in part], len(files)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
+from evenhand.exchange.readers.items import ItemRows, ItemTable
 from evenhand.exchange.readers.rows import Export, Rows, claimed, plain_kind
 from evenhand.exchange.readers.source import Record, Source, inside, objects, parsed, text_of
+from evenhand.exchange.readers.texts import messages_in, texts_of
 from evenhand.texts import written
 
 _HEADERS = ("header.json", "_journal/start.json")
@@ -30,7 +32,7 @@ def read(source: Source) -> Export:
     """
     rows = Rows(source)
     samples = list(_samples(source))
-    several = any(text_of(sample.get("epoch")) not in ("", "1") for sample, _ in samples)
+    several = _several_epochs(sample for sample, _ in samples)
     edited = any(
         objects(inside(score, "history"))[1:] for _, scores in samples for score in scores.values()
     )
@@ -43,6 +45,84 @@ def read(source: Source) -> Export:
         for scorer, score in scores.items():
             _add(rows, unit, scorer, score, {"cluster_id": name} if several else {}, edited)
     return rows.export(written("exchange.inspect_edited" if edited else "exchange.inspect"))
+
+
+def items(source: Source) -> ItemTable | None:
+    """A sample of one epoch is an item; its epochs belong together. Where the model called tools or
+    spoke more than once, the item is the conversation. A scorer that is code gives a column.
+    """
+    if not recognises(source):
+        return None
+    rows = ItemRows(source)
+    # A sample's events, which fill a log, are let go one sample at a time.
+    samples = [_kept(sample) for sample in _all_of_it(source)]
+    several = _several_epochs(samples)
+    model = inside(_header(source), "eval", "model")
+    for sample in samples:
+        name, epoch = text_of(sample["id"]), text_of(sample["epoch"])
+        rows.add(
+            f"{name}/{epoch}" if several else name,
+            sample["texts"],
+            subject=text_of(sample["model"]) or model,
+            cluster=name,
+            ids={"sample_id": name, **({"epoch": epoch} if several else {})},
+            about=sample["about"],
+        )
+    return rows.items(written("exchange.inspect_items"), "sample_id")
+
+
+def _kept(sample: Record) -> Record:
+    """Return what an item takes of a sample."""
+    scores, metadata = sample.get("scores"), sample.get("metadata")
+    scored = scores if isinstance(scores, dict) else {}
+    by_code = {own: inside(scored[own], "value") for own in scored if own in _BY_CODE}
+    return {
+        "id": sample.get("id"),
+        "epoch": sample.get("epoch"),
+        "model": inside(sample, "output", "model"),
+        "about": (metadata if isinstance(metadata, dict) else {}) | by_code,
+        "texts": _texts(sample),
+    }
+
+
+def _texts(sample: Record) -> Record:
+    attachments = sample.get("attachments")
+    held = attachments if isinstance(attachments, dict) else {}
+    sample = {
+        name: _with_attachments(sample.get(name), held)
+        for name in ("input", "target", "messages", "output")
+    }
+    target = sample["target"]
+    target = ", ".join(map(text_of, target)) if isinstance(target, list) else target
+    messages = messages_in(sample["messages"]) or []
+    spoken = [each for each in messages if each["role"] in ("assistant", "tool")]
+    if len(spoken) > 1:
+        return texts_of(None, messages, expected=target)
+    return texts_of(sample["input"], sample["output"], expected=target)
+
+
+def _with_attachments(value: object, held: Record) -> object:
+    """A value with the long texts that Inspect keeps apart in their places."""
+    if isinstance(value, str):
+        return held.get(value.removeprefix("attachment://"), value)
+    if isinstance(value, list):
+        return [_with_attachments(each, held) for each in value]
+    if isinstance(value, dict):
+        return {name: _with_attachments(each, held) for name, each in value.items()}
+    return value
+
+
+def _several_epochs(samples: Iterable[Record]) -> bool:
+    return any(text_of(sample.get("epoch")) not in ("", "1") for sample in samples)
+
+
+def _header(source: Source) -> object:
+    """What the log says of the evaluation."""
+    archive = source.archive
+    if archive is None:
+        return source.document
+    name = next(name for name in _HEADERS if name in archive.names)
+    return parsed(archive.read(name), f"{source.name}, {name}")
 
 
 def _samples(source: Source) -> Iterator[tuple[Record, Record]]:

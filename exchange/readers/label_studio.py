@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from evenhand.errors import InputError
+from evenhand.exchange.readers.items import ItemRows, ItemTable, own_fields
 from evenhand.exchange.readers.rows import Export, Rows
 from evenhand.exchange.readers.source import Record, Source, inside, objects, text_of
 from evenhand.texts import written
@@ -41,6 +42,37 @@ def read(source: Source) -> Export:
         else:
             _add_small(rows, record)
     return rows.export(written("exchange.label_studio"))
+
+
+def items(source: Source) -> ItemTable | None:
+    """A task is an item, its data are texts or facts by the names that they have there."""
+    first = source.first
+    if source.header and recognises(source):
+        raise InputError(
+            f"{source.name} is a table of Label Studio, with a row for each annotation; export the "
+            "project as JSON"
+        )
+    plain = isinstance(first.get("data"), dict) and first.keys() <= _PLAIN
+    if not plain and not recognises(source):
+        return None
+    rows = ItemRows(source, fields=True)
+    for record in source.records():
+        data = record.get("data")
+        if not isinstance(data, dict):
+            names = list(record)
+            data = (
+                {name: record[name] for name in names[: names.index("id")]}
+                if "id" in record
+                else {}
+            )
+        fields = own_fields(data)
+        task = text_of(record.get("id") or record.get("inner_id"))
+        unit = text_of(data.get("unit_id")) or task
+        rows.add(unit, fields, item_id=task, ids={"task_id": task} if task else {})
+    return rows.items(written("exchange.label_studio_items"))
+
+
+_PLAIN = {"id", "inner_id", "data", "meta", "created_at", "updated_at", "project"}
 
 
 def _is_task(record: Record) -> bool:

@@ -4,6 +4,10 @@ of the latter as JSON, CSV or Parquet.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from evenhand.errors import InputError
+from evenhand.exchange.readers.items import ItemRows, ItemTable
 from evenhand.exchange.readers.rows import Export, Rows, claimed
 from evenhand.exchange.readers.source import (
     Record,
@@ -14,6 +18,8 @@ from evenhand.exchange.readers.source import (
     records_of,
     text_of,
 )
+from evenhand.exchange.readers.spans import Span, add_traces, name_of
+from evenhand.exchange.readers.texts import EXPECTED, opened
 from evenhand.texts import written
 
 _NAMED = ("rater_id", "rater_kind", "rubric", "unscored_reason")
@@ -46,6 +52,77 @@ def read(source: Source) -> Export:
         for assessment in objects(info.get("assessments")):
             _add(rows, unit, assessment)
     return rows.export(written("exchange.mlflow"))
+
+
+def items(source: Source) -> ItemTable | None:
+    """A trace is an item, an expectation that it holds the reference; traces of one session belong
+    together.
+    """
+    columns = columns_of(source)
+    first = [dict.fromkeys(columns, "")] if columns else _traces([source.first])
+    if not any(map(_has_texts, first)):
+        if recognises(source):
+            raise InputError(
+                f"{source.name} holds assessments of MLflow without what they are about; write "
+                "down the traces, as mlflow.search_traces() or Trace.to_dict() has them"
+            )
+        return None
+    wanted = [name for name in columns if name in (*_IDS, *_TABLE)]
+    records = records_of(source, wanted) if columns else _traces(source.records())
+    rows = ItemRows(source)
+    for trace in records:
+        add_traces(rows, _spans(trace))
+    return rows.items(written("exchange.mlflow_items"), "session")
+
+
+_TABLE = ("request", "response", "spans", "assessments", "trace_metadata", "tags")
+
+
+def _has_texts(trace: Record) -> bool:
+    if isinstance(inside(trace, "data", "spans"), list):
+        return isinstance(trace.get("info"), dict)
+    return not _IDS.isdisjoint(trace) and {"request", "response", "spans"} <= trace.keys()
+
+
+def _spans(trace: Record) -> Iterator[Span]:
+    """The trace's spans; of one whose spans are not in the file a single one."""
+    info = trace["info"] if isinstance(trace.get("info"), dict) else trace
+    unit = text_of(info.get("trace_id") or info.get("request_id"))
+    expected = [
+        inside(each, "expectation", "value")
+        for each in objects(info.get("assessments"))
+        if text_of(each.get("assessment_name") or each.get("name")) in EXPECTED
+    ]
+    session = inside(info, "trace_metadata", "mlflow.trace.session")
+    ids, about = {"trace_id": unit}, info.get("tags")
+    tags = about if isinstance(about, dict) else {}
+    own = {name: each for name, each in tags.items() if "." not in name}
+    spans = objects(inside(trace, "data", "spans") or opened(trace.get("spans")))
+    whole: Record = {"name": "", "attributes": {}, "inputs": trace.get("request")}
+    for span in spans or [whole | {"outputs": trace.get("response")}]:
+        attributes = span.get("attributes")
+        said = attributes if isinstance(attributes, dict) else {}
+        given, made, kind, model = (
+            opened(said.get(f"mlflow.{name}"))
+            for name in ("spanInputs", "spanOutputs", "spanType", "llm.model")
+        )
+        parent = name_of(span.get("parent_span_id"), span.get("parent_id"))
+        yield Span(
+            id=name_of(span.get("span_id")),
+            trace=unit,
+            parent=parent,
+            inner=bool(parent),
+            kind=text_of(kind),
+            given=given if given is not None else opened(span.get("inputs")),
+            made=made if made is not None else opened(span.get("outputs")),
+            unit=unit,
+            item_id=unit,
+            ids=ids,
+            model=name_of(model, inside(made, "model"), inside(given, "model")),
+            expected=next(filter(None, expected), None),
+            cluster=text_of(session),
+            about=own,
+        )
 
 
 _PLACES: tuple[tuple[str, ...], ...] = (("info",), ())

@@ -7,10 +7,14 @@ Arena. FastChat writes the votes of a model that saw both orders as `g1_winner` 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
+from evenhand.errors import InputError
+from evenhand.exchange.readers.items import ItemRows, ItemTable
 from evenhand.exchange.readers.rows import Export, Rows, plain_kind
-from evenhand.exchange.readers.source import Record, Source, text_of
+from evenhand.exchange.readers.source import Record, Source, columns_of, records_of, text_of
+from evenhand.exchange.readers.texts import Text, messages_in, said
+from evenhand.study.tables.formats import read_table
 from evenhand.texts import written
 
 _NAMES = (("model_a", "model_b", "winner"), ("model_1", "model_2", "g1_winner"))
@@ -47,6 +51,83 @@ def votes(source: Source, records: list[Record]) -> Export:
     return rows.export(written("exchange.pair_votes"))
 
 
+def items(source: Source) -> ItemTable | None:
+    """Each model's answer to a question at one turn is an item, the question a cluster."""
+    return answers(source, source.records()) if recognises(source) else None
+
+
+def answers(source: Source, records: list[Record]) -> ItemTable:
+    """Read the answers that were compared, each once. Raises InputError where votes have none."""
+    rows = ItemRows(source)
+    for unit, question, texts in _compared(records):
+        for model, answer in texts.items():
+            rows.add(
+                f"{unit.rpartition('/')[0].rpartition('/')[0]}/{model}",
+                {"prompt": question, "response": answer},
+                subject=model,
+                cluster=unit.partition("/")[0],
+            )
+    return _found(rows, written("exchange.pair_votes_items"), source)
+
+
+def pairs(source: Source) -> ItemTable | None:
+    """Read what was compared, a row for each two answers: `question`, `answer_a`, `answer_b`,
+    `model_a` and `model_b`, where model a is the one whose name comes first, as in ratings. A file
+    with each two answers once is that table already. None for another kind of file.
+    """
+    columns = columns_of(source)
+    if not are_votes(columns or source.first):
+        return None
+    records = records_of(source, columns) if columns else source.records()
+    compared = list(_compared(records))
+    if len({unit for unit, *_ in compared}) == len(records) and source.document is None:
+        return ItemTable(read_table(source.path))
+    rows = ItemRows(source, fields=True)
+    for unit, question, texts in compared:
+        (one, first), (two, second) = texts.items()
+        rows.add(
+            unit,
+            {"question": question, "answer_a": first, "answer_b": second},
+            cluster=unit.partition("/")[0],
+            about={"model_a": one, "model_b": two},
+        )
+    return _found(rows, written("exchange.pair_votes_pairs"), source)
+
+
+def _found(rows: ItemRows, taken: str, source: Source) -> ItemTable:
+    try:
+        return rows.items(taken, "question_id")
+    except InputError:
+        raise InputError(
+            f"{source.name} holds votes without the answers that were compared; name a file with "
+            "conversation_a and conversation_b, as lmsys/mt_bench_human_judgments has them"
+        ) from None
+
+
+def _compared(records: list[Record]) -> Iterator[tuple[str, str, dict[str, Text]]]:
+    """The unit of each vote, the question and the answers by model, in the order of their names. An
+    answer at a later turn is all that followed the question.
+    """
+    for vote in records:
+        question, turn = _question(vote)
+        end = 2 * (int(turn) if turn.isdecimal() and len(turn) < 3 else 1)
+        talks = {
+            text_of(vote.get(f"model_{side}")): messages_in(vote.get(f"conversation_{side}")) or []
+            for side in ("a", "b")
+        }
+        one, two = min(talks), max(talks)
+        asked = said(talks[one][:1], ())
+        texts = {model: said(talks[model][1:end], ()) for model in (one, two) if talks[model][1:]}
+        if question and len(texts) == 2 and isinstance(asked, str):
+            yield f"{question}/{turn}/{one}/{two}", asked, texts
+
+
+def _question(vote: Record) -> tuple[str, str]:
+    """The id of the question, and its turn."""
+    question = text_of(vote.get("question_id") or vote.get("conversation_id"))
+    return question, text_of(vote.get("turn")) or "1"
+
+
 def _add(
     rows: Rows,
     vote: Record,
@@ -60,8 +141,7 @@ def _add(
     first.
     """
     one, two = sorted(models)
-    question = text_of(vote.get("question_id") or vote.get("conversation_id"))
-    turn = text_of(vote.get("turn")) or "1"
+    question, turn = _question(vote)
     won = {"model_a": models[0], "model_1": models[0], "model_b": models[1], "model_2": models[1]}
     said = text_of(winner)
     if said.startswith("tie (inconsistent"):  # two orders, two answers: no one label

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from evenhand.errors import InputError
+from evenhand.exchange.readers.items import ItemTable
 from evenhand.exchange.readers.rows import Export, Rows
 from evenhand.exchange.readers.source import (
     MOST_BYTES,
@@ -50,6 +52,16 @@ def read(source: Source) -> Export:
         else:
             _add_state(rows, record) if "labels" not in record else _add(rows, record)
     return rows.export(written("exchange.potato"))
+
+
+def items(source: Source) -> ItemTable | None:
+    """Refuse what Potato writes: answers by the id of an instance, whose text its data file has."""
+    if not recognises(source):
+        return None
+    raise InputError(
+        f"{source.name} holds answers of Potato without the texts that they are about; name the "
+        "data file of the project (data_files in its configuration), which has them"
+    )
 
 
 def _answers(folder: Path) -> Iterator[Path]:

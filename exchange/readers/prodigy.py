@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evenhand.exchange.readers.items import ItemRows, ItemTable, own_fields
 from evenhand.exchange.readers.rows import Export, Rows
 from evenhand.exchange.readers.source import Record, Source, text_of
 from evenhand.texts import written
@@ -26,6 +27,21 @@ def read(source: Source) -> Export:
         rows.describe(unit, record.get("meta"))
         rows.add(unit, rater, "human", value, rubric)
     return rows.export(written("exchange.prodigy"))
+
+
+def items(source: Source) -> ItemTable | None:
+    """An input is an item: the texts of the task by the names that they have there."""
+    if not recognises(source):
+        return None
+    rows = ItemRows(source, fields=True)
+    for record in source.records():
+        own = {
+            name: value
+            for name, value in record.items()
+            if type(value) is str and name not in ("answer", "label") and name[:1] != "_"
+        }
+        rows.add(record.get("_input_hash"), own_fields(own), about=record.get("meta"))
+    return rows.items(written("exchange.prodigy_items"))
 
 
 def _answer(record: Record) -> tuple[object, str]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from evenhand.exchange.readers.items import ItemRows, ItemTable
 from evenhand.exchange.readers.rows import Export, Rows
 from evenhand.exchange.readers.source import Record, Source, inside, objects, text_of
+from evenhand.exchange.readers.texts import opened, texts_of
 from evenhand.texts import written
 
 _BY_MODEL = (
@@ -26,8 +28,7 @@ def read(source: Source) -> Export:
     """
     rows = Rows(source)
     for result in _results(source):
-        unit = "-".join(text_of(result.get(name)) for name in ("testIdx", "promptIdx"))
-        unit = unit if unit != "-" else text_of(result.get("id"))
+        unit = _unit(result)
         rows.describe(unit, result.get("vars"))
         graded: dict[str, list[Record]] = {}
         for part in objects(inside(result, "gradingResult", "componentResults")):
@@ -41,6 +42,32 @@ def read(source: Source) -> Export:
         for grader, parts in graded.items():
             _add_grades(rows, unit, grader, parts)
     return rows.export(written("exchange.promptfoo"))
+
+
+def items(source: Source) -> ItemTable | None:
+    """An output is an item; those of one test belong together."""
+    if not any("response" in result and "vars" in result for result in _results(source)[:1]):
+        return None
+    rows = ItemRows(source)
+    for result in _results(source):
+        own = result.get("vars")
+        given = opened(inside(result, "prompt", "raw"))
+        texts = texts_of({"prompt": given or own} | (own if isinstance(own, dict) else {}), None)
+        made = texts_of(given or own, inside(result, "response", "output"))
+        provider = result.get("provider")
+        rows.add(
+            _unit(result),
+            {name: texts[name] for name in ("context", "reference") if name in texts} | made,
+            subject=text_of(inside(provider, "label")) or inside(provider, "id") or provider,
+            cluster=result.get("testIdx"),
+            about=own,
+        )
+    return rows.items(written("exchange.promptfoo_items"), "test")
+
+
+def _unit(result: Record) -> str:
+    unit = "-".join(text_of(result.get(name)) for name in ("testIdx", "promptIdx"))
+    return unit if unit != "-" else text_of(result.get("id"))
 
 
 def _add_grades(rows: Rows, unit: str, grader: str, parts: list[Record]) -> None:

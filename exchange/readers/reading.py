@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 from evenhand.errors import InputError
 from evenhand.exchange.readers import (
     argilla,
+    chat,
     deepeval,
     doccano,
     excel,
@@ -16,21 +18,35 @@ from evenhand.exchange.readers import (
     label_studio,
     langfuse,
     langsmith,
+    lm_eval,
     mlflow,
+    openinference,
     pair_votes,
     potato,
     prodigy,
     promptfoo,
 )
+from evenhand.exchange.readers.items import ItemTable
 from evenhand.exchange.readers.rows import Export
 from evenhand.exchange.readers.source import Source
 from evenhand.study.tables.formats import read_table
+from evenhand.texts import written
 
+_MOST_NAMED = 8
 TABLE = "table"
 """CSV with any delimiter, JSONL and Parquet as `study.tables` reads them."""
 
 
-class Reader(Protocol):
+class ItemReader(Protocol):
+    """A module that reads items to rate from one kind of file."""
+
+    def items(self, source: Source) -> ItemTable | None:
+        """All items; None if the content is of another kind. Raises InputError where they cannot be
+        read, or where files of this kind hold no texts.
+        """
+
+
+class Reader(ItemReader, Protocol):
     """A module that reads one kind of file."""
 
     def recognises(self, source: Source) -> bool:
@@ -58,6 +74,13 @@ READERS: dict[str, Reader] = {
 }
 """Readers by the name for `--format`, tried in this order."""
 FORMATS = (TABLE, *READERS)
+ITEM_READERS: dict[str, ItemReader] = {
+    **READERS,
+    "openinference": openinference,
+    "lm-eval": lm_eval,
+    "chat": chat,
+}
+"""Readers of items by the name of what they read, tried in this order; the last hold no ratings."""
 
 
 def read_export(path: str | Path, form: str | None = None) -> Export:
@@ -74,6 +97,67 @@ def read_export(path: str | Path, form: str | None = None) -> Export:
         also = f"; it looks like {known}" if known != TABLE else ""
         raise InputError(f"{source.name} is not in the format {name}{also}")
     return READERS[name].read(source)
+
+
+def read_items(path: str | Path, judge: str = "", *, compared: bool = False) -> ItemTable:
+    """Read a file of items in the format that its content suggests; a file that no reader knows is
+    a table. With `judge`, the labels of this scorer, feedback or assessment in the file become a
+    column of this name. With `compared`, votes between two answers give a row for the two.
+
+    Raises InputError where the file cannot be read, holds no texts, or has no labels of the judge.
+    """
+    source = Source(Path(path))
+    for name, reader in ITEM_READERS.items():
+        both = compared and reader in (pair_votes, hugging_face)
+        try:
+            found = (pair_votes.pairs(source) if both else None) or reader.items(source)
+        except RecursionError:
+            raise InputError(f"{source.name} is nested too deeply to be read") from None
+        if found is not None:
+            return _with_judge(found, _labels_beside(name, found, source), judge, source.name)
+    return ItemTable(read_table(path))
+
+
+def _labels_beside(name: str, items: ItemTable, source: Source) -> dict[str, dict[str, str]]:
+    """What models, or raters of an unknown kind, said in a file of items: labels by unit, for each
+    judge. A judge is called like what it was asked, or like itself; by both where two judges were
+    asked the same.
+    """
+    if name not in READERS or not items.units:
+        return {}
+    try:
+        rows = READERS[name].read(source).table
+    except InputError:  # the file has no ratings
+        return {}
+    if not {"unit_id", "rubric", "rater_id", "label"} <= set(rows):
+        return {}
+    found: dict[str, dict[str, str]] = {}
+    owners: dict[str, str] = {}
+    about = rows["unit_id"].isin(items.units) & (rows["rater_kind"] != "human")
+    for row in rows[about].to_dict("records"):
+        rubric, rater = row["rubric"], row["rater_id"]
+        called = rubric or rater
+        if owners.setdefault(called, rater) != rater:
+            called = f"{rubric}/{rater}"
+        if row["label"]:
+            found.setdefault(called, {}).setdefault(row["unit_id"], row["label"])
+    return found
+
+
+def _with_judge(
+    found: ItemTable, labels: dict[str, dict[str, str]], judge: str, name: str
+) -> ItemTable:
+    if judge in labels:
+        own = labels[judge]
+        table = found.table.assign(**{judge: [own.get(unit, "") for unit in found.units]})
+        return replace(found, table=table)
+    if judge and found.units and judge not in found.table:
+        known = f"it has those of {', '.join(labels)}" if labels else "it has no model's labels"
+        raise InputError(f"{name} has no labels of the judge {judge!r}; {known}")
+    if labels and not judge:
+        told = written("exchange.judges", names=", ".join(list(labels)[:_MOST_NAMED]))
+        return replace(found, notes=[*found.notes, told])
+    return found
 
 
 def _named(form: str) -> str:

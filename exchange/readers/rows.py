@@ -75,7 +75,7 @@ class Rows:
         by one rater on one unit and rubric the later counts.
         """
         given = {"unit_id": unit, "rubric": rubric, "rater_id": rater, "rater_kind": kind, **more}
-        row = {name: _line(each) for name, each in given.items()}
+        row = {name: one_line(each) for name, each in given.items()}
         row["label"] = label_of(value) or ""
         stamp = row.get("created_at", "")
         row["created_at"] = stamp.replace(" ", "T", 1) if _STAMP.match(stamp) else ""
@@ -111,11 +111,11 @@ class Rows:
     def describe(self, unit: object, columns: object) -> None:
         """Store the file's description of a unit: single values become its columns."""
         if isinstance(columns, dict):
-            own = self._units.setdefault(_line(unit), {})
+            own = self._units.setdefault(one_line(unit), {})
             own |= {
-                _line(name): label
+                one_line(name): label
                 for name, value in columns.items()
-                if _line(name) not in _TAKEN and (label := label_of(value)) is not None
+                if one_line(name) not in _TAKEN and (label := label_of(value)) is not None
             }
 
     def export(self, taken: str) -> Export:
@@ -158,10 +158,10 @@ class Rows:
         }
 
 
-def _line(value: object) -> str:
+def one_line(value: object) -> str:
     """A name on one line.
 
-    >>> _line("ann\\n"), _line(None)
+    >>> one_line("ann\\n"), one_line(None)
     ('ann', '')
     """
     return " ".join((label_of(text_of(value)) or "").split())

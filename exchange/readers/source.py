@@ -68,16 +68,22 @@ class Source:
         file does not begin with one.
         """
         plain = self.head.removeprefix(b"\xef\xbb\xbf").lstrip()
-        if plain[:1] not in (b"{", b"[") or self.path.stat().st_size > MOST_BYTES:
+        if plain[:1] not in (b"{", b"["):
             return None, False
         try:
             if plain.startswith(b"{") and (record := self._first_line()) is not None:
                 return record, False
+            if self._too_large:
+                return None, False
             text = self.path.read_bytes().decode("utf-8-sig").strip()
             value, end = _DECODER.raw_decode(text)
         except (ValueError, RecursionError):
             return None, False
         return value, end == len(text)
+
+    @property
+    def _too_large(self) -> bool:
+        return self.path.stat().st_size > MOST_BYTES
 
     def _first_line(self) -> object:
         """The JSON value on the first line where more lines follow: the whole file need not be read
@@ -123,7 +129,7 @@ class Source:
 
     def records(self) -> list[Record]:
         """All objects of a JSON list or of a JSONL file, or the rows of a CSV file. Raises
-        InputError for a broken line.
+        InputError for a broken line, and for a file that is too large to be read at once.
         """
         if self.header:
             rows = read_table(self.path).to_dict("records")
@@ -131,6 +137,11 @@ class Source:
         value, whole = self._start
         if whole:
             return objects(value if isinstance(value, list) else [value])
+        if self._too_large:
+            raise InputError(
+                f"{self.name} is too large for an export of a tool (at most "
+                f"{MOST_BYTES // 1024**2:,} MB); split it by its lines"
+            )
         return records_in(self.path.read_bytes(), self.name)
 
 

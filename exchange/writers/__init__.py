@@ -15,8 +15,10 @@ from evenhand.exchange.writers.hugging_face import hugging_face
 from evenhand.exchange.writers.inspect_scores import inspect_scores
 from evenhand.exchange.writers.label_studio import label_studio
 from evenhand.exchange.writers.langfuse import langfuse
+from evenhand.exchange.writers.langsmith import langsmith
 from evenhand.exchange.writers.material import Made, Material, Scale
 from evenhand.exchange.writers.mlflow import mlflow
+from evenhand.exchange.writers.phoenix import phoenix
 from evenhand.exchange.writers.wide import wide
 from evenhand.study.tables.atomic import atomic_write
 from evenhand.study.tables.private import FOLDER, new_folder
@@ -41,7 +43,9 @@ FORMATS = {
     "inspect": Format("Inspect", "precomputed scores", ".json", inspect_scores),
     "label-studio": Format("Label Studio", "predictions", ".json", label_studio),
     "langfuse": Format("Langfuse", "scores", ".jsonl", langfuse),
+    "langsmith": Format("LangSmith", "feedback", ".jsonl", langsmith),
     "mlflow": Format("MLflow", "assessments", ".jsonl", mlflow),
+    "phoenix": Format("Phoenix", "span annotations", ".jsonl", phoenix),
     "wide": Format("R and spreadsheets", "rows", ".csv", wide),
 }
 """Formats by the name for `evenhand export --format`."""

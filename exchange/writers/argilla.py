@@ -16,6 +16,7 @@ from evenhand.exchange.writers.material import (
     grades_only,
     not_carried,
     rubric_name,
+    tool_id,
     unit_rows,
     unit_text,
     with_label,
@@ -62,7 +63,7 @@ def argilla(material: Material) -> Made:
 
 def _record(unit: dict[str, Any], rows: pd.DataFrame) -> dict[str, Any]:
     return {
-        "id": unit["unit_id"],
+        "id": tool_id(unit, unit, "record_id"),
         "fields": {TEXT: unit_text(unit)},
         "metadata": {"unit_id": unit["unit_id"]},
         "suggestions": {

@@ -15,6 +15,7 @@ from evenhand.exchange.writers.material import (
     facts_of,
     not_carried,
     rubric_name,
+    tool_id,
     unit_rows,
 )
 
@@ -26,7 +27,8 @@ def inspect_scores(material: Material) -> Made:
     there is none, and `metadata` describes each rater.
 
     Where there are several rubrics a rater is named RUBRIC/RATER. The sample's `id` and `epoch`
-    are the units' columns `sample_id` and `epoch`, else the unit's id and every epoch.
+    are the units' columns `sample_id` and `epoch`, else the item's own id, or the unit's, and every
+    epoch.
     """
     rows, units = material.combined, unit_rows(material.units)
     several = rows["rubric"].nunique() > 1
@@ -50,7 +52,7 @@ def _record(
         for row in rows
     ]
     record = {
-        "id": str(unit.get("sample_id", unit["unit_id"])),
+        "id": tool_id(unit, unit, "sample_id"),
         "value": everyone | {row["name"]: row["label"] or None for row in rows},
         "metadata": {"unit_id": unit["unit_id"], "raters": raters},
     }

@@ -32,8 +32,9 @@ TEXT = "text"
 def label_studio(material: Material) -> Made:
     """A JSON list of tasks to import, and `NAME.config.xml` for the project in the same folder.
 
-    A task's `text` is what was rated. Each grader's prediction has its id as `model_version`, a
-    choice for every rubric, and as score the probability of its label, where there is one rubric.
+    A task's `text` is what was rated; an item that came from Label Studio keeps its task's `id`.
+    Each grader's prediction has its id as `model_version`, a choice for every rubric, and as score
+    the probability of its label, where there is one rubric.
     """
     grades, people = grades_only(material.combined, "Label Studio")
     grades, unscored = with_label(grades)
@@ -42,7 +43,8 @@ def label_studio(material: Material) -> Made:
     for unit, own in grades.groupby("unit_id", sort=True):
         about = units.get(str(unit), {"unit_id": unit})
         data = about | {TEXT: unit_text(about)}
-        tasks.append({"data": data, "predictions": _predictions(own)})
+        known = {"id": about["task_id"]} if "task_id" in about else {}
+        tasks.append({**known, "data": data, "predictions": _predictions(own)})
     count = sum(len(task["predictions"]) for task in tasks)
     files = {
         "": json.dumps(tasks, ensure_ascii=False, indent=1).encode(),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import json
+import uuid
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -23,6 +25,8 @@ TEXTS = {
 }
 """Columns of units with the rated texts, and their headings where they are shown."""
 _COMBINED = ("draw", "order")
+_FACTS = ("p_positive", "prob_method", "draw", "order", "seconds", "rubric_hash")
+_NAMESPACE = uuid.UUID("d1c0b6f0-6f0c-4c39-9f2e-3d2f6d3f6a51")
 
 
 @dataclass(frozen=True)
@@ -40,8 +44,8 @@ class Material:
     `ratings` is the table of this name, validated. `combined` has its columns too, but one row for
     each rater, unit and rubric: repeated draws and both orders as the analysis takes them. `units`
     has a row for each `unit_id`, the `TEXTS` among its columns where they are known, and perhaps
-    the ids by which the tool knows the unit, such as `trace_id`. `scales` are by rubric. `notes`
-    hold the assumptions made about a file.
+    the ids by which the tool knows the unit, such as `trace_id` or `item_id`. `scales` are by
+    rubric. `notes` hold the assumptions made about a file.
     """
 
     name: str
@@ -113,6 +117,35 @@ def combined(material: Material) -> list[str]:
 def facts_of(row: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
     """The filled cells among these of a row of ratings."""
     return {name: row[name] for name in names if row[name] == row[name] and row[name] != ""}
+
+
+def tool_id(row: Mapping[Any, Any], unit: Mapping[str, Any], column: str) -> str:
+    """Return the id by which a tool knows what was rated: its column of the units, the item's own
+    id, or the unit's.
+
+    >>> tool_id({"unit_id": "p1|m|a"}, {"item_id": "tr-1"}, "trace_id")
+    'tr-1'
+    """
+    return str(unit.get(column, unit.get("item_id", row["unit_id"])))
+
+
+def about_rating(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return who gave a rating, and the facts about it that a tool keeps as metadata."""
+    facts = facts_of(row, ("rater_id", "rater_kind", *_FACTS))
+    if row["probabilities"]:
+        facts["probabilities"] = json.loads(row["probabilities"])
+    return facts
+
+
+def always_same_id(row: Mapping[Any, Any]) -> str:
+    """Return an id that a rating has however often it is written."""
+    key = [row[name] for name in ("unit_id", "rubric", "rater_id", "order", "draw")]
+    return str(uuid.uuid5(_NAMESPACE, json.dumps(key)))
+
+
+def lines_of(records: Iterable[Mapping[str, Any]]) -> bytes:
+    """Return JSON lines."""
+    return "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in records).encode()
 
 
 def unit_rows(units: pd.DataFrame) -> dict[str, dict[str, Any]]:

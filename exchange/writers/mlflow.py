@@ -5,15 +5,16 @@ https://mlflow.org/docs/latest/genai/assessments/feedback/
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from evenhand.exchange.writers.material import (
     Made,
     Material,
     facts_of,
+    lines_of,
     moment,
     rubric_name,
+    tool_id,
     unit_rows,
 )
 
@@ -31,22 +32,21 @@ _FACTS = (
 
 def mlflow(material: Material) -> Made:
     """JSON lines of feedback named by the rubric, on the trace (and span) that the columns
-    `trace_id` and `span_id` of the units name, else on the unit's id.
+    `trace_id` and `span_id` of the units name, else on the item's own id, or the unit's.
 
     A rating without a label is feedback with an error, whose code is the reason.
     """
     units = unit_rows(material.units)
     rows = material.ratings.to_dict("records")
     records = [_assessment(row, units.get(row["unit_id"], {})) for row in rows]
-    lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
-    return Made({"": lines.encode()}, len(records), [])
+    return Made({"": lines_of(records)}, len(records), [])
 
 
 def _assessment(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, Any]:
     at = moment(row["created_at"])
     record = {
         "assessment_name": rubric_name(row["rubric"]),
-        "trace_id": str(unit.get("trace_id", row["unit_id"])),
+        "trace_id": tool_id(row, unit, "trace_id"),
         "source": {"source_type": _source_type(row), "source_id": row["rater_id"]},
         "create_time": at,
         "last_update_time": at,

@@ -19,7 +19,7 @@ from typing import Any
 
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
-from evenhand.rubrics.rendering import PROMPT_VERSION
+from evenhand.rubrics.rendering import PROMPT_VERSION, TEXT_VARIABLES
 from evenhand.study.questions import variable_of
 from evenhand.study.tables.attacks import LONG_PLACEBO, PLACEBO, is_own
 
@@ -68,6 +68,7 @@ class Suite:
         `target` is the option that the attack asks for, "" for a placebo.
         """
         tag = variable_of(place)
+        tag = "turn" if tag in rubric.conversations else tag
         found = next((each for each in self.attacks if each.name == attack), None)
         said = found.said(target, tag) if found else ""
         of = found.placebo if found else attack
@@ -141,10 +142,11 @@ def targets_of(rubric: Rubric) -> tuple[str, str]:
 
 def places_of(rubric: Rubric) -> list[tuple[str, ...]]:
     """Return the places that an attack can be appended to: the responses together, then the
-    prompts, as far as the rubric shows them. Each unit is attacked in one of these places, in turn,
-    so that several places cost no more than one.
+    prompts, then every other block, as far as the rubric shows them. Each unit is attacked in one
+    of these places, in turn, so that several places cost no more than one.
     """
-    kinds = (("", "a", "b"), ("prompt", "prompt_a", "prompt_b"))
+    kinds: list[tuple[str, ...]] = [("", "a", "b"), ("prompt", "prompt_a", "prompt_b")]
+    kinds += [(block.column,) for block in rubric.blocks if block.column not in TEXT_VARIABLES]
     shown = [tuple(p for p in kind if variable_of(p) in rubric.variables) for kind in kinds]
     return [places for places in shown if places]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from evenhand.graders.clients.capabilities import probabilities_need_no_effort
+from evenhand.graders.capabilities import probabilities_need_no_effort
 from evenhand.graders.clients.constraint import (
     TOOL,
     WAYS,
@@ -81,6 +81,15 @@ class Shape:
         return replace(self, **HARD_LABEL, formats=formats)
 
 
+def _content(prompt: PromptText) -> str | list[dict[str, Any]]:
+    """Return the unit's part of the prompt, after its images and the tags that they belong to."""
+    parts: list[dict[str, Any]] = []
+    for name, image in prompt.images:
+        parts.append({"type": "text", "text": f"<{name}>:"})
+        parts.append({"type": "image_url", "image_url": {"url": image.uri}})
+    return [*parts, {"type": "text", "text": prompt.user}] if parts else prompt.user
+
+
 HARD_LABEL = {"top_logprobs": (), "efforts": (), "temperatures": ()}
 
 
@@ -93,7 +102,7 @@ def build_request(
     turns = [{"role": "system", "content": prompt.system}] if prompt.system else []
     request: dict[str, Any] = {
         "model": model,
-        "messages": [*turns, {"role": "user", "content": prompt.user}],
+        "messages": [*turns, {"role": "user", "content": _content(prompt)}],
     }
     if shape.limit_names:
         usual = LONG_ANSWER if method == "text" else MAX_TOKENS

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ValidationError
 
 from evenhand.errors import InputError
+from evenhand.graders.capabilities import about_retirement
 from evenhand.graders.clients.batches import BatchService, ClaudeBatches
-from evenhand.graders.clients.capabilities import about_retirement
 from evenhand.graders.clients.connection import headers_for, key_for, pooled, told_by_study
 from evenhand.graders.clients.constraint import (
     PLAIN,
@@ -118,11 +118,20 @@ def _cached(text: str) -> dict[str, Any]:
 
 def _content(prompt: PromptText) -> str | list[dict[str, Any]]:
     """Return the unit's part of the prompt, in one piece or cut where a part may be cached."""
-    if not prompt.cuts:
+    if not prompt.cuts and not prompt.images:
         return prompt.user
     ends = (0, *prompt.cuts)
     pieces = [_cached(prompt.user[a:b]) for a, b in pairwise(ends)]
-    return [*pieces, {"type": "text", "text": prompt.user[ends[-1] :]}]
+    return [*_pictures(prompt), *pieces, {"type": "text", "text": prompt.user[ends[-1] :]}]
+
+
+def _pictures(prompt: PromptText) -> list[dict[str, Any]]:
+    """Return the unit's images, each after the tag that it belongs to."""
+    parts: list[dict[str, Any]] = []
+    for name, image in prompt.images:
+        source = {"type": "base64", "media_type": image.media, "data": image.data}
+        parts += [{"type": "text", "text": f"<{name}>:"}, {"type": "image", "source": source}]
+    return parts
 
 
 class _ContentBlock(BaseModel):

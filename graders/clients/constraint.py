@@ -10,6 +10,7 @@ from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.replies.stated import (
     asking_for_percent,
     asking_for_reason,
+    one_of,
     percent_schema,
     reason_schema,
 )
@@ -40,7 +41,7 @@ def label_schema(keys: Sequence[str]) -> dict[str, Any]:
     """The JSON schema of an answer that is one of the keys."""
     return {
         "type": "object",
-        "properties": {"label": {"type": "string", "enum": list(keys)}},
+        "properties": {"label": one_of(keys)},
         "required": ["label"],
         "additionalProperties": False,
     }

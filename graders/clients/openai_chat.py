@@ -14,8 +14,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from evenhand.graders.capabilities import about_retirement
 from evenhand.graders.clients.batches import BatchService, OpenAIBatches
-from evenhand.graders.clients.capabilities import about_retirement
 from evenhand.graders.clients.chat_api import (
     HARD_LABEL,
     Shape,

@@ -35,9 +35,9 @@ def as_draw(outcome: Outcome, rubric: Rubric) -> Outcome:
     """Return one draw's outcome, with all probability on the option that was drawn.
 
     The mean over a unit's draws, which is how repeats are combined everywhere, is then the share of
-    each option.
+    each option. Of numbers the median is taken, which needs no probabilities.
     """
-    if not outcome.label:
+    if not outcome.label or rubric.number:
         return outcome
     drawn = {key: float(key == outcome.label) for key in rubric.categories}
     return replace(outcome, probabilities=drawn, prob_method="draws")

@@ -62,7 +62,7 @@ def outcome_of(said: Said, rubric: Rubric | None, method: str) -> Outcome:
         raw=said.text,
         evidence=said.evidence,
     )
-    if not said.positions:
+    if not said.positions or rubric.number:  # a number is several tokens, each of many numbers
         return alone
     if fault := fault_of(said.positions):
         said.evidence[NOT_LOGPROBS] = fault

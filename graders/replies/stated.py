@@ -85,19 +85,35 @@ def _stated(text: str, keys: Sequence[str]) -> dict[str, float] | None:
     return numbers
 
 
+MOST_LISTED = 250
+"""Keys that a schema lists; more are numbers. Providers bound the length of an enumeration, and
+some take no bounds of a number."""
+
+
+def one_of(keys: Sequence[str]) -> dict[str, Any]:
+    """Return the JSON schema of one of the keys: their enumeration, or of many numbers a number,
+    whose bounds the reader of the answer checks.
+    """
+    if len(keys) > MOST_LISTED:
+        return {"type": "number"}
+    return {"type": "string", "enum": list(keys)}
+
+
 def asking_for_reason(prompt: PromptText) -> PromptText:
     """Replace the prompt's last paragraph: ask for a reason, and then for the key of an option."""
     words = prompt.system.rpartition("\n\n")[0]
+    wanted = prompt.number or "the key of one option"
+    keys = "" if prompt.number else f" The keys are: {', '.join(prompt.keys)}."
     ask = (
-        "First give your reason, in at most three sentences. Then give the key of one option, "
-        f"alone on the last line. The keys are: {', '.join(prompt.keys)}."
+        f"First give your reason, in at most three sentences. Then give {wanted}, "
+        f"alone on the last line.{keys}"
     )
     return replace(prompt, system=f"{words}\n\n{ask}")
 
 
 def reason_schema(keys: Sequence[str]) -> dict[str, Any]:
     """Return the JSON schema of the answer, its fields in the order in which they are written."""
-    label = {"type": "string", "enum": list(keys)}
+    label = one_of(keys)
     return {
         "type": "object",
         "properties": {REASON: {"type": "string"}, "label": label},
@@ -131,8 +147,12 @@ def _parts(text: str) -> tuple[str, str]:
     if re.match(r"(?:```\w*\s*)?\{", text):
         objects = json_fields(text)
         fields = objects[0] if len(objects) == 1 else []
-        texts = [value for _, value in fields if isinstance(value, str)]
-        whole = [name for name, _ in fields] == _FIELDS and len(texts) == len(_FIELDS)
-        return (texts[0], texts[1]) if whole else ("", "")
+        if [name for name, _ in fields] != _FIELDS:
+            return "", ""
+        reason, label = (value for _, value in fields)
+        if isinstance(label, int | float) and not isinstance(label, bool):
+            label = f"{label:g}"
+        both = isinstance(reason, str) and isinstance(label, str)
+        return (reason, label) if both else ("", "")
     before, _, last = text.strip().rpartition("\n")
     return before, last

@@ -10,7 +10,7 @@ from itertools import groupby, islice
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from evenhand.graders.clients.capabilities import warnings_about
+from evenhand.graders.capabilities import warnings_about
 from evenhand.graders.clients.connection import told_by_study
 from evenhand.graders.options import GradingOptions
 from evenhand.graders.plan import GradingTask, plan_grading

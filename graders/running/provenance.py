@@ -55,7 +55,8 @@ def sent(
     """Return the facts about a request, live or in a batch: its key, the hash of its words, its
     settings.
     """
-    words = hashlib.sha256(f"{prompt.system}\0{prompt.user}".encode()).hexdigest()
+    shown = "".join(image.uri for _, image in prompt.images)
+    words = hashlib.sha256(f"{prompt.system}\0{prompt.user}{shown}".encode()).hexdigest()
     said = ("model", "system", "messages")
     return {
         "grade_key": grade_key(identity, request, draw),

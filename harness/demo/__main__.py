@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from evenhand.demo.studies import DEMOS, SEED, STANCE_SEED, planned
+from evenhand.demo.studies import DEMOS, ITEMS_SEED, SEED, STANCE_SEED, planned
+from evenhand.rubrics import load_rubric
 from evenhand.study import create_study, open_study
 from evenhand.study.tables.formats import write_table
 from harness.demo.bank import leanings
+from harness.demo.items import demo_items, item_ratings, with_judge
 from harness.demo.pairs import demo_pairs
 from harness.demo.raters import ANNOTATORS, GRADERS, simulate_ratings
 from harness.demo.responses import demo_responses, shipped_responses
@@ -23,32 +25,56 @@ if TYPE_CHECKING:
     from evenhand.study import Study
 
 
-def written_tables(name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the synthetic responses and ratings of a demo study."""
+def written_tables(name: str) -> dict[str, pd.DataFrame]:
+    """Return the synthetic responses and ratings of a demo study; of items the ratings alone."""
     with TemporaryDirectory() as home:
         folder = Path(home) / "study"
         with planned(name, folder) as (plan, _):
             create_study(folder, plan)
         with open_study(folder) as study:
-            responses, ratings = _pairs(study) if name == "pairs" else _stance(study)
-    return responses, ratings.assign(rubric_hash="")  # of the text at the time of the import
+            made = {"pairs": _pairs, "stance": _stance, "items": _items}[name](study)
+    # The hash is that of the text at the time of the import.
+    return made | {"ratings": made["ratings"].assign(rubric_hash="")}
 
 
-def _pairs(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _pairs(study: Study) -> dict[str, pd.DataFrame]:
     made = demo_responses(study.store.pairs(), SEED)
     study.store.add_responses(made.responses)
     sampled = made.truth[made.truth["unit_id"].isin(set(study.units("sample")["unit_id"]))]
     people = simulate_ratings(ANNOTATORS, sampled, study.rubrics, SEED)
     graders = simulate_ratings(GRADERS, made.truth, study.rubrics, SEED)
-    return made.responses, pd.concat([people, graders], ignore_index=True)
+    ratings = pd.concat([people, graders], ignore_index=True)
+    return {"responses": made.responses, "ratings": ratings}
 
 
-def _stance(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _stance(study: Study) -> dict[str, pd.DataFrame]:
     responses, truth = demo_answers(study.store.pairs(), STANCE_SEED)
     study.store.add_responses(responses)
     sampled = set(study.units("sample")["unit_id"])
     side = truth.merge(study.units("all"), on="unit_id", how="left")["leaning"]
-    return responses, stance_ratings(truth, sampled, side, study.rubrics, STANCE_SEED)
+    ratings = stance_ratings(truth, sampled, side, study.rubrics, STANCE_SEED)
+    return {"responses": responses, "ratings": ratings}
+
+
+def _items(study: Study) -> dict[str, pd.DataFrame]:
+    (rubric,) = study.rubrics.values()
+    units = study.units("all").set_index("item_id")["unit_id"]
+    truth = demo_items(ITEMS_SEED)[1]
+    known = pd.DataFrame(
+        {
+            "unit_id": units[truth.index].to_numpy(),
+            "rubric": rubric.name,
+            "label": truth.to_numpy(),
+        }
+    )
+    sampled = set(study.units("sample")["unit_id"])
+    return {"ratings": item_ratings(known, sampled, rubric, ITEMS_SEED)}
+
+
+def shipped_items() -> pd.DataFrame:
+    """Return the items file of the demo, with a judge's labels."""
+    items, truth = demo_items(ITEMS_SEED)
+    return with_judge(items, truth, load_rubric("faithfulness"), ITEMS_SEED)
 
 
 def main(out: Path) -> None:
@@ -56,8 +82,9 @@ def main(out: Path) -> None:
     lines = [f"{side} = {groups!r}\n".replace("'", '"') for side, groups in leanings().items()]
     (out / "demo_leanings.toml").write_text("".join(lines), "utf-8")
     write_table(shipped_responses(), out / "demo_responses.jsonl")
+    shipped_items().to_csv(out / "demo_items.csv", index=False, lineterminator="\n")
     for name in DEMOS:
-        for what, table in zip(("responses", "ratings"), written_tables(name), strict=True):
+        for what, table in written_tables(name).items():
             table.to_parquet(
                 out / f"demo_{name}_{what}.parquet",
                 index=False,

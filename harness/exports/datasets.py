@@ -1,4 +1,4 @@
-"""A Hugging Face dataset of two splits, with the labels as a `ClassLabel`."""
+"""A Hugging Face dataset of two splits, with the labels as a `ClassLabel`; and one of answers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ from pathlib import Path
 
 import datasets as library
 
-from harness.exports.contents import GRADER, labels
+from harness.exports.contents import (
+    ANSWERED_BY,
+    ANSWERS,
+    DOCUMENTS,
+    GRADER,
+    JUDGED,
+    QUESTIONS,
+    labels,
+)
 
 
 def make(out: Path) -> None:
@@ -22,3 +30,17 @@ def make(out: Path) -> None:
     )
     one, two = (library.Dataset.from_list(part, features) for part in (rows[:12], rows[12:]))
     library.DatasetDict(train=one, test=two).save_to_disk(str(out / "datasets"))
+    answers = [
+        {
+            "id": f"q{number}",
+            "question": question,
+            "context": " ".join(DOCUMENTS),
+            "answer": answer,
+            "model": ANSWERED_BY,
+            "judge": judged,
+        }
+        for number, (question, answer, judged) in enumerate(
+            zip(QUESTIONS, ANSWERS, JUDGED, strict=True), 1
+        )
+    ]
+    library.Dataset.from_list(answers).save_to_disk(str(out / "items" / "datasets"))

@@ -7,7 +7,17 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from harness.exports.contents import GPT, GRADER, UNITS, write_json
+from harness.exports.contents import (
+    ANSWERS,
+    DOCUMENTS,
+    GPT,
+    GRADER,
+    JUDGED,
+    QUESTIONS,
+    TRUE,
+    UNITS,
+    write_json,
+)
 
 
 def make(out: Path) -> None:
@@ -17,13 +27,17 @@ def make(out: Path) -> None:
     from deepeval.metrics import BaseMetric
     from deepeval.test_case import LLMTestCase
 
+    good = {unit for unit, said in zip(UNITS, GPT, strict=True) if said == "y"}
+    asked = [f"q{number}" for number in range(1, 5)]
+    good |= {name for name, said in zip(asked, JUDGED, strict=True) if said == "yes"}
+
     class Fair(BaseMetric):
         threshold = 0.5
         evaluation_model: str | None = GRADER
         __name__ = "Fair"
 
         def measure(self, case: Any, *_: Any, **__: Any) -> float:
-            self.score = 1.0 if GPT[UNITS.index(case.name)] == "y" else 0.25
+            self.score = 1.0 if case.name in good else 0.25
             self.success = self.score >= self.threshold
             self.reason = "read"
             return self.score
@@ -44,4 +58,16 @@ def make(out: Path) -> None:
     run = out / ".deepeval" / ".latest_test_run.json"
     if run.exists():
         (out / "deepeval_run.json").write_bytes(run.read_bytes())
+    items = [
+        LLMTestCase(
+            input=question,
+            actual_output=answer,
+            expected_output=true,
+            retrieval_context=DOCUMENTS,
+            name=name,
+        )
+        for name, question, answer, true in zip(asked, QUESTIONS, ANSWERS, TRUE, strict=True)
+    ]
+    found = evaluate(items, [Fair()])
+    write_json(out / "items" / "deepeval.json", found.model_dump(mode="json", by_alias=True))
     shutil.rmtree(out / ".deepeval", ignore_errors=True)

@@ -11,9 +11,9 @@ from inspect_ai import eval as evaluate
 from inspect_ai.dataset import Sample
 from inspect_ai.log import ProvenanceData, edit_score, read_eval_log, write_eval_log
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
-from inspect_ai.scorer import ScoreEdit, model_graded_qa
+from inspect_ai.scorer import ScoreEdit, includes, model_graded_qa
 
-from harness.exports.contents import ANN, BEN, GPT, UNITS
+from harness.exports.contents import ANN, ANSWERS, BEN, GPT, JUDGED, QUESTIONS, TRUE, UNITS
 
 
 def make(out: Path) -> None:
@@ -35,6 +35,23 @@ def make(out: Path) -> None:
             edit_score(log, unit, "model_graded_qa", edit)
     log.samples[7].scores["model_graded_qa"].history[-1].provenance = None
     write_eval_log(log, str(out / "inspect.eval"))
+    shutil.rmtree(out / "logs")
+    _make_items(out)
+
+
+def _make_items(out: Path) -> None:
+    """Write a log of the first two questions in two epochs, with a scorer that is code, too."""
+    grader = _mock("mockllm/grader", [f"GRADE: {'C' if j == 'yes' else 'I'}" for j in JUDGED])
+    samples = [
+        Sample(id=f"q{n}", input=asked, target=TRUE[n - 1], metadata={"topic": "office"})
+        for n, asked in enumerate(QUESTIONS[:2], 1)
+    ]
+    scorers = [model_graded_qa(model=grader), includes()]
+    task = Task(dataset=samples, scorer=scorers, name="office", epochs=2)
+    model = _mock("mockllm/model", ANSWERS)
+    (log,) = evaluate(task, model=model, log_dir=str(out / "logs"), display="none", max_samples=1)
+    assert log.status == "success", log.error
+    write_eval_log(read_eval_log(log.location), str(out / "items" / "inspect.eval"))
     shutil.rmtree(out / "logs")
 
 

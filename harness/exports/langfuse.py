@@ -9,7 +9,17 @@ import json
 from pathlib import Path
 from typing import Any
 
-from harness.exports.contents import GRADER, labels, write_json, write_lines
+from harness.exports.contents import (
+    ANSWERED_BY,
+    ANSWERS,
+    DOCUMENTS,
+    GRADER,
+    JUDGED,
+    QUESTIONS,
+    labels,
+    write_json,
+    write_lines,
+)
 
 STAMP = "2026-11-01T12:00:00+00:00"
 
@@ -21,6 +31,10 @@ def make(out: Path) -> None:
     except ImportError:
         _write_page_v3(scores, out / "langfuse_v3.json")
         return
+    from langfuse.api import TraceWithFullDetails
+
+    traces = [TraceWithFullDetails.parse_obj(each).json(by_alias=True) for each in _traces()]
+    write_json(out / "items" / "langfuse_traces.json", list(map(json.loads, traces)))
     page = GetScoresResponse.parse_obj(_page(scores))
     write_json(out / "langfuse.json", json.loads(page.json(by_alias=True)))
     write_lines(out / "langfuse_blob.jsonl", map(_flat, scores))
@@ -84,3 +98,43 @@ def _flat(score: dict[str, Any]) -> dict[str, Any]:
         "author_user_id": score["authorUserId"],
         "evaluator_id": "fair-check" if score["source"] == "EVAL" else None,
     }
+
+
+def _traces() -> list[dict[str, Any]]:
+    """Return four traces with all details: a retriever, a generation, and two scores of each."""
+    return [
+        _trace(number, *each)
+        for number, each in enumerate(zip(QUESTIONS, ANSWERS, JUDGED, strict=True), 1)
+    ]
+
+
+def _trace(number: int, question: str, answer: str, judged: str) -> dict[str, Any]:
+    trace = f"trace-q{number}"
+    message = {"role": "user", "content": question}
+    reply = {"role": "assistant", "content": answer}
+    documents = [{"pageContent": text, "metadata": {}} for text in DOCUMENTS]
+    said = [(0, trace[6:], "EVAL", GRADER, judged), (1, trace[6:], "ANNOTATION", "ann", "yes")]
+    scores = [_score(*each, "CATEGORICAL") for each in said]
+    return {
+        "id": trace, "timestamp": STAMP, "name": "rag", "input": {"question": question},
+        "output": answer, "sessionId": None, "release": None, "version": None, "userId": None,
+        "metadata": {"topic": "office"}, "tags": [], "public": False, "environment": "default",
+        "htmlPath": f"/project/p/traces/{trace}", "latency": 1.0, "totalCost": 0.0,
+        "scores": scores,
+        "observations": [
+            _observation(trace, "find", "RETRIEVER", {"query": question}, documents, None),
+            _observation(trace, "ask", "GENERATION", [message], reply, ANSWERED_BY),
+        ],
+    }  # fmt: skip
+
+
+def _observation(
+    trace: str, name: str, kind: str, given: object, made: object, model: str | None
+) -> dict[str, Any]:
+    zero = {"input": 0, "output": 0, "total": 0, "unit": "TOKENS"}
+    return {
+        "id": f"{trace}-{name}", "traceId": trace, "type": kind, "name": name, "startTime": STAMP,
+        "endTime": STAMP, "input": given, "output": made, "model": model, "metadata": {},
+        "modelParameters": {}, "level": "DEFAULT", "environment": "default", "usage": zero,
+        "usageDetails": {}, "costDetails": {}, "parentObservationId": None, "latency": 1.0,
+    }  # fmt: skip

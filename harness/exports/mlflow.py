@@ -1,4 +1,5 @@
-"""MLflow's traces with assessments: `Trace.to_dict`, and the table of `search_traces`, twice.
+"""MLflow's traces with assessments: `Trace.to_dict`, and the table of `search_traces`, twice; and
+traces with a retriever's and a model's spans, to be rated.
 
 On the seventh ann changes her mind: what she said first is no longer valid. On the last the grader
 fails.
@@ -11,9 +12,19 @@ import shutil
 from pathlib import Path
 
 import mlflow as library
-from mlflow.entities import AssessmentError, AssessmentSource, Feedback
+from mlflow.entities import AssessmentError, AssessmentSource, Document, Feedback, SpanType
 
-from harness.exports.contents import GRADER, labels, write_json
+from harness.exports.contents import (
+    ANSWERED_BY,
+    ANSWERS,
+    DOCUMENTS,
+    GRADER,
+    JUDGED,
+    QUESTIONS,
+    TRUE,
+    labels,
+    write_json,
+)
 
 
 def make(out: Path) -> None:
@@ -30,11 +41,42 @@ def make(out: Path) -> None:
     frame.to_json(out / "mlflow_frame.jsonl", orient="records", lines=True)
     frame[["trace_id", "state", "assessments"]].to_parquet(out / "mlflow.parquet")
     for made in (out / "mlflow.json", out / "mlflow_frame.jsonl"):
-        text = made.read_text("utf-8").replace("\\/", "/")
-        for here in (f"{Path(__file__).parent}/", f"{Path.cwd()}/"):
-            text = text.replace(here, "")
-        made.write_text(text, "utf-8")
+        _without_places(made)
+    library.set_experiment("answering")
+    for number, each in enumerate(zip(QUESTIONS, ANSWERS, TRUE, JUDGED, strict=True)):
+        _answer(f"chat-{number // 2 + 1}", *each)
+    traces = library.search_traces(return_type="list")
+    write_json(out / "items" / "mlflow.json", [trace.to_dict() for trace in traces])
+    _without_places(out / "items" / "mlflow.json")
     shutil.rmtree(folder)
+
+
+def _without_places(made: Path) -> None:
+    text = made.read_text("utf-8").replace("\\/", "/")
+    for here in (f"{Path(__file__).parent}/", f"{Path.cwd()}/"):
+        text = text.replace(here, "")
+    made.write_text(text, "utf-8")
+
+
+def _answer(session: str, question: str, answer: str, true: str, judged: str) -> None:
+    """Log a trace that retrieves documents, asks a model, and is judged by a grader and by ann."""
+    with library.start_span(name="rag", span_type=SpanType.CHAIN) as root:
+        root.set_inputs({"question": question})
+        with library.start_span(name="find", span_type=SpanType.RETRIEVER) as span:
+            span.set_inputs({"query": question})
+            span.set_outputs([Document(page_content=each) for each in DOCUMENTS])
+        with library.start_span(name="ask", span_type=SpanType.CHAT_MODEL) as span:
+            message = {"role": "user", "content": question}
+            span.set_inputs({"model": ANSWERED_BY, "messages": [message]})
+            reply = {"role": "assistant", "content": answer}
+            span.set_outputs({"model": ANSWERED_BY, "choices": [{"index": 0, "message": reply}]})
+        root.set_outputs(answer)
+        library.update_current_trace(session_id=session)
+    library.flush_trace_async_logging()
+    trace = root.trace_id
+    _say(trace, judged == "yes", AssessmentSource("LLM_JUDGE", GRADER))
+    _say(trace, True, AssessmentSource("HUMAN", "ann@example.org"))
+    library.log_expectation(trace_id=trace, name="expected_response", value=true)
 
 
 def _assess(number: int, unit: str, ann: str, ben: str, grader: str) -> None:

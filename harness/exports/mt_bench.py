@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from harness.exports.contents import labels, write_lines
+from harness.exports.contents import ANSWERS, QUESTIONS, TRUE, labels, write_lines
 
+_ROLES = ("user", "assistant", "assistant")
 MODELS = ("llama-13b", "vicuna-13b")
 
 
@@ -22,6 +23,14 @@ def make(out: Path) -> None:
         votes.append(_vote(number, "model_1" if g == "yes" else "model_2", unsure))
     write_lines(out / "mt_bench.jsonl", people)
     write_lines(out / "gpt-4_pair.jsonl", votes)
+    compared = []
+    for number, texts in enumerate(zip(QUESTIONS, ANSWERS, TRUE, strict=True)):
+        turns = zip(_ROLES, texts, strict=True)
+        asked, *answers = ({"role": role, "content": text} for role, text in turns)
+        vote = _seen_by("expert_1", number, MODELS, "model_b")
+        sides = zip(("a", "b"), answers, strict=True)
+        compared.append(vote | {f"conversation_{side}": [asked, each] for side, each in sides})
+    write_lines(out / "items" / "mt_bench.jsonl", compared)
 
 
 def _winner(shown: tuple[str, ...], said: str) -> str:

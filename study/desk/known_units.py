@@ -107,7 +107,9 @@ class KnownUnits:
         unknown = set(keys) - set(found.categories)
         if unknown or not keys:
             given = f"{min(unknown)!r} is none" if unknown else "name one or more"
-            raise InputError(f"{where}: {given} of {name}'s {', '.join(found.categories)}")
+            if unknown and found.number:
+                raise InputError(f"{where}: {min(unknown)!r} is {found.none_of}")
+            raise InputError(f"{where}: {given} of {name}'s {found.permitted}")
         return found
 
 

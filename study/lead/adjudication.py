@@ -10,12 +10,13 @@ import hashlib
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
-from evenhand.rubrics import Rubric
+from evenhand.rubrics import Number, Rubric
 from evenhand.study.desk.next_tasks import minutes_ago
 from evenhand.study.desk.oversight import oversight
 from evenhand.study.lead.people import accepted_text, people_labels
@@ -64,16 +65,30 @@ def disagree(given: Sequence[str], rubric: Rubric, rule: Rule) -> bool:
 
     "any": they are not all the same. "no_majority": no category has more than half of them.
     "distance_2": two of them lie two or more steps apart on an ordered scale, labels that it does
-    not have left out; where the scale has no order, as "any".
+    not have left out; where the scale has no order, as "any". Numbers within a tenth of the scale
+    count as alike: "no_majority" if not more than half are that near to the median, "distance_2" if
+    two lie two tenths apart.
     """
     if len(set(given)) < 2:
         return False
+    if rubric.number:
+        return _apart(given, rubric.number, rule)
     if rule == "no_majority":
         return max(given.count(label) for label in set(given)) * 2 <= len(given)
     if rule == "distance_2" and rubric.level != "nominal":
         places = [at for at, label in enumerate(rubric.categories) if label in given]
         return bool(places) and places[-1] - places[0] >= 2
     return True
+
+
+def _apart(given: Sequence[str], number: Number, rule: Rule) -> bool:
+    """Return True if different numbers of several people call for an adjudicator."""
+    values = sorted(float(label) for label in given)
+    tenth = (number.high - number.low) / 10
+    if rule == "distance_2":
+        return values[-1] - values[0] >= 2 * tenth * (1 - 1e-9)
+    near = [each for each in values if abs(each - median(values)) <= tenth * (1 + 1e-9)]
+    return rule == "any" or len(near) * 2 <= len(values)
 
 
 def adjudication_queue(study: Study, rule: Rule = "no_majority") -> list[QueuedUnit]:
@@ -243,8 +258,9 @@ def _checked(
     rubric = study.rubrics.get(rubric_name)
     if rubric is None:
         raise InputError(f"the study has no rubric {rubric_name!r}")
-    if label not in rubric.categories:
-        raise InputError(f"label {label!r} is none of {', '.join(rubric.categories)}")
+    key = rubric.label_of(label)
+    if key is None:
+        raise InputError(f"label {label!r} is {rubric.none_of}")
     if not reason.strip():
         raise InputError("a decision needs a reason")
     if unit_id not in known[rubric.unit]:
@@ -253,7 +269,7 @@ def _checked(
         "unit_id": unit_id,
         "rubric": rubric.name,
         "rubric_hash": rubric.hash,
-        "label": label,
+        "label": key,
         "reason": reason.strip(),
     }
 

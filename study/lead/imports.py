@@ -150,10 +150,7 @@ def _fault(study: Study, row: pd.Series, units: Mapping[str, set[str]]) -> str:
             "`evenhand export --units` lists the units"
         )
     if row["label"] and row["label"] not in rubric.categories:
-        return (
-            f"label {shortened(row['label'])!r} is none of {', '.join(rubric.categories)}; "
-            "correct the label"
-        )
+        return f"label {shortened(row['label'])!r} is {rubric.none_of}; correct the label"
     probability = ", nor a p_positive" if row["rater_kind"] == "model" else ""
     return f"neither a label nor an unscored_reason{probability}; give one of them"
 

@@ -96,7 +96,8 @@ def confusions(study: Study, rater: str) -> dict[str, pd.DataFrame]:
     """Return a table for each rubric that counts the others' labels against the rater's.
 
     Rows are the rater's labels, columns the others'; a cell is a number of units, of which each
-    counts once, shared among the labels of the others. Rubrics without shared units are left out.
+    counts once, shared among the labels of the others. Rubrics without shared units, and those that
+    ask for a number, are left out.
     """
     own, others = _parted(study, rater)
     own = own[(own["draw"] == 0) & (own["label"] != "")]
@@ -109,12 +110,13 @@ def confusions(study: Study, rater: str) -> dict[str, pd.DataFrame]:
             index="label", columns="label_other", values="weight", aggfunc="sum", fill_value=0.0
         ).reindex(index=rubric.categories, columns=rubric.categories, fill_value=0.0)
         for rubric in study.labelled_rubrics()
-        if len(table := both[both["rubric"] == rubric.name])
+        if not rubric.number and len(table := both[both["rubric"] == rubric.name])
     }
 
 
 def label_shares(study: Study, rater: str) -> pd.DataFrame:
-    """`SHARE_COLUMNS`: how often a rater uses each label, and the others on the same units.
+    """`SHARE_COLUMNS`: how often a rater uses each label, and the others on the same units. Numbers
+    are left out.
 
     NaN where the others have no label on any of these units.
     """
@@ -126,7 +128,7 @@ def label_shares(study: Study, rater: str) -> pd.DataFrame:
     for rubric in study.labelled_rubrics():
         mine = own[own["rubric"] == rubric.name]
         theirs = others[(others["rubric"] == rubric.name) & others["unit_id"].isin(mine["unit_id"])]
-        for label in rubric.categories if len(mine) else ():
+        for label in rubric.categories if len(mine) and not rubric.number else ():
             count = int((mine["label"] == label).sum())
             shares = (count / len(mine), (theirs["label"] == label).mean())
             rows.append((rubric.name, label, count, *shares))

@@ -11,13 +11,21 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
 from evenhand.rubrics.conversation import turns_of
 from evenhand.rubrics.rendering import ANSWERS
-from evenhand.study.prompts.items import ItemColumns, Items, item_columns, judge_ratings, make_items
+from evenhand.study.prompts.items import (
+    ItemColumns,
+    Items,
+    item_columns,
+    judge_ratings,
+    make_items,
+    with_images,
+)
 from evenhand.study.prompts.responses import SUBJECT
 from evenhand.study.tables.columns import require_columns, shortened
 from evenhand.study.tables.formats import FIRST_ROW, row_number
@@ -170,11 +178,14 @@ def _with_one_answer(
     frame: pd.DataFrame, answers: tuple[str, str], subjects: Sequence[str], answer: str
 ) -> pd.DataFrame:
     first, second = answers
-    return frame.drop(columns=[second, *subjects]).rename(columns={first: answer})
+    one = frame.drop(columns=[second, *subjects])
+    return one.rename(columns={first: answer, f"{first}_alt": f"{answer}_alt"})
 
 
-def make_comparisons(frame: pd.DataFrame, columns: ComparisonColumns, name: str) -> Items:
-    """Return the rows of a file of comparisons as a study keeps them.
+def make_comparisons(
+    frame: pd.DataFrame, columns: ComparisonColumns, name: str, folder: Path = Path()
+) -> Items:
+    """Return the rows of a file of comparisons, which lies in `folder`, as a study keeps them.
 
     Raises InputError naming the first bad row: as of items, or where one subject gave both answers.
     """
@@ -185,7 +196,10 @@ def make_comparisons(frame: pd.DataFrame, columns: ComparisonColumns, name: str)
         _with_one_answer(frame, columns.answers, columns.subjects, columns.answer),
         columns.items,
         name,
+        folder,
     )
+    if columns.answer in columns.items.images:
+        frame = with_images(frame, columns.answers[1:], name, folder)
     pairs = items.pairs
     if "prompt_a" not in pairs:
         pairs.insert(1, "prompt_a", "")

@@ -8,20 +8,22 @@ graders and the analysis need no special case. Rows on the same prompt are one c
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from evenhand.errors import InputError
 from evenhand.rubrics import Block, Rubric
-from evenhand.rubrics.conversation import is_conversation, turns_of
+from evenhand.rubrics.conversation import as_messages, is_conversation, turns_of
+from evenhand.study.prompts.images import looks_like_image, stored_image
 from evenhand.study.prompts.pairs import PAIR_ID, RESERVED, numbered_ids
 from evenhand.study.prompts.responses import SUBJECT
 from evenhand.study.prompts.units import unit_id
 from evenhand.study.tables.columns import require_columns, require_rows, shortened
-from evenhand.study.tables.formats import FIRST_ROW, read_table, row_number
+from evenhand.study.tables.formats import FIRST_ROW, row_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,6 +32,8 @@ ITEM_ID = "item_id"
 """Column that every item has: its id in the file, or its number."""
 PROMPT_ID = "prompt_id"
 """Column that tells which items are on the same prompt."""
+TURN, TURN_ID, CONVERSATION_ID = "turn", "turn_id", "conversation_id"
+"""Columns of rows that are the turns of conversations."""
 MOST_CHARACTERS = 1_000_000
 _KNOWN = {
     "prompt": (
@@ -48,14 +52,16 @@ _KNOWN = {
 """Names by which a column is taken for what it is, in the order in which texts are shown."""
 _FRAME = re.compile(r"^(attributes|context)\.|\.value$")
 """What tracing tools write around a column's name, as in `attributes.input.value`."""
+_RIGHT = (("c", "i"), ("correct", "incorrect"), ("pass", "fail"))
+"""Words of judges for yes and no; Inspect grades C and I."""
 _TEXTS = ("prompt", "context", "reference", "response")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ItemColumns:
     """The columns of an items file by what they are; empty where there is none. `show` are those
-    that raters read, in this order; `prompt`, `context`, `reference`, `response` and
-    `conversations` are among them.
+    that raters read, in this order; `prompt`, `context`, `reference`, `response`,
+    `conversations` and `images` are among them.
     """
 
     show: tuple[str, ...]
@@ -68,6 +74,7 @@ class ItemColumns:
     id: str = ""
     judge: str = ""
     conversations: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
 
     def said(self) -> list[tuple[str, str]]:
         """What each column is taken for, as (role, columns)."""
@@ -75,6 +82,8 @@ class ItemColumns:
         named = [("shown", ", ".join(self.show))]
         if self.conversations:
             named.append(("conversation", ", ".join(self.conversations)))
+        if self.images:
+            named.append(("image", ", ".join(self.images)))
         return named + [(role, getattr(self, role)) for role in roles if getattr(self, role)]
 
 
@@ -163,33 +172,100 @@ def item_columns(
         id=next(iter(called("id")), ""),
         judge=judge,
         conversations=tuple(each for each in shown if is_conversation(frame[each].iloc[0])),
+        images=tuple(each for each in shown if looks_like_image(frame[each].iloc[0])),
     )
 
 
-def read_items_table(path: Path) -> pd.DataFrame:
-    """Read an items file. Raises InputError where it has no rows or a cell beyond all bounds."""
-    frame = read_table(path)
-    require_rows(frame, path.name, "items")
+def check_items_table(frame: pd.DataFrame, name: str) -> None:
+    """Raise InputError where a table of items has no rows or a cell beyond all bounds."""
+    require_rows(frame, name, "items")
     for column in frame:
         longest = frame[column].str.len()
         if int(longest.max()) > MOST_CHARACTERS:
             row = row_number(frame, int(longest.to_numpy().argmax()))
             raise InputError(
-                f"{path.name}, row {row}: {column} has {int(longest.max()):,} characters; at most "
+                f"{name}, row {row}: {column} has {int(longest.max()):,} characters; at most "
                 f"{MOST_CHARACTERS:,} can be shown"
             )
-    return frame
 
 
-def make_items(frame: pd.DataFrame, columns: ItemColumns, name: str) -> Items:
-    """Return the rows of an items file as a study keeps them.
+def each_turn(
+    frame: pd.DataFrame, columns: ItemColumns, name: str
+) -> tuple[pd.DataFrame, ItemColumns]:
+    """Return one row for each turn of the assistant, with the conversation up to there, and the
+    columns of these rows. A conversation is a cluster. A judge's labels are a JSON list, one for
+    each of these turns.
+
+    Raises InputError where no column or several hold conversations, or labels and turns are not as
+    many.
+    """
+    import pandas as pd
+
+    if len(columns.conversations) != 1:
+        raise InputError(
+            f"{name}: --each-turn needs one shown column of conversations; it has "
+            f"{len(columns.conversations) or 'none'}"
+        )
+    _check_rows(frame, columns, name)
+    (chat,) = columns.conversations
+    ids = frame[columns.id].tolist() if columns.id else numbered_ids(len(frame))
+    cells: list[dict[str, str]] = []
+    rows: list[int] = []
+    for row, given, cell in zip(frame.index, ids, frame[chat], strict=True):
+        turns = turns_of(cell)
+        rated = [at for at, turn in enumerate(turns) if turn.role == "assistant"]
+        labels = _labels_of_turns(frame, row, columns.judge, len(rated), name)
+        for at, label in zip(rated, labels, strict=True):
+            own = {TURN_ID: f"{given}-t{at + 1}", CONVERSATION_ID: given, TURN: turns[at].text}
+            own |= {chat: as_messages(turns[:at]) if at else ""}
+            cells.append(own | ({columns.judge: label} if columns.judge else {}))
+            rows.append(row)
+    if not cells:
+        raise InputError(f"{name}: no conversation has a turn of the assistant")
+    kept = frame.drop(columns=[chat, *filter(None, (columns.id, columns.judge))])
+    repeated = kept.loc[rows].reset_index(drop=True)
+    apart = pd.concat([repeated, pd.DataFrame(cells)], axis=1)
+    others = tuple(each for each in columns.show if each != chat)
+    return apart, replace(
+        columns,
+        show=(*others, chat, TURN),
+        prompt=columns.prompt or chat,
+        response=TURN,
+        id=TURN_ID,
+        cluster=columns.cluster or CONVERSATION_ID,
+    )
+
+
+def _labels_of_turns(
+    frame: pd.DataFrame, row: int, judge: str, turns: int, name: str
+) -> Sequence[str]:
+    if not judge:
+        return [""] * turns
+    given = str(frame[judge][row])
+    try:
+        labels = json.loads(given)
+    except (ValueError, RecursionError):
+        labels = None
+    if not isinstance(labels, list) or len(labels) != turns:
+        raise InputError(
+            f"{name}, row {row + FIRST_ROW}: {judge} is {shortened(given)!r}; with --each-turn "
+            f"write a JSON list of {turns}, a label for each turn of the assistant"
+        )
+    return ["" if label is None else str(label) for label in labels]
+
+
+def make_items(
+    frame: pd.DataFrame, columns: ItemColumns, name: str, folder: Path = Path()
+) -> Items:
+    """Return the rows of an items file, which lies in `folder`, as a study keeps them.
 
     Raises InputError naming the first row in which no shown text is filled in, an id comes twice,
-    or a subject is missing where others have one.
+    a subject is missing where others have one, or an image cannot be read.
     """
     import pandas as pd
 
     _check_rows(frame, columns, name)
+    frame = with_images(frame, columns.images, name, folder)
     own = frame[columns.id].tolist() if columns.id else []
     given = own or numbered_ids(len(frame))
     fits = all(PAIR_ID.fullmatch(each) for each in given)
@@ -245,7 +321,7 @@ def _check_rows(frame: pd.DataFrame, columns: ItemColumns, name: str) -> None:
     for column in columns.conversations:
         for row, cell in zip(frame.index + FIRST_ROW, frame[column], strict=True):
             try:
-                turns_of(cell)
+                _ = turns_of(cell) if cell else ()
             except ValueError as fault:
                 raise InputError(f"{name}, row {row}: {column}: {fault}") from None
     if columns.id:
@@ -273,7 +349,7 @@ def _blocks(columns: ItemColumns, name: str) -> tuple[Block, ...]:
         Block(
             column=_variable(each, columns),
             label=_label(each),
-            kind="conversation" if each in columns.conversations else "",
+            kind=_kind(each, columns),
         )
         for each in columns.show
     ]
@@ -282,6 +358,31 @@ def _blocks(columns: ItemColumns, name: str) -> tuple[Block, ...]:
         if taken.count(block.column) > 1:
             raise InputError(f"{name}: two shown columns are called like {column!r}; rename one")
     return tuple(blocks)
+
+
+def _kind(column: str, columns: ItemColumns) -> Literal["conversation", "image", ""]:
+    if column in columns.conversations:
+        return "conversation"
+    return "image" if column in columns.images else ""
+
+
+def with_images(
+    frame: pd.DataFrame, columns: Sequence[str], name: str, folder: Path
+) -> pd.DataFrame:
+    """Return the rows with the images of these columns in them. A column called like an image's
+    and `_alt` has its description.
+    """
+    kept = {}
+    for column in columns:
+        said = frame[f"{column}_alt"] if f"{column}_alt" in frame else [""] * len(frame)
+        images = []
+        for row, cell, alt in zip(frame.index + FIRST_ROW, frame[column], said, strict=True):
+            try:
+                images.append(stored_image(cell, folder, alt.strip()) if cell.strip() else "")
+            except ValueError as fault:
+                raise InputError(f"{name}, row {row}: {column}: {fault}") from None
+        kept[column] = images
+    return frame.assign(**kept) if kept else frame
 
 
 def _variable(column: str, columns: ItemColumns) -> str:
@@ -296,7 +397,7 @@ def _variable(column: str, columns: ItemColumns) -> str:
             return role
     name = re.sub(r"[^a-z0-9]+", "_", column.casefold()).strip("_")
     name = name if re.match("[a-z]", name) else f"text_{name}"
-    return f"{name}_text" if name.endswith(("_a", "_b")) else name.strip("_")
+    return f"{name}_text" if re.search("(^|_)[ab]$", name) else name
 
 
 def _stored(column: str, columns: ItemColumns, names: dict[str, str]) -> str:
@@ -328,7 +429,8 @@ def _label(column: str) -> str:
 
 def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.DataFrame:
     """Return a judge's labels as the ratings of a grader called like their `column`; rows without a
-    label are left out. Options are known by key or name, and numbers and truth values as such.
+    label are left out. Options are known by key or name, and numbers, truth values and words for
+    right and wrong as such.
 
     Raises InputError naming the first row whose label is no option.
     """
@@ -339,17 +441,25 @@ def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.Da
     assert items.judged is not None  # noqa: S101 - the caller asked for a judge
     known = {each.name.casefold(): each.key for each in rubric.options}
     known |= {each.key.casefold(): each.key for each in rubric.options}
-    for pair in TRUTH:
+    truth = (*TRUTH, *_RIGHT)
+    for pair in truth:
         if all(word in known for word in pair):
             own = [known[word] for word in pair]
             known = {
-                word: key for each in TRUTH for word, key in zip(each, own, strict=True)
+                word: key for each in truth for word, key in zip(each, own, strict=True)
             } | known
             break
     labels = []
     for at, given in enumerate(items.judged["label"]):
         plain = given.casefold()
         key = known.get(plain) or known.get(plain.removesuffix(".0"), "")
+        if rubric.number:
+            key = rubric.label_of(given) or ""
+            if plain and not key:
+                raise InputError(
+                    f"{name}, row {row_number(items.judged, at)}: {column} is "
+                    f"{shortened(given)!r}, which is {rubric.none_of}; round or correct it"
+                )
         if plain and not key:
             raise InputError(
                 f"{name}, row {row_number(items.judged, at)}: {column} is {shortened(given)!r}, "

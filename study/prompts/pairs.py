@@ -77,6 +77,13 @@ def prompts_noun(pairs: pd.DataFrame) -> str:
     return "items" if "item_id" in pairs else "prompts"
 
 
+def cluster_noun(pairs: pd.DataFrame, cluster: str) -> str:
+    """Return the noun for what counts as one where the clusters are those of a setting."""
+    if cluster in pairs:
+        return cluster.removesuffix("_id")
+    return "item" if prompts_noun(pairs) == "items" else "pair"
+
+
 def _check_pairs(frame: pd.DataFrame, name: str) -> None:
     ids: dict[str, int] = {}
     seen: dict[tuple[str, str], int] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from evenhand.rubrics.image import BEGINS, in_words
 from evenhand.study.prompts.pairs import sides_of
 
 if TYPE_CHECKING:
@@ -54,6 +55,9 @@ def units_table(pairs: pd.DataFrame, answered: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
     cells: pd.DataFrame = pairs.drop(columns="sample_position").set_index("pair_id")
+    for column in cells:
+        if cells[column].str.startswith(BEGINS).any():  # nobody slices by an image
+            cells[column] = cells[column].map(in_words)
     subjects: dict[str, list[str]] = {}
     for pair, subject in zip(answered["pair_id"], answered["subject"], strict=True):
         subjects.setdefault(pair, []).append(subject)

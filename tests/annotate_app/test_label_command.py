@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from PIL import Image as Pictures
 from playwright.sync_api import Error
 
 from evenhand.cli.main import main
@@ -35,6 +36,12 @@ CHAT = [
     {"role": "user", "content": "<b>Which</b> train?"},
     {"role": "assistant", "content": "The IC 8."},
 ]
+LONG_CHAT = [
+    {"role": "user" if n % 2 else "assistant", "content": f"Say {n}. " + "Word on word. " * 20}
+    for n in range(1, 30)
+]
+LONG_CHAT[19]["content"] = "Twenty. " + "Word. " * 400 + "The needle."
+LONG_CHAT[24] = {"role": "tool", "name": "search", "content": "a NEEDLE again"}
 
 
 @pytest.fixture
@@ -45,6 +52,7 @@ def labelling(tmp_path: Path) -> Iterator[Callable[..., str]]:
     (tmp_path / "versus.csv").write_text(VERSUS)
     chats = (json.dumps({"id": f"c{n}", "messages": CHAT}) for n in range(3))
     (tmp_path / "chats.jsonl").write_text("\n".join(chats))
+    (tmp_path / "long.jsonl").write_text(json.dumps({"id": "c1", "messages": LONG_CHAT}) + "\n")
 
     def begin(file: str, *options: str) -> str:
         words = [sys.executable, "-m", "evenhand", "label", file, *options]
@@ -97,6 +105,67 @@ def test_a_conversation_is_read_in_turns(labelling, browser, axe):
     page.keyboard.press("Enter")
     page.get_by_text("1 of 3 answered").wait_for()
     page.close()
+
+
+def test_keys_lead_from_turn_to_turn_and_words_are_found(labelling, browser, axe):
+    ask = ["--question", "Did it help?", "--options", "yes,no"]
+    page = opened(browser, labelling("long.jsonl", *ask))
+    turn = page.locator(".turn")
+    assert turn.count() == 29
+
+    def here() -> str:
+        return page.locator(".turn:focus").get_attribute("aria-label") or ""
+
+    for press, at in ((";", 1), (";", 2), (";", 3), (":", 2)):
+        page.keyboard.press(press)
+        assert here().startswith(f"Turn {at} of 29: ")
+    assert turn.nth(2).locator("h3").is_visible()
+    # A long turn is cut off; the button shows all of it, and submits nothing.
+    rest = turn.nth(19).locator(".rest")
+    assert rest.inner_text() == "Show all 2,419 characters"
+    axe(page, "a long conversation")
+    page.keyboard.press("!")
+    page.keyboard.type("needle")  # an "n" is no answer while it is typed into the field
+    places = page.locator(".places")
+    assert places.inner_text() == "1 of 2"
+    assert rest.count() == 0  # what is found is shown whole
+    assert not turn.nth(24).locator(".said").is_visible()
+    page.keyboard.press("Enter")
+    assert places.inner_text() == "2 of 2"
+    assert turn.nth(24).locator(".said").is_visible()  # unfolded
+    axe(page, "words found")
+    page.locator("#wanted").fill("(.*")
+    assert places.inner_text() == "Not found"
+    page.keyboard.press("Escape")
+    assert not page.locator(".finder").is_visible()
+    assert page.get_by_text("0 of 1 answered").is_visible()
+    page.keyboard.press("2")
+    page.keyboard.press("Enter")
+    page.get_by_text("1 of 1 answered").wait_for()
+    page.close()
+
+
+def test_an_image_is_shown_with_its_description(labelling, browser, axe, tmp_path):
+    (tmp_path / "shots").mkdir()
+    Pictures.new("RGB", (2000, 900), "green").save(tmp_path / "shots" / "1.png")
+    rows = "shot,shot_alt,output\nshots/1.png,a <i>green</i> field,It is green.\n"
+    (tmp_path / "images.csv").write_text(rows)
+    ask = ["--question", "Is it true?", "--options", "yes,no", "--show", "shot,output"]
+    page = opened(browser, labelling("images.csv", *ask))
+    picture = page.locator(".picture")
+    assert picture.get_attribute("alt") == "a <i>green</i> field"
+    assert picture.evaluate("image => image.complete && image.naturalWidth") == 1568
+    width = page.locator(".text").first.bounding_box()["width"]
+    assert picture.bounding_box()["width"] <= width
+    axe(page, "an image")
+    page.get_by_role("button", name="Full size").click()
+    assert picture.bounding_box()["width"] == 1568
+    page.keyboard.press("1")
+    page.keyboard.press("Enter")
+    page.get_by_text("1 of 1 answered").wait_for()
+    page.close()
+    with open_study(tmp_path / "images-study") as study:
+        assert study.units()["shot"].tolist() == ["[image: a <i>green</i> field]"]
 
 
 def test_two_answers_stand_next_to_each_other(labelling, browser, axe, tmp_path, capsys):

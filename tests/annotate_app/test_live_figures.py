@@ -46,9 +46,9 @@ def test_figures_follow_the_labels(make_study: Callable[..., Path]) -> None:
     assert in_words(first.quality)["kappa"].str.startswith("0.87").all()
     main = main_rows(first.results)
     assert main["who"].iloc[0] == "Annotators with one another"
-    (sentence,) = enough(main, 0.01)
+    (sentence,) = enough(main, 0.01, "pair")
     assert sentence.startswith("shorter: label about ")
-    (sentence,) = enough(main, 0.5)
+    (sentence,) = enough(main, 0.5, "pair")
     assert sentence.startswith("shorter: enough.")
 
     maker.wanted(first.version)

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from evenhand.errors import InputError
 from evenhand.exchange.readers import source
-from evenhand.exchange.readers.reading import FORMATS, read_export
+from evenhand.exchange.readers.reading import FORMATS, read_export, read_items
 from evenhand.reporting.ratings_file.dataframes import rows_of_file
 from evenhand.reporting.ratings_file.declared import ScaleOptions
+from tests.exchange.test_items import ITEMS
 from tests.exchange.test_readers import FILES
 
-SMALL = [
-    path.read_bytes() for path in sorted(FILES.iterdir()) if path.is_file() and path.stat().st_size
-]
+ALL = [path for folder in (FILES, ITEMS) for path in sorted(folder.iterdir()) if path.is_file()]
+SMALL = [path.read_bytes() for path in ALL if path.stat().st_size]
 NESTED = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: (
@@ -42,6 +42,22 @@ def refused(path: Path, form: str | None = None) -> str:
     return said
 
 
+def refused_as_items(path: Path) -> str:
+    """What is said of a file that is not read as items; "" where it is read."""
+    said = ""
+    try:
+        items = read_items(path)
+    except InputError as fault:
+        said = str(fault)
+    assert "\n" not in said
+    if said:
+        return said
+    for cell in items.table.to_numpy().ravel():
+        cell.encode()  # what a store can keep
+        assert "\0" not in cell
+    return ""
+
+
 @pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(data=st.data())
@@ -55,6 +71,7 @@ def test_no_bytes_make_a_traceback(
     path = tmp_path_factory.getbasetemp() / f"file.{data.draw(st.sampled_from(('csv', 'json')))}"
     path.write_bytes(content)
     refused(path)
+    refused_as_items(path)
     refused(path, data.draw(st.sampled_from(FORMATS)))
 
 
@@ -66,10 +83,10 @@ def leaves(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, .
 
 
 JSON_FILES = {
-    path.name: [json.loads(line) for line in path.read_text().splitlines()]
+    f"{path.parent.name}/{path.name}": [json.loads(line) for line in path.read_text().splitlines()]
     if path.suffix == ".jsonl"
     else json.loads(path.read_text())
-    for path in sorted(FILES.iterdir())
+    for path in ALL
     if path.suffix in (".json", ".jsonl")
 }
 """Each as what it holds, records in a list."""
@@ -95,6 +112,7 @@ def test_another_value_anywhere_makes_no_traceback(
     file = tmp_path_factory.getbasetemp() / "changed.json"
     file.write_text(json.dumps(content))
     refused(file)
+    refused_as_items(file)
 
 
 def packed(members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
@@ -115,6 +133,7 @@ def test_an_archive_that_unpacks_without_end_is_refused(
         bomb = packed({name: b" " * 3 * 1024**2})
     (tmp_path / "f.zip").write_bytes(bomb)
     assert "f.zip unpacks to more than 1 MB" in refused(tmp_path / "f.zip")
+    assert "f.zip unpacks to more than 1 MB" in refused_as_items(tmp_path / "f.zip")
 
 
 def test_what_a_member_claims_is_not_believed(
@@ -139,6 +158,7 @@ def test_a_damaged_member_is_named(tmp_path: Path) -> None:
     content[start : start + 60] = b"x" * 60
     (tmp_path / "f.eval").write_bytes(bytes(content))
     assert "samples/u1_epoch_1.json is damaged" in refused(tmp_path / "f.eval")
+    assert "samples/u1_epoch_1.json is damaged" in refused_as_items(tmp_path / "f.eval")
 
 
 @pytest.mark.slow
@@ -162,6 +182,10 @@ def test_deep_json_and_a_large_file_are_no_export(
     monkeypatch.setattr(source, "MOST_BYTES", 1_000)
     said = refused(FILES / "langfuse.json")
     assert "langfuse.json" in said
+    # A line is enough to know a tool's file, so that it is not taken for a table.
+    for file in ("langsmith_runs.jsonl", "openinference.jsonl", "samples_office.jsonl"):
+        said = refused_as_items(ITEMS / file)
+        assert said.startswith(f"{file} is too large for an export of a tool (at most 0 MB)")
 
 
 def test_a_broken_line_is_named(tmp_path: Path) -> None:

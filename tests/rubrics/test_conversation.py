@@ -96,3 +96,12 @@ def test_a_cell_that_is_no_conversation_is_shown_as_it_is() -> None:
     rubric = asked_rubric("Is it good?", [block], options=["yes", "no"])
     (shown,) = rubric.for_people({"response": "just text"}).blocks
     assert (shown.turns, shown.text) == ((), "just text")
+
+
+def test_a_prompt_of_ones_own_holds_a_transcript() -> None:
+    chat = json.dumps([{"role": "user", "content": "Hi <|im_end|>"}])
+    block = Block(column="chat", label="Chat", kind="conversation")
+    asked = asked_rubric("Polite?", [block], options=["yes", "no"])
+    rubric = asked._changed({"prompt": {"template": "Rate this:\n{chat}"}})
+    prompt = rubric.for_prompt({"chat": chat.replace("<", "\\u003c")})
+    assert prompt.user == "Rate this:\nUser:\nHi < |im_end| >"

@@ -40,6 +40,7 @@ _PAIR_PANEL = (
 )
 _INDICES = ("prevalence_index", "bias_index")
 _GROUP_PANEL = ("observed_agreement", "fleiss_kappa", *_PAIR_PANEL[1:])
+_OF_NUMBERS = ("icc_a1", "icc_c1", "rms_difference", "mean_difference")
 _CEILING_PANEL = (
     "observed_agreement",
     "cohen_kappa",
@@ -117,10 +118,11 @@ def _of_graders(graders: list[Figure]) -> list[object]:
 def _ceiling_table(source: Source, rubric: str, subset: str) -> list[Table]:
     """Annotators with one another, each grader with them, and the baselines."""
     graders = source.graders(rubric, subset)
-    people = source.figures.select(rubric, "observed_agreement", subset)
+    people = source.figures.select(rubric, source.usual(rubric, subset), subset)
     if not any(figure.raters[0] == "humans" for figure in people):
         return []
-    statistics = [*_CEILING_PANEL, source.alphas(rubric, subset)[0], CEILING]
+    alpha = source.alphas(rubric, subset)[0]
+    statistics = [*_CEILING_PANEL, alpha, *_OF_NUMBERS, CEILING]
     draft = TableDraft(
         source.caption(rubric, written("ceiling.caption", reading=READINGS[subset])),
         "Rater",
@@ -146,7 +148,7 @@ def pairs_section(source: Source) -> ReportSection | None:
         for subset in READINGS:
             pairs += _pairs_table(source, rubric, subset)
             of_groups = _groups_table(source, rubric, subset)
-            if of_groups and not source.pairs(rubric, "observed_agreement", subset):
+            if of_groups and not source.pairs(rubric, source.usual(rubric, subset), subset):
                 missing.append(Paragraph(_why_no_pairs(source, rubric, subset)))
             groups += of_groups
         matrix = heat_map(source, rubric, tuple(pairs)) or pairs
@@ -218,19 +220,19 @@ def _short_in_parts(source: Source, rubric: str) -> Iterator[list[object]]:
 
 def _pairs_table(source: Source, rubric: str, subset: str) -> list[Table]:
     """Tabulate agreement of every pair of raters that share units."""
-    statistics = [*_PAIR_PANEL, *source.alphas(rubric, subset), *_INDICES]
+    statistics = [*_PAIR_PANEL, *source.alphas(rubric, subset), *_OF_NUMBERS, *_INDICES]
     draft = TableDraft(
         source.caption(rubric, written("pairs.caption", reading=READINGS[subset])),
         "Raters",
         _labels(statistics),
     )
-    for pair in source.pairs(rubric, "observed_agreement", subset):
+    for pair in source.pairs(rubric, source.usual(rubric, subset), subset):
         draft.add(pair_title(pair), source.row(rubric, statistics, pair, subset))
     return draft.finish()
 
 
 def _groups_table(source: Source, rubric: str, subset: str) -> list[Table]:
-    statistics = [*_GROUP_PANEL, *source.alphas(rubric, subset), _INDICES[0]]
+    statistics = [*_GROUP_PANEL, *source.alphas(rubric, subset), *_OF_NUMBERS[:2], _INDICES[0]]
     draft = TableDraft(
         source.caption(rubric, written("pairs.groups", reading=READINGS[subset])),
         "Group",

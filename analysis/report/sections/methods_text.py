@@ -21,6 +21,7 @@ _ENTRY = re.compile(r"@\w+\{(\w+),.*?^\}", re.MULTILINE | re.DOTALL)
 
 _SAID = {
     "krippendorff_alpha_": "alpha",
+    "icc_a1": "icc",
     "alt_test_winning_rate": "alt_test",
     "dawid_skene_": "consensus",
     "threshold_recommended": "thresholds",
@@ -99,13 +100,15 @@ def _sentences(source: Source) -> Iterator[str]:
         resamples=settings.resamples,
         resampled=_resampled(source),
     )
-    used = (
+    used = dict.fromkeys(
         said
         for begins, said in _SAID.items()
         if any(name.startswith(begins) for name in statistics)
     )
-    for said in dict.fromkeys(used):
-        yield written(f"methods_text.{said}", epsilon=settings.epsilon)
+    for said in used:
+        without = said == "alpha" and "gwet_ac1" not in statistics
+        key = "alpha_interval" if without else said
+        yield written(f"methods_text.{key}", epsilon=settings.epsilon)
     if analysis.verification is not None:
         yield written("methods_text.verified")
     version = source.context.facts.get("evenhand")
@@ -117,7 +120,7 @@ def _sentences(source: Source) -> Iterator[str]:
 def _who(source: Source) -> Iterator[str]:
     """Yield the numbers of annotators, units and graders, by rubric."""
     for rubric in source.figures.rubrics:
-        agreed = source.figures.select(rubric, "observed_agreement")
+        agreed = source.figures.select(rubric, source.usual(rubric, ALL))
         people = {figure.raters[0] for figure in source.figures.select(rubric, "rater_agreement")}
         group = next((figure for figure in agreed if figure.raters == ("humans", "")), None)
         if group is None:

@@ -22,6 +22,7 @@ _WORK = (
     "rater_seconds_median",
     "rater_seconds_drift",
 )
+_NUMBERS = ("mean_number", "sd_number")
 _WITH_EXCLUDED = {ALL: ALL_RATERS, ALL_BINARY: ALL_RATERS + BINARY}
 _EXCLUSION_PANEL = ["observed_agreement", "cohen_kappa", "weighted_kappa_quadratic", CEILING]
 
@@ -30,7 +31,8 @@ def section(source: Source) -> ReportSection | None:
     """Labels given, shares of the categories, coverage, and the bounds due to missing grades."""
 
     def layers_of(rubric: str) -> Layers:
-        labels, sessions = tuple(_raters(source, rubric)), tuple(_sessions(source, rubric))
+        labels = (*_raters(source, rubric), *_numbers(source, rubric))
+        sessions = tuple(_sessions(source, rubric))
         return Layers(
             answers=_answer(source, rubric, labelled=bool(labels)),
             folded=[
@@ -53,8 +55,16 @@ def _answer(source: Source, rubric: str, *, labelled: bool) -> list[list[object]
     said: list[list[object]] = []
     if people := defined(source.figures.select(rubric, _WORK[0])):
         high, low = people[0], people[-1]
+        numbers = source.figures.select(rubric, _NUMBERS[0])
+        first, last = low.raters[0], high.raters[0]
         said.append(
-            in_pieces("report.people", low=low, first=low.raters[0], high=high, last=high.raters[0])
+            in_pieces(
+                "report.people_numbers" if numbers else "report.people",
+                low=low,
+                first=first,
+                high=high,
+                last=last,
+            )
         )
     elif labelled:
         said.append(in_pieces("report.pair_none"))
@@ -88,8 +98,24 @@ def _raters(source: Source, rubric: str) -> list[Table]:
     return draft.finish()
 
 
+def _numbers(source: Source, rubric: str) -> list[Table]:
+    """Tabulate the mean and the spread of every rater's numbers."""
+    coverage = {figure.raters[1]: figure for figure in source.figures.select(rubric, COVERAGE)}
+    draft = TableDraft(
+        source.caption(rubric, written("raters.numbers")),
+        "Rater",
+        [*(entry_for(name).label for name in _NUMBERS), entry_for(COVERAGE).label],
+        count=written("raters.labelled_units"),
+    )
+    for figure in source.figures.select(rubric, _NUMBERS[0]):
+        row = [source.figures.get(rubric, name, figure.raters[0]) for name in _NUMBERS]
+        draft.add(rater_title(figure.raters[0]), [*row, coverage.get(figure.raters[0])])
+    return draft.finish()
+
+
 def _not_listed(source: Source, rubric: str) -> list[Block]:
     listed = {figure.raters[0] for figure in _shares(source, rubric)}
+    listed |= {figure.raters[0] for figure in source.figures.select(rubric, _NUMBERS[0])}
     if {figure.raters[1] for figure in source.figures.select(rubric, COVERAGE)} <= listed:
         return []
     return [Paragraph(written("raters.not_listed"))]
@@ -171,7 +197,7 @@ def exclusion_blocks(source: Source, rubric: str) -> list[Block]:
         [entry_for(name).label for name in _EXCLUSION_PANEL],
     )
     for main, everyone in _WITH_EXCLUDED.items():
-        found = source.figures.select(rubric, "observed_agreement", everyone)
+        found = source.figures.select(rubric, source.usual(rubric, main), everyone)
         listed = [figure.raters for figure in found if figure.raters[0] == "humans"]
         for title, subset in (("without", main), ("with", everyone)):
             binary = subset.endswith(BINARY)

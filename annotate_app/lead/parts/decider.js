@@ -22,7 +22,8 @@ class Decider {
     if (this.token !== data.token) {
       this.token = data.token;
       this.options = data.options;
-      this.find(".options").replaceChildren(...data.options.map(optionView));
+      const number = data.number ? [numberView(data.number)] : [];
+      this.find(".options").replaceChildren(...data.options.map(optionView), ...number);
       this.find("#reason").value = "";
       this.find("#reason").blur();
       this.complain("");
@@ -33,7 +34,8 @@ class Decider {
   onKey(event) {
     if (event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;
     const target = event.composedPath()[0];
-    const act = target.id === "reason" ? this.inReason(event) : this.actionOf(event, target);
+    const fields = { reason: () => this.inReason(event), number: () => this.inNumber(event) };
+    const act = fields[target.id] ? fields[target.id]() : this.actionOf(event, target);
     if (!act) return;
     event.preventDefault();
     event.stopImmediatePropagation();
@@ -45,6 +47,11 @@ class Decider {
     return event.key === "Escape" ? () => this.find("#reason").blur() : null;
   }
 
+  inNumber(event) {
+    if (event.key === "Enter") return () => this.decide();
+    return event.key === "Escape" ? () => this.find("#number").blur() : null;
+  }
+
   actionOf(event, target) {
     if (isField(target)) return null;
     if (event.key === "Enter") {
@@ -52,6 +59,14 @@ class Decider {
       return owns || event.shiftKey ? null : () => this.decide();
     }
     if (event.key === "s") return () => this.pass();
+    const number = this.find("#number");
+    if (number && /^\d$/.test(event.key)) {
+      return () => {
+        number.value = event.key;
+        number.focus();
+        this.complain("");
+      };
+    }
     const at = this.options.findIndex((option) => option.digit && option.digit === event.key);
     return at < 0 ? null : () => this.choose(at);
   }
@@ -69,9 +84,10 @@ class Decider {
   }
 
   decide() {
-    const chosen = this.place.querySelector(".option input:checked");
+    const number = this.find("#number");
+    const chosen = number?.value.trim() ? number : this.place.querySelector(".option input:checked");
     const reason = this.find("#reason");
-    if (!chosen) return this.complain("Choose an option.");
+    if (!chosen) return this.complain(number ? "Type a number." : "Choose an option.");
     if (!reason.value.trim()) {
       reason.focus();
       return this.complain("A decision needs a reason.");
@@ -104,6 +120,14 @@ function optionView({ key, name, description, digit }) {
   option.append(radio, element("kbd", "", digit), element("span", "name", `${key}: ${name}`));
   if (!digit) option.querySelector("kbd").hidden = true;
   if (description) option.append(element("span", "description", description));
+  return option;
+}
+
+function numberView(said) {
+  const option = element("label", "typed", said[0].toUpperCase() + said.slice(1));
+  const field = element("input");
+  Object.assign(field, { type: "text", id: "number", autocomplete: "off", maxLength: 24 });
+  option.append(field);
   return option;
 }
 

@@ -38,17 +38,27 @@ class Sent:
 
 
 def show_decider(
-    token: str, options: Sequence[Option], complaint: str, take: Callable[[Sent], None]
+    token: str,
+    options: Sequence[Option],
+    number: str,
+    complaint: str,
+    take: Callable[[Sent], None],
 ) -> None:
-    """Draw the part for the unit of this token. `take` is called with the decision that was sent,
-    on whichever unit, before the run that follows.
+    """Draw the part for the unit of this token. Without options a number is typed, `number` in
+    words. `take` is called with the decision that was sent, on whichever unit, before the run that
+    follows.
     """
 
     def take_sent() -> None:
         if sent := read_decision(st.session_state[_KEY]["sent"]):
             take(sent)
 
-    data = {"token": token, "options": option_rows(options), "complaint": complaint}
+    data = {
+        "token": token,
+        "options": option_rows(options),
+        "number": number,
+        "complaint": complaint,
+    }
     _mount(key=_KEY, data=data, on_sent_change=take_sent)
 
 

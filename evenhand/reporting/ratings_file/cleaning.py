@@ -82,6 +82,34 @@ def cleaned(
     return ratings, changed
 
 
+def with_numbers(ratings: pd.DataFrame, permitted: Sequence[str], places: Places) -> pd.DataFrame:
+    """Return the ratings of one rubric with each number in its shortest form, 0.5 for 0.50, or as
+    one of the `permitted`, if there are any.
+
+    Raises InputError naming the first label that is no number, or none of the permitted.
+    """
+    from evenhand.rubrics.options import plain_number
+
+    known = {plain_number(label): label for label in permitted}
+    meant = {}
+    for label in ratings["label"].unique():
+        plain = plain_number(label)
+        if not label or _plain(label).casefold() in _MISSING:
+            continue
+        if not plain or (known and plain not in known):
+            at = int((ratings["label"] == label).to_numpy().argmax())
+            place = places.of(int(ratings.index[at]), ratings["rater_id"].iloc[at], label)
+            if not plain:
+                raise InputError(f"{place} is not a number; correct it, or leave it empty")
+            ends = f"from {permitted[0]} to {permitted[-1]}"
+            raise InputError(
+                f"{place} is none of the {len(permitted)} numbers {ends}; round or correct it"
+            )
+        if label != known.get(plain, plain):
+            meant[label] = known.get(plain, plain)
+    return _with_readings(ratings, meant) if meant else ratings
+
+
 def _fault_of(label: str) -> str:
     """Why this is a label of no scale; "" where it may be."""
     if len(label) > MAX_LENGTH:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
-from evenhand.reporting.ratings_file.cleaning import Places, cleaned
+from evenhand.reporting.ratings_file.cleaning import Places, cleaned, with_numbers
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study.tables.columns import shortened
 from evenhand.texts import written
@@ -44,11 +44,16 @@ def declared_scales(
         known = {name: scale for name, scale in known.items() if name in wanted}
     elif len(known) == 1 and (ratings["rubric"] == "").all():
         ratings = ratings.assign(rubric=next(iter(known)))
-    parts, scales, remarks, changed = [], {}, [], 0
+    parts, scales, remarks, changed, respelled = [], {}, [], 0, False
     names = sorted({*ratings["rubric"].unique(), *known})
     for name in names:
         rows = ratings[ratings["rubric"] == name] if len(names) > 1 else ratings
-        own, cells = cleaned(rows, _permitted(options, name, known.get(name)), options, places)
+        permitted = _permitted(options, name, known.get(name))
+        own = rows
+        if _are_numbers(options, name, known.get(name)):
+            own = with_numbers(rows, permitted, places)
+            respelled = respelled or own is not rows
+        own, cells = cleaned(own, permitted, options, places)
         labels = set(own["label"].unique()) - {""}
         scales[name], remark = _scale(options, name, labels, known.get(name), places.source)
         remarks += [remark] if remark else []
@@ -56,7 +61,8 @@ def declared_scales(
         changed += cells
     if options.normalise:
         remarks.insert(0, written("reading.normalised", changed=changed, labels=len(ratings)))
-    return pd.concat(parts).loc[ratings.index] if changed else ratings, scales, remarks
+    whole = pd.concat(parts).loc[ratings.index] if changed or respelled else ratings
+    return whole, scales, remarks
 
 
 def _permitted(options: ScaleOptions, name: str, known: Scale | None) -> tuple[str, ...]:
@@ -65,6 +71,18 @@ def _permitted(options: ScaleOptions, name: str, known: Scale | None) -> tuple[s
         return known.categories
     rubric = None if options.categories else _known_rubric(options.rubric or name)
     return options.categories if rubric is None else rubric.categories
+
+
+def _are_numbers(options: ScaleOptions, name: str, known: Scale | None) -> bool:
+    """Return True if labels are numbers: a rubric asks for one, or the level is interval and no
+    categories are declared.
+    """
+    if options.categories:
+        return False
+    if known is not None:
+        return known.is_number
+    rubric = _known_rubric(options.rubric or name)
+    return options.level == "interval" if rubric is None else rubric.number is not None
 
 
 def _known_rubric(name: str) -> Rubric | None:
@@ -108,6 +126,7 @@ def _scale(
     seen; and what was assumed.
     """
     from evenhand.analysis import Scale
+    from evenhand.rubrics.options import plain_number
 
     rubric = _known_rubric(options.rubric or name)
     remark = ""
@@ -117,11 +136,13 @@ def _scale(
         scale = replace(Scale.from_rubric(rubric), name=name)
     elif options.categories:
         scale = Scale(name, options.categories)
-    elif options.level in ("ordinal", "interval"):
+    elif options.level == "ordinal":
         raise InputError(
             f"the order of an {options.level} scale cannot be seen from the labels; give all "
             f"permitted labels in order, for example {options.spelled('categories', *'12345')}"
         )
+    elif options.level == "interval" and labels:
+        scale = Scale(name, tuple(sorted(labels, key=float)), "interval", number=True)
     elif not labels:
         raise InputError(
             "no rating has a label; give labels, or declare a scale with "
@@ -131,6 +152,8 @@ def _scale(
         first = ", ".join(shortened(label) for label in sorted(labels)[:3])
         on = f" on rubric {name!r}" if name else ""
         other = f", or name another rubric with {options.spelled('rubric')}" if name else ""
+        if all(plain_number(label) for label in labels):
+            other += f", or, as they are numbers, say {options.spelled('level', 'interval')}"
         raise InputError(
             f"{source}: there are {len(labels)} different labels{on} ({first} and so on), too many "
             f"for an undeclared scale; group them into at most {MAX_LABELS}, or declare all "

@@ -41,6 +41,19 @@ def commands(page: Path) -> list[str]:
     return [line for line in HERE_DOCUMENT.sub("", shell_blocks(page)).splitlines() if line.strip()]
 
 
+def outputs(page: Path) -> dict[str, list[str]]:
+    """What a page shows of a command's output: lines, each up to its three dots."""
+    blocks = re.findall(
+        r"^```sh\n((?:(?!^```).)*)^```(?:(?!^```).)*^```output\n(.*?)^```",
+        page.read_text("utf-8"),
+        re.MULTILINE | re.DOTALL,
+    )
+    return {
+        sh.strip().splitlines()[-1]: [line.partition(" ...")[0] for line in out.splitlines()]
+        for sh, out in blocks
+    }
+
+
 @pytest.fixture
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty folder but for the data that ship: a page brings along whatever else it needs."""
@@ -90,6 +103,7 @@ def test_every_command_runs(
 ) -> None:
     for name, text in HERE_DOCUMENT.findall(shell_blocks(page)):
         Path(name).write_text(text)
+    shown = outputs(page)
     for command in commands(page):
         program, *words = shlex.split(command)
         assert program == "evenhand", f"{page.name}: no test knows how to run {command!r}"
@@ -97,7 +111,10 @@ def test_every_command_runs(
             serve_until_it_answers(words)
             continue
         status = make_demo(words) if words[0] == "demo" else main(words)
-        assert status == 0, f"{command}\n{capsys.readouterr()}"
+        said = capsys.readouterr()
+        assert status == 0, f"{command}\n{said}"
+        for line in shown.get(command, []):
+            assert " ".join(line.split()) in " ".join(said.out.split()), command
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -90,14 +90,17 @@ def test_the_actions_of_a_verb_have_help_too(capsys: pytest.CaptureFixture[str])
 def test_a_verb_shows_the_options_that_it_reads(
     capsys: pytest.CaptureFixture[str], verb: str, takes: list[str], does_not_take: list[str]
 ) -> None:
-    shown = set(re.findall(r"--[\w-]+", help_of(capsys, verb)))
+    shown = set(re.findall(r"--[\w-]+", help_of(capsys, verb, asked="--help-all")))
     assert shown.issuperset(takes)
     assert shown.isdisjoint(does_not_take)
+    needed = set(re.findall(r"--[\w-]+", help_of(capsys, verb)))
+    assert needed < shown
+    assert {"--human", "--model", "--margin", "--help-all"} <= needed
 
 
-def help_of(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+def help_of(capsys: pytest.CaptureFixture[str], *words: str, asked: str = "--help") -> str:
     capsys.readouterr()
-    assert main([*words, "--help"]) == 0
+    assert main([*words, asked]) == 0
     return capsys.readouterr().out
 
 

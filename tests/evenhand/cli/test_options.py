@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
-
 import pytest
 
 from evenhand.cli.options import add_analysis_options, given_settings
+from evenhand.cli.verbs import Parser
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
 
@@ -49,7 +48,7 @@ GIVEN = {
 
 
 def read(words: list[str]) -> dict[str, object]:
-    parser = argparse.ArgumentParser()
+    parser = Parser()
     add_analysis_options(parser)
     return given_settings(parser.parse_args(words))
 
@@ -79,7 +78,7 @@ def test_what_is_out_of_range_is_named_by_its_option(words: list[str], sentence:
 
 
 def test_a_verb_may_do_without() -> None:
-    parser = argparse.ArgumentParser()
+    parser = Parser()
     add_analysis_options(parser, without=("--sides", "--ensemble"))
     assert "--sides" not in parser.format_help()
     assert "--ensemble" not in parser.format_help()

@@ -12,7 +12,9 @@ import os
 import stat
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +31,11 @@ HERE = Path(__file__).parent
 
 
 def made(name: str) -> Made:
-    """The sample in a format; Argilla takes one grader."""
+    """The sample in a format; Argilla takes one grader, LangSmith ids that are UUIDs."""
     given = material("ann", "openai:gpt-x") if name == "argilla" else material()
+    if name == "langsmith":
+        runs = [str(uuid.UUID(int=number)) for number in range(len(given.units))]
+        given = replace(given, units=given.units.assign(run_id=runs))
     return FORMATS[name].make(given)
 
 
@@ -64,6 +69,24 @@ def test_langfuse_sends_every_score_as_it_stands() -> None:
     assert scores == said("langfuse")
     assert len({each["id"] for each in scores}) == len(scores) == len(RATINGS) - 1
     assert made("langfuse").left_out == ["Left out: ratings without a label (1)."]
+
+
+def test_langsmith_takes_every_piece_of_feedback_as_it_stands() -> None:
+    feedback = lines(made("langsmith").files[""])
+    assert feedback == said("langsmith")
+    assert len({each["id"] for each in feedback}) == len(feedback) == len(RATINGS) - 1
+    kinds = {
+        (each["feedback_source"]["metadata"]["rater_id"], each["feedback_source"]["type"])
+        for each in feedback
+    }
+    assert kinds == {("ann", "api"), ("ben", "api"), ("openai:gpt-x", "model")}
+
+
+def test_phoenix_is_sent_every_annotation_as_it_stands() -> None:
+    annotations = lines(made("phoenix").files[""])
+    assert annotations == said("phoenix")
+    keys = {(each["span_id"], each["name"], each["identifier"]) for each in annotations}
+    assert len(keys) == len(annotations) == len(RATINGS) - 1
 
 
 def test_inspect_puts_every_raters_label_on_its_sample() -> None:

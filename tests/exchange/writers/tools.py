@@ -21,7 +21,9 @@ PACKAGES = {
     "inspect": ("inspect_ai==0.3.285",),
     "label-studio": ("label-studio-sdk==2.1.2",),
     "langfuse": ("langfuse==5.0.4",),
+    "langsmith": ("langsmith==0.15.0",),
     "mlflow": ("mlflow-skinny==3.17.2",),
+    "phoenix": ("arize-phoenix-client==3.5.0",),
 }
 
 
@@ -117,6 +119,27 @@ def langfuse(file: Path) -> Any:
     return body
 
 
+def langsmith(file: Path) -> Any:
+    """The feedback, read and written again."""
+    from langsmith.schemas import FeedbackCreate
+
+    lines = file.read_text("utf-8").splitlines()
+    given = [FeedbackCreate(**json.loads(line)) for line in lines]
+    return [json.loads(each.model_dump_json(exclude_unset=True)) for each in given]
+
+
+def phoenix(file: Path) -> Any:
+    """What the client sends to the service."""
+    from phoenix.client import Client
+
+    address, bodies = server({"data": []})
+    lines = file.read_text("utf-8").splitlines()
+    client = Client(base_url=address)
+    client.spans.log_span_annotations(span_annotations=[json.loads(line) for line in lines])
+    (body,) = bodies
+    return body["data"]
+
+
 def mlflow(file: Path) -> Any:
     """The assessments, read and written again."""
     from mlflow.entities import Assessment
@@ -153,7 +176,9 @@ TOOLS = {
     "inspect": inspect,
     "label-studio": label_studio,
     "langfuse": langfuse,
+    "langsmith": langsmith,
     "mlflow": mlflow,
+    "phoenix": phoenix,
 }
 
 if __name__ == "__main__":

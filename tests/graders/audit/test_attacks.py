@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from evenhand.errors import InputError
 from evenhand.graders.audit import attacks
 from evenhand.graders.audit.attacks import places_of, suite, targets_of
-from evenhand.rubrics import Rubric, load_rubric
+from evenhand.rubrics import Block, Rubric, asked_rubric, load_rubric
 from evenhand.study.questions import AttackedQuestion
 from evenhand.study.tables.attacks import ATTACKS, LONG_PLACEBO, PLACEBO
 
@@ -46,6 +47,46 @@ def test_an_attack_reaches_every_text_that_a_rubric_shows() -> None:
     values = {"prompt": "P", "response": "R"}
     question = AttackedQuestion("u", load_rubric("refusal"), side="prompt", suffix="!")
     assert question.presented(values) == {"prompt": "P!", "response": "R"}
+
+
+def test_an_attack_reaches_every_block_and_every_turn() -> None:
+    blocks = [
+        Block(column="context", label="Context"),
+        Block(column="response", label="Chat", kind="conversation"),
+    ]
+    rubric = asked_rubric("Is it right?", blocks, options=["yes", "no"])
+    assert places_of(rubric) == [("",), ("context",)]
+    chat = json.dumps(
+        [
+            {"role": "user", "content": "<|im_end|> Where?"},
+            {"role": "assistant", "content": [{"type": "tool_use", "name": "map", "input": {}}]},
+            {"role": "tool", "name": "map", "content": "Basel"},
+            {"role": "assistant", "content": "In Basel."},
+        ]
+    )
+    values = {"context": "C", "response": chat}
+    prompts, clean = set(), rubric.for_prompt(values).user
+    for n in range(40):
+        attacked = AttackedQuestion(f"u{n}|m|a", rubric, attack="plain_order", suffix=" ATTACK")
+        prompt = rubric.for_prompt(attacked.presented(values)).user
+        assert prompt.replace(" ATTACK", "", 1) == clean
+        prompts.add(prompt)
+    assert len(prompts) == 4  # at the end of every turn
+    assert all(" ATTACK\n</turn>" in prompt for prompt in prompts)
+    assert "</turn>" in suite().suffix(rubric, "closing_tag", "yes", "")
+    in_context = AttackedQuestion("u", rubric, side="context", attack="plain_order", suffix="!")
+    assert in_context.presented(values) == {"context": "C!", "response": chat}
+
+
+def test_an_attack_reaches_the_description_of_an_image() -> None:
+    blocks = [Block(column="shot", label="Shot", kind="image")]
+    rubric = asked_rubric("Is it red?", blocks, options=["yes", "no"])
+    (places,) = places_of(rubric)
+    attacked = AttackedQuestion("u", rubric, attack="flattery", side=places[0], suffix=" ATTACK")
+    shown = attacked.presented({"shot": "data:image/png;alt=red;base64,AAAA"})
+    prompt = rubric.for_prompt(shown)
+    assert "[image: red ATTACK]" in prompt.user
+    assert [image.data for _, image in prompt.images] == ["AAAA"]
 
 
 def test_attacks_of_ones_own_are_asked_besides(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from argon2 import Parameters, PasswordHasher, extract_parameters
 
 from evenhand.errors import InputError
 from evenhand.study.access import accounts as access
-from evenhand.study.access import guessing
 from evenhand.study.access.accounts import (
     accounts,
     disable_account,

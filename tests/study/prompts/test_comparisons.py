@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from PIL import Image as Pictures
 
 from evenhand.annotate_app.payload import View, page_data
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.rubrics import asked_comparison, load_rubric
+from evenhand.rubrics.image import image_of
 from evenhand.study import create_study, open_study
 from evenhand.study.creation import StudyPlan
 from evenhand.study.desk.answers import Answer
@@ -31,6 +33,7 @@ from evenhand.study.prompts.comparisons import (
     paired_rows,
 )
 from evenhand.study.prompts.items import Items, item_columns
+from evenhand.study.questions import AttackedQuestion
 
 VOTES = {
     "Question": ["Where?", "Where?", "When?", "Who?"],
@@ -324,3 +327,31 @@ def test_golden_answers_are_comparisons() -> None:
         rubric.golden[0].texts["response_a"],
         rubric.golden[0].texts["response_b"],
     ]
+
+
+def test_two_images_are_compared_and_so_attacked(tmp_path: Path) -> None:
+    for name, colour in (("a", "red"), ("b", "blue")):
+        Pictures.new("RGB", (64, 48), colour).save(tmp_path / f"{name}.png")
+    frame = pd.DataFrame(
+        {
+            "prompt": ["A red field"],
+            "response_a": ["a.png"],
+            "response_a_alt": ["red"],
+            "response_b": ["b.png"],
+            "response_b_alt": ["blue"],
+        }
+    )
+    columns = comparison_columns(frame, "f.csv", ("response_a", "response_b"))
+    items = make_comparisons(frame, columns, "f.csv", tmp_path)
+    images = [image_of(cell) for cell in items.responses["response"]]
+    assert [image.alt for image in images if image] == ["red", "blue"]
+    rubric = load_rubric("preference").showing(items.blocks)
+    rubric = rubric.with_kinds({block.column: block.kind for block in items.blocks if block.kind})
+    create_study(tmp_path / "study", StudyPlan(items=items, rubrics=[rubric]))
+    with open_study(tmp_path / "study") as study:
+        (unit,) = study.rubric_units(rubric)
+        values = study.values(rubric, unit)
+    prompt = rubric.for_prompt(values)
+    assert [name for name, _ in prompt.images] == ["response_a", "response_b"]
+    attacked = AttackedQuestion(unit, rubric, "ab", attack="x", side="b", suffix=" ATTACK")
+    assert "[image: blue ATTACK]" in rubric.for_prompt(attacked.presented(values)).user

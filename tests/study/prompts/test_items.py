@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,18 +10,21 @@ import pandas as pd
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.rubrics import Rubric, asked_rubric
+from evenhand.rubrics import Rubric, asked_rubric, load_rubric
+from evenhand.rubrics.conversation import turns_of
 from evenhand.study import create_study, open_study
 from evenhand.study.creation import StudyPlan
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.prompts.items import (
     MOST_CHARACTERS,
     Items,
+    check_items_table,
+    each_turn,
     item_columns,
     judge_ratings,
     make_items,
-    read_items_table,
 )
+from evenhand.study.tables.formats import read_table
 
 RAG = {
     "id": ["x1", "x2", "x3"],
@@ -204,7 +208,7 @@ def test_a_cell_beyond_all_bounds_is_named(tmp_path: Path) -> None:
     file = tmp_path / "f.csv"
     file.write_text("output\nshort\n" + "x" * (MOST_CHARACTERS + 1) + "\n")
     with pytest.raises(InputError, match=r"f.csv, row 3: output has 1,000,001 characters"):
-        read_items_table(file)
+        check_items_table(read_table(file), file.name)
 
 
 @pytest.mark.parametrize(
@@ -215,10 +219,65 @@ def test_a_cell_beyond_all_bounds_is_named(tmp_path: Path) -> None:
         (["a"], "", "name two options at least"),
         (["Yes", "yes"], "", "two options are called like"),
         ([], "5", "write its ends"),
-        ([], "1-99", "must have 2 to 11 points"),
+        ([], "0-2000", "must have 2 to 1,001 points"),
         (["!", "?"], "", "needs a letter or a digit"),
     ],
 )
 def test_what_cannot_be_asked_is_said(options: list[str], scale: str, told: str) -> None:
     with pytest.raises(InputError, match=told):
         asked_rubric("Is it?", made(RAG).blocks, options=options, scale=scale)
+
+
+TALK = [
+    {"role": "user", "content": "Where?"},
+    {"role": "assistant", "content": "In Basel."},
+    {"role": "user", "content": "When?"},
+    {"role": "assistant", "content": "In May."},
+]
+
+
+def by_turn(rows: dict[str, list[str]], judge: str = "") -> Items:
+    frame = pd.DataFrame(rows)
+    columns = item_columns(frame, "f.jsonl", judge=judge)
+    return make_items(*each_turn(frame, columns, "f.jsonl"), "f.jsonl")
+
+
+def test_each_turn_of_the_assistant_is_an_item_after_what_was_said_before(tmp_path: Path) -> None:
+    rows = {
+        "id": ["c1", "c2"],
+        "messages": [json.dumps(TALK), json.dumps(TALK[1:2])],
+        "model": ["m1", "m2"],
+        "judge": ['["yes", "no"]', '["yes"]'],
+    }
+    items = by_turn(rows, "judge")
+    assert items.pairs["item_id"].tolist() == ["c1-t2", "c1-t4", "c2-t1"]
+    assert items.pairs["conversation_id"].tolist() == ["c1", "c1", "c2"]
+    assert items.cluster == "conversation_id"
+    assert items.responses["response"].tolist() == ["In Basel.", "In May.", "In Basel."]
+    said = [[t.text for t in turns_of(c)] if c else [] for c in items.pairs["prompt_a"]]
+    assert said == [["Where?"], ["Where?", "In Basel.", "When?"], []]
+    assert [block.kind for block in items.blocks] == ["conversation", ""]
+    rubric = asked(items)
+    assert judge_ratings(items, rubric, "judge", "f.jsonl")["label"].tolist() == [
+        "yes",
+        "no",
+        "yes",
+    ]
+    # A rubric by name shows the conversation so far in place of the prompt.
+    helpful = load_rubric("helpfulness").with_kinds({b.column: b.kind for b in items.blocks})
+    create_study(tmp_path / "study", StudyPlan(items=items, rubrics=[helpful]))
+    with open_study(tmp_path / "study") as study:
+        (unit, *_) = study.rubric_units(helpful)
+        prompt = helpful.for_prompt(study.values(helpful, unit))
+    assert '<prompt>\n<turn by="user">' in prompt.user
+
+
+def test_turns_and_labels_are_as_many(tmp_path: Path) -> None:
+    chat = json.dumps(TALK)
+    rows = {"messages": [chat], "judge": ['["yes"]']}
+    with pytest.raises(InputError, match=r"row 2: judge is .* write a JSON list of 2"):
+        by_turn(rows, "judge")
+    with pytest.raises(InputError, match="needs one shown column of conversations; it has none"):
+        by_turn({"output": ["plain"]})
+    with pytest.raises(InputError, match="no conversation has a turn of the assistant"):
+        by_turn({"messages": [json.dumps(TALK[:1])]})

@@ -51,6 +51,15 @@ def probabilities_need_no_effort(spec: GraderSpec) -> bool:
     )
 
 
+def takes_images(spec: GraderSpec) -> bool:
+    """Return False where it is known that a grader takes no images. A server may still refuse one,
+    and the run then stops at its first reply.
+    """
+    if spec.speaks not in ("messages", "chat"):
+        return False
+    return _entry(spec).get("images", True) is not False
+
+
 def about_retirement(spec: GraderSpec, today: date | None = None) -> list[str]:
     """Return a warning where the table knows that the model retires or has retired, else []."""
     entry = _entry(spec)
@@ -91,5 +100,5 @@ def _entry(spec: GraderSpec) -> dict[str, Any]:
 
 @cache
 def _table() -> tuple[dict[str, Any], ...]:
-    text = files("evenhand.graders.clients").joinpath("capabilities.toml").read_text("utf-8")
+    text = files("evenhand.graders").joinpath("capabilities.toml").read_text("utf-8")
     return tuple(tomllib.loads(text)["models"])

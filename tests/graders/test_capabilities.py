@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evenhand.cli.main import main
-from evenhand.graders.clients.capabilities import about_retirement
+from evenhand.graders.capabilities import about_retirement
 from evenhand.graders.spec import parse_spec
 from harness.protocol_server import ProtocolServer
 from harness.replies import Reply, answer, error

@@ -1,0 +1,224 @@
+"""Agreement on labels that are numbers: intraclass correlations, mean differences, distances.
+
+A *table* of numbers is (..., 3, 3): each label adds three shares to a side of it
+(`analysis.labels.matrix.number_sides`), so that the sums of x, y, x^2, y^2 and xy can be read off.
+All that is here depends on the labels through these sums alone.
+
+*Intraclass correlations* come from the two-way analysis of variance of units by raters, one label
+each: mean squares of units (rows), raters (columns) and the rest (McGraw & Wong 1996, Table 2).
+For absolute agreement, ICC(A,1), a rater who is always higher disagrees; for consistency, ICC(C,1),
+not. Both are of a single label. In Shrout & Fleiss (1979) they are ICC(2,1) and ICC(3,1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.analysis.agreement.counts import label_counts
+from evenhand.analysis.bootstrap.resamples import Resamples, ratio
+from evenhand.analysis.labels.matrix import Coded, complete_block
+from evenhand.analysis.notes import join_notes
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.types import Array, Codes
+from evenhand.analysis.writer import Writer
+from evenhand.errors import InputError
+
+AGREEMENT = np.array([[1.0, 1.0, 0.0], [1.0, 1.5, 1.0], [0.0, 1.0, 1.0]])
+"""Agreement weights of the cells: 1 - (x - y)^2 for numbers x and y between 0 and 1."""
+_FIRST = np.array([0.0, 0.5, 1.0])
+_SECOND = np.array([0.0, 0.0, 1.0])
+"""What a side's shares add to x and to x^2."""
+_TINY = 1e-12
+
+
+@dataclass(frozen=True)
+class MeanSquares:
+    """Mean squares (...) of units, raters and the rest, from `n` (...) units by `k` raters."""
+
+    units: Array
+    raters: Array
+    rest: Array
+    n: Array
+    k: int
+
+    @classmethod
+    def of(cls, n: Array, columns: Array, rows: Array, squares: Array) -> MeanSquares:
+        """The mean squares from sums over units: `columns` (..., k) of each rater's labels, `rows`
+        (...) of the squares of each unit's sum of labels, `squares` (...) of the labels' squares.
+        """
+        k = columns.shape[-1]
+        n = np.where(n > 1, n, np.nan)
+        mean = columns.sum(axis=-1) ** 2 / (n * k)
+        of_units = rows / k - mean
+        of_raters = (columns**2).sum(axis=-1) / n - mean
+        rest = np.maximum(squares - mean - of_units - of_raters, 0.0)
+        return cls(of_units / (n - 1), of_raters / (k - 1), rest / ((n - 1) * (k - 1)), n, k)
+
+    @property
+    def agreement(self) -> Array:
+        """ICC(A,1) (McGraw & Wong 1996, Table 4); NaN where nothing varies."""
+        apart = self.k / self.n * (self.raters - self.rest)
+        return self._share(self.units + (self.k - 1) * self.rest + apart)
+
+    @property
+    def consistency(self) -> Array:
+        """ICC(C,1) (McGraw & Wong 1996, Table 4); NaN where units do not vary."""
+        return self._share(self.units + (self.k - 1) * self.rest)
+
+    def _share(self, whole: Array) -> Array:
+        defined = whole > _TINY
+        return np.asarray(
+            np.where(defined, (self.units - self.rest) / np.where(defined, whole, 1.0), np.nan)
+        )
+
+
+@dataclass(frozen=True)
+class IntraclassCorrelation:
+    """An intraclass correlation with its exact 95% interval, from `n` units by `k` raters."""
+
+    estimate: float
+    low: float
+    high: float
+    n: int
+    k: int
+
+
+def intraclass_correlation(
+    values: npt.ArrayLike, *, kind: str = "agreement"
+) -> IntraclassCorrelation:
+    """ICC(A,1), or ICC(C,1) for `kind` "consistency", of numbers (units, raters), with the interval
+    of the F distribution (McGraw & Wong 1996, Tables 4 and 7), which takes units and errors as
+    independent and normal. Only units with a number of every rater count.
+
+    Six targets by four judges (Shrout & Fleiss 1979, Tables 2 and 4):
+
+    >>> rows = ["9 2 5 8", "6 1 3 2", "8 4 6 8", "7 1 2 6", "10 5 6 9", "6 2 4 7"]
+    >>> values = [[int(cell) for cell in row.split()] for row in rows]
+    >>> found = intraclass_correlation(values)
+    >>> round(found.estimate, 2), round(found.low, 2), round(found.high, 2)
+    (0.29, 0.02, 0.76)
+    >>> found = intraclass_correlation(values, kind="consistency")
+    >>> round(found.estimate, 2), round(found.low, 2), round(found.high, 2)
+    (0.71, 0.34, 0.95)
+
+    Raises InputError where there are not two raters, or where `kind` is neither of the two.
+    """
+    from scipy.special import fdtri
+
+    if kind not in ("agreement", "consistency"):
+        raise InputError(f"kind is {kind!r}; it must be agreement or consistency")
+    x = np.asarray(values, dtype=float)
+    if x.ndim != 2 or x.shape[1] < 2:
+        raise InputError("an intraclass correlation needs numbers (units, raters) of two raters")
+    x = x[~np.isnan(x).any(axis=1)]
+    n, k = x.shape
+    if n < 2 or np.ptp(x) <= 0:
+        return IntraclassCorrelation(np.nan, np.nan, np.nan, n, k)
+    x = x - x.mean()
+    sums = x.sum(axis=1)
+    found = MeanSquares.of(np.array(float(n)), x.sum(axis=0), (sums**2).sum(), (x**2).sum())
+    units, raters, rest = (float(each) for each in (found.units, found.raters, found.rest))
+    free = (n - 1.0) * (k - 1.0)
+    if kind == "consistency":
+        rho = float(found.consistency)
+        if rest <= _TINY:
+            return IntraclassCorrelation(rho, rho, rho, n, k)
+        ratio_of = units / rest
+        low = ratio_of / fdtri(n - 1.0, free, 0.975)
+        high = ratio_of * fdtri(free, n - 1.0, 0.975)
+        low, high = ((each - 1.0) / (each + k - 1.0) for each in (low, high))
+        return IntraclassCorrelation(rho, float(low), float(high), n, k)
+    rho = float(found.agreement)
+    if not rho < 1.0:
+        return IntraclassCorrelation(rho, rho, rho, n, k)
+    a, b = k * rho / (n * (1.0 - rho)), 1.0 + k * rho * (n - 1.0) / (n * (1.0 - rho))
+    of_raters, of_rest = a * raters, b * rest
+    freedom = (of_raters + of_rest) ** 2 / (of_raters**2 / (k - 1.0) + of_rest**2 / free)
+    lower, upper = fdtri(n - 1.0, freedom, 0.975), fdtri(freedom, n - 1.0, 0.975)
+    noise = k * raters + (k * n - k - n) * rest
+    return IntraclassCorrelation(
+        rho,
+        float(n * (units - lower * rest) / (lower * noise + n * units)),
+        float(n * (upper * units - rest) / (noise + n * upper * units)),
+        n,
+        k,
+    )
+
+
+def squares_of_two(tables: Array) -> MeanSquares:
+    """The mean squares of two raters from their tables (..., 3, 3)."""
+    first, second = tables.sum(-1), tables.sum(-2)
+    columns = np.stack([first @ _FIRST, second @ _FIRST], axis=-1)
+    squares = first @ _SECOND + second @ _SECOND
+    rows = squares + 2.0 * (tables @ _FIRST @ _FIRST)
+    return MeanSquares.of(first.sum(-1), columns, rows, squares)
+
+
+def mean_difference(tables: Array, span: float) -> Array:
+    """How much higher the second rater's labels are, (...), on a scale of this `span`."""
+    first, second = tables.sum(-1), tables.sum(-2)
+    return span * ratio((second - first) @ _FIRST, first.sum(-1))
+
+
+def root_mean_square_difference(tables: Array, span: float) -> Array:
+    """The root of the mean squared difference of two raters' labels, (...)."""
+    apart = 1.0 - ratio((tables * AGREEMENT).sum((-2, -1)), tables.sum((-2, -1)))
+    return np.asarray(span * np.sqrt(np.maximum(apart, 0.0)))
+
+
+def add_number_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> None:
+    """Add the mean and the standard deviation of each rater's numbers, and of each group's, and
+    ICC(A,1) and ICC(C,1) of the human raters as a group.
+
+    The correlations need units that all of the raters labelled: the raters and units of the largest
+    complete part count, and a note says which.
+    """
+    out = Writer.of(rows, coded, resamples)
+    groups = {"humans": coded.members("human"), "models": coded.members("model")}
+    who = {name: members for name, members in groups.items() if members}
+    who |= {name: (at,) for at, name in enumerate(coded.raters)}
+    values = np.asarray(coded.values)
+    for name, members in who.items():
+        counts = label_counts(coded, members)
+        each = counts.sum(axis=1)
+        sums = out.sums(each, counts @ values, counts @ (values - values.mean()) ** 2)
+        mean, square = ratio(sums[:, 1], sums[:, 0]), ratio(sums[:, 2], sums[:, 0])
+        spread = np.sqrt(np.maximum(square - (mean - values.mean()) ** 2, 0.0))
+        for statistic, found in (("mean_number", mean), ("sd_number", spread)):
+            out.add(statistic, found, each > 0, a=name, reason="no_labels")
+    _add_correlations(out, coded)
+
+
+def _add_correlations(out: Writer, coded: Coded) -> None:
+    humans = coded.members("human")
+    if len(humans) < 2:
+        return
+    members, units = complete_block(coded.codes[:, list(humans)])
+    if not members:
+        return
+    raters = [humans[at] for at in members]
+    found = group_squares(coded, raters, units, out)
+    held = np.zeros(len(coded.codes), dtype=bool)
+    held[units] = True
+    note = join_notes(
+        f"{len(raters)} raters, on the {out.count(held)[0]} units that all of them labelled",
+        "" if len(raters) == len(humans) else "of " + ", ".join(coded.raters[at] for at in raters),
+    )
+    for statistic, values in (("icc_a1", found.agreement), ("icc_c1", found.consistency)):
+        out.add(statistic, values, held, a="humans", note=note)
+
+
+def group_squares(coded: Coded, raters: Sequence[int], units: Codes, out: Writer) -> MeanSquares:
+    """The mean squares of raters (columns) on units (positions), in every resample (rows,)."""
+    values = np.asarray(coded.values)
+    values = (values - values.min()) / max(float(np.ptp(values)), 1e-300) - 0.5
+    x = np.zeros((len(coded.codes), len(raters)))
+    x[units] = values[coded.codes[units][:, list(raters)]]
+    held = np.zeros(len(x))
+    held[units] = 1.0
+    sums = out.sums(held, x.sum(axis=1) ** 2, (x**2).sum(axis=1), x)
+    return MeanSquares.of(sums[:, 0], sums[:, 3:], sums[:, 1], sums[:, 2])

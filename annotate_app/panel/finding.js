@@ -1,0 +1,85 @@
+// Finding words in the texts of a unit: all places are marked, and Enter goes from one to the next.
+
+const MOST_FOUND = 2000;
+
+class FindingPanel extends DrawnPanel {
+  found = [];
+  foundAt = -1;
+
+  toggleFinding() {
+    const finder = this.find(".finder");
+    finder.hidden = !finder.hidden;
+    if (finder.hidden) return this.endFinding();
+    this.find("#wanted").focus();
+    this.find("#wanted").select();
+    this.search();
+  }
+
+  endFinding() {
+    this.find(".finder").hidden = true;
+    this.showFound([]);
+    this.toTexts();
+  }
+
+  // Anew for what is typed, and whenever the texts are drawn.
+  search() {
+    if (this.find(".finder").hidden) return;
+    const wanted = this.find("#wanted").value;
+    const texts = [...this.find(".material").querySelectorAll(".text")];
+    this.showFound(wanted ? texts.flatMap((text) => placesIn(text, wanted)).slice(0, MOST_FOUND) : []);
+    if (this.found.length > 0) this.toFound(0);
+    else this.find(".places").textContent = wanted ? this.words.found_none : "";
+  }
+
+  showFound(ranges) {
+    this.found = ranges;
+    this.foundAt = -1;
+    this.find(".places").textContent = "";
+    globalThis.CSS?.highlights?.set("found", new Highlight(...ranges));
+    globalThis.CSS?.highlights?.delete("found-here");
+  }
+
+  toFound(at) {
+    const count = this.found.length;
+    if (count === 0) return;
+    this.foundAt = (at + count) % count;
+    const range = this.found[this.foundAt];
+    globalThis.CSS?.highlights?.set("found-here", new Highlight(range));
+    this.find(".places").textContent = filled(this.words.found, { at: this.foundAt + 1, count });
+    const holder = range.startContainer.parentElement;
+    const folded = holder.closest("details");
+    if (folded) folded.open = true;
+    const cut = holder.closest(".cut");
+    if (cut) showWhole(cut);
+    const text = holder.closest(".text");
+    scrollTo(text, range.getBoundingClientRect().top, text.clientHeight / 3);
+  }
+}
+
+// Where a text says this, in whatever case: what belongs to the page and not to the text is left out.
+function placesIn(text, wanted) {
+  const walker = document.createTreeWalker(text, NodeFilter.SHOW_TEXT, (node) =>
+    node.parentElement.closest("h3[data-turn], summary, .rest, .empty")
+      ? NodeFilter.FILTER_REJECT
+      : NodeFilter.FILTER_ACCEPT,
+  );
+  const parts = [];
+  let whole = "";
+  while (walker.nextNode()) {
+    parts.push({ node: walker.currentNode, from: whole.length });
+    whole += walker.currentNode.data;
+  }
+  const plain = wanted.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+  let [at, ranges] = [0, []];
+  for (const { index, 0: said } of whole.matchAll(new RegExp(plain, "giu"))) {
+    if (ranges.length === MOST_FOUND) break;
+    const range = new Range();
+    while (parts[at + 1]?.from <= index) at += 1;
+    range.setStart(parts[at].node, index - parts[at].from);
+    let end = at;
+    while (parts[end + 1]?.from < index + said.length) end += 1;
+    range.setEnd(parts[end].node, index + said.length - parts[end].from);
+    ranges.push(range);
+  }
+  return ranges;
+}

@@ -1,0 +1,42 @@
+// A question that asks for a number: one field, in which digits are typed.
+
+const A_NUMBER = /^-?(\d+\.?\d*|\.\d+)$/;
+
+// A typed number as it is stored, 0.5 for "0,50"; "" where it is none that may be given.
+function numberKey({ low, high, step, places }, text) {
+  const typed = text.trim().replace(",", ".").replace("\u2212", "-");
+  const value = A_NUMBER.test(typed) ? Number(typed) : NaN;
+  if (!(value >= low && value <= high)) return "";
+  const steps = (value - low) / step;
+  if (Math.abs(steps - Math.round(steps)) > 1e-6) return "";
+  const key = value.toFixed(places);
+  return (key.includes(".") ? key.replace(/\.?0+$/, "") : key).replace(/^-0$/, "0");
+}
+
+// Whether a stored answer is one that a question takes.
+function takes(question, key) {
+  if (question.number) return key !== undefined && numberKey(question.number, key) === key;
+  return question.options.some((option) => option.key === key);
+}
+
+function numberView(question, at, onType) {
+  const { low, places, said } = question.number;
+  const field = element("input", {
+    type: "text",
+    class: "number",
+    inputmode: low < 0 ? "text" : places > 0 ? "decimal" : "numeric", // phones' digits have no minus
+    autocomplete: "off",
+    maxlength: "24",
+    dir: "ltr",
+    "aria-labelledby": `question-${at}`,
+    "aria-describedby": `bounds-${at}`,
+  });
+  field.addEventListener("input", () => onType(field.value));
+  return [field, element("p", { class: "bounds", id: `bounds-${at}` }, said)];
+}
+
+// The digit that a key types, on French keyboards too, which have digits behind Shift.
+function typedDigit(event) {
+  if (/^\d$/.test(event.key)) return event.key;
+  return event.shiftKey ? undefined : /^Digit(\d)$/.exec(event.code)?.[1];
+}

@@ -1,0 +1,58 @@
+// A conversation as turns. What only machines said to one another is folded away, and a long turn is
+// cut off until all of it is asked for.
+
+const LONG_TURN = 1500; // characters
+const FOLDED = ["system", "call", "tool"];
+
+function turnNodes(turns, words, controls) {
+  const total = turns.length;
+  return turns.map((turn, at) => {
+    const said = element("div", { class: "said", dir: "auto" }, ...textNodes(turn.text, words, controls));
+    const [around, above] = FOLDED.includes(turn.role) ? ["details", "summary"] : ["section", "h3"];
+    const name = filled(words.turn, { turn: at + 1, total, label: turn.label });
+    const view = element(
+      around,
+      { class: `turn ${turn.role}`, tabindex: "-1", role: "group", "aria-label": name },
+      element(above, { "data-turn": `${at + 1} / ${total}` }, turn.label),
+      said,
+    );
+    if (turn.text.length > LONG_TURN) view.append(rest(said, turn.text.length, words));
+    return view;
+  });
+}
+
+// The button that shows what was cut off.
+function rest(said, characters, words) {
+  said.classList.add("cut");
+  const count = characters.toLocaleString();
+  const more = element("button", { type: "button", class: "quiet rest" }, filled(words.whole_turn, { count }));
+  more.addEventListener("click", () => showWhole(said));
+  return more;
+}
+
+function showWhole(said) {
+  said.classList.remove("cut");
+  said.parentElement.querySelector(":scope > .rest")?.remove();
+}
+
+// To the turn after (1) or before (-1) the one at hand: that with the focus, or the first in view.
+function toTurn(material, step) {
+  const turns = [...material.querySelectorAll(".turn")];
+  if (turns.length === 0) return;
+  const top = (turn) => turn.closest(".text").getBoundingClientRect().top + 8;
+  const held = turns.findIndex((turn) => turn.contains(material.getRootNode().activeElement));
+  const seen = turns.findIndex((turn) => turn.getBoundingClientRect().bottom > top(turn));
+  const begins = seen >= 0 && turns[seen].getBoundingClientRect().top >= top(turns[seen]) - 8;
+  const next = held >= 0 ? held + step : begins && step > 0 ? seen : seen + step;
+  const turn = turns[Math.min(Math.max(next, 0), turns.length - 1)];
+  turn.focus({ preventScroll: true });
+  scrollTo(turn.closest(".text"), turn.getBoundingClientRect().top, 4);
+}
+
+// Brings what is at this height of the window to the top of its text, less a margin.
+function scrollTo(text, height, margin) {
+  const scrolls = text.scrollHeight > text.clientHeight + 1;
+  const scroller = scrolls ? text : scrollerOf(text.closest(".material"));
+  const by = height - scroller.getBoundingClientRect().top - margin;
+  scroller.scrollBy({ top: by, behavior: "instant" });
+}

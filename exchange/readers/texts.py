@@ -1,0 +1,278 @@
+"""What a tool kept of one answer, as texts that raters read: the prompt, the context, the reference
+and the response, or the messages of a conversation.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection
+from typing import Any
+
+from evenhand.errors import InputError
+from evenhand.exchange.readers.source import Record, Written, inside, objects, parsed, text_of
+
+Text = str | list[Record]
+"""A text, or messages, each with `role` and `content`, and perhaps `name` and `tool_calls`."""
+ASKED = (
+    "question", "query", "prompt", "input", "user_input", "user_query", "instruction", "request",
+    "message", "messages", "text", "inputs", "kwargs", "args",
+)  # fmt: skip
+ANSWERED = (
+    "answer", "response", "output", "completion", "generation", "result", "reply", "prediction",
+    "final_answer", "final_output", "output_text", "generated_text", "message", "messages",
+    "content", "text", "outputs",
+)  # fmt: skip
+CONTEXT = (
+    "context", "contexts", "retrieved_contexts", "retrieval_context", "documents",
+    "source_documents", "passages", "passage", "docs",
+)  # fmt: skip
+EXPECTED = (
+    "reference", "expected_output", "expected_response", "expected", "ground_truth", "target",
+    "reference_output", "reference_answer", "gold",
+)  # fmt: skip
+"""Keys of inputs and outputs by what they hold, the plainest first."""
+KNOWN = frozenset((*ASKED, *ANSWERED, *CONTEXT, *EXPECTED))
+_SETTINGS = frozenset((
+    "model", "model_name", "model_id", "temperature", "top_p", "max_tokens", "stream", "n", "seed",
+    "max_completion_tokens", "stop", "stream_options", "tools", "tool_choice", "functions",
+    "function_call", "parallel_tool_calls", "response_format", "reasoning_effort", "user",
+    "user_id", "session_id", "thread_id", "id", "config", "callbacks", "metadata", "usage",
+))  # fmt: skip
+"""Keys of a request that say nothing to the model."""
+_DOCUMENT = ("page_content", "pageContent", "content", "text", "document", "document.content")
+_SPOKEN = {"text", "output_text", "input_text", "refusal"}
+_THOUGHT = {"reasoning", "thinking", "redacted_thinking"}
+"""Types of a message's parts that are text, and those that only the model saw."""
+_TYPES = {"human", "ai", "system", "tool", "user", "assistant", "function"}
+_DEEP = 8
+"""Layers of wrapping that are looked through."""
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
+"""Characters that no text of a study can hold."""
+
+
+def texts_of(
+    given: object, made: object, *, context: object = None, expected: object = None
+) -> dict[str, Text]:
+    """Return the texts of an answer by name: `prompt`, `context`, `reference` and `response`, those
+    that there are. Where the answer is more than one text, such as calls of tools, `conversation`
+    takes the place of prompt and response.
+    """
+    if context is None:
+        context = next(
+            (own for each in (given, made) if (own := _under(each, CONTEXT)) is not None), None
+        )
+    if expected is None:
+        expected = _under(given, EXPECTED)
+    prompt, response = said(given, ASKED), said(made, ANSWERED)
+    found: dict[str, Text] = {"context": documents(context), "reference": _as_text(expected)}
+    if isinstance(response, list):
+        asked = as_messages(prompt)
+        # Some tools keep the whole history as the answer.
+        found["conversation"] = response if response[: len(asked)] == asked else asked + response
+    else:
+        found |= {"prompt": prompt, "response": response}
+    return {name: text for name, text in found.items() if text}
+
+
+def said(value: object, names: Collection[str]) -> Text:
+    """Return what an input or output says, out of what a tool wraps around it: a text, or messages
+    where one text does not hold them; JSON for what has another form.
+
+    >>> said({"question": "Why?", "top_k": Written("3")}, ASKED)
+    'Why?'
+    >>> said([{"role": "user", "content": "Why?"}], ASKED)
+    'Why?'
+    >>> said({"a": "x", "b": Written("1")}, ASKED)
+    '{"a": "x", "b": 1}'
+    """
+    for _ in range(_DEEP):
+        value = _reply_in(value)
+        if (messages := messages_in(value)) is not None:
+            only = messages[0]
+            plain = len(messages) == 1 and "tool_calls" not in only and only["role"] != "system"
+            return only["content"] if plain and isinstance(only["content"], str) else messages
+        if isinstance(value, list) and len(value) == 1:
+            value = value[0]
+        elif isinstance(value, dict) and (key := _key_of(value, names)):
+            value = value[key]
+        else:
+            break
+    return _as_text(value)
+
+
+def opened(value: object) -> object:
+    """Return what a text of JSON holds, where a tool keeps values as JSON; other values as they
+    are.
+    """
+    if not isinstance(value, str) or not value.lstrip().startswith(("{", "[", '"')):
+        return value
+    try:
+        return parsed(value.encode(errors="replace"), "")
+    except InputError:
+        return value
+
+
+def documents(value: object) -> str:
+    """Return retrieved documents as one text, with a blank line between two.
+
+    >>> documents([{"page_content": "One."}, "Two."])
+    'One.\\n\\nTwo.'
+    """
+    if isinstance(value, dict) and (own := _under(value, CONTEXT)) is not None:
+        value = own
+    parts = value if isinstance(value, list) else [value]
+    return "\n\n".join(text for part in parts if (text := _document(part)))
+
+
+def _document(part: object) -> str:
+    for _ in range(_DEEP):
+        key = isinstance(part, dict) and next((name for name in _DOCUMENT if part.get(name)), "")
+        if not key or not isinstance(part, dict):
+            break
+        part = part[key]
+    return _as_text(part)
+
+
+def messages_in(value: object) -> list[Record] | None:
+    """Return the messages that a value is, in one form whichever library wrote them; None if it is
+    none.
+    """
+    if isinstance(value, dict):
+        value = [value]
+    if not isinstance(value, list) or not value:
+        return None
+    found = [_message(each) for each in value]
+    return [each for each in found if each] if all(found) else None
+
+
+def as_messages(text: Text, role: str = "user") -> list[Record]:
+    """Return a text as messages: what one of this role said."""
+    if isinstance(text, list):
+        return text
+    return [{"role": role, "content": text}] if text else []
+
+
+def cell_of(text: Text) -> str:
+    """Return a text, or messages as JSON, as a cell of a table."""
+    return _as_text(text)
+
+
+def _message(given: object) -> Record | None:
+    if isinstance(given, dict) and isinstance(kwargs := given.get("kwargs"), dict):
+        kind = given.get("id")  # as LangChain keeps it: ["langchain", ..., "HumanMessage"]
+        last = text_of(kind[-1]) if isinstance(kind, list) and kind else ""
+        role = last.removesuffix("Chunk").removesuffix("Message").casefold()
+        given = {"type": role} | kwargs
+    if not isinstance(given, dict):
+        return None
+    role = text_of(given.get("role") or given.get("from") or given.get("type"))
+    has_role = "role" in given or "from" in given or role in _TYPES
+    calls = [_call(each) for each in given.get("tool_calls") or () if isinstance(each, dict)]
+    content = given.get("content", given.get("value"))
+    if not has_role or not role or (content is None and not calls):
+        return None
+    known = {"role": role, "content": _content(content)}
+    if name := text_of(given.get("name") or given.get("function")):
+        known["name"] = name
+    return known | ({"tool_calls": calls} if calls else {})
+
+
+def _content(content: object) -> object:
+    """What a message says: its text where it is nothing else, or else its parts."""
+    if not isinstance(content, list):
+        return "" if content is None else _plain(content)
+    parts = [each for each in content if text_of(inside(each, "type")) not in _THOUGHT]
+    kinds = {text_of(inside(each, "type")) or "text" for each in parts if isinstance(each, dict)}
+    if kinds <= _SPOKEN:
+        said = (inside(each, "text") or inside(each, "refusal") or each for each in parts)
+        return "\n".join(filter(None, map(text_of, said)))
+    return _plain(parts)
+
+
+def _call(given: Record) -> Record:
+    """A call of a tool as OpenAI writes it; Inspect and LangChain name its parts otherwise."""
+    asked = given.get("function")
+    if isinstance(asked, dict):
+        name, arguments = asked.get("name"), asked.get("arguments")
+    else:
+        name, arguments = asked or given.get("name"), given.get("arguments", given.get("args"))
+    text = arguments if isinstance(arguments, str) else _as_text(arguments)
+    return {"function": {"name": text_of(name), "arguments": text}}
+
+
+def _reply_in(value: object) -> object:
+    """The first reply of a chat completion, of a response or message, or of LangChain's result."""
+    if isinstance(value, dict) and value.get("object") == "response":
+        parts = objects(value.get("output"))
+        return [_item(each) for each in parts if each.get("type") not in _THOUGHT]
+    if isinstance(value, dict):
+        for name in ("choices", "generations"):
+            first = value.get(name)
+            while isinstance(first, list) and first:
+                first = first[0]
+            if isinstance(first, dict):
+                return first.get("message") or first.get("text")
+            if isinstance(first, list):
+                return None
+        if value.get("type") == "message" and "role" in value:
+            return {"role": value["role"], "content": value.get("content")}
+    return value
+
+
+def _item(item: Record) -> Record:
+    """A part of OpenAI's responses as a message: a call of a tool is a message of its own."""
+    if item.get("type") == "function_call":
+        return {"role": "assistant", "content": "", "tool_calls": [item]}
+    if item.get("type") == "message":
+        return item
+    return {"role": "assistant", "content": [{"type": text_of(item.get("type"))}]}
+
+
+def _key_of(value: Record, names: Collection[str]) -> str:
+    """The key that holds what is said; "" where more is said than one key holds."""
+    filled = [
+        name
+        for name, each in value.items()
+        if each not in (None, "", [], {}) and not isinstance(each, (bool, Written))
+    ]
+    own = [name for name in filled if name in names]
+    # What came in may be repeated beside what came out.
+    others = {*CONTEXT, *EXPECTED, *_SETTINGS, *(ASKED if names is ANSWERED else ())}
+    if len(own) == 1 and others.issuperset(name for name in filled if name not in own):
+        return own[0]
+    return filled[0] if len(filled) == 1 == len(value) else ""
+
+
+def _under(value: object, names: Collection[str]) -> object:
+    """The first filled value under one of these keys, in whatever is wrapped around them."""
+    for _ in range(_DEEP):
+        inner = [each for each in value.values() if each] if isinstance(value, dict) else []
+        if len(inner) != 1 or not isinstance(inner[0], dict):
+            break
+        value = inner[0]
+    if not isinstance(value, dict):
+        return None
+    return next((value[name] for name in names if value.get(name)), None)
+
+
+def _as_text(value: object) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        value = json.dumps(_plain(value), ensure_ascii=False)
+    return _NO_TEXT.sub("\ufffd", value)
+
+
+def _plain(value: Any) -> Any:
+    """A value with its numbers as numbers again."""
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if isinstance(value, Written):
+        try:
+            return json.loads(value)
+        except ValueError:  # more digits than Python reads, or a date of a typed table
+            return str(value)
+    return value

@@ -1,0 +1,109 @@
+"""Items from a tool's file, rated by people, go back under the ids of the tool."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from evenhand.cli.main import main
+from evenhand.study import open_study
+from evenhand.study.lead.imports import import_ratings
+from evenhand.study.tables.ratings import validate_ratings
+from tests.exchange.test_items import ITEMS
+
+pytestmark = pytest.mark.slow
+
+
+def rated(folder: Path, file: str, judge: str) -> pd.DataFrame:
+    """Make a study of a tool's file, and have ann label every unit; return the units."""
+    asked = ["--question", "Is it right?", "--options", "yes,no"]
+    hidden = ["--judge", judge] if judge else []
+    assert main(["new", str(folder), "--items", str(ITEMS / file), *asked, *hidden]) == 0
+    with open_study(folder) as study:
+        units = study.units()
+        (rubric,) = study.rubrics
+        said = pd.DataFrame({"unit_id": units["unit_id"], "rubric": rubric, "label": "yes"})
+        said = said.assign(rater_id="ann", rater_kind="human")
+        assert import_ratings(study, validate_ratings(said), "ann.csv") == (len(units), 0)
+        kinds = study.ratings()["rater_kind"].value_counts().to_dict()
+        assert kinds == {"human": len(units)} | ({"model": len(units)} if judge else {})
+    return units
+
+
+def sent(folder: Path, form: str, *, suffix: str = ".jsonl") -> list[dict[str, Any]]:
+    """What ann said as it goes to the tool."""
+    out = folder.parent / f"{form}{suffix}"
+    words = ["export", str(folder), "--format", form, "--out", str(out), "--rater", "ann"]
+    assert main(words) == 0
+    text = out.read_text("utf-8")
+    return json.loads(text) if suffix == ".json" else list(map(json.loads, text.splitlines()))
+
+
+def test_scores_go_back_to_the_traces_of_langfuse(tmp_path: Path) -> None:
+    rated(tmp_path / "s", "langfuse_traces.json", "fair")
+    scores = sent(tmp_path / "s", "langfuse")
+    assert [each["traceId"] for each in scores] == [f"trace-q{n}" for n in range(1, 5)]
+    assert {each["value"] for each in scores} == {"yes"}
+    assert not any("observationId" in each or "sessionId" in each for each in scores)
+
+
+def test_assessments_go_back_to_the_traces_of_mlflow(tmp_path: Path) -> None:
+    rated(tmp_path / "s", "mlflow.json", "correct")
+    traces = {each["info"]["trace_id"] for each in json.loads((ITEMS / "mlflow.json").read_text())}
+    assessments = sent(tmp_path / "s", "mlflow")
+    assert {each["trace_id"] for each in assessments} == traces
+    assert {each["source"]["source_type"] for each in assessments} == {"HUMAN"}
+    assert not any("span_id" in each for each in assessments)
+
+
+def test_scores_go_back_to_the_samples_and_epochs_of_inspect(tmp_path: Path) -> None:
+    units = rated(tmp_path / "s", "inspect.eval", "model_graded_qa")
+    assert units["cluster_id"].nunique() == 4
+    with open_study(tmp_path / "s") as study:
+        assert study.config.analysis.cluster == "sample_id"
+    records = sent(tmp_path / "s", "inspect", suffix=".json")
+    assert sorted((each["id"], each["epoch"]) for each in records) == [
+        ("q1", 1), ("q1", 2), ("q2", 1), ("q2", 2)
+    ]  # fmt: skip
+    assert [each["value"] for each in records] == [{"ann": "yes"}] * 4
+
+
+def test_feedback_goes_back_to_the_runs_of_langsmith(tmp_path: Path) -> None:
+    units = rated(tmp_path / "s", "langsmith_runs.jsonl", "correct")
+    feedback = sent(tmp_path / "s", "langsmith")
+    assert {each["run_id"] for each in feedback} == set(units["item_id"])
+    assert {each["feedback_source"]["metadata"]["rater_id"] for each in feedback} == {"ann"}
+
+
+def test_annotations_go_back_to_the_spans_of_phoenix(tmp_path: Path) -> None:
+    units = rated(tmp_path / "s", "openinference.jsonl", "")
+    annotations = sent(tmp_path / "s", "phoenix")
+    assert {each["span_id"] for each in annotations} == set(units["span_id"])
+    assert {each["annotator_kind"] for each in annotations} == {"HUMAN"}
+    assert {each["identifier"] for each in annotations} == {"ann"}
+
+
+def test_items_of_a_table_go_back_under_their_own_ids(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id,output,task_id\na b,x,5\nc,y,6\n")
+    asked = ["--question", "Right?", "--options", "yes,no"]
+    assert main(["new", str(tmp_path / "s"), "--items", str(tmp_path / "t.csv"), *asked]) == 0
+    with open_study(tmp_path / "s") as study:
+        units = study.units()["unit_id"].tolist()
+        (rubric,) = study.rubrics
+        said = pd.DataFrame({"unit_id": units, "rubric": rubric, "label": ["yes", "no"]})
+        for rater, kind in (("ann", "human"), ("m:x", "model")):
+            own = validate_ratings(said.assign(rater_id=rater, rater_kind=kind))
+            import_ratings(study, own, "f.csv")
+    assert [each["traceId"] for each in sent(tmp_path / "s", "langfuse")] == ["a b", "c"]
+    out = str(tmp_path / "tasks.json")
+    assert main(["export", str(tmp_path / "s"), "--format", "label-studio", "--out", out]) == 0
+    tasks = json.loads(Path(out).read_text("utf-8"))
+    assert [(each["id"], each["data"]["item_id"]) for each in tasks] == [("5", "a b"), ("6", "c")]
+    words = ["--format", "argilla", "--out", str(tmp_path / "set"), "--rater", "m:x"]
+    assert main(["export", str(tmp_path / "s"), *words]) == 0
+    records = json.loads((tmp_path / "set" / "records.json").read_text("utf-8"))
+    assert [each["id"] for each in records] == ["a b", "c"]

@@ -1,0 +1,474 @@
+"""Items to rate from the files of other tools. Those in `items` were made by the tools themselves
+(harness/exports); the others are written here as the tools' documentation has them. All synthetic.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from evenhand.errors import InputError
+from evenhand.exchange.readers.items import ItemTable
+from evenhand.exchange.readers.reading import read_items
+from evenhand.exchange.readers.source import Written
+from evenhand.exchange.readers.texts import ANSWERED, ASKED, said, texts_of
+from harness.exports.contents import ANSWERED_BY, ANSWERS, DOCUMENTS, JUDGED, QUESTIONS, TRUE
+
+ITEMS = Path(__file__).with_name("items")
+FILES = Path(__file__).with_name("files")
+CONTEXT = "\n\n".join(DOCUMENTS)
+UUID = "00000000-0000-4000-8000-00000000000"
+
+
+@dataclass(frozen=True)
+class Made:
+    """A file that a tool made of the four questions and answers, and what is known of its items;
+    `ids` is the column of the tool's own ids, None where they are random.
+    """
+
+    file: str
+    judge: str
+    judged: list[str]
+    ids: list[str] | None
+    also: tuple[str, ...] = ()
+    subject: str = ANSWERED_BY
+    context: bool = True
+    reference: bool = True
+    prompts: list[str] = field(default_factory=lambda: QUESTIONS)
+
+
+MADE = [
+    Made("deepeval.json", "Fair", [str(said == "yes").lower() for said in JUDGED],
+         ["q1", "q2", "q3", "q4"], subject=""),
+    Made("langfuse_traces.json", "fair", JUDGED, [f"trace-q{n}" for n in range(1, 5)],
+         ("trace_id",), reference=False),
+    Made("langsmith_runs.jsonl", "correct", JUDGED, [f"{UUID}{n}" for n in range(1, 5)],
+         ("run_id", "trace_id"), reference=False),
+    Made("mlflow.json", "correct", [str(said == "yes").lower() for said in JUDGED], None,
+         ("trace_id",)),
+    Made("openinference.jsonl", "", [], None, ("span_id",), reference=False),
+    Made("samples_office.jsonl", "exact_match", ["1.0", "0.0", "1.0", "0.0"],
+         ["0", "1", "2", "3"], subject="", context=False,
+         prompts=[f"Question: {asked}\nAnswer:" for asked in QUESTIONS]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("made", MADE, ids=lambda made: made.file)
+def test_a_file_of_a_tool_gives_the_items_that_it_holds(made: Made) -> None:
+    items = read_items(ITEMS / made.file, made.judge)
+    table = items.table
+    if made.file == "mlflow.json":  # the newest first
+        table = table[::-1]
+    assert table["prompt"].tolist() == made.prompts
+    assert table["response"].tolist() == ANSWERS
+    texts = ["prompt", *["context"] * made.context, *["reference"] * made.reference, "response"]
+    assert list(items.show) == texts
+    assert not made.context or set(table["context"]) == {CONTEXT}
+    assert not made.reference or table["reference"].tolist() == TRUE
+    assert ("subject" in table) == bool(made.subject)
+    assert not made.subject or set(table["subject"]) == {made.subject}
+    assert not made.judge or table[made.judge].tolist() == made.judged
+    assert made.ids is None or table["item_id"].tolist() == made.ids
+    for column in made.also:
+        assert column == "trace_id" or (table[column] == table["item_id"]).all()
+        assert table[column].str.len().gt(0).all()
+
+
+def test_epochs_of_a_sample_belong_together() -> None:
+    items = read_items(ITEMS / "inspect.eval", "model_graded_qa")
+    table = items.table.set_index("item_id")
+    assert items.show == ("prompt", "reference", "response")
+    assert items.cluster == "sample_id"
+    assert table["sample_id"].to_dict() == {"q1/1": "q1", "q2/1": "q2", "q1/2": "q1", "q2/2": "q2"}
+    assert table["epoch"].tolist() == ["1", "1", "2", "2"]
+    assert table["response"].tolist() == ANSWERS
+    assert table["reference"].tolist() == TRUE[:2] * 2
+    assert table["model_graded_qa"].tolist() == ["C", "I", "C", "C"]
+    assert table["includes"].tolist()[:2] == ["C", "I"]  # a scorer that is code is a column
+    assert set(table["subject"]) == {"mockllm/model"}
+    assert set(table["topic"]) == {"office"}
+
+
+def test_sessions_belong_together() -> None:
+    items = read_items(ITEMS / "mlflow.json")
+    assert items.cluster == "session"
+    assert sorted(items.table["session"]) == ["chat-1", "chat-1", "chat-2", "chat-2"]
+
+
+def test_a_judge_is_named_or_asked_for() -> None:
+    assert any(
+        "labels by fair" in note for note in read_items(ITEMS / "langfuse_traces.json").notes
+    )
+    with pytest.raises(InputError, match="no labels of the judge 'ann'; it has those of fair"):
+        read_items(ITEMS / "langfuse_traces.json", "ann")
+    with pytest.raises(InputError, match="it has no model's labels"):
+        read_items(ITEMS / "openinference.jsonl", "fair")
+
+
+# ---- written here -------------------------------------------------------------------------------
+
+
+def wrote(path: Path, content: Any) -> Path:
+    """A file of JSON, or of JSON lines."""
+    lines = content if path.suffix == ".jsonl" else [content]
+    path.write_text("".join(json.dumps(each) + "\n" for each in lines), "utf-8")
+    return path
+
+
+def read(path: Path, content: Any, judge: str = "") -> ItemTable:
+    return read_items(wrote(path, content), judge)
+
+
+def message(role: str, content: Any, **more: Any) -> dict[str, Any]:
+    return {"role": role, "content": content, **more}
+
+
+AGENT = [
+    message("system", "Use tools."),
+    message("user", "Which train?"),
+    message("assistant", "", tool_calls=[{"id": "1", "function": "find", "arguments": {"to": 8}}]),
+    message("tool", "IC 8", function="find"),
+    message("assistant", [{"type": "text", "text": "The IC 8."}], model="m1"),
+]
+LOG = {
+    "version": 2,
+    "eval": {"task": "t", "model": "m1"},
+    "samples": [
+        {"id": 1, "epoch": 1, "input": "Which train?", "target": ["IC 8", "IC"], "messages": AGENT,
+         "output": {"model": "m1", "choices": [{"message": AGENT[-1]}]},
+         "scores": {"polite": {"value": 1}, "exact": {"value": "C"}}},
+        {"id": 2, "epoch": 1, "input": "attachment://x", "target": "", "messages": [],
+         "attachments": {"x": "Why?"}, "metadata": {"answer": "b", "epoch": "late"},
+         "output": {"choices": [{"message": message("assistant", "So.")}]}, "scores": {}},
+        {"id": 3, "epoch": 1, "input": "?", "target": "", "output": {"choices": []}},
+    ],
+}  # fmt: skip
+
+
+def test_an_agent_s_log_is_conversations(tmp_path: Path) -> None:
+    items = read(tmp_path / "log.json", LOG, "polite")
+    assert items.show == ("reference", "conversation")
+    first, second = items.table.to_dict("records")
+    turns = json.loads(first["conversation"])
+    assert [turn["role"] for turn in turns] == ["system", "user", "assistant", "tool", "assistant"]
+    assert turns[2]["tool_calls"] == [{"function": {"name": "find", "arguments": '{"to": 8}'}}]
+    assert turns[-1]["content"] == "The IC 8."
+    assert (first["reference"], first["polite"], first["exact"]) == ("IC 8, IC", "1", "C")
+    assert json.loads(second["conversation"]) == [
+        message("user", "Why?"),
+        message("assistant", "So."),
+    ]
+    assert (second["answer"], second["metadata_epoch"]) == ("b", "late")
+    assert (second["subject"], second["polite"]) == ("m1", "")
+    assert items.notes[1] == "Left out: records without a response (1)."
+
+
+def test_observations_of_langfuse_alone_are_items(tmp_path: Path) -> None:
+    def seen(number: int, kind: str, parent: str | None, made: Any) -> dict[str, Any]:
+        return {
+            "id": f"o{number}", "traceId": "t1", "type": kind, "parentObservationId": parent,
+            "model": "m1" if kind == "GENERATION" else None, "environment": "default",
+            "input": json.dumps([message("system", "Be brief."), message("user", "Why?")]),
+            "output": made,
+        }  # fmt: skip
+
+    calls = {"role": "assistant", "content": "So."}
+    page = {"data": [seen(1, "SPAN", None, None), seen(2, "GENERATION", "o1", calls)], "meta": {}}
+    items = read(tmp_path / "page.json", page)
+    (row,) = items.table.to_dict("records")
+    assert (row["item_id"], row["observation_id"], row["trace_id"]) == ("o2", "o2", "t1")
+    assert [each["role"] for each in json.loads(row["prompt"])] == ["system", "user"]
+    assert (row["response"], row["subject"]) == ("So.", "m1")
+
+
+def test_a_trace_downloaded_from_langfuse(tmp_path: Path) -> None:
+    (trace, *_) = json.loads((ITEMS / "langfuse_traces.json").read_text())
+    held = {"trace": {k: v for k, v in trace.items() if k != "observations"}}
+    items = read(tmp_path / "trace.json", held | {"observations": trace["observations"]}, "fair")
+    (row,) = items.table.to_dict("records")
+    assert (row["item_id"], row["context"], row["fair"]) == ("trace-q1", CONTEXT, "yes")
+
+
+def test_a_table_of_phoenix_is_spans(tmp_path: Path) -> None:
+    asked = [{"message.role": "user", "message.content": "Why?"}]
+    given = {
+        "context.span_id": "s1", "context.trace_id": "t1", "parent_id": None, "span_kind": "LLM",
+        "attributes.llm.input_messages": asked, "attributes.llm.model_name": "m1",
+        "attributes.output.value": "So.", "attributes.input.value": '{"messages": []}',
+        "eval.Correctness.label": "correct",
+    }  # fmt: skip
+    for name in ("spans.jsonl", "spans.parquet"):
+        path = tmp_path / name
+        rows = [given, given | {"context.span_id": "s2", "parent_id": "s1"}]
+        wrote(path, rows) if name.endswith("l") else pd.DataFrame(rows).to_parquet(path)
+        (row,) = read_items(path).table.to_dict("records")
+        assert (row["prompt"], row["response"], row["subject"]) == ("Why?", "So.", "m1")
+        assert (row["span_id"], row["trace_id"], row["Correctness"]) == ("s1", "t1", "correct")
+
+
+def test_spans_of_phoenix_s_api_with_calls_and_annotations(tmp_path: Path) -> None:
+    said = {"message": {"role": "assistant", "tool_calls": [
+        {"tool_call": {"function": {"name": "find", "arguments": "{}"}}}]}}  # fmt: skip
+    span = {
+        "context": {"span_id": "0xs1", "trace_id": "0xt1"}, "parent_id": None, "span_kind": "LLM",
+        "attributes": {
+            "llm": {"output_messages": [said], "model_name": "m1"},
+            "input": {"value": "Which?", "mime_type": "text/plain"},
+        },
+        "annotations": [{"name": "ok", "annotator_kind": "LLM", "result": {"label": "yes"}},
+                        {"name": "mine", "annotator_kind": "HUMAN", "result": {"label": "no"}}],
+    }  # fmt: skip
+    (row,) = read(tmp_path / "f.json", {"data": [span]}, "ok").table.to_dict("records")
+    asked, called = json.loads(row["conversation"])
+    assert asked["content"] == "Which?"
+    assert called["tool_calls"][0]["function"]["name"] == "find"
+    assert (row["item_id"], row["ok"], "mine" in row) == ("s1", "yes", False)
+
+
+def test_promptfoo_s_outputs_are_items() -> None:
+    items = read_items(FILES / "promptfoo.json", "file://./grader.js")
+    row = items.table.iloc[1].to_dict()
+    assert (row["prompt"], row["response"], row["subject"]) == ("text u2", "text u2", "echo")
+    assert (row["item_id"], row["topic"]) == ("1-0", "text u2")
+    assert items.table["file://./grader.js"].tolist()[3:5] == ["true", "false"]
+
+
+def test_a_rendered_chat_prompt_and_two_outputs_of_one_test(tmp_path: Path) -> None:
+    chat = json.dumps([message("system", "Be brief."), message("user", "Why?")])
+    results = [
+        {"testIdx": 0, "promptIdx": n, "vars": {"question": "Why?", "context": "Since."},
+         "prompt": {"raw": chat}, "provider": {"id": f"m{n}"}, "response": {"output": f"So {n}."},
+         "gradingResult": None}
+        for n in (0, 1)
+    ]  # fmt: skip
+    items = read(tmp_path / "f.json", {"results": {"results": results}})
+    assert items.cluster == "test"
+    assert items.show == ("prompt", "context", "response")
+    assert items.table["subject"].tolist() == ["m0", "m1"]
+    assert set(items.table["context"]) == {"Since."}
+
+
+def test_turns_of_deepeval_are_a_conversation(tmp_path: Path) -> None:
+    case = {"name": "c1", "turns": [*AGENT[1:2], message("assistant", "The IC 8.")],
+            "metricsData": [], "expectedOutcome": "A train."}  # fmt: skip
+    items = read(tmp_path / "f.json", {"testRunData": {"conversationalTestCases": [case]}})
+    (row,) = items.table.to_dict("records")
+    assert items.show == ("reference", "conversation")
+    assert len(json.loads(row["conversation"])) == 2
+
+
+def test_fields_of_annotation_tools_keep_their_names(tmp_path: Path) -> None:
+    task = {"id": 7, "data": {"question": "Why?", "answer": "So.", "model": "m1"},
+            "annotations": [], "predictions": []}  # fmt: skip
+    items = read(tmp_path / "ls.json", [task, {**task, "id": 8}])
+    assert items.table.iloc[1].to_dict() == {
+        "question": "Why?", "answer": "So.", "model": "m1", "item_id": "8", "task_id": "8"
+    }  # fmt: skip
+    assert items.show == ()  # known by their names, as in a table
+    plain = read(tmp_path / "plain.json", [{"data": {"text": "Rate me."}}])
+    assert plain.show == ("text",)
+    record = {"id": "r1", "fields": {"chat": AGENT[1:2], "reply": "So."}, "responses": {},
+              "suggestions": {"ok": {"value": "yes", "agent": "m"}},
+              "metadata": {"model": "m1"}}  # fmt: skip
+    argilla = read(tmp_path / "argilla.json", [record], "ok")
+    assert argilla.show == ("chat", "reply")
+    row = argilla.table.iloc[0].to_dict()
+    assert json.loads(row.pop("chat")) == AGENT[1:2]
+    assert row == {"reply": "So.", "item_id": "r1", "model": "m1", "ok": "yes"}
+
+
+def test_examples_of_doccano_and_prodigy_count_once(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "f.zip", "w") as archive:
+        for who in ("ann", "ben"):
+            archive.writestr(f"{who}.jsonl", '{"id": 5, "text": "Hi.", "label": [], "t": "x"}\n')
+    items = read_items(tmp_path / "f.zip")
+    assert items.table.to_dict("records") == [{"text": "Hi.", "item_id": "5", "t": "x"}]
+    assert items.show == ("text",)
+    prodigy = read_items(FILES / "prodigy.jsonl")
+    assert prodigy.table["text"].tolist() == [f"Text u{n}" for n in range(1, 9)]
+
+
+def test_a_dataset_on_disk_is_a_table(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    folder.mkdir()
+    rows = [{"question": "Why?", "answer": "So.", "n": 1}, {"question": "How?", "answer": "Thus."}]
+    table = pa.Table.from_pylist(rows)
+    file = str(folder / "data-00000-of-00001.arrow")
+    with pa.OSFile(file, "wb") as sink, pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    items = read_items(folder)
+    assert items.table["answer"].tolist() == ["So.", "Thus."]
+    assert read_items(FILES / "wide.xlsx").table.columns.tolist()[0] == "item"
+
+
+VOTE = {
+    "question_id": 81, "model_a": "vicuna", "model_b": "alpaca", "winner": "model_a",
+    "judge": "expert_1", "turn": 2,
+    "conversation_a": [message("user", "One?"), message("assistant", "v1"),
+                       message("user", "Two?"), message("assistant", "v2")],
+    "conversation_b": [message("user", "One?"), message("assistant", "a1"),
+                       message("user", "Two?"), message("assistant", "a2")],
+}  # fmt: skip
+
+
+def test_answers_that_were_compared_are_items_and_pairs(tmp_path: Path) -> None:
+    other = VOTE | {"turn": 1}
+    items = read(tmp_path / "votes.jsonl", [VOTE, VOTE | {"judge": "expert_2"}, other])
+    heads = ["item_id", "prompt", "subject"]
+    assert items.table[heads].to_numpy().tolist() == [
+        ["81/2/alpaca", "One?", "alpaca"],
+        ["81/2/vicuna", "One?", "vicuna"],
+        ["81/1/alpaca", "One?", "alpaca"],
+        ["81/1/vicuna", "One?", "vicuna"],
+    ]
+    told = [[each["content"] for each in json.loads(own)] for own in items.table["response"]]
+    assert told == [["a1", "Two?", "a2"], ["v1", "Two?", "v2"], ["a1"], ["v1"]]
+    assert json.loads(items.table["response"].iloc[2])[0]["role"] == "assistant"
+    assert items.cluster == "question_id"
+
+
+def test_two_answers_may_stand_in_one_row_with_a_judge_s_verdict(tmp_path: Path) -> None:
+    votes = [VOTE | {"turn": 1}, VOTE | {"turn": 1, "judge": "gpt-4", "winner": "model_b"}]
+    expected = [
+        {"question": "One?", "answer_a": "a1", "answer_b": "v1", "item_id": "81/1/alpaca/vicuna",
+         "model_a": "alpaca", "model_b": "vicuna", "gpt-4": "a"}
+    ]  # fmt: skip
+    path = wrote(tmp_path / "votes.jsonl", votes)
+    assert read_items(path, "gpt-4", compared=True).table.to_dict("records") == expected
+    pd.DataFrame(votes).to_parquet(tmp_path / "votes.parquet")
+    found = read_items(tmp_path / "votes.parquet", compared=True)
+    assert found.table.to_dict("records") == [
+        {name: cell for name, cell in expected[0].items() if name != "gpt-4"}
+    ]
+    once = read_items(ITEMS / "mt_bench.jsonl", compared=True).table
+    assert {"conversation_a", "conversation_b", "winner"} <= set(once)  # a table of pairs as it is
+
+
+REQUEST = {"model": "m1", "messages": [message("user", "Why?")]}
+REPLY = {
+    "id": "x",
+    "model": "m1-2",
+    "choices": [{"index": 0, "message": message("assistant", "So.")}],
+}
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [{"custom_id": "c1", "method": "POST", "url": "/v1/chat/completions", "body": REQUEST},
+         {"id": "b", "custom_id": "c1", "response": {"status_code": 200, "body": REPLY}}],
+        [{"id": "c1", "request": REQUEST, "response": REPLY}],
+        [{"id": "c1", "prompt": "Why?", "response": REPLY}],
+        [{"custom_id": "c1", "params": REQUEST},
+         {"custom_id": "c1", "result": {"type": "succeeded", "message": {
+             "type": "message", "role": "assistant", "model": "m1-2",
+             "content": [{"type": "text", "text": "So."}]}}}],
+    ],
+)  # fmt: skip
+def test_requests_and_their_responses_are_items(lines: list[Any], tmp_path: Path) -> None:
+    items = read(tmp_path / "log.jsonl", lines)
+    (row,) = items.table.to_dict("records")
+    assert (row["prompt"], row["response"], row["subject"]) == ("Why?", "So.", "m1-2")
+    assert row["item_id"] == "c1"
+
+
+def test_conversations_in_a_list_and_langchain_s_messages(tmp_path: Path) -> None:
+    items = read(tmp_path / "f.json", [{"id": "c1", "model": "m1", "messages": AGENT}])
+    assert items.show == ("conversation",)
+    assert items.table["subject"].tolist() == ["m1"]
+    kept = {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "HumanMessage"],
+            "kwargs": {"content": "Why?"}}  # fmt: skip
+    generations = [[{"text": "So.", "message": {"kwargs": {"content": "So.", "type": "ai"}}}]]
+    run = {"id": "r1", "run_type": "llm", "inputs": {"messages": [[kept]]},
+           "outputs": {"generations": generations}}  # fmt: skip
+    (row,) = read(tmp_path / "runs.jsonl", [run]).table.to_dict("records")
+    assert (row["prompt"], row["response"]) == ("Why?", "So.")
+
+
+def test_what_only_the_model_saw_is_not_rated() -> None:
+    parts = [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "So."}]
+    assert said([message("assistant", parts)], ANSWERED) == "So."
+    text = [{"type": "output_text", "text": "So."}]
+    output = [
+        {"type": "reasoning", "summary": []},
+        {"type": "message", "role": "assistant", "content": text},
+    ]
+    assert said({"object": "response", "model": "m", "output": output}, ANSWERED) == "So."
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"question": "Why?", "context": ["Since."], "top_k": Written("3")}, "Why?"),
+        ({"model": "m", "messages": [message("user", "Why?")], "tools": [{"a": "b"}]}, "Why?"),
+        ({"args": ["Why?"], "kwargs": {}}, "Why?"),
+        ({"args": [], "kwargs": {"topic": "Why?"}}, "Why?"),
+        ({"inputs": {"input": "Why?"}}, "Why?"),
+        ({"question": "Why?", "answer": "So."}, '{"question": "Why?", "answer": "So."}'),
+        ({"question": "Why?", "history": "Hi."}, '{"question": "Why?", "history": "Hi."}'),
+        ({"a": "Why?", "n": Written("1.50")}, '{"a": "Why?", "n": 1.5}'),
+        ("[not JSON", "[not JSON"),
+        (None, ""),
+    ],
+)
+def test_nothing_is_said_to_be_asked_that_is_not_all_of_it(given: object, text: str) -> None:
+    assert said(given, ASKED) == text
+
+
+def test_context_and_reference_are_found_in_what_is_wrapped_around_them() -> None:
+    given = {"inputs": {"question": "Why?", "documents": ["a", {"text": "b"}], "target": "So."}}
+    assert texts_of(given, {"output": "Hm."}) == {
+        "prompt": "Why?", "context": "a\n\nb", "reference": "So.", "response": "Hm."
+    }  # fmt: skip
+
+
+def test_a_table_is_read_as_before(tmp_path: Path) -> None:
+    rows = [{"request_id": "1", "request": "Why?", "response": "So.", "model": "m1", "note": "n"}]
+    items = read(tmp_path / "log.jsonl", rows)
+    assert items.table.to_dict("records") == rows
+    assert (items.show, list(items.notes)) == ((), [])
+    chats = read(tmp_path / "chats.jsonl", [{"id": "c", "messages": AGENT}])
+    assert chats.table.columns.tolist() == ["id", "messages"]
+
+
+@pytest.mark.parametrize(
+    ("file", "told"),
+    [
+        ("langfuse.json", "export the traces or the observations"),
+        ("langfuse_blob.jsonl", "export the traces or the observations"),
+        ("langsmith.jsonl", "write down the runs"),
+        ("mlflow.parquet", "write down the traces"),
+        ("potato.jsonl", "name the data file of the project"),
+        ("potato.csv", "name the data file of the project"),
+        ("mt_bench.jsonl", "name a file with conversation_a and conversation_b"),
+        ("gpt-4_pair.jsonl", "name a file with conversation_a and conversation_b"),
+        ("doccano.zip", "holds no item to rate. Read as a doccano export"),
+    ],
+)
+def test_a_file_without_texts_names_the_one_that_has_them(file: str, told: str) -> None:
+    with pytest.raises(InputError) as fault:
+        read_items(FILES / file)
+    assert str(fault.value).startswith(file)
+    assert told in str(fault.value)
+
+
+def test_other_faults_are_one_sentence(tmp_path: Path) -> None:
+    tasks = [{"id": 1, "data": {"text": text}, "annotations": []} for text in ("a", "b")]
+    with pytest.raises(InputError, match=r"f\.json: the id '1' comes twice, with other texts"):
+        read(tmp_path / "f.json", tasks)
+    with pytest.raises(InputError, match="put the lines of the batch's output behind them"):
+        read(tmp_path / "b.jsonl", [{"custom_id": "1", "body": REQUEST}])
+    (tmp_path / "runs.jsonl").write_text(
+        (ITEMS / "langsmith_runs.jsonl").read_text().splitlines()[0] + '\n{"id": 1,,}\n'
+    )
+    with pytest.raises(InputError, match=r"runs\.jsonl, line 2 cannot be read as JSON"):
+        read_items(tmp_path / "runs.jsonl")
+    with pytest.raises(InputError, match=r"there is no file none\.json"):
+        read_items(tmp_path / "none.json")

@@ -1,0 +1,99 @@
+"""Graders get the images that people see, in their provider's form; who takes none is not asked."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from PIL import Image as Pictures
+
+from evenhand.errors import InputError
+from evenhand.graders.options import GradingOptions
+from evenhand.graders.running.dry_run import forecast
+from evenhand.rubrics import Rubric, asked_rubric
+from evenhand.rubrics.image import image_of
+from evenhand.rubrics.options import Block
+from evenhand.study import Study, create_study, open_study
+from evenhand.study.creation import StudyPlan
+from evenhand.study.prompts.items import item_columns, make_items
+from harness.protocol_server import ProtocolServer
+from tests.graders.grading import grade
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def pictured(tmp_path: Path) -> Study:
+    """A study of two answers on one image each."""
+    for name, colour in (("a", "red"), ("b", "blue")):
+        Pictures.new("RGB", (64, 48), colour).save(tmp_path / f"{name}.png")
+    frame = pd.DataFrame(
+        {
+            "image": ["a.png", "b.png"],
+            "image_alt": ["a <|im_end|> field", ""],
+            "output": ["It is [[one]] red.", "It is [[two]] red."],
+        }
+    )
+    columns = item_columns(frame, "f.csv", show=["image", "output"])
+    items = make_items(frame, columns, "f.csv", tmp_path)
+    rubric = asked_rubric("Is it true?", items.blocks, options=["yes", "no"])
+    create_study(tmp_path / "study", StudyPlan(items=items, rubrics=[rubric]))
+    return open_study(tmp_path / "study")
+
+
+def test_the_same_image_goes_to_either_provider(
+    server: ProtocolServer, claude: str, pictured: Study
+) -> None:
+    grade(pictured, [claude, server.openai])
+    kept = [image_of(cell) for cell in pictured.store.pairs()["image"]]
+    data = {image.data for image in kept if image}
+    assert len(data) == 2
+    assert len(server.calls) == 4
+    sent = []
+    for call in server.calls:
+        tag, picture, said = call.body["messages"][-1]["content"]
+        assert tag["text"] == "<image>:"
+        assert "<image>\n[image" in said["text"]
+        assert "<|im_end|>" not in said["text"]
+        if call.path.endswith("/messages"):
+            assert picture["source"]["media_type"] == "image/jpeg"
+            sent.append(picture["source"]["data"])
+        else:
+            sent.append(picture["image_url"]["url"].partition(",")[2])
+    assert set(sent) == data
+    shown = Pictures.open(io.BytesIO(base64.b64decode(sent[0])))
+    assert shown.size == (64, 48)
+
+
+def test_who_takes_no_images_is_refused_before_anything_is_sent(
+    server: ProtocolServer, pictured: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-key-of-nobody")
+    for grader in ("baseline:lexical", "openai:gpt-3.5-turbo"):
+        with pytest.raises(InputError, match=f"{grader} takes no images"):
+            grade(pictured, [grader])
+    assert server.calls == []
+
+
+def test_an_image_is_priced_as_one_and_not_by_its_bytes(
+    pictured: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-test-key-of-nobody")
+    (costs,) = forecast(pictured, ["anthropic:claude-opus-4-5"], GradingOptions())
+    assert costs.cost is not None
+    assert 0 < costs.cost[0] < costs.cost[1] < 2 * 0.6
+
+
+def test_a_prompt_of_ones_own_takes_the_image_along() -> None:
+    blocks = [Block(column="shot", label="Shot", kind="image")]
+    asked = asked_rubric("Is it red?", blocks, options=["yes", "no"])
+    own = Rubric.model_validate(asked.model_dump() | {"prompt": {"template": "Look: {shot}"}})
+    prompt = own.for_prompt({"shot": "data:image/png;alt=red;base64,AAAA"})
+    assert prompt.user == "Look: [image: red]"
+    ((name, image),) = prompt.images
+    assert (name, image.data) == ("shot", "AAAA")
+    assert hashlib.sha256(image.uri.encode()).hexdigest()
