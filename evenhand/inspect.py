@@ -103,6 +103,8 @@ def _values(rubric: Rubric, state: TaskState, order: str) -> dict[str, str]:
         cells = {"prompt": state.input_text, **given}
         texts = {"a": given.get("response", state.output.completion)}
         return presented_values(rubric, ("", "", "a"), order, cells, texts)
+    if rubric.unit == "comparison":  # the prompt is the sample's input
+        given = {"prompt": state.input_text, **given}
     for name in rubric.variables:
         if name not in given:
             raise InputError(

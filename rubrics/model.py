@@ -609,9 +609,13 @@ class Rubric(Texts):
         return self if blocks == self.blocks else self._changed({"blocks": blocks})
 
     def showing(self, blocks: Sequence[Block]) -> Rubric:
-        """The rubric on other texts: these blocks, with the rubric's own labels where it has them.
+        """The rubric on other texts: these blocks, with the rubric's own labels where it has them,
+        and without golden answers, which may not have these texts.
 
-        Raises ValueError where its words name a text that is not among them.
+        >>> from evenhand.rubrics import load_rubric
+        >>> blocks = [Block(column="context", label="Source"), Block(column="response", label="X")]
+        >>> [block.label for block in load_rubric("preference").showing(blocks).blocks]
+        ['Source', 'Answer']
         """
         own = {block.column: block.label for block in self.blocks}
         shown = tuple(

@@ -99,7 +99,7 @@ def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
     """
     from evenhand.exchange.readers.reading import read_items
     from evenhand.rubrics import asked_rubric, load_rubric
-    from evenhand.study.prompts.comparisons import answer_columns
+    from evenhand.study.prompts.comparisons import answer_columns, has_one_answer
     from evenhand.study.prompts.items import check_items_table, each_turn, item_columns, make_items
 
     if arguments.question and arguments.rubric:
@@ -107,13 +107,15 @@ def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
     if not arguments.question:
         refuse(arguments, ASKED_OPTIONS, "goes with --question; a rubric has its own")
     named = [load_rubric(name) for name in arguments.rubric or ()]
-    compared = any(rubric.unit == "comparison" for rubric in named)
-    compared |= not (named or arguments.options or arguments.scale)
+    compares = any(rubric.unit == "comparison" for rubric in named)
+    compared = compares or not (named or arguments.options or arguments.scale)
     held = read_items(path, arguments.judge or "", compared=compared)
     frame = held.table
     check_items_table(frame, path.name)
     answers = answer_columns(frame, path.name, _listed(arguments.show) or held.show)
-    if answers or any(rubric.unit == "comparison" for rubric in named):
+    # What is asked of one response is not asked of two answers that stand beside it.
+    of_one = has_one_answer(frame) and bool(named or arguments.options or arguments.scale)
+    if compares or (answers and not of_one):
         return _comparison_study(path, held, answers, named, arguments)
     refuse(arguments, ["--steps"], "goes with two answers in a row, such as response_a, response_b")
     if not arguments.question and not named:
@@ -192,6 +194,12 @@ def _comparison_study(
     elif named:
         kinds = {block.column: block.kind for block in items.blocks if block.kind}
         rubrics = [rubric.with_kinds(kinds) for rubric in named]
+        for rubric in rubrics:
+            if "prompt" in rubric.variables and not columns.items.prompt:
+                raise InputError(
+                    f"{name}: rubric {rubric.name!r} shows a prompt, and no column is taken for "
+                    "it; call one prompt, or leave --rubric out"
+                )
     else:
         rubrics = [load_rubric("preference").showing(items.blocks)]
     judged = None

@@ -15,6 +15,7 @@ from evenhand.exchange.writers.material import Material, Scale
 from evenhand.reporting.exporting import exported_units
 from evenhand.reporting.load import from_file, from_study
 from evenhand.reporting.ratings_file.declared import ScaleOptions
+from evenhand.study.prompts.pairs import are_comparisons
 from evenhand.study.store.logs.answers import with_shown
 
 if TYPE_CHECKING:
@@ -130,6 +131,8 @@ def _one_rubric(
 def _with_responses(units: pd.DataFrame, responses: pd.DataFrame, rated: pd.Series) -> pd.DataFrame:
     """Return the units that were rated, with the responses that were rated."""
     units = units[units["unit_id"].isin(rated)]
+    if are_comparisons(units):  # one prompt, shown once
+        units = units.assign(prompt=units["prompt_a"]).drop(columns=["prompt_a", "prompt_b"])
     texts = {
         (row["pair_id"], row["subject"], row["side"]): row["response"]
         for row in responses.to_dict("records")

@@ -94,6 +94,15 @@ def answer_columns(frame: pd.DataFrame, name: str, show: Sequence[str] = ()) -> 
     return found[0] if found else ()
 
 
+def has_one_answer(frame: pd.DataFrame) -> bool:
+    """Return True if a column of a file is called like one response, without a side."""
+    return bool(_single(frame))
+
+
+def _single(frame: pd.DataFrame) -> list[str]:
+    return [str(name) for name in frame if str(name).strip().casefold() in _ANSWER]
+
+
 def _stem(column: str) -> str:
     """Return a column's name without its side.
 
@@ -150,11 +159,12 @@ def comparison_columns(
                 "it out of --show"
             )
     first, second = answers
-    answer = _stem(first)
-    answer = answer if answer and answer not in frame else "response"
+    answer = next(each for each in (_stem(first), *_ANSWER) if each and each not in frame)
     known = next((each for each in _CLUSTER if each in frame and each != judge), "")
     own = [answer if each == first else each for each in show if each != second]
     one = _with_one_answer(frame, answers, subjects, answer)
+    # Beside two answers a column that is called like one is something else, such as a reference.
+    one = one.drop(columns=[each for each in _single(frame) if each not in (answer, *own)])
     items = item_columns(one, name, show=own, cluster=cluster or known, judge=judge)
     return ComparisonColumns(
         answers=answers,

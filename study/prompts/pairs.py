@@ -65,7 +65,9 @@ def sides_of(pairs: pd.DataFrame) -> tuple[str, ...]:
 
 def are_comparisons(pairs: pd.DataFrame) -> bool:
     """Return True where both sides have one prompt, as no file of pairs may have them."""
-    return "prompt_b" in pairs and bool(pairs["prompt_a"].eq(pairs["prompt_b"]).all())
+    if "prompt_b" not in pairs or pairs.empty:
+        return False
+    return bool(pairs["prompt_a"].eq(pairs["prompt_b"]).all())
 
 
 def prompts_noun(pairs: pd.DataFrame) -> str:

@@ -27,6 +27,7 @@ STARTS = {
     "injection": "--runs 2 --processes 1",
     "instant": "--rounds 1 --scale 0.001",
     "peers": f"--units 60 --python {shlex.quote(sys.executable)}",
+    "preference": "--runs 2 --resamples 40 --processes 1",
     "rates": "--runs 5 --processes 1",
     "report": "--scale 0.04 --studies 1",
     "routing": "--runs 1 --processes 1",

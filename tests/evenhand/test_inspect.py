@@ -133,6 +133,22 @@ def test_a_pair_is_the_samples_metadata_in_either_order(
     assert (score.value, score.metadata["order"]) == (label, order)
 
 
+@pytest.mark.parametrize(("order", "label"), [("ab", "A"), ("ba", "B")])
+def test_a_comparison_is_two_answers_to_the_samples_input(
+    evaluate: Evaluate, order: str, label: str
+) -> None:
+    from inspect_ai.dataset import Sample
+
+    answers = {"response_a": "Yes.", "response_b": "No."}
+    sample = Sample(id="p1", input="Is it so?", metadata=answers)
+    log, ((_, user),) = evaluate("preference", answer="A", samples=[sample], order=order)
+    first = "Yes." if order == "ab" else "No."
+    assert f"<response_a>\n{first}\n</response_a>" in user.content
+    assert user.content.count("Is it so?") == 1
+    score = scored(log)
+    assert (score.value, score.metadata["order"]) == (label, order)
+
+
 def test_a_pair_without_its_texts_is_an_error_that_says_so(evaluate: Evaluate) -> None:
     log, sent = evaluate("even-handedness")
     assert log.status == "error"

@@ -29,6 +29,8 @@ _SAID = {
     "bias_": "bias",
     "rate_rogan_gladen": "rogan_gladen",
     "rate_ppi": "ppi",
+    "win_rate_ppi": "ppi",
+    "strength": "bradley_terry",
 }
 """Sentence for results that include a statistic whose name begins like this."""
 
@@ -98,11 +100,15 @@ def _sentences(source: Source) -> Iterator[str]:
         resamples=settings.resamples,
         resampled=_resampled(source),
     )
-    for begins, said in _SAID.items():
-        if any(name.startswith(begins) for name in statistics):
-            without = said == "alpha" and "gwet_ac1" not in statistics
-            said = "alpha_interval" if without else said
-            yield written(f"methods_text.{said}", epsilon=settings.epsilon)
+    used = dict.fromkeys(
+        said
+        for begins, said in _SAID.items()
+        if any(name.startswith(begins) for name in statistics)
+    )
+    for said in used:
+        without = said == "alpha" and "gwet_ac1" not in statistics
+        key = "alpha_interval" if without else said
+        yield written(f"methods_text.{key}", epsilon=settings.epsilon)
     if analysis.verification is not None:
         yield written("methods_text.verified")
     version = source.context.facts.get("evenhand")

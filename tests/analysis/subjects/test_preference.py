@@ -17,6 +17,8 @@ from evenhand.analysis.report import write_report
 from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.subjects.bradley_terry import strengths
 
+pytestmark = pytest.mark.slow
+
 SCALE = Scale(
     "preference", ("A", "tie", "B"), "ordinal", unit="comparison", favours={"A": "a", "B": "b"}
 )
@@ -282,7 +284,7 @@ def test_one_comparison_and_no_subjects(rng: np.random.Generator) -> None:
 @pytest.mark.parametrize(
     ("generator", "studies", "least"),
     [
-        pytest.param(np.random.MT19937, 80, 0.89, marks=pytest.mark.slow),
+        (np.random.MT19937, 80, 0.89),
         pytest.param(np.random.Philox, 500, 0.925, marks=pytest.mark.thorough),
     ],
 )

@@ -13,6 +13,7 @@ import pytest
 from PIL import Image as Pictures
 
 from evenhand.annotate_app.payload import View, page_data
+from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.rubrics import asked_comparison, load_rubric
 from evenhand.rubrics.image import image_of
@@ -20,6 +21,7 @@ from evenhand.study import create_study, open_study
 from evenhand.study.creation import StudyPlan
 from evenhand.study.desk.answers import Answer
 from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.desk.known_units import KnownUnits
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.prompts.comparisons import (
     ComparisonColumns,
@@ -86,6 +88,7 @@ def test_two_answers_are_known_by_their_names(
     assert answer_columns(frame, "f.csv", show) == known
 
 
+@pytest.mark.slow
 def test_one_prompt_is_shown_with_two_answers_and_never_who_gave_them(tmp_path: Path) -> None:
     items, columns = made(VOTES, "winner")
     rubric = load_rubric("preference").showing(items.blocks)
@@ -116,6 +119,7 @@ def test_one_prompt_is_shown_with_two_answers_and_never_who_gave_them(tmp_path: 
             assert "secret" not in prompt.user + prompt.system
 
 
+@pytest.mark.slow
 def test_sides_are_balanced_for_each_rater_and_stored_as_the_file_has_them(tmp_path: Path) -> None:
     count = 20
     rows = {
@@ -148,6 +152,51 @@ def test_sides_are_balanced_for_each_rater_and_stored_as_the_file_has_them(tmp_p
         ratings = study.ratings()
     assert ratings["label"].tolist() == ["A"] * 2 * count
     assert ratings.groupby("rater_id")["order"].value_counts().tolist() == [count // 2] * 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("names", "ask", "shown"),
+    [
+        (
+            "question,answer_a,answer_b,response",
+            ("--question", "Right?", "--options", "yes,no"),
+            "shown: question, response;",
+        ),
+        (
+            "question,answer_a,answer_b,response",
+            ("--rubric", "helpfulness"),
+            "shown: question, response;",
+        ),
+        ("question,answer,response_a,response_b", (), "answers: response_a, response_b;"),
+        ("question,output,output_a,output_b", (), "answers: output_a, output_b;"),
+    ],
+)
+def test_one_answer_beside_two(
+    names: str,
+    ask: tuple[str, ...],
+    shown: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The options of a question of a quiz are no answers to compare, nor is the right answer."""
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"Where is {n}?,Basel,Bern,Zug\n" for n in range(3))
+    Path("quiz.csv").write_text(f"{names}\n{rows}")
+    assert main(["new", "s", "--items", "quiz.csv", *ask]) == 0
+    assert shown in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.slow
+def test_a_rubric_that_shows_a_prompt_needs_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("f.csv").write_text("output_1,output_2\nx,y\nv,w\n")
+    assert main(["new", "s", "--items", "f.csv", "--rubric", "preference"]) == 2
+    assert "shows a prompt, and no column is taken for it" in capsys.readouterr().err
+    assert main(["new", "s", "--items", "f.csv"]) == 0
 
 
 @pytest.mark.parametrize(
@@ -242,6 +291,32 @@ def test_other_rubrics_are_refused(tmp_path: Path) -> None:
     for name in ("helpfulness", "even-handedness"):
         with pytest.raises(InputError, match="two answers to one prompt, and nothing else"):
             create_study(tmp_path / "s", StudyPlan(items=items, rubrics=[load_rubric(name)]))
+
+
+@pytest.mark.slow
+def test_checks_and_other_tools_show_one_prompt_too(tmp_path: Path) -> None:
+    items, columns = made(VOTES, "winner")
+    rubric = load_rubric("preference")
+    folder = tmp_path / "s"
+    create_study(folder, StudyPlan(items=items, rubrics=[rubric], sample=4))
+    (folder / "attention.toml").write_text(
+        '[[unit]]\nname = "plain"\nexpected = { preference = "A" }\n'
+        'values = { prompt = "Which sea?", response_a = "The North Sea", response_b = "No" }\n'
+    )
+    with open_study(folder) as study:
+        known = KnownUnits(study, "attention.toml", "check")
+        (key,) = known.questions
+        assert known.values(key, "ba") == {
+            "prompt": "Which sea?",
+            "response_a": "No",
+            "response_b": "The North Sea",
+        }
+        import_ratings(study, comparison_judge(items, columns, rubric, "f.csv"), "f")
+    out = tmp_path / "out.json"
+    assert main(["export", str(folder), "--format", "label-studio", "--out", str(out)]) == 0
+    texts = [each["data"]["text"] for each in json.loads(out.read_text("utf-8"))]
+    assert "Prompt\n\nWhere?\n\nResponse A\n\nBasel\n\nResponse B\n\nBern" in texts
+    assert not any("secret" in text for text in texts)
 
 
 def test_golden_answers_are_comparisons() -> None:
