@@ -203,6 +203,8 @@ def study_precision(
     """
     if humans < 2:
         return [written("plan.one_annotator")]
+    if pairs < 2:  # one tells nothing of others
+        return []
     sample = {"pairs": pairs, "noun": noun, "agreement": _TYPICAL_AGREEMENT}
     sentences = [
         written("plan.can_decide", **sample)
