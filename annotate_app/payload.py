@@ -20,7 +20,8 @@ from evenhand.annotate_app.languages import (
     known_languages,
     names_offered,
 )
-from evenhand.annotate_app.rendered import by_place
+from evenhand.annotate_app.rendered import Node, by_place
+from evenhand.annotate_app.structured import coloured, folded
 from evenhand.rubrics.options import NONE, SEPARATOR
 from evenhand.study.desk.answers import CONFIDENCE_LEVELS, DISPLAYS, Answer, Flag
 from evenhand.study.desk.own_flags import Withdrawal
@@ -374,14 +375,22 @@ def _block(block: TextBlock, reader: Language, display: str) -> dict[str, Any]:
         "name": block.variable,
         "label": block_label(block, reader),
         "kind": block.kind,
-        "code": own == "code",
+        "code": own in ("code", "json"),
         **({"turns": [_turn(turn, reader) for turn in block.turns]} if block.turns else {}),
+        **({"drawn": drawn_as} if (drawn_as := _drawn(block, own)) else {}),
         **({"image": block.image.uri, "alt": block.image.alt} if block.image else {}),
         "side": block.side,
         "text": block.text,
         "tree": tree,
         "plain": drawn and tree is None and bool(block.text.strip()),
     }
+
+
+def _drawn(block: TextBlock, kind: str) -> tuple[Node, ...] | None:
+    """Code in colours, or JSON that folds; None for any other text."""
+    if block.declared and kind == "code" and block.declared.language:
+        return coloured(block.text, block.declared.language)
+    return folded(block.text) if kind == "json" else None
 
 
 def _turn(turn: Turn, reader: Language) -> dict[str, str]:

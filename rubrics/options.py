@@ -122,7 +122,24 @@ class Block(Texts):
 
     column: str
     label: str = Field(min_length=1, max_length=120)
-    kind: Literal["text", "markdown", "code", "conversation", "image", ""] = ""
+    kind: Literal["text", "markdown", "code", "json", "conversation", "image", ""] = ""
+    language: str = ""
+    """Of code: the language by whose words it is coloured, as Pygments calls it."""
+
+    @field_validator("language")
+    @classmethod
+    def _language_is_known(cls, value: str) -> str:
+        from pygments.lexers import find_lexer_class_by_name
+        from pygments.util import ClassNotFound
+
+        try:
+            if value:
+                find_lexer_class_by_name(value)
+        except ClassNotFound:
+            raise ValueError(
+                f"{value!r} is no language; write python, sql or another that Pygments knows"
+            ) from None
+        return value
 
     @field_validator("column")
     @classmethod

@@ -119,7 +119,9 @@ class DrawnPanel {
       const [marks = [], here] = this.marksIn(block);
       const inTurns = Boolean(block.turns) && marks.length === 0 && this.marking === null;
       let nodes;
-      if (block.image) nodes = imageNodes(block, this.words);
+      const plain = marks.length === 0 && this.marking === null;
+      if (block.drawn && plain) nodes = renderedNodes(block.drawn, this.words, controls);
+      else if (block.image) nodes = imageNodes(block, this.words);
       else if (rendered) nodes = renderedNodes(block.tree, this.words, controls);
       else if (inTurns) nodes = turnNodes(block.turns, this.words, controls);
       else nodes = sourceNodes(block, this.words, controls, marks, here);

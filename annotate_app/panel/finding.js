@@ -47,8 +47,9 @@ class FindingPanel extends DrawnPanel {
     globalThis.CSS?.highlights?.set("found-here", new Highlight(range));
     this.find(".places").textContent = filled(this.words.found, { at: this.foundAt + 1, count });
     const holder = range.startContainer.parentElement;
-    const folded = holder.closest("details");
-    if (folded) folded.open = true;
+    for (let fold = holder.closest("details"); fold; fold = fold.parentElement.closest("details")) {
+      fold.open = true;
+    }
     const cut = holder.closest(".cut");
     if (cut) showWhole(cut);
     const text = holder.closest(".text");
@@ -59,7 +60,7 @@ class FindingPanel extends DrawnPanel {
 // Where a text says this, in whatever case: what belongs to the page and not to the text is left out.
 function placesIn(text, wanted) {
   const walker = document.createTreeWalker(text, NodeFilter.SHOW_TEXT, (node) =>
-    node.parentElement.closest("h3[data-turn], summary, .rest, .empty")
+    node.parentElement.closest("[data-turn], .rest, .empty")
       ? NodeFilter.FILTER_REJECT
       : NodeFilter.FILTER_ACCEPT,
   );

@@ -2,9 +2,13 @@
 // listed here is ever built, and no attribute of a response's own reaches the page.
 
 const TAGS = new Set(
-  "p h3 h4 h5 h6 ul ol li blockquote table thead tbody tr th td em strong s pre code hr br div span".split(" "),
+  (
+    "p h3 h4 h5 h6 ul ol li blockquote table thead tbody tr th td em strong s pre code hr br div span " +
+    "details summary"
+  ).split(" "),
 );
-const LOOKS = /^(h[1-6]|wide|link|image|address|left|center|right)$/;
+const LOOKS =
+  /^(h[1-6]|wide|link|image|address|left|center|right|comment|keyword|string|number|name)$/;
 const OWN_WAY = /^(p|h[3-6]|ul|ol|li|blockquote|table|th|td)$/; // each runs its own way
 // Of these "auto" sees no text: what is inside has a direction of its own.
 const HOLDS_PARTS = /^(ul|ol|li|blockquote|table)$/;
@@ -33,6 +37,7 @@ function partView([tag, { class: look, start }, ...children], words, controls) {
   if (OWN_WAY.test(tag)) made.dir = "auto";
   if (LOOKS.test(look)) made.className = look;
   if (tag === "pre") made.className = "wide";
+  if (tag === "details") made.open = start === 1;
   if (tag === "ol" && Number.isInteger(start)) made.start = start;
   if (look === "wide" || tag === "pre") made.dataset.name = tag === "pre" ? words.code_block : words.wide_table;
   const inside =

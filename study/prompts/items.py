@@ -76,6 +76,7 @@ class ItemColumns:
     judge: str = ""
     conversations: tuple[str, ...] = ()
     images: tuple[str, ...] = ()
+    json: tuple[str, ...] = ()
 
     def said(self) -> list[tuple[str, str]]:
         """What each column is taken for, as (role, columns)."""
@@ -174,6 +175,7 @@ def item_columns(
         judge=judge,
         conversations=tuple(each for each in shown if is_conversation(frame[each].iloc[0])),
         images=tuple(each for each in shown if looks_like_image(frame[each].iloc[0])),
+        json=tuple(each for each in shown if _is_json(frame[each].iloc[0])),
     )
 
 
@@ -368,10 +370,21 @@ def _blocks(columns: ItemColumns, name: str) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def _kind(column: str, columns: ItemColumns) -> Literal["conversation", "image", ""]:
+def _is_json(cell: str) -> bool:
+    """Return True for an object, or a list that holds one."""
+    try:
+        held = json.loads(cell) if cell.lstrip()[:1] in ("{", "[") else None
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(held, dict) or (isinstance(held, list) and any(map(bool, held)))
+
+
+def _kind(column: str, columns: ItemColumns) -> Literal["conversation", "image", "json", ""]:
     if column in columns.conversations:
         return "conversation"
-    return "image" if column in columns.images else ""
+    if column in columns.images:
+        return "image"
+    return "json" if column in columns.json else ""
 
 
 def with_images(

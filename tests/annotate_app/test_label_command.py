@@ -36,6 +36,28 @@ CHAT = [
     {"role": "user", "content": "<b>Which</b> train?"},
     {"role": "assistant", "content": "The IC 8."},
 ]
+CODE_RUBRIC = """
+name = "right-code"
+title = "Right code"
+unit = "response"
+level = "nominal"
+question = "Is the code right?"
+instructions = "Read the call, then the code."
+[[blocks]]
+column = "call"
+label = "Call"
+[[blocks]]
+column = "response"
+label = "Code"
+kind = "code"
+language = "python"
+[[options]]
+key = "yes"
+name = "Yes"
+[[options]]
+key = "no"
+name = "No"
+"""
 LONG_CHAT = [
     {"role": "user" if n % 2 else "assistant", "content": f"Say {n}. " + "Word on word. " * 20}
     for n in range(1, 30)
@@ -205,6 +227,31 @@ def test_two_answers_stand_next_to_each_other(labelling, browser, axe, tmp_path,
     assert own["label"].tolist() == ["A"] * 12
     assert main(["report", str(tmp_path / "versus-study")]) == 0
     assert "winner" in capsys.readouterr().out
+
+
+def test_json_folds_and_code_is_coloured(labelling, browser, axe, tmp_path):
+    call = {"tool": "search", "arguments": {"query": {"text": "the needle", "limit": 1.50}}}
+    rows = [{"id": "j1", "call": json.dumps(call), "output": "def f():\n    return 1  # <b>\n"}]
+    (tmp_path / "calls.jsonl").write_text(json.dumps(rows[0]) + "\n")
+    (tmp_path / "code.toml").write_text(CODE_RUBRIC)
+    ask = ["--rubric", "code.toml", "--show", "call,output"]
+    page = opened(browser, labelling("calls.jsonl", *ask))
+    first, second = (page.locator(".text").nth(at) for at in range(2))
+    folds = first.locator("details")
+    assert folds.evaluate_all("all => all.map((each) => each.open)") == [True, True, False]
+    assert "the needle" not in first.inner_text()
+    assert second.locator(".keyword").all_inner_texts() == ["def", "return"]
+    assert second.inner_text().strip() == "def f():\n    return 1  # <b>"
+    axe(page, "JSON and code")
+    page.keyboard.press("!")
+    page.keyboard.type("needle")
+    assert page.locator(".places").inner_text() == "1 of 1"
+    assert "the needle" in first.inner_text()
+    page.keyboard.press("Escape")
+    page.keyboard.press("1")
+    page.keyboard.press("Enter")
+    page.get_by_text("1 of 1 answered").wait_for()
+    page.close()
 
 
 def test_one_command_from_a_file_to_a_label(labelling, browser, tmp_path, capsys):
