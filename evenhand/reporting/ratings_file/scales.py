@@ -69,7 +69,7 @@ def _permitted(options: ScaleOptions, name: str, known: Scale | None) -> tuple[s
     """The labels of a rubric as declared, or as it is known; () where those seen are taken."""
     if known is not None and not options.categories:
         return known.categories
-    rubric = None if options.categories else _known_rubric(options.rubric or name)
+    rubric = None if options.categories else _known_rubric(options.rubric, name)
     return options.categories if rubric is None else rubric.categories
 
 
@@ -81,18 +81,20 @@ def _are_numbers(options: ScaleOptions, name: str, known: Scale | None) -> bool:
         return False
     if known is not None:
         return known.is_number
-    rubric = _known_rubric(options.rubric or name)
+    rubric = _known_rubric(options.rubric, name)
     return options.level == "interval" if rubric is None else rubric.number is not None
 
 
-def _known_rubric(name: str) -> Rubric | None:
-    """A shipped rubric, or one from a file; None where the name is neither."""
-    if not name:
-        return None
-    from evenhand.rubrics import load_rubric, shipped_rubrics
+def _known_rubric(asked: str | None, name: str = "") -> Rubric | None:
+    """The rubric `asked` for, if it comes along or has a file; else that called `name` in a file of
+    ratings, if it is a shipped one: a common word may be anybody's rubric there.
+    """
+    from evenhand.rubrics import load_rubric, named_rubrics, shipped_rubrics
 
-    if name.replace("_", "-") in shipped_rubrics() or name.endswith(".toml"):
-        return load_rubric(name)
+    known = named_rubrics() if asked else shipped_rubrics()
+    wanted = asked or name
+    if wanted and (wanted.replace("_", "-") in known or wanted.endswith(".toml")):
+        return load_rubric(wanted)
     return None
 
 
@@ -102,7 +104,7 @@ def rubric_of_sets(
     """Return the options of the rubric asked for, by its name, if several of them may apply, and
     its ratings; nothing, and all ratings, for any other.
     """
-    rubric = _known_rubric(options.rubric or "")
+    rubric = _known_rubric(options.rubric)
     if rubric is None or not rubric.several:
         return ratings, {}
     return rows_of(ratings, options, {}).assign(rubric=rubric.name), {
@@ -142,7 +144,7 @@ def _scale(
     from evenhand.analysis import Scale
     from evenhand.rubrics.options import plain_number
 
-    rubric = _known_rubric(options.rubric or name)
+    rubric = _known_rubric(options.rubric, name)
     remark = ""
     if known is not None and not options.categories:
         scale = known

@@ -210,6 +210,25 @@ def test_options_win_over_the_rubrics_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_rubric_of_the_library_has_its_scale_once_it_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file's own rubric may have the same common name."""
+    rows = [f"u{n},r{rater},human,{1 + n % 4}" for n in range(40) for rater in range(2)]
+    file = write(tmp_path / "r.csv", rows)
+    asked = checked(tmp_path, file, "--rubric", "helpfulness")
+    assert "krippendorff_alpha_ordinal" in set(asked["statistic"])
+    (tmp_path / "own.csv").write_text(
+        "unit_id,rater_id,rater_kind,rubric,label\n"
+        + "\n".join(f"u{n},r{r},human,tone,{'yx'[n % 2]}" for n in range(40) for r in range(2))
+    )
+    assert main(["check", str(tmp_path / "own.csv")]) == 0
+    assert "No scale is declared for tone" in capsys.readouterr().out
+    assert main(["check", str(tmp_path / "own.csv"), "--rubric", "tone"]) == 2
+    assert "correct it or declare it" in capsys.readouterr().err
+
+
+@pytest.mark.slow
 def test_slices_raters_and_margin_by_option(tmp_path: Path) -> None:
     """The leanings are mixed, so that siding with r1 and r2 is no siding with one of them."""
     lines = ["unit_id,rater_id,rater_kind,label,topic,leaning"]
