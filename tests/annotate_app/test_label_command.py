@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from evenhand.study import open_study
 from evenhand.study.store.logs.decisions import acts
 from harness.annotator import IS_NEXT, READY
 from harness.ports import free_port
+from tests.exchange.test_items import ITEMS
 
 pytestmark = pytest.mark.browser
 ROWS = "question,context,output,model,judge\n" + "".join(
@@ -252,6 +254,34 @@ def test_json_folds_and_code_is_coloured(labelling, browser, axe, tmp_path):
     page.keyboard.press("Enter")
     page.get_by_text("1 of 1 answered").wait_for()
     page.close()
+
+
+@pytest.mark.parametrize(
+    ("file", "judge"),
+    [
+        ("inspect.eval", "model_graded_qa"),
+        ("langfuse_traces.json", "fair"),
+        ("mlflow.json", "correct"),
+    ],
+)
+def test_a_tools_own_file_from_the_command_to_the_verdict(
+    labelling, browser, tmp_path, capsys, file, judge
+):
+    shutil.copy(ITEMS / file, tmp_path)
+    ask = ["--question", "Is it right?", "--options", "yes,no"]
+    page = opened(browser, labelling(file, *ask, "--judge", judge))
+    assert judge not in page.content()
+    for n in range(1, 5):
+        before = page.locator(".material").text_content()
+        page.keyboard.press("1")
+        page.keyboard.press("Enter")
+        page.get_by_text(f"{n} of 4 answered").wait_for()
+        if n < 4:
+            page.wait_for_function(IS_NEXT, arg=before)
+    page.close()
+    study = tmp_path / f"{Path(file).stem}-study"
+    assert main(["report", str(study)]) == 0
+    assert f"whether {judge} can replace a human rater" in capsys.readouterr().out
 
 
 def test_one_command_from_a_file_to_a_label(labelling, browser, tmp_path, capsys):
