@@ -5,8 +5,10 @@ what an items file holds.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -120,14 +122,21 @@ def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
     refuse(arguments, ["--steps"], "goes with two answers in a row, such as response_a, response_b")
     if not arguments.question and not named:
         raise InputError(written("items.ask"))
-    columns = item_columns(
+    taken = partial(
+        item_columns,
         frame,
         path.name,
-        show=_listed(arguments.show) or held.show,
         subject=arguments.subject or "",
         cluster=arguments.cluster or held.cluster,
         judge=arguments.judge or "",
     )
+    show = _listed(arguments.show) or held.show
+    try:
+        columns = taken(show=show)
+    except InputError as fault:
+        if show or not sys.stdin.isatty():
+            raise
+        columns = taken(show=_shown_columns(fault))
     if arguments.each_turn:
         frame, columns = each_turn(frame, columns, path.name)
     items = make_items(frame, columns, path.name, path.parent)
@@ -146,6 +155,20 @@ def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
             raise InputError("--judge goes with one rubric: a column holds the labels of one")
         judged = judge_ratings(items, rubrics[0], columns.judge, path.name)
     return ItemStudy(items, rubrics, judged, columns.said(), held.notes)
+
+
+def _shown_columns(fault: InputError) -> list[str]:
+    """Ask at the terminal which columns raters read, where their names do not say it. Raises the
+    fault where nothing is answered.
+    """
+    console().print(str(fault))
+    try:
+        named = _listed(input(written("items.which")))
+    except EOFError:
+        named = []
+    if not named:
+        raise fault
+    return named
 
 
 def _comparison_study(

@@ -284,6 +284,26 @@ def test_a_tools_own_file_from_the_command_to_the_verdict(
     assert f"whether {judge} can replace a human rater" in capsys.readouterr().out
 
 
+def test_every_kind_of_block_on_any_screen(labelling, browser, axe, tmp_path):
+    """A phone, and a page at 400% (WCAG 1.4.10), light and dark."""
+    Pictures.new("RGB", (900, 400), "green").save(tmp_path / "1.png")
+    row = {"shot": "1.png", "shot_alt": "a field", "call": json.dumps({"a": {"b": [1, "c" * 90]}})}
+    row |= {"messages": LONG_CHAT, "note": "A note.", "output": "def f(): return 'x' * 100"}
+    (tmp_path / "mixed.jsonl").write_text(json.dumps(row) + "\n")
+    ask = ["--question", "Is it right?", "--options", "yes,no"]
+    link = labelling("mixed.jsonl", *ask, "--show", "note,shot,call,messages,output")
+    page = opened(browser, link)
+    assert page.locator(".block").count() == 5
+    for width, height, scheme in ((390, 844, "light"), (320, 256, "dark"), (1280, 800, "dark")):
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_selector(READY)
+        axe(page, f"all blocks at {width} pixels, {scheme}")
+        wide = page.evaluate("document.scrollingElement.scrollWidth")
+        assert wide <= width
+    page.close()
+
+
 def test_one_command_from_a_file_to_a_label(labelling, browser, tmp_path, capsys):
     began = time.monotonic()
     ask = ["--question", "Is it faithful to the context?", "--options", "yes,no"]
