@@ -23,7 +23,7 @@ def coloured(text: str, language: str) -> tuple[Node, ...] | None:
     too long.
 
     >>> coloured("return 'x'  # done", "python")[0]
-    ['span', {'class': 'keyword'}, 'return']
+    ['span', {'class': 'is-keyword'}, 'return']
     """
     from pygments import lex
     from pygments.lexers import get_lexer_by_name
@@ -31,8 +31,9 @@ def coloured(text: str, language: str) -> tuple[Node, ...] | None:
 
     if len(text) > LONGEST:
         return None
-    looks = {Comment: "comment", Keyword: "keyword", String: "string", Number: "number"}
-    looks |= {Name.Function: "name", Name.Class: "name"}
+    looks = {Comment: "is-comment", Keyword: "is-keyword"}
+    looks |= {String: "is-string", Number: "is-number"}
+    looks |= {Name.Function: "is-name", Name.Class: "is-name"}
     nodes: list[Node] = []
     for token, said in lex(text, get_lexer_by_name(language, stripnl=False, ensurenl=False)):
         if look := next((name for kind, name in looks.items() if token in kind), ""):
@@ -71,7 +72,7 @@ def folded(text: str) -> tuple[Node, ...] | None:
 def _node(value: Any, key: str, depth: int) -> Node:
     if depth > _DEEPEST:
         raise ValueError("nested too deeply")
-    name: list[Node] = [["span", {"class": "name"}, f"{_quoted(key)}: "]] if key else []
+    name: list[Node] = [["span", {"class": "is-name"}, f"{_quoted(key)}: "]] if key else []
     if isinstance(value, tuple):  # an object: keys and values, and a key may come twice
         inside = [_node(each, own, depth + 1) for own, each in value]
         return _details([*name, f"{{ {len(value)} }}"], inside, depth)
@@ -79,9 +80,9 @@ def _node(value: Any, key: str, depth: int) -> Node:
         inside = [_node(each, "", depth + 1) for each in value]
         return _details([*name, f"[ {len(value)} ]"], inside, depth)
     if isinstance(value, str) and not isinstance(value, _Written):
-        return ["div", {}, *name, ["span", {"class": "string"}, _quoted(value)]]
+        return ["div", {}, *name, ["span", {"class": "is-string"}, _quoted(value)]]
     plain = str(value) if isinstance(value, _Written) else json.dumps(value)
-    return ["div", {}, *name, ["span", {"class": "number"}, plain]]
+    return ["div", {}, *name, ["span", {"class": "is-number"}, plain]]
 
 
 def _details(summary: list[Node], inside: list[Node], depth: int) -> Node:

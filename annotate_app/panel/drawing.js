@@ -1,5 +1,7 @@
 // How the panel looks at any moment: drawn from its data, its unit and its phase.
 
+const MOST_APART = 3; // texts below each other that each scroll by themselves; more are one page
+
 class DrawnPanel {
   drawFrame() {
     const { words, progress, practice, synthetic, rater } = this.data;
@@ -47,6 +49,8 @@ class DrawnPanel {
     const material = this.find(".material");
     this.texts = [];
     const fill = (text, block) => this.texts.push({ text, block });
+    const below = (at) => (sheet?.blocks ?? []).filter(({ side }) => side === at).length;
+    material.classList.toggle("page", ["", "a", "b"].some((side) => below(side) > MOST_APART));
     material.replaceChildren(...(sheet ? materialView(sheet.blocks, words, fill) : [this.ending()]));
     this.drawTexts();
     this.find(".rail").hidden = !sheet;

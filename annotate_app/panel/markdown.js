@@ -8,7 +8,7 @@ const TAGS = new Set(
   ).split(" "),
 );
 const LOOKS =
-  /^(h[1-6]|wide|link|image|address|left|center|right|comment|keyword|string|number|name)$/;
+  /^(h[1-6]|wide|link|image|address|left|center|right|is-(comment|keyword|string|number|name))$/;
 const OWN_WAY = /^(p|h[3-6]|ul|ol|li|blockquote|table|th|td)$/; // each runs its own way
 // Of these "auto" sees no text: what is inside has a direction of its own.
 const HOLDS_PARTS = /^(ul|ol|li|blockquote|table)$/;

@@ -39,7 +39,7 @@ function showWhole(said) {
 function toTurn(material, step) {
   const turns = [...material.querySelectorAll(".turn")];
   if (turns.length === 0) return;
-  const top = (turn) => turn.closest(".text").getBoundingClientRect().top + 8;
+  const top = (turn) => scrollerAround(turn.closest(".text")).getBoundingClientRect().top + 8;
   const held = turns.findIndex((turn) => turn.contains(material.getRootNode().activeElement));
   const seen = turns.findIndex((turn) => turn.getBoundingClientRect().bottom > top(turn));
   const begins = seen >= 0 && turns[seen].getBoundingClientRect().top >= top(turns[seen]) - 8;
@@ -49,10 +49,14 @@ function toTurn(material, step) {
   scrollTo(turn.closest(".text"), turn.getBoundingClientRect().top, 4);
 }
 
+// A text, or what it scrolls with where the texts stand in one column.
+function scrollerAround(text) {
+  return text.scrollHeight > text.clientHeight + 1 ? text : scrollerOf(text.closest(".material"));
+}
+
 // Brings what is at this height of the window to the top of its text, less a margin.
 function scrollTo(text, height, margin) {
-  const scrolls = text.scrollHeight > text.clientHeight + 1;
-  const scroller = scrolls ? text : scrollerOf(text.closest(".material"));
+  const scroller = scrollerAround(text);
   const by = height - scroller.getBoundingClientRect().top - margin;
   scroller.scrollBy({ top: by, behavior: "instant" });
 }

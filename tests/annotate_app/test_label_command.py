@@ -242,7 +242,7 @@ def test_json_folds_and_code_is_coloured(labelling, browser, axe, tmp_path):
     folds = first.locator("details")
     assert folds.evaluate_all("all => all.map((each) => each.open)") == [True, True, False]
     assert "the needle" not in first.inner_text()
-    assert second.locator(".keyword").all_inner_texts() == ["def", "return"]
+    assert second.locator(".is-keyword").all_inner_texts() == ["def", "return"]
     assert second.inner_text().strip() == "def f():\n    return 1  # <b>"
     axe(page, "JSON and code")
     page.keyboard.press("!")
@@ -301,6 +301,8 @@ def test_every_kind_of_block_on_any_screen(labelling, browser, axe, tmp_path):
         axe(page, f"all blocks at {width} pixels, {scheme}")
         wide = page.evaluate("document.scrollingElement.scrollWidth")
         assert wide <= width
+        heights = [each.bounding_box()["height"] for each in page.locator(".text").all()]
+        assert min(heights) > 15  # none is squeezed away by the others
     page.close()
 
 
