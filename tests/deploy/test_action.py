@@ -104,6 +104,39 @@ def test_a_grader_that_passes_with_its_report_and_its_first_comment(
     assert write["token"] == "t0ken"
 
 
+WIDE = "unit_id,ann,ben,g\n" + "".join(
+    f"u{n},{1 + n % 4},{1 + n % 4},{1 + (n + (n % 9 == 0)) % 4}\n" for n in range(40)
+)
+
+
+@pytest.mark.slow
+def test_the_report_reads_the_file_as_the_gate_does(runner: Runner, tmp_path: Path) -> None:
+    """A wide file, on an ordinal scale: without its options there was no report, or another."""
+    file = tmp_path / "wide.csv"
+    file.write_text(WIDE)
+    scale = ["--human=ann,ben", "--model=g", "--level=ordinal", "--categories=1,2,3,4"]
+    options = "\n".join([*scale, "", "--affirmative=3,4", "--resamples=100", "--json"])
+    done = gated(runner, file, report="true", options=options, comment="false")
+    assert done.outputs["outcome"] == "met", done.log
+    results = (Path(done.outputs["report"]) / "results.csv").read_text()
+    assert "krippendorff_alpha_ordinal" in results
+    assert "Declare one with" not in (runner.folder / "evenhand-report.log").read_text()
+
+
+@pytest.mark.slow
+def test_the_report_reads_another_tools_file(runner: Runner) -> None:
+    file = ROOT / "tests" / "exchange" / "files" / "langfuse.json"
+    options = "--resamples=100\n--human=ann,ben"
+    said = subprocess.run(
+        [sys.executable, "-m", "evenhand", "check", str(file)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    grader = re.findall(r"^  Annotators · (?!Baseline)(\S+)", said.stdout, re.MULTILINE)[0]
+    done = gated(runner, file, report="true", options=options, grader=grader, comment="false")
+    assert done.outputs["outcome"] == "met", done.log
+    assert (Path(done.outputs["report"]) / "report.html").is_file()
+
+
 def test_the_comment_that_is_there_is_written_anew(
     runner: Runner, ratings: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
