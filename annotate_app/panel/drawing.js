@@ -217,7 +217,7 @@ class DrawnPanel {
         if (answer?.skip) number.value = "";
         number.setAttribute("aria-invalid", String(number.value.trim() !== "" && !answer));
       }
-      const keys = this.questions[at].several ? chosenKeys(answer?.option) : [answer?.option];
+      const keys = this.questions[at]?.several ? chosenKeys(answer?.option) : [answer?.option];
       for (const box of ask.querySelectorAll(".option input")) {
         box.checked = keys.includes(box.value);
         box.disabled = !answerable;
