@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError, StoreAway
 from evenhand.rubrics import Rubric, load_rubric
-from evenhand.study.prompts.pairs import with_response_words
+from evenhand.study.prompts.pairs import with_words
 from evenhand.study.prompts.units import parse_unit_id, presented_values, units_table
 from evenhand.study.questions import Question
 from evenhand.study.settings.study_toml import StudyConfig, read_config
@@ -79,8 +79,16 @@ class Study:
         return units
 
     def units_with_lengths(self, scope: str = "sample") -> pd.DataFrame:
-        """Return `units(scope)` with the number of words of each response."""
-        return with_response_words(self.units(scope), self.store.responses())
+        """Return `units(scope)` with the number of words of each response, and of each text that a
+        rubric shows beside it.
+        """
+        beside = (
+            block.column
+            for rubric in self.rubrics.values()
+            for block in rubric.blocks
+            if rubric.unit == "response" and block.column != "response" and block.kind != "image"
+        )
+        return with_words(self.units(scope), self.store.responses(), dict.fromkeys(beside))
 
     def check_labelled_subjects(self) -> None:
         """Raises InputError where study.toml lets people label a subject without responses."""

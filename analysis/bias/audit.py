@@ -170,11 +170,18 @@ def add_length_rows(
 
     The rise is beyond what humans' score of the same units explains (see `analysis.bias.shift`).
 
-    For responses it relates the verdict to the length (column `response_words`); for pairs, the
-    side favoured to how much longer side a is than b (`response_a_words`, `response_b_words`).
+    For responses it relates the verdict to the length (column `response_words`) and to that of each
+    text shown beside it (`context_words` beside `context`); for pairs, the side favoured to how
+    much longer side a is than b (`response_a_words`, `response_b_words`).
     """
+    beside = [
+        (verdicts, (f"{name}_words",), f"per doubling of the {name}")
+        for name in facts.texts()
+        if f"{name}_words" not in (*LENGTH_COLUMNS, *PAIR_LENGTH_COLUMNS)
+    ]
     for calls, columns, unit in (
         (verdicts, LENGTH_COLUMNS, "per doubling of the response"),
+        *beside,
         (directed, PAIR_LENGTH_COLUMNS, "towards a side, per doubling of its length"),
     ):
         doublings = _doublings(facts, columns)

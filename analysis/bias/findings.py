@@ -211,8 +211,13 @@ def _order(_: ResultRow) -> Words:
 
 
 def _length(row: ResultRow) -> Words:
-    question = written("bias.length")
-    if row["subset"].endswith(BINARY):
+    question, text = written("bias.length"), row["at"].removesuffix("_words")
+    if not text.startswith("response"):
+        question = written("bias.length_of", text=text)
+        more, less = (
+            written("bias.length_of_affirms", more=how, text=text) for how in ("more", "less")
+        )
+    elif row["subset"].endswith(BINARY):
         more, less = (written("bias.length_affirms", more=how) for how in ("more", "less"))
     else:
         more, less = (written("bias.length_leans", longer=how) for how in ("longer", "shorter"))

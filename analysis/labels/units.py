@@ -88,6 +88,11 @@ class UnitFacts:
             return np.full(len(self.ids), np.nan)
         return np.asarray(pd.to_numeric(pd.Series(self.cells(name)), errors="coerce"), dtype=float)
 
+    def texts(self) -> list[str]:
+        """Return the columns that have another beside them with their numbers of words."""
+        names = [] if self.table is None else [str(name) for name in self.table]
+        return [name for name in names if f"{name}_words" in names]
+
     def slices(self, names: Sequence[str]) -> tuple[UnitColumn, ...]:
         """Return the columns to slice by. Raises InputError where one is missing."""
         return tuple(self._asked_for(name, "slice by") for name in names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -210,12 +211,19 @@ def _read_wordings(path: str | Path) -> dict[str, str]:
 # Lengths of responses, to detect labels that follow length
 
 
-def with_response_words(units: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
-    """The `units` table with its responses' numbers of words, "" where there is no response.
+def with_words(
+    units: pd.DataFrame, responses: pd.DataFrame, shown: Iterable[str] = ()
+) -> pd.DataFrame:
+    """The `units` table with its texts' numbers of words, "" where there is no text.
 
-    `response_words` on a unit of one side, `response_a_words` and `response_b_words` on a pair.
-    `responses` has the columns `pair_id, subject, side, response`; words are parted by white space.
+    `response_words` on a unit of one side, `response_a_words` and `response_b_words` on a pair, and
+    for a column that is `shown` beside a response one with its name and `_words`. `responses` has
+    the columns `pair_id, subject, side, response`; words are parted by white space.
     """
+    for column in shown:
+        if column in units and f"{column}_words" not in units:
+            counts = [str(len(text.split()) or "") for text in units[column]]
+            units = units.assign(**{f"{column}_words": counts})
     keys = zip(responses["pair_id"], responses["subject"], responses["side"], strict=True)
     words = dict(zip(keys, (str(len(text.split())) for text in responses["response"]), strict=True))
     rows = list(zip(units["cluster_id"], units["subject"], units["side"], strict=True))

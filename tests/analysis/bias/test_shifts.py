@@ -44,6 +44,26 @@ def test_length_of_a_response(responses: Callable, audited: Callable, row_of: Ca
     assert row["at"] == "response_words"
 
 
+def test_length_of_a_text_beside_the_response(
+    responses: Callable, audited: Callable, row_of: Callable
+) -> None:
+    """One judge lets more pass the longer the context is; another does not look at it."""
+    made = responses(6, pairs=500)
+    words = made.rng.integers(64, 1024, len(made.units))
+    made.units["context"] = "a text"
+    made.units["context_words"] = words
+    made.rate("lost", made.turned(made.see(0.8), "no", "yes", 0.1 * np.log2(words / 64)))
+    made.rate("fair", made.see(0.8))
+    rows = audited(made, RESPONSE)
+    lost, fair = (row_of(rows, "bias_length", name, "all|binary") for name in ("lost", "fair"))
+    assert lost["low"] < 0.1 * (0.8 * 0.7 + 0.2 * 0.5) < lost["high"]
+    assert lost["low"] > 0
+    assert fair["low"] < 0 < fair["high"]
+    assert (lost["at"], lost["note"]) == ("context_words", "per doubling of the context")
+    said = next(each for each in findings(rows.rows.values()) if each.row["at"] == "context_words")
+    assert "length of the context" in said.sentence
+
+
 def test_units_without_a_length_take_no_part(
     sample: Callable, audited: Callable, row_of: Callable
 ) -> None:
