@@ -163,7 +163,7 @@ def _shown_columns(fault: InputError) -> list[str]:
     """
     console().print(str(fault))
     try:
-        named = _listed(input(written("items.which")))
+        named = _listed(input(f"{written('items.which')} "))
     except EOFError:
         named = []
     if not named:
