@@ -6,9 +6,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,17 +17,11 @@ from evenhand.errors import InputError
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from evenhand.reporting.item_study import ItemStudy
 
-    from evenhand.exchange.readers.items import ItemTable
-    from evenhand.rubrics import Rubric
-    from evenhand.study import Study
-    from evenhand.study.prompts.items import Items
-
-ASKED_OPTIONS = ("--options", "--scale", "--several", "--steps")
 ITEM_OPTIONS = (
-    *("--show", "--subject", "--cluster", "--judge", "--each-turn", "--question"),
-    *ASKED_OPTIONS,
+    *("--show", "--subject", "--cluster", "--judge", "--each-turn"),
+    *("--question", "--options", "--scale", "--several", "--steps"),
 )
 
 
@@ -76,85 +67,26 @@ def check_numbers(raters: int, seed: int) -> None:
         raise InputError("--seed must be 0 or more")
 
 
-@dataclass(frozen=True)
-class ItemStudy:
-    """What an items file becomes: items, the rubrics that are asked, and the judge's ratings."""
-
-    items: Items
-    rubrics: list[Rubric]
-    judged: pd.DataFrame | None
-    taken: list[tuple[str, str]]
-    notes: Sequence[str] = ()
-
-    def import_judge(self, study: Study, source: str) -> int:
-        """Store the judge's labels as a grader's; return how many."""
-        if self.judged is None:
-            return 0
-        from evenhand.study.lead.imports import import_ratings
-
-        return import_ratings(study, self.judged, source)[0]
-
-
-def item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
+def read_item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
     """Read the items file that the command line is about. Raises InputError where it is bad, or
     where it is not said what to ask.
     """
-    from evenhand.exchange.readers.reading import read_items
-    from evenhand.rubrics import asked_rubric, load_rubric
-    from evenhand.study.prompts.comparisons import answer_columns, has_one_answer
-    from evenhand.study.prompts.items import check_items_table, each_turn, item_columns, make_items
+    from evenhand.reporting.item_study import ItemOptions, item_study
 
-    if arguments.question and arguments.rubric:
-        raise InputError(written("items.ask"))
-    if not arguments.question:
-        refuse(arguments, ASKED_OPTIONS, "goes with --question; a rubric has its own")
-    named = [load_rubric(name) for name in arguments.rubric or ()]
-    compares = any(rubric.unit == "comparison" for rubric in named)
-    compared = compares or not (named or arguments.options or arguments.scale)
-    held = read_items(path, arguments.judge or "", compared=compared)
-    frame = held.table
-    check_items_table(frame, path.name)
-    answers = answer_columns(frame, path.name, _listed(arguments.show) or held.show)
-    # What is asked of one response is not asked of two answers that stand beside it.
-    of_one = has_one_answer(frame) and bool(named or arguments.options or arguments.scale)
-    if compares or (answers and not of_one):
-        return _comparison_study(path, held, answers, named, arguments)
-    refuse(arguments, ["--steps"], "goes with two answers in a row, such as response_a, response_b")
-    if not arguments.question and not named:
-        raise InputError(written("items.ask"))
-    taken = partial(
-        item_columns,
-        frame,
-        path.name,
-        subject=arguments.subject or "",
-        cluster=arguments.cluster or held.cluster,
+    options = ItemOptions(
+        show=_listed(arguments.show),
+        subject=_listed(arguments.subject),
+        cluster=arguments.cluster or "",
         judge=arguments.judge or "",
+        each_turn=arguments.each_turn,
+        rubrics=arguments.rubric or (),
+        question=arguments.question or "",
+        options=_listed(arguments.options),
+        scale=arguments.scale or "",
+        several=arguments.several,
+        steps=arguments.steps,
     )
-    show = _listed(arguments.show) or held.show
-    try:
-        columns = taken(show=show)
-    except InputError as fault:
-        if show or not sys.stdin.isatty():
-            raise
-        columns = taken(show=_shown_columns(fault))
-    if arguments.each_turn:
-        frame, columns = each_turn(frame, columns, path.name)
-    items = make_items(frame, columns, path.name, path.parent)
-    if arguments.question:
-        options, scale = _listed(arguments.options), arguments.scale or ""
-        asked = {"options": options, "scale": scale, "several": arguments.several}
-        rubrics = [asked_rubric(arguments.question, items.blocks, **asked)]
-    else:
-        kinds = {block.column: block.kind for block in items.blocks if block.kind}
-        rubrics = [rubric.with_kinds(kinds) for rubric in named]
-    judged = None
-    if items.judged is not None:
-        from evenhand.study.prompts.items import judge_ratings
-
-        if len(rubrics) > 1:
-            raise InputError("--judge goes with one rubric: a column holds the labels of one")
-        judged = judge_ratings(items, rubrics[0], columns.judge, path.name)
-    return ItemStudy(items, rubrics, judged, columns.said(), held.notes)
+    return item_study(path, options, _shown_columns if sys.stdin.isatty() else None)
 
 
 def _shown_columns(fault: InputError) -> list[str]:
@@ -169,68 +101,6 @@ def _shown_columns(fault: InputError) -> list[str]:
     if not named:
         raise fault
     return named
-
-
-def _comparison_study(
-    path: Path,
-    held: ItemTable,
-    answers: tuple[str, ...],
-    named: list[Rubric],
-    arguments: argparse.Namespace,
-) -> ItemStudy:
-    """Make comparisons of a file with two answers in a row, or with single answers to the same
-    prompts; without a question or a rubric the one called preference is asked.
-    """
-    from evenhand.rubrics import asked_comparison, load_rubric
-    from evenhand.rubrics.rendering import ANSWERS
-    from evenhand.study.prompts.comparisons import (
-        comparison_columns,
-        comparison_judge,
-        make_comparisons,
-        paired_rows,
-    )
-    from evenhand.study.prompts.items import item_columns
-
-    name, frame = path.name, held.table
-    seldom = ["--options", "--scale", "--several", "--each-turn"]
-    refuse(arguments, seldom, "goes with one answer in a row; --steps with two")
-    show, subject = _listed(arguments.show), _listed(arguments.subject)
-    if not answers:
-        refuse(arguments, ["--judge"], "goes with two answers in a row; here a row has one")
-        single = item_columns(frame, name, show=show, subject=arguments.subject or "")
-        frame, answers = paired_rows(frame, single, name), ANSWERS
-        show, subject = [each for each in single.show if each != single.response], []
-        show += answers
-    columns = comparison_columns(
-        frame,
-        name,
-        (answers[0], answers[1]),
-        show=show,
-        subject=subject,
-        cluster=arguments.cluster or "",
-        judge=arguments.judge or "",
-    )
-    items = make_comparisons(frame, columns, name, path.parent)
-    if arguments.question:
-        steps = 3 if arguments.steps is None else arguments.steps
-        rubrics = [asked_comparison(arguments.question, items.blocks, steps)]
-    elif named:
-        kinds = {block.column: block.kind for block in items.blocks if block.kind}
-        rubrics = [rubric.with_kinds(kinds) for rubric in named]
-        for rubric in rubrics:
-            if "prompt" in rubric.variables and not columns.items.prompt:
-                raise InputError(
-                    f"{name}: rubric {rubric.name!r} shows a prompt, and no column is taken for "
-                    "it; call one prompt, or leave --rubric out"
-                )
-    else:
-        rubrics = [load_rubric("preference").showing(items.blocks)]
-    judged = None
-    if items.judged is not None:
-        if len(rubrics) > 1:
-            raise InputError("--judge goes with one rubric: a column holds the labels of one")
-        judged = comparison_judge(items, columns, rubrics[0], name)
-    return ItemStudy(items, rubrics, judged, columns.said(), held.notes)
 
 
 def _listed(text: str | None) -> list[str]:
@@ -296,7 +166,7 @@ def _check_same(folder: Path, arguments: argparse.Namespace) -> None:
             _settled(folder),
         )
         return
-    made = item_study(arguments.file, arguments)
+    made = read_item_study(arguments.file, arguments)
     with open_study(folder) as study:
         config, pairs = study.config, study.store.pairs()
         asked = {rubric.hash for rubric in study.rubrics.values()}
@@ -318,7 +188,7 @@ def _make(folder: Path, arguments: argparse.Namespace) -> None:
 
     raters = 1 if arguments.raters is None else arguments.raters
     check_numbers(raters, arguments.seed)
-    made = item_study(arguments.file, arguments)
+    made = read_item_study(arguments.file, arguments)
     plan = StudyPlan(
         items=made.items,
         rubrics=made.rubrics,

@@ -10,8 +10,8 @@ from evenhand.cli.items import (
     ITEM_OPTIONS,
     add_item_options,
     check_numbers,
-    item_study,
     print_items,
+    read_item_study,
 )
 from evenhand.cli.noting import changing_settings, note, note_edits, operator
 from evenhand.cli.terminal import console, print_table
@@ -85,7 +85,7 @@ def _new(arguments: argparse.Namespace) -> None:
 
     check_numbers(arguments.raters, arguments.seed)
     strata = arguments.stratify
-    made = item_study(arguments.items, arguments) if arguments.items else None
+    made = read_item_study(arguments.items, arguments) if arguments.items else None
     if made is None:
         refuse(arguments, ITEM_OPTIONS, "goes with --items; pairs and propositions have rubrics")
     plan = StudyPlan(

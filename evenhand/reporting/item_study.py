@@ -1,0 +1,203 @@
+"""From a file of items, and what is said of it, to what a new study is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evenhand.errors import InputError
+from evenhand.texts import written
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.exchange.readers.items import ItemTable
+    from evenhand.rubrics import Rubric
+    from evenhand.study import Study
+    from evenhand.study.prompts.items import Items
+
+Ask = Callable[[InputError], Sequence[str]]
+"""Asks which columns raters read, where their names do not say it; the error says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemOptions:
+    """What a user says of an items file: its columns by what they are, and what is asked."""
+
+    show: Sequence[str] = ()
+    subject: Sequence[str] = ()
+    cluster: str = ""
+    judge: str = ""
+    each_turn: bool = False
+    rubrics: Sequence[str] = ()
+    question: str = ""
+    options: Sequence[str] = ()
+    scale: str = ""
+    several: bool = False
+    steps: int | None = None
+
+    @property
+    def of_one(self) -> bool:
+        """True where what is asked is of one response; without it, it may be of two."""
+        return bool(self.rubrics or self.options or self.scale)
+
+    def refuse(self, names: Sequence[str], because: str) -> None:
+        """Raise InputError where an option is given that would change nothing here."""
+        for name in names:
+            if getattr(self, name) not in ("", (), [], False, None):
+                raise InputError(f"--{name.replace('_', '-')} {because}")
+
+
+@dataclass(frozen=True)
+class ItemStudy:
+    """What an items file becomes: items, the rubrics that are asked, the judge's ratings, what each
+    column was taken for, and notes on what was read.
+    """
+
+    items: Items
+    rubrics: list[Rubric]
+    judged: pd.DataFrame | None
+    taken: list[tuple[str, str]]
+    notes: Sequence[str] = ()
+
+    def import_judge(self, study: Study, source: str) -> int:
+        """Store the judge's labels as a grader's; return how many."""
+        if self.judged is None:
+            return 0
+        from evenhand.study.lead.imports import import_ratings
+
+        return import_ratings(study, self.judged, source)[0]
+
+
+def item_study(path: Path, options: ItemOptions, ask: Ask | None = None) -> ItemStudy:
+    """Read a file of items. Raises InputError where it is bad, or where it is not said what to
+    ask.
+    """
+    from evenhand.exchange.readers.reading import read_items
+    from evenhand.rubrics import load_rubric
+    from evenhand.study.prompts.comparisons import answer_columns, has_one_answer
+    from evenhand.study.prompts.items import check_items_table
+
+    if options.question and options.rubrics:
+        raise InputError(written("items.ask"))
+    if not options.question:
+        asked = ["options", "scale", "several", "steps"]
+        options.refuse(asked, "goes with --question; a rubric has its own")
+    named = [load_rubric(name) for name in options.rubrics]
+    compares = any(rubric.unit == "comparison" for rubric in named)
+    held = read_items(path, options.judge, compared=compares or not options.of_one)
+    check_items_table(held.table, path.name)
+    answers = answer_columns(held.table, path.name, options.show or held.show)
+    # What is asked of one response is not asked of two answers that stand beside it.
+    of_one = has_one_answer(held.table) and options.of_one
+    if compares or (answers and not of_one):
+        return _comparisons(path, held, answers, named, options)
+    return _single_answers(path, held, named, options, ask)
+
+
+def _single_answers(
+    path: Path, held: ItemTable, named: list[Rubric], options: ItemOptions, ask: Ask | None
+) -> ItemStudy:
+    from evenhand.rubrics import asked_rubric
+    from evenhand.study.prompts.items import each_turn, item_columns, judge_ratings, make_items
+
+    options.refuse(["steps"], "goes with two answers in a row, such as response_a, response_b")
+    if not options.question and not named:
+        raise InputError(written("items.ask"))
+    name, frame, show = path.name, held.table, options.show or held.show
+    subject, cluster = ",".join(options.subject), options.cluster or held.cluster
+    known = {"subject": subject, "cluster": cluster, "judge": options.judge}
+    try:
+        columns = item_columns(frame, name, show=show, **known)
+    except InputError as fault:
+        if show or ask is None:
+            raise
+        columns = item_columns(frame, name, show=ask(fault), **known)
+    if options.each_turn:
+        frame, columns = each_turn(frame, columns, name)
+    items = make_items(frame, columns, name, path.parent)
+    rubrics = _shown_as_they_are(named, items)
+    if options.question:
+        rubric = asked_rubric(
+            options.question,
+            items.blocks,
+            options=options.options,
+            scale=options.scale,
+            several=options.several,
+        )
+        rubrics = [rubric]
+    judged = None
+    if items.judged is not None:
+        judged = judge_ratings(items, _the_one(rubrics), columns.judge, name)
+    return ItemStudy(items, rubrics, judged, columns.said(), held.notes)
+
+
+def _comparisons(
+    path: Path,
+    held: ItemTable,
+    answers: Sequence[str],
+    named: list[Rubric],
+    options: ItemOptions,
+) -> ItemStudy:
+    """Make comparisons of a file with two answers in a row, or with single answers to the same
+    prompts; without a question or a rubric the one called preference is asked.
+    """
+    from evenhand.rubrics import asked_comparison, load_rubric
+    from evenhand.rubrics.rendering import ANSWERS
+    from evenhand.study.prompts.comparisons import (
+        comparison_columns,
+        comparison_judge,
+        make_comparisons,
+        paired_rows,
+    )
+    from evenhand.study.prompts.items import item_columns
+
+    name, frame, show, subject = path.name, held.table, options.show, options.subject
+    of_one = ["options", "scale", "several", "each_turn"]
+    options.refuse(of_one, "goes with one answer in a row; --steps with two")
+    if not answers:
+        options.refuse(["judge"], "goes with two answers in a row; here a row has one")
+        single = item_columns(frame, name, show=show, subject=",".join(subject))
+        frame, answers, subject = paired_rows(frame, single, name), ANSWERS, ()
+        show = [*(each for each in single.show if each != single.response), *answers]
+    columns = comparison_columns(
+        frame,
+        name,
+        (answers[0], answers[1]),
+        show=show,
+        subject=subject,
+        cluster=options.cluster,
+        judge=options.judge,
+    )
+    items = make_comparisons(frame, columns, name, path.parent)
+    if options.question:
+        steps = 3 if options.steps is None else options.steps
+        rubrics = [asked_comparison(options.question, items.blocks, steps)]
+    elif named:
+        rubrics = _shown_as_they_are(named, items)
+        for rubric in rubrics:
+            if "prompt" in rubric.variables and not columns.items.prompt:
+                raise InputError(
+                    f"{name}: rubric {rubric.name!r} shows a prompt, and no column is taken for "
+                    "it; call one prompt, or leave --rubric out"
+                )
+    else:
+        rubrics = [load_rubric("preference").showing(items.blocks)]
+    judged = None
+    if items.judged is not None:
+        judged = comparison_judge(items, columns, _the_one(rubrics), name)
+    return ItemStudy(items, rubrics, judged, columns.said(), held.notes)
+
+
+def _shown_as_they_are(rubrics: Sequence[Rubric], items: Items) -> list[Rubric]:
+    """The rubrics with conversations in turns, and images as such."""
+    kinds = {block.column: block.kind for block in items.blocks if block.kind}
+    return [rubric.with_kinds(kinds) for rubric in rubrics]
+
+
+def _the_one(rubrics: Sequence[Rubric]) -> Rubric:
+    if len(rubrics) > 1:
+        raise InputError("--judge goes with one rubric: a column holds the labels of one")
+    return rubrics[0]
