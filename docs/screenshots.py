@@ -1,6 +1,6 @@
 """The pictures of the app and the report that the pages show, taken anew.
 
-`python -m docs.screenshots` makes both synthetic studies, serves one, and photographs what an
+`python -m docs.screenshots` makes two synthetic studies, serves one, and photographs what an
 annotator and a lead see, and how a report begins. It needs a Chromium (see harness/chromium.py).
 """
 
@@ -31,10 +31,10 @@ def take_all() -> None:
     expect.set_options(timeout=60_000)  # machines may be crowded
     with tempfile.TemporaryDirectory() as made, sync_playwright() as playwright:
         browser = launched_chromium(playwright)
-        for name, study in (("pairs", "pairs"), ("opinions", "stance")):
+        for name, study in (("pairs", "pairs"), ("rag", "items")):
             main(["demo", f"{made}/{name}", "--study", study, "--no-app"])
         with _page(browser, "light") as page:
-            page.goto((Path(made) / "opinions" / "report" / "report.html").as_uri())
+            page.goto((Path(made) / "rag" / "report" / "report.html").as_uri())
             _keep(page, "report")
         served = Served(Path(made) / "pairs", Path(made))
         served.start()
