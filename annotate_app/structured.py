@@ -7,6 +7,7 @@ are written, set out in lines. A text that cannot be drawn so is shown as it is.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -94,7 +95,7 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\\n", "\n")
 
 
-def _all(nodes: list[Node]) -> Any:
+def _all(nodes: list[Any]) -> Iterator[Node]:
     for node in nodes:
         yield node
         if isinstance(node, list):

@@ -53,14 +53,14 @@ class FindingPanel extends DrawnPanel {
     const cut = holder.closest(".cut");
     if (cut) showWhole(cut);
     const text = holder.closest(".text");
-    scrollTo(text, range.getBoundingClientRect().top, text.clientHeight / 3);
+    bringUp(text, range.getBoundingClientRect().top, text.clientHeight / 3);
   }
 }
 
 // Where a text says this, in whatever case: what belongs to the page and not to the text is left out.
 function placesIn(text, wanted) {
   const walker = document.createTreeWalker(text, NodeFilter.SHOW_TEXT, (node) =>
-    node.parentElement.closest("[data-turn], .rest, .empty")
+    node.parentElement.closest("[data-turn], button, .empty")
       ? NodeFilter.FILTER_REJECT
       : NodeFilter.FILTER_ACCEPT,
   );

@@ -16,23 +16,23 @@ function turnNodes(turns, words, controls) {
       element(above, { "data-turn": `${at + 1} / ${total}` }, turn.label),
       said,
     );
-    if (turn.text.length > LONG_TURN) view.append(rest(said, turn.text.length, words));
+    if (turn.text.length > LONG_TURN) view.append(wholeButton(said, turn.text.length, words));
     return view;
   });
 }
 
 // The button that shows what was cut off.
-function rest(said, characters, words) {
+function wholeButton(said, characters, words) {
   said.classList.add("cut");
   const count = characters.toLocaleString();
-  const more = element("button", { type: "button", class: "quiet rest" }, filled(words.whole_turn, { count }));
+  const more = element("button", { type: "button", class: "quiet whole" }, filled(words.whole_turn, { count }));
   more.addEventListener("click", () => showWhole(said));
   return more;
 }
 
 function showWhole(said) {
   said.classList.remove("cut");
-  said.parentElement.querySelector(":scope > .rest")?.remove();
+  said.parentElement.querySelector(":scope > .whole")?.remove();
 }
 
 // To the turn after (1) or before (-1) the one at hand: that with the focus, or the first in view.
@@ -46,7 +46,7 @@ function toTurn(material, step) {
   const next = held >= 0 ? held + step : begins && step > 0 ? seen : seen + step;
   const turn = turns[Math.min(Math.max(next, 0), turns.length - 1)];
   turn.focus({ preventScroll: true });
-  scrollTo(turn.closest(".text"), turn.getBoundingClientRect().top, 4);
+  bringUp(turn.closest(".text"), turn.getBoundingClientRect().top, 4);
 }
 
 // A text, or what it scrolls with where the texts stand in one column.
@@ -55,7 +55,7 @@ function scrollerAround(text) {
 }
 
 // Brings what is at this height of the window to the top of its text, less a margin.
-function scrollTo(text, height, margin) {
+function bringUp(text, height, margin) {
   const scroller = scrollerAround(text);
   const by = height - scroller.getBoundingClientRect().top - margin;
   scroller.scrollBy({ top: by, behavior: "instant" });

@@ -156,6 +156,10 @@ def item_columns(
         return next((each for each in called(role) if each in shown), "")
 
     subject = subject or next(iter(called("subject")), "")
+    if subject and subject == cluster:
+        raise InputError(
+            f"{name}: the column {subject!r} says who answered; name another one with --cluster"
+        )
     if subject in shown:
         raise InputError(
             f"{name}: the column {subject!r} says who answered, which raters may not see; take it "

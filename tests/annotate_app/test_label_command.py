@@ -145,14 +145,14 @@ def test_keys_lead_from_turn_to_turn_and_words_are_found(labelling, browser, axe
         assert here().startswith(f"Turn {at} of 29: ")
     assert turn.nth(2).locator("h3").is_visible()
     # A long turn is cut off; the button shows all of it, and submits nothing.
-    rest = turn.nth(19).locator(".rest")
-    assert rest.inner_text() == "Show all 2,419 characters"
+    whole = turn.nth(19).locator(".whole")
+    assert whole.inner_text() == "Show all 2,419 characters"
     axe(page, "a long conversation")
     page.keyboard.press("!")
     page.keyboard.type("needle")  # an "n" is no answer while it is typed into the field
     places = page.locator(".places")
     assert places.inner_text() == "1 of 2"
-    assert rest.count() == 0  # what is found is shown whole
+    assert whole.count() == 0  # what is found is shown whole
     assert not turn.nth(24).locator(".said").is_visible()
     page.keyboard.press("Enter")
     assert places.inner_text() == "2 of 2"

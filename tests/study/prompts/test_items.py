@@ -185,6 +185,11 @@ def test_who_answered_is_not_shown() -> None:
     assert columns.subject == "system"
 
 
+def test_who_answered_is_no_cluster() -> None:
+    with pytest.raises(InputError, match="'model' says who answered; name another one with"):
+        item_columns(pd.DataFrame(RAG), "f.csv", subject="model", cluster="model")
+
+
 def test_truth_values_of_a_judge_are_yes_and_no() -> None:
     items = made(RAG | {"judge": ["TRUE", "f", "0.0"]}, judge="judge")
     labels = judge_ratings(items, asked(items), "judge", "f.csv")["label"]
