@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from evenhand.errors import InputError
-from evenhand.rubrics.model import MOST_SEVERAL, Rubric
-from evenhand.rubrics.options import MOST_NUMBERS, NONE, Block, Number, Option
+from evenhand.rubrics.model import Rubric
+from evenhand.rubrics.options import MOST_NUMBERS, MOST_SEVERAL, NONE, Block, Number, Option
 from evenhand.rubrics.rendering import ANSWERS
 from evenhand.texts import written
 

@@ -24,6 +24,7 @@ from pydantic import (
 
 from evenhand.errors import InputError
 from evenhand.rubrics.options import (
+    MOST_SEVERAL,
     NONE,
     SEPARATOR,
     Block,
@@ -51,7 +52,6 @@ from evenhand.rubrics.rendering import (
 )
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
-MOST_SEVERAL = 30
 LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 """A language's code as HTML has it: `de`, `pt-BR`."""
 

@@ -188,6 +188,8 @@ class Option(Texts):
 
 NONE, SEPARATOR = "none", ";"
 """The label that says that none of several options applies, and what stands between keys."""
+MOST_SEVERAL = 30
+"""Options of which several may apply, at most: each has figures of its own."""
 
 
 def options_in(text: str) -> tuple[str, ...] | None:

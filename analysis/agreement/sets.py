@@ -28,10 +28,7 @@ from evenhand.analysis.notes import join_notes
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Mask, code_type
 from evenhand.analysis.writer import About, Writer
-
-EMPTY = "none"
-"""The label of the empty set."""
-SEPARATOR = ";"
+from evenhand.rubrics.options import NONE, set_label
 
 
 def jaccard_distances(sets: Mask) -> Array:
@@ -85,7 +82,7 @@ def sets_of(options: Sequence[Coded], keys: Sequence[str]) -> tuple[Coded, Mask]
     first = options[0]
     codes = np.full(first.codes.shape, -1, dtype=code_type(max(len(found), 128)))
     codes[known] = which.reshape(-1)
-    names = (SEPARATOR.join(np.array(keys)[own]) or EMPTY for own in found)
+    names = [set_label(np.array(keys)[own].tolist(), keys) or NONE for own in found]
     coded = Coded(
         raters=first.raters,
         kinds=first.kinds,

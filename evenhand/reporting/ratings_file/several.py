@@ -14,7 +14,7 @@ import numpy as np
 
 from evenhand.errors import InputError
 from evenhand.reporting.ratings_file.cleaning import Places
-from evenhand.rubrics.options import NONE, options_in
+from evenhand.rubrics.options import MOST_SEVERAL, NONE, options_in
 from evenhand.study.tables.columns import shortened
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from evenhand.analysis.dataset import Dataset
 
 YES, NO = "yes", "no"
-MOST_OPTIONS = 30
 UNNAMED = "labels"
 
 
@@ -54,9 +53,9 @@ def declared_sets(
             raise InputError(
                 f"{place} is no set of options; write a;b, a JSON list of texts, or {NONE}"
             )
-        if not 2 <= len(options) <= MOST_OPTIONS:
+        if not 2 <= len(options) <= MOST_SEVERAL:
             raise InputError(
-                f"{places.source}: labels that are sets need 2 to {MOST_OPTIONS} options; these "
+                f"{places.source}: labels that are sets need 2 to {MOST_SEVERAL} options; these "
                 f"name {len(options)}"
             )
     return ratings, several
