@@ -174,13 +174,13 @@ Measured on {today} by `python -m benchmarks.annotation` ({where}, Streamlit
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 {rows}
 
-One session is a real Chromium driven by keyboard, with {asked.reading:g} s of reading a unit: milliseconds
-from Enter to the frame in which the next unit is painted, which was sent ahead; the answer is on its
-way then, and "Saving" is said until it is on disk. "75 ms each way" is the same through a proxy that
-delays every byte so much: the aim is 50 ms on any line. More sessions
-speak to the app over its WebSocket, each with one submit in {asked.pause:g} s for
-{asked.seconds:g} s after all have opened the page: milliseconds from the submit to the end of the
-run that brings the next unit.
+One session is a real Chromium driven by keyboard, with {asked.reading:g} s of reading a unit:
+milliseconds from Enter to the frame in which the next unit is painted, which was sent ahead; the
+answer is on its way then, and "Saving" is said until it is on disk. "75 ms each way" is the same
+through a proxy that delays every byte so much: the aim is 50 ms on any line. More sessions speak to
+the app over its WebSocket, each with one submit in {asked.pause:g} s for {asked.seconds:g} s after
+all have opened the page: milliseconds from the submit to the end of the run that brings the next
+unit.
 "Lost" counts answers that the app acknowledged and the store does not have.
 
 All sessions share one process, which uses one core at a time: the setting breaks where submits come
