@@ -25,6 +25,8 @@ from docs.diagrams import DIAGRAM, picture_name  # noqa: E402
 from evenhand.cli.main import GROUPS, build_parser  # noqa: E402
 from evenhand.cli.verbs import Parser  # noqa: E402
 
+LOGS = sorted((ROOT / "benchmarks" / "results").glob("*.md"))
+"""What benchmarks wrote; evidence.md leads to them."""
 ELSEWHERE = {
     "README.md": "index.md",
     "CHANGELOG.md": "changes.md",
@@ -32,6 +34,7 @@ ELSEWHERE = {
     "examples/llmbar/README.md": "cases/llmbar.md",
     "examples/dices/README.md": "cases/dices.md",
     "docs/notebooks/dices.ipynb": "notebooks/dices.md",
+    **{f"benchmarks/results/{log.name}": f"results/{log.name}" for log in LOGS},
 }
 """Files of the checkout, and the pages that they become."""
 WIDTH = "84"
