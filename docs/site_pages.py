@@ -51,8 +51,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages from elsewhere, and the verbs as the command line's parser has them."""
     for source, page in ELSEWHERE.items():
         text = (ROOT / source).read_text("utf-8")
-        content = notebook_page(json.loads(text)) if source.endswith(".ipynb") else text
-        files.append(File.generated(config, page, content=content))
+        if source.endswith(".ipynb"):
+            text = notebook_page(json.loads(text))
+        elif page.startswith("results/"):
+            text = f"---\nsearch: {{exclude: true}}\n---\n\n{text}"
+        files.append(File.generated(config, page, content=text))
     files.append(File.generated(config, "verbs.md", content=verbs_page()))
     return files
 

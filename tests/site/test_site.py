@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-
-from tests.conftest import ROOT
 
 pytest.importorskip("mkdocs", reason="`make docs` installs what builds the site")
 pytest.importorskip("material")
@@ -39,18 +34,6 @@ class Fetched(HTMLParser):
         address = dict(attrs).get(LOADED.get(tag, ""))
         if address:
             self.addresses.append(address)
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
-    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    warned = [line for line in done.stderr.splitlines() if not line.startswith("INFO")]
-    assert done.returncode == 0, done.stderr
-    assert not warned
-    return folder
 
 
 def text_of(page: Path) -> str:
