@@ -1,8 +1,9 @@
-"""An Excel workbook (.xlsx): its first sheet that is not empty, as a table."""
+"""An Excel workbook (.xlsx): its one sheet that holds a table, or the one that is named."""
 
 from __future__ import annotations
 
 import io
+import shlex
 import warnings
 from collections.abc import Iterator
 from itertools import islice
@@ -39,7 +40,7 @@ def read(source: Source) -> Export:
         for name in source.archive.names:  # bounded here, before another reader unpacks it
             source.archive.read(name)
     try:
-        sheet, rows = _first_sheet(source)
+        sheet, rows, others = _sheet(source)
     except InputError:
         raise
     except Exception as fault:  # a damaged workbook raises any of XML's, ZIP's and its own kinds
@@ -47,7 +48,10 @@ def read(source: Source) -> Export:
         raise InputError(
             f"{source.name} is a workbook of Excel that cannot be read ({kind}); {_AS_CSV}"
         ) from None
-    return Export(_table(rows, source.name), [written("exchange.excel", sheet=sheet)])
+    notes = [written("exchange.excel", sheet=sheet)]
+    if others:
+        notes.append(written("exchange.excel_others", sheets=", ".join(others)))
+    return Export(_table(rows, source.name), notes)
 
 
 def items(source: Source) -> ItemTable | None:
@@ -58,14 +62,20 @@ def items(source: Source) -> ItemTable | None:
     return ItemTable(found.table, found.notes)
 
 
-def _first_sheet(source: Source) -> tuple[str, list[tuple[int, list[str]]]]:
-    """The name of the first sheet with a cell, and its rows that hold anything, by number."""
+def _sheet(source: Source) -> tuple[str, list[tuple[int, list[str]]], list[str]]:
+    """The name of the sheet that is asked for, or else of the only one with a table, its rows that
+    hold anything, by number, and the names of sheets that hold something else. Raises InputError
+    where several hold a table, or none holds a cell.
+    """
     from openpyxl import load_workbook
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of styles and validations that are not read
         book = load_workbook(io.BytesIO(source.path.read_bytes()), read_only=True, data_only=True)
+    found = {}
     for sheet in book.worksheets:
+        if source.sheet and sheet.title != source.sheet:
+            continue
         sheet.reset_dimensions()  # a workbook may claim a million rows
         rows = [
             (number, cells)
@@ -73,8 +83,25 @@ def _first_sheet(source: Source) -> tuple[str, list[tuple[int, list[str]]]]:
             if any(cells)
         ]
         if rows:
-            return str(sheet.title), rows
-    raise InputError(f"{source.name}: no sheet holds a cell")
+            found[str(sheet.title)] = rows
+    if not found and source.sheet:
+        known = ", ".join(str(sheet.title) for sheet in book.worksheets)
+        raise InputError(f"{source.name} has no sheet {source.sheet!r} with a cell; it has {known}")
+    if not found:
+        raise InputError(f"{source.name}: no sheet holds a cell")
+    tables = [name for name, rows in found.items() if _is_table(rows)] or list(found)
+    if len(tables) > 1:
+        raise InputError(
+            f"{source.name} has several sheets ({', '.join(tables)}); name the one to read with "
+            f"--sheet, such as --sheet {shlex.quote(tables[0])}"
+        )
+    others = [name for name in found if name != tables[0]]
+    return tables[0], found[tables[0]], others
+
+
+def _is_table(rows: list[tuple[int, list[str]]]) -> bool:
+    """Return True if a row of two or more names has rows below it."""
+    return len(rows) > 1 and sum(map(bool, rows[0][1])) > 1
 
 
 def _cells(sheet: Any, name: str) -> Iterator[list[str]]:

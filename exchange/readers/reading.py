@@ -83,13 +83,16 @@ ITEM_READERS: dict[str, ItemReader] = {
 """Readers of items by the name of what they read, tried in this order; the last hold no ratings."""
 
 
-def read_export(path: str | Path, form: str | None = None, *, several: bool = False) -> Export:
+def read_export(
+    path: str | Path, form: str | None = None, *, several: bool = False, sheet: str = ""
+) -> Export:
     """Read a file in the format named, else in the one that its content suggests; a file that no
-    reader recognises is a table. With `several` an answer may be a list of labels. Raises
-    InputError where it cannot be read, or is not of that format.
+    reader recognises is a table. With `several` an answer may be a list of labels; `sheet` names
+    one of a workbook. Raises InputError where it cannot be read, or is not of that format.
     """
-    source = Source(Path(path), several=several)
+    source = Source(Path(path), several=several, sheet=sheet)
     name = _named(form) if form else format_of(source)
+    _check_sheet(source, name)
     if name == TABLE or not source.path.exists():
         return Export(read_table(path))
     if form and not READERS[name].recognises(source):
@@ -99,14 +102,25 @@ def read_export(path: str | Path, form: str | None = None, *, several: bool = Fa
     return READERS[name].read(source)
 
 
-def read_items(path: str | Path, judge: str = "", *, compared: bool = False) -> ItemTable:
+def _check_sheet(source: Source, name: str) -> None:
+    """Raise InputError where a sheet is named of what is no workbook."""
+    if source.sheet and name != "excel" and source.path.exists():
+        raise InputError(f"{source.name} is no workbook of Excel; leave --sheet out")
+
+
+def read_items(
+    path: str | Path, judge: str = "", *, compared: bool = False, sheet: str = ""
+) -> ItemTable:
     """Read a file of items in the format that its content suggests; a file that no reader knows is
     a table. With `judge`, the labels of this scorer, feedback or assessment in the file become a
-    column of this name. With `compared`, votes between two answers give a row for the two.
+    column of this name. With `compared`, votes between two answers give a row for the two. `sheet`
+    names one of a workbook.
 
     Raises InputError where the file cannot be read, holds no texts, or has no labels of the judge.
     """
-    source = Source(Path(path))
+    source = Source(Path(path), sheet=sheet)
+    if sheet:
+        _check_sheet(source, format_of(source))
     for name, reader in ITEM_READERS.items():
         both = compared and reader in (pair_votes, hugging_face)
         try:
