@@ -9,6 +9,7 @@ from typing import Protocol
 from evenhand.errors import InputError
 from evenhand.exchange.readers import (
     argilla,
+    braintrust,
     chat,
     deepeval,
     doccano,
@@ -18,13 +19,17 @@ from evenhand.exchange.readers import (
     label_studio,
     langfuse,
     langsmith,
+    lighteval,
     lm_eval,
     mlflow,
+    openai_evals,
     openinference,
+    opik,
     pair_votes,
     potato,
     prodigy,
     promptfoo,
+    weave,
 )
 from evenhand.exchange.readers.items import ItemTable
 from evenhand.exchange.readers.rows import Export
@@ -69,6 +74,13 @@ READERS: dict[str, Reader] = {
     "potato": potato,
     "prodigy": prodigy,
     "doccano": doccano,
+    "phoenix": openinference,
+    "opik": opik,
+    "weave": weave,
+    "braintrust": braintrust,
+    "openai-evals": openai_evals,
+    "lm-eval": lm_eval,
+    "lighteval": lighteval,
     "pair-votes": pair_votes,
     "hugging-face": hugging_face,
 }
@@ -76,11 +88,9 @@ READERS: dict[str, Reader] = {
 FORMATS = (TABLE, *READERS)
 ITEM_READERS: dict[str, ItemReader] = {
     **READERS,
-    "openinference": openinference,
-    "lm-eval": lm_eval,
     "chat": chat,
 }
-"""Readers of items by the name of what they read, tried in this order; the last hold no ratings."""
+"""Readers of items by the name of what they read, tried in this order; the last has no ratings."""
 
 
 def read_export(
@@ -147,7 +157,7 @@ def _labels_beside(name: str, items: ItemTable, source: Source) -> dict[str, dic
         return {}
     found: dict[str, dict[str, str]] = {}
     owners: dict[str, str] = {}
-    for row in rows[rows["rater_kind"] != "human"].to_dict("records"):
+    for row in rows[rows["rater_kind"].isin(["model", ""])].to_dict("records"):
         rubric, rater, unit = row["rubric"], row["rater_id"], row["unit_id"]
         called = rubric or rater
         if owners.setdefault(called, rater) != rater:

@@ -13,7 +13,11 @@ from evenhand.cli.main import main
 from evenhand.exchange.readers.reading import read_export
 from tests.exchange.test_readers import ANN, BEN, FILES, GPT, MADE
 
-NAMED = {"inspect.eval": ("--human", "ann,ben", "--model", "model_graded_qa")}
+NAMED = {
+    "inspect.eval": ("--human", "ann,ben", "--model", "model_graded_qa"),
+    "weave.jsonl": ("--human", "ann,ben", "--model", "judge"),
+    "opik.json": ("--human", "ann,ben", "--model", "openai/gpt-5-mini"),
+}
 """Files that do not say who is a person, and what says it."""
 FEW = ("--resamples", "10")
 WORDS = {"y": "yes", "n": "no"}

@@ -11,7 +11,14 @@ from evenhand.errors import InputError
 from evenhand.exchange.readers.reading import read_export
 from evenhand.exchange.readers.rows import plain_kinds
 from evenhand.reporting.ratings_file.cleaning import Places
-from evenhand.reporting.ratings_file.columns import Grid, alike, guessed_grid, named_grid
+from evenhand.reporting.ratings_file.columns import (
+    MODEL_NAME,
+    Grid,
+    alike,
+    criteria,
+    guessed_grid,
+    named_grid,
+)
 from evenhand.reporting.ratings_file.missing import kinds_spelled, listed, refuse_missing
 from evenhand.study.tables.formats import FIRST_ROW, cell_text
 from evenhand.study.tables.names import renamed
@@ -25,6 +32,8 @@ if TYPE_CHECKING:
 
 Names = Hashable | Iterable[Hashable]
 """Several names or labels, or one alone."""
+_NOBODY = ("API", "sdk")
+"""What tools call whoever sent a score by their interface."""
 _COLUMN = "\ncolumn"
 """Where a label was in a wide table; no column of a file has this name."""
 
@@ -130,12 +139,25 @@ def _told_by_names(
         left = [rater for rater in unknown if rater not in kinds]
         raise InputError(
             f"{name} does not say who is a person and who a model ({listed(left)}); say so with "
-            + kinds_spelled(texts(table["rater_id"]).unique(), options)
+            + _unknown_spelled(table, left, options)
         )
     if len(kinds) < len(unknown) or not unknown:
         return table, options, []
     found = own.where(own != "", texts(table["rater_id"]).map(kinds))
     return table.assign(rater_kind=found), options, [_by_name(kinds)]
+
+
+def _unknown_spelled(table: pd.DataFrame, unknown: list[str], options: ScaleOptions) -> str:
+    """The options that name an export's raters. Those whose kind it does not say are proposed as
+    people only beside a model, and if their names are no tool's and no question's.
+    """
+    raters = texts(table["rater_id"])
+    known = dict(zip(raters, table["rater_kind"], strict=True))
+    names = [each for each in raters.unique() if known[each] in ("human", "model", "")]
+    models = [each for each in names if known[each] == "model" or MODEL_NAME.search(each)]
+    if models and not {*_NOBODY} & {*unknown} and not criteria(unknown):
+        return kinds_spelled(names, options, {each: kind for each, kind in known.items() if kind})
+    return "human=[...] and model=[...]" if options.in_python else "--human NAME,... --model NAME"
 
 
 def _grid_in(table: pd.DataFrame, columns: Sequence[str], options: ScaleOptions) -> Grid | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 MAX_NAMED = 10
 _MOST_RATERS = 200
+_NONE_KNOWN: Mapping[str, str] = {}
 
 
 def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> None:
@@ -168,10 +169,17 @@ def _naming(columns: dict[str, str], options: ScaleOptions) -> str:
     return f"say what they are called with {columns_option(columns)}"
 
 
-def kinds_spelled(raters: Iterable[str], options: ScaleOptions) -> str:
-    """Return the options that name the raters, with a guess at which are models."""
-    people = [rater for rater in raters if not MODEL_NAME.search(rater)]
-    models = [rater for rater in raters if MODEL_NAME.search(rater)]
+def kinds_spelled(
+    raters: Iterable[str], options: ScaleOptions, known: Mapping[str, str] = _NONE_KNOWN
+) -> str:
+    """Return the options that name the raters, by the kinds that are `known`, and else with a guess
+    at which are models.
+    """
+    guess = {each: "model" if MODEL_NAME.search(each) else "human" for each in raters}
+    kinds = {each: known.get(each, guessed) for each, guessed in guess.items()}
+    people, models = (
+        [each for each, kind in kinds.items() if kind == which] for which in ("human", "model")
+    )
     given = [
         options.spelled(kind, *names[:MAX_NAMED], *(["..."] if len(names) > MAX_NAMED else []))
         for kind, names in (("human", people), ("model", models))
