@@ -116,6 +116,13 @@ WRITTEN = {
 """What evenhand writes, by format, under a name that it may have. What it writes for Inspect goes
 into a log by Inspect alone.
 """
+FOREIGN = {
+    "read at once": 55,
+    "read with the options named": 129,
+    "refused with a mend": 23,
+    "misread": 0,
+}
+"""What became of the files of tests/exchange/foreign.py, which a test counts."""
 _COLUMNS = ["unit_id", "rubric", "rater_id", "rater_kind", "label"]
 
 PAGE = """# Files that are read
@@ -165,9 +172,29 @@ A file may hold at most 256 MB of JSON, and an archive may unpack to at most 1 G
 ## Tables
 
 `table` is CSV, with commas, semicolons, tabs or vertical bars between its cells, TSV, JSON lines
-and Parquet; `excel` is the first sheet of a workbook that holds anything. A table is *long*, with a
+and Parquet; `excel` is the one sheet of a workbook that holds a table. A table is *long*, with a
 row for each rating, or *wide*, with a column for each rater. `--columns` says what it calls its
 columns.
+
+Columns of each rater and rubric, such as *ann_clear*, are read with a pattern of their names. It is
+guessed, and said, where they have all combinations. Of a workbook with several tables `--sheet` names
+one.
+
+```sh
+cat > both.csv <<'END'
+item,ann_clear,ann_true,ben_clear,ben_true,gpt_clear,gpt_true
+u1,yes,yes,yes,no,yes,yes
+u2,no,yes,no,yes,no,yes
+u3,yes,no,no,no,no,no
+END
+evenhand check both.csv --wide "{{rater}}_{{rubric}}" --human ann,ben --model gpt
+```
+
+Where a table has none of these names, evenhand says what its columns may be, with the options to
+type. None is proposed whose cells are dates, nested values or texts, or whose name is that of a
+measurement or a fact. `python -m tests.exchange.foreign` reads {foreign} such files (separators,
+encodings, orders, times, nested values, surveys, workbooks, tools' exports) and types what is said as
+it stands: {outcomes}.
 
 ## What is read
 
@@ -302,6 +329,8 @@ def page() -> str:
         if items.isdecimal():
             as_items.setdefault(form, read_items(path).notes[0])
     return PAGE.format(
+        foreign=sum(FOREIGN.values()),
+        outcomes=", ".join(f"{count} {how}" for how, count in FOREIGN.items()),
         back="\n".join(round_trips()),
         rows="\n".join(f"| {' | '.join(cells)} |" for cells in lines),
         taken="\n".join(f"- `{form}`: {note}" for form, note in taken.items()),

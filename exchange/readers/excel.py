@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import shlex
 import warnings
 from collections.abc import Iterator
 from itertools import islice
@@ -93,7 +92,7 @@ def _sheet(source: Source) -> tuple[str, list[tuple[int, list[str]]], list[str]]
     if len(tables) > 1:
         raise InputError(
             f"{source.name} has several sheets ({', '.join(tables)}); name the one to read with "
-            f"--sheet, such as --sheet {shlex.quote(tables[0])}"
+            "--sheet NAME"
         )
     others = [name for name in found if name != tables[0]]
     return tables[0], found[tables[0]], others
@@ -127,6 +126,12 @@ def _table(rows: list[tuple[int, list[str]]], name: str) -> pd.DataFrame:
         if not column or header.count(column) > 1:
             what = f"two columns are called {column!r}" if column else "a column has no name"
             raise InputError(f"{name}: {what}; give each column a name of its own in its first row")
+    for number, row in body:
+        if any(row[len(header) :]):
+            raise InputError(
+                f"{name}, row {number}: {len(row)} cells where the first row has {len(header)}; "
+                "name every column in the first row, and move other cells to another sheet"
+            )
     cells = [[*islice(row, len(header)), *[""] * (len(header) - len(row))] for _, row in body]
     index = [number - FIRST_ROW for number, _ in body]
     return pd.DataFrame(cells, columns=header, index=index, dtype=str)

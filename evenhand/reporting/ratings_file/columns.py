@@ -47,6 +47,8 @@ _FACT = re.compile(
     r"(^|[_\W])(id|uuid|hash|url|path|file|topic|lang|language|locale|country|region|gender|split|"
     r"source|dataset|category|domain|type|kind|status|state|stage|session|created|updated|"
     r"date|stamp|timestamp|environment|env|tags?|project|team|device|browser|gold|duplicate|"
+    r"majority|consensus|final|aggregate\w*|adjudicat\w*|target|expected|reference|truth|agree\w*|"
+    r"difficulty|priority|severity|reviewed|approved|verified|active|valid|flagged|skipped|"
     r"consent|finished|attention|progress|comments?|notes?|reason|rationale|explanation|confidence|"
     r"feedback|remarks?)([_\W]|$)|(Id|At|Date|Time)$|^(is|has|was)[_ ]",
     re.I,
@@ -62,6 +64,12 @@ _CRITERION = re.compile(
     re.I,
 )
 """Names of what is asked of a unit, which are no raters."""
+_RESPONDENT = re.compile(
+    r"respon(se|dent)[ _]?id|^participant|prolific|^respondent|^subject[ _]?id$|duration \(in sec",
+    re.I,
+)
+"""Names of columns that surveys write of a person who answered."""
+_MOST_RATERS = 5
 _MARKS = ("__", " - ", ": ", "::", ".", "/", "|", ":", "_", "-", " ")
 _AROUND = ((" [", "]"), ("[", "]"), (" (", ")"), ("(", ")"))
 
@@ -124,6 +132,14 @@ def alike(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     return [column for column in columns if column in found]
 
 
+def by_person(table: pd.DataFrame, columns: Sequence[str], labels: Sequence[str]) -> bool:
+    """Return True if a table seems to have a row for each person and a column for each unit: the
+    rows are named as a survey names people, or are fewer than the columns of labels.
+    """
+    few = len(labels) > max(len(table), _MOST_RATERS)
+    return few or any(map(_RESPONDENT.search, columns))
+
+
 def criteria(columns: Sequence[str]) -> list[str]:
     """The columns whose names are those of questions rather than of raters."""
     return [column for column in columns if _CRITERION.fullmatch(column.strip())]
@@ -153,12 +169,14 @@ def _is_nested(cell: str) -> bool:
 class Grid:
     """Columns of labels by rater and rubric, and the pattern of their names: `{rater}_{rubric}`.
 
-    It is `sure` where names or labels show which part of a name is the rater.
+    It is `sure` where names or labels show which part of a name is the rater. `others` follow the
+    pattern, too, and hold no labels.
     """
 
     pattern: str
     columns: Mapping[str, tuple[str, str]]
     sure: bool = True
+    others: tuple[str, ...] = ()
 
     @property
     def raters(self) -> list[str]:
@@ -169,10 +187,11 @@ class Grid:
         return list(dict.fromkeys(rubric for _, rubric in self.columns.values()))
 
 
-def named_grid(pattern: str, columns: Sequence[str], raters: Collection[str]) -> Grid:
-    """The columns whose names follow a pattern: those of these raters, or, where none are named, of
-    the raters that share their rubrics. Raises InputError where the pattern is not valid, or no
-    column follows it.
+def named_grid(
+    table: pd.DataFrame, pattern: str, columns: Sequence[str], raters: Collection[str]
+) -> Grid:
+    """The columns of labels whose names follow a pattern: those of these raters, or, where none are
+    named, of the raters that share their rubrics. Raises InputError where the pattern is not valid.
     """
     parts = re.split(r"(\{rater\}|\{rubric\})", pattern)
     if sorted(parts[1::2]) != [RATER, RUBRIC] or not parts[2]:
@@ -180,16 +199,20 @@ def named_grid(pattern: str, columns: Sequence[str], raters: Collection[str]) ->
             f"--wide is {pattern!r}; write {RATER} and {RUBRIC} once each with a mark between "
             f"them, such as {RATER}_{RUBRIC}"
         )
-    found = {}
-    for column, choices in _splits(columns, parts[0], parts[2], parts[4]).items():
-        pairs = [pair if parts[1] == RATER else pair[::-1] for pair in choices]
-        own = [pair for pair in pairs if pair[0] in raters]
-        if own:
-            found[column] = max(own, key=lambda pair: len(pair[0]))
+    turned = parts[1] == RUBRIC
+    able = _able(table, columns)
     if not raters:
-        whole = _product(_splits(columns, parts[0], parts[2], parts[4]))
-        found = {c: p if parts[1] == RATER else p[::-1] for c, p in whole.items()}
-    return Grid(pattern, found)
+        whole = _product(_splits(able, parts[0], parts[2], parts[4]))
+        return Grid(pattern, {c: p[::-1] if turned else p for c, p in whole.items()})
+    found, others = {}, []
+    for column, choices in _splits(columns, parts[0], parts[2], parts[4]).items():
+        pairs = [pair[::-1] if turned else pair for pair in choices]
+        own = [pair for pair in pairs if pair[0] in raters]
+        if own and column in able:
+            found[column] = max(own, key=lambda pair: len(pair[0]))
+        elif own:
+            others.append(column)
+    return Grid(pattern, found, others=tuple(others))
 
 
 def guessed_grid(
@@ -198,17 +221,13 @@ def guessed_grid(
     """The grid that the names of columns of labels form: every rater has each rubric. None where
     they form none; with `raters`, one of these raters alone.
     """
-    able = [
-        column
-        for column in columns
-        if fits(table, "label", column) and not _MEASURE.search(column) and not _FACT.search(column)
-    ]
+    able = _able(table, columns)
     best: dict[str, tuple[str, str]] = {}
-    around = ("", "", "")
-    for before, mark, after in [*(("", mark, "") for mark in _MARKS), *(("", *a) for a in _AROUND)]:
-        found = _product(_splits(able, before, mark, after))
+    around = ("", "")
+    for mark, after in [*_AROUND, *((mark, "") for mark in _MARKS)]:
+        found = _product(_splits(able, "", mark, after))
         if len(found) > len(best):
-            best, around = found, (before, mark, after)
+            best, around = found, (mark, after)
     if not best or (not raters and all(map(plain_kind, best))):
         return None
     turned, sure = _turned(table, best, raters)
@@ -216,12 +235,21 @@ def guessed_grid(
         all(map(str.isdecimal, side)) for side in zip(*best.values(), strict=True)
     )
     first, second = (RUBRIC, RATER) if turned else (RATER, RUBRIC)
-    pattern = f"{around[0]}{first}{around[1]}{second}{around[2]}"
+    pattern = f"{first}{around[0]}{second}{around[1]}"
     grid = Grid(pattern, {c: p[::-1] if turned else p for c, p in best.items()}, sure)
     if not raters:
         return grid
     own = {column: pair for column, pair in grid.columns.items() if pair[0] in raters}
     return Grid(pattern, own) if set(raters) <= set(grid.raters) else None
+
+
+def _able(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+    """The columns that may hold labels, also many different numbers, by their cells and names."""
+    return [
+        column
+        for column in columns
+        if fits(table, "label", column) and not _MEASURE.search(column) and not _FACT.search(column)
+    ]
 
 
 def _splits(

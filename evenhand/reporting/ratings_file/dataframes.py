@@ -34,6 +34,8 @@ Names = Hashable | Iterable[Hashable]
 """Several names or labels, or one alone."""
 _NOBODY = ("API", "sdk")
 """What tools call whoever sent a score by their interface."""
+_TIMES = ("created_at", "seconds")
+"""Columns of one rating that exports have of a whole row, too."""
 _COLUMN = "\ncolumn"
 """Where a label was in a wide table; no column of a file has this name."""
 
@@ -165,7 +167,7 @@ def _grid_in(table: pd.DataFrame, columns: Sequence[str], options: ScaleOptions)
     show. None where there are none.
     """
     if options.wide:
-        return named_grid(options.wide, columns, options.kinds)
+        return named_grid(table, options.wide, columns, options.kinds)
     if not {*options.kinds} - {*columns} and options.kinds:
         return None
     grid = guessed_grid(table, columns, options.kinds)
@@ -201,11 +203,16 @@ def long_rows(
     columns = [str(column) for column in table if column not in RATINGS_COLUMNS]
     grid = _grid_in(table, columns, options)
     notes = []
+    if timed := [column for column in _TIMES if column in table and column not in kinds]:
+        table = table.drop(columns=timed)
+        notes.append(written("reading.wide_times", columns=", ".join(timed)))
     if grid is not None:
         _check_grid(grid, table, name, options)
         raters, rubrics = listed(grid.raters), listed(grid.rubrics)
         said = options.wide_spelled(grid.pattern)
-        notes = [written("reading.grid", raters=raters, rubrics=rubrics, wide=said)]
+        notes.append(written("reading.grid", raters=raters, rubrics=rubrics, wide=said))
+        if grid.others:
+            notes.append(written("reading.grid_others", columns=listed(grid.others)))
     cells = _melted(table, kinds, name, grid, blanks=blanks)
     rows = (cells.index + FIRST_ROW).tolist()
     places = Places(name, rows, columns=cells.pop(_COLUMN).tolist())

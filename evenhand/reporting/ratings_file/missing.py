@@ -13,6 +13,7 @@ from evenhand.reporting.ratings_file.columns import (
     RATER,
     RUBRIC,
     alike,
+    by_person,
     criteria,
     fits,
     guessed_grid,
@@ -41,20 +42,25 @@ def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> Non
     if not absent:
         return
     names = [str(column) for column in table]
-    for column in names:
-        if column not in absent and column.strip() in absent:
-            raise InputError(
-                f"{name}: the column name {column!r} begins or ends with a space; remove spaces "
-                "next to the commas"
-            )
+    spaced = [column for column in names if column not in absent and column.strip() in absent]
+    _refuse_spaces(spaced, name)
     others = [column for column in names if column not in RATINGS_COLUMNS]
     likely = likely_columns(others, absent, partial(fits, table))
+    _refuse_spaces([column for column in likely.values() if column != column.strip()], name)
     if "rater_id" in absent and len(table):
         _refuse_wide(table, name, others, likely.get("rater_id"), options)
     what = f"{name}: the column {absent[0]!r} is missing (it has {listed(table.columns)})"
     if absent == ["rater_kind"]:
         what = f"{name} has no column 'rater_kind'"
     raise InputError(f"{what}; {', and '.join(_mends(table, absent, likely, options))}")
+
+
+def _refuse_spaces(columns: Sequence[str], name: str) -> None:
+    if columns:
+        raise InputError(
+            f"{name}: the column name {columns[0]!r} begins or ends with a space; remove spaces "
+            "next to the commas"
+        )
 
 
 def _refuse_wide(
@@ -80,7 +86,12 @@ def _refuse_wide(
     if asked := criteria(labels or label_columns(table, columns)):
         raise InputError(
             f"{name} has labels by question ({listed(asked)}), and no column says who gave them; "
-            f"add one, and say what it is called with {_naming({'rater_id': 'COLUMN'}, options)}"
+            f"add one, and {_naming({'rater_id': 'COLUMN'}, options)}"
+        )
+    if labels and by_person(table, columns, labels):
+        raise InputError(
+            f"{name} seems to have a row for each person and a column for each unit; write a row "
+            "for each rating, with the columns unit_id, rater_id, rater_kind and label"
         )
     if options.in_python or len(labels) > 1:
         raise InputError(
