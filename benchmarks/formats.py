@@ -177,8 +177,8 @@ row for each rating, or *wide*, with a column for each rater. `--columns` says w
 columns.
 
 Columns of each rater and rubric, such as *ann_clear*, are read with a pattern of their names. It is
-guessed, and said, where they have all combinations. Of a workbook with several tables `--sheet` names
-one.
+guessed, and said, where they have all combinations. Of a workbook with several tables `--sheet`
+names one.
 
 ```sh
 cat > both.csv <<'END'
@@ -192,9 +192,9 @@ evenhand check both.csv --wide "{{rater}}_{{rubric}}" --human ann,ben --model gp
 
 Where a table has none of these names, evenhand says what its columns may be, with the options to
 type. None is proposed whose cells are dates, nested values or texts, or whose name is that of a
-measurement or a fact. `python -m tests.exchange.foreign` reads {foreign} such files (separators,
-encodings, orders, times, nested values, surveys, workbooks, tools' exports) and types what is said as
-it stands: {outcomes}.
+measurement or a fact. `python -m tests.exchange.foreign` reads {foreign} files (separators,
+encodings, orders, times, nested values, surveys, workbooks, tools' exports) and types what is said
+as it stands: {outcomes}.
 
 ## What is read
 
