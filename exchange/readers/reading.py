@@ -32,7 +32,7 @@ from evenhand.exchange.readers import (
     weave,
 )
 from evenhand.exchange.readers.items import ItemTable
-from evenhand.exchange.readers.rows import Export
+from evenhand.exchange.readers.rows import Export, NoRatingError
 from evenhand.exchange.readers.source import Source
 from evenhand.study.tables.formats import read_table
 from evenhand.texts import written
@@ -109,7 +109,19 @@ def read_export(
         known = format_of(source)
         also = f"; it looks like {known}" if known != TABLE else ""
         raise InputError(f"{source.name} is not in the format {name}{also}")
-    return READERS[name].read(source)
+    try:
+        return READERS[name].read(source)
+    except NoRatingError as fault:
+        raise InputError(f"{fault}{_to_be_rated(source, READERS[name])}") from None
+
+
+def _to_be_rated(source: Source, reader: Reader) -> str:
+    """How a file's texts are rated, where it holds some; else ""."""
+    try:
+        items = reader.items(source)
+    except (InputError, RecursionError):
+        return ""
+    return f" {written('exchange.to_be_rated', file=source.name)}" if items is not None else ""
 
 
 def _check_sheet(source: Source, name: str) -> None:
