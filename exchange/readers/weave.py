@@ -15,6 +15,8 @@ from evenhand.texts import written
 _CALL = {"op_name", "trace_id", "inputs"}
 _FEEDBACK = {"feedback_type", "payload", "weave_ref"}
 _ANNOTATION, _RUNNABLE = "wandb.annotation.", "wandb.runnable."
+_REASONS = ("reason", "reasoning", "explanation", "rationale", "comment", "justification")
+"""What a scorer returns beside its labels."""
 _NOTE, _REACTION = "wandb.note.", "wandb.reaction."
 
 
@@ -42,7 +44,10 @@ def read(source: Source) -> Export:
             output = inside(payload, "output")
             given = output if isinstance(output, dict) else {scorer: output}
             for name, value in given.items():
-                rows.add(unit, scorer, "", value, name, created_at=when)
+                if name in _REASONS:
+                    rows.leave_out(written("left_out.free_text"))
+                else:
+                    rows.add(unit, scorer, "", value, name, created_at=when)
         else:
             annotated = kind.startswith(_ANNOTATION)
             rubric, who = kind.removeprefix(_ANNOTATION), "human" if annotated else ""

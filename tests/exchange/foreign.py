@@ -327,6 +327,12 @@ foreign("model_columns.csv", "two people compare: whose answer is better, and th
                *([u, f"Text {n} of one", f"Text {n} of other", *row]
                  for n, (u, *row) in enumerate(wide()[1:]))]), ALL, by_row=True)
 
+for mark, suffix in ((",", "csv"), ("\t", "tsv")):
+    foreign(f"label_studio.{suffix}", "a table of Label Studio, which sorts its columns",
+            table([["annotation_id", "annotator", "clear", "created_at", "id", "lead_time", "x"],
+                   *([n, row[1], row[2], clock(n), row[0], 3.2, "tax"]
+                     for n, row in enumerate(long()[1:]))], mark))
+
 # ---- a column for each rater and question -------------------------------------------------------
 
 for name, pattern in {

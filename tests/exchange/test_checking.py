@@ -450,3 +450,62 @@ def test_an_option_s_number_is_told_from_its_text(tmp_path: Path) -> None:
     gold = table[table["rater_id"] == "gold"].set_index("unit_id")["label"].to_dict()
     assert gold == {"0": "2", "1": "2", "2": "3", "3": "3"}  # of the last nothing tells
     assert export.left_out["answers without a label"] == 1
+
+
+def call(*feedback: tuple[str, object]) -> dict:
+    """A call of Weave with feedback by ann."""
+    given = [
+        {"feedback_type": kind, "payload": payload, "creator": "ann", "id": str(n)}
+        for n, (kind, payload) in enumerate(feedback)
+    ]
+    known = {"id": "c1", "op_name": "weave:///a/b/op/f:v1", "trace_id": "t1", "inputs": {}}
+    return known | {"summary": {"weave": {"feedback": given}}}
+
+
+def span(**more: object) -> dict:
+    """A span of Phoenix."""
+    return {"context": {"span_id": "s1", "trace_id": "t1"}, "attributes": {}, **more}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (call(("wandb.runnable.judge", {"output": {"fair": True, "reason": "so", "n": 2}})),
+         [("c1", "fair", "judge", "", "true"), ("c1", "n", "judge", "", "2")]),
+        (call(("wandb.reaction.1", {"alias": ":+1:", "emoji": "x"}), ("mine", {"value": 4})),
+         [("c1", "reaction", "ann", "human", ":+1:"), ("c1", "mine", "ann", "", "4")]),
+        (span(**{"eval.fair.label": "yes", "eval.fair.score": 1, "eval.length.score": 0.5}),
+         [("s1", "length", "length", "model", "0.5"), ("s1", "fair", "fair", "model", "yes")]),
+        (span(annotations=[{"name": "fair", "annotator_kind": "HUMAN", "user_id": "u7",
+                            "identifier": "app", "result": {"label": None, "score": 1.0}}]),
+         [("s1", "fair", "u7", "human", "1.0")]),
+        ({"data": [{"span_id": "s1", "name": "fair", "annotator_kind": "LLM", "identifier": "",
+                    "metadata": {"model": "gpt-4o"}, "result": {"label": "no"}}], "next": None},
+         [("s1", "fair", "gpt-4o", "model", "no")]),
+        ({"id": "r1", "span_id": "s1", "root_span_id": "s1", "scores": {"a": 0.5, "b": None}},
+         [("r1", "", "a", "", "0.5")]),
+        ({"trace": {"id": "t1", "start_time": "2026-01-01T00:00:00Z"},
+          "spans": [{"id": "s1", "trace_id": "t1", "feedback_scores": [
+              {"name": "fair", "value": 1, "source": "ui", "created_by": "ann"}]}]},
+         [("t1/s1", "fair", "ann", "human", "1")]),
+        ([{"spec": {"completion_fns": ["m", "g"], "run_config": {}}},
+          {"run_id": "r", "event_id": 0, "sample_id": "q", "type": "metrics",
+           "data": {"choice": "Yes", "score": 1}}],
+         [("q", "graded", "g", "model", "Yes")]),
+    ],
+)  # fmt: skip
+def test_other_forms_of_the_tools_files(tmp_path: Path, content: object, said: list) -> None:
+    file = tmp_path / "f.json"
+    file.write_text(json.dumps(content))
+    table = read_export(file).table
+    columns = ["unit_id", "rubric", "rater_id", "rater_kind", "label"]
+    assert sorted(tuple(row) for row in table[columns].to_numpy()) == sorted(said)
+
+
+def test_scorers_of_braintrust_that_ask_no_model_are_code(tmp_path: Path) -> None:
+    rows = json.loads((FILES / "braintrust.json").read_text())
+    alone = [row for row in rows if row["span_attributes"]["type"] != "llm"]
+    (tmp_path / "f.json").write_text(json.dumps(alone))
+    export = read_export(tmp_path / "f.json")
+    assert set(export.table["rater_id"]) == {"ann", "ben"}
+    assert dict(export.left_out) == {"scores that code computed": 8}

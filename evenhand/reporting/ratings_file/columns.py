@@ -80,8 +80,8 @@ def fits(table: pd.DataFrame, ours: str, column: str) -> bool:
     """
     if table.empty:
         return True
-    given = texts(table[column]).str.strip()
-    cells = [str(cell) for cell in given.drop_duplicates()[:_MOST_CELLS] if cell]
+    given = texts(table[column]).unique()
+    cells = [cell for each in given[:_MOST_CELLS] if (cell := str(each).strip())]
     if not cells or all(map(_is_nested, cells)):
         return False
     if ours == "rater_kind":
@@ -89,13 +89,13 @@ def fits(table: pd.DataFrame, ours: str, column: str) -> bool:
     if all(map(_DATE.fullmatch, cells)):
         return False
     if ours == "unit_id":  # of a long table: of units that nobody shares nothing can be told
-        return len(table) < 3 or bool(given.duplicated().any())
+        return len(table) < 3 or len(given) < len(table)
     if any(len(cell) > LONGEST_KEY or "\n" in cell for cell in cells):
         return False
     numbers = all(map(_NUMBER.fullmatch, cells))
     if ours == "rater_id":
         fractions = numbers and any("." in cell for cell in cells)
-        return not fractions and (len(table) < 3 or 2 * given.nunique() <= len(table))
+        return not fractions and (len(table) < 3 or 2 * len(given) <= len(table))
     if ours == "label":
         return len(cells) <= MAX_LABELS or (numbers and not _MEASURE.search(column))
     return True
@@ -109,8 +109,8 @@ def label_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
         column
         for column in columns
         if not (names_items(column) or _MEASURE.search(column) or _FACT.search(column))
-        and len(_labels(table, column)) <= MAX_LABELS
         and fits(table, "label", column)
+        and len(_labels(table, column)) <= MAX_LABELS
     ]
 
 
@@ -149,7 +149,8 @@ def _labels(table: pd.DataFrame, column: str) -> set[str]:
     """The different labels of a column in one case, words for yes and no as one of them."""
     words = {word: pair[place] for pair in TRUTH for place, word in enumerate(pair)}
     truth = {word: TRUTH[0][pair.index(word)] for pair in TRUTH for word in pair}
-    cells = {str(cell).strip().casefold() for cell in texts(table[column]).unique()} - {""}
+    cells = {str(cell).strip().casefold() for cell in texts(table[column]).unique()[:_MOST_CELLS]}
+    cells -= {""}
     return {truth[cell] for cell in cells} if cells <= words.keys() else cells
 
 
