@@ -135,6 +135,7 @@ class DrawnPanel {
     this.wide?.disconnect();
     this.wide = reachable(this.find(".material").querySelectorAll(".wide"));
     this.search();
+    this.drawDifferences();
   }
 
   // The marks in a text, and the sentence at hand where it lies in this one.

@@ -53,6 +53,7 @@ class Panel extends MarkingPanel {
       ".larger": () => this.resize(1),
       ".fold": () => this.foldQuestion(),
       ".noted": () => this.forgetLost(),
+      ".differ": () => this.switchDifferences(),
       ".together": () => this.tie(),
       ".meanings": () => this.showMeanings(),
       ".source": () => this.showSource(),
