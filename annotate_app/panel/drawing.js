@@ -20,6 +20,7 @@ class DrawnPanel {
     this.find(".search").hidden = !this.sheet;
     this.drawMeanings();
     this.drawWays();
+    this.drawTold();
     this.find(".together").setAttribute("aria-pressed", String(this.tied()));
     this.find(".source").hidden = !this.isRendered();
     this.find(".source").setAttribute("aria-pressed", String(this.source));

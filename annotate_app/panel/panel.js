@@ -52,6 +52,7 @@ class Panel extends MarkingPanel {
       ".smaller": () => this.resize(-1),
       ".larger": () => this.resize(1),
       ".fold": () => this.foldQuestion(),
+      ".heard": () => this.hear(),
       ".noted": () => this.forgetLost(),
       ".differ": () => this.switchDifferences(),
       ".together": () => this.tie(),
