@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import streamlit as st
+
+from evenhand.texts import DASH
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,8 +49,7 @@ def to_the_minute(stamp: str) -> str:
 
 
 def _cell(value: object, spec: str) -> str:
+    unknown = value is None or (isinstance(value, float) and not math.isfinite(value))
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if value is None or value != value:
-        return '<td class="number">–</td>'
-    text = html.escape(format(value, spec) if number else str(value))
-    return f'<td class="number">{text}</td>' if number else f"<td>{text}</td>"
+    text = DASH if unknown else html.escape(format(value, spec) if number else str(value))
+    return f'<td class="number">{text}</td>' if unknown or number else f"<td>{text}</td>"
