@@ -102,8 +102,7 @@ def judge_published(study: str, scale: ScaleOptions, folder: Path) -> Analysis:
     from evenhand.reporting.analysing import analyse_dataset
     from evenhand.reporting.load import from_rows
     from evenhand.reporting.ratings_file.dataframes import long_rows
-    from evenhand.study.tables.atomic import check_folder
-    from evenhand.study.tables.formats import write_table
+    from evenhand.study.tables.atomic import atomic_write, check_folder
 
     check_folder(folder)
     labels, file = published_labels(study), PUBLISHED[study].file
@@ -111,7 +110,7 @@ def judge_published(study: str, scale: ScaleOptions, folder: Path) -> Analysis:
     analysis, context = analyse_dataset(from_rows(long_rows(labels, file, quick), quick))
     write_report(analysis, context, folder)
     if not (folder / file).exists():
-        write_table(labels, folder / file)
+        atomic_write(folder / file, labels.to_csv(index=False, lineterminator="\r\n").encode())
     return analysis
 
 
