@@ -195,8 +195,8 @@ def document(found: dict[str, tuple[Tool, Found]], rounds: int) -> str:
         f"package index to the verdict, the median of {rounds}; of numpy, scipy and pandas alone, "
         "to their import.",
         "",
-        f"A look is to take {LOOK:.0f} s where nothing else runs, and the import of the three takes "
-        f"{QUIET} s there: so its processor time may be {LOOK / QUIET:.1f} times theirs.",
+        f"A look is to take {LOOK:.0f} s where nothing else runs, and the import of the three "
+        f"takes {QUIET} s there: so its processor time may be {LOOK / QUIET:.1f} times theirs.",
         "",
         f"Load of the machine in the last minute: {os.getloadavg()[0]:.1f}.",
         "",

@@ -20,11 +20,18 @@ def show_table(
     caption: str,
     columns: Mapping[str, str],
     formats: Mapping[str, str] | None = None,
+    *,
+    folded: bool = False,
 ) -> None:
     """A table of some columns under the headings given; a number that is not known is a dash.
 
-    `formats` are format specifications by column, such as ".2f".
+    `formats` are format specifications by column, such as ".2f". A table that says in numbers what
+    a chart above it shows is `folded`.
     """
+    if folded:
+        with st.expander(caption):
+            show_table(frame, caption, columns, formats)
+        return
     formats = formats or {}
     title = html.escape(caption)
     head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in columns.values())
