@@ -11,8 +11,9 @@ from evenhand.errors import InputError
 from evenhand.exchange.readers.reading import read_export
 from evenhand.exchange.readers.rows import plain_kinds
 from evenhand.reporting.ratings_file.cleaning import Places
+from evenhand.reporting.ratings_file.frames import frame_of
 from evenhand.reporting.ratings_file.missing import alike, kinds_spelled, listed, refuse_missing
-from evenhand.study.tables.formats import FIRST_ROW, cell_text
+from evenhand.study.tables.formats import FIRST_ROW, cell_text, read_table
 from evenhand.study.tables.names import renamed
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts, with_unit_id
 from evenhand.texts import written
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.reporting.ratings_file.declared import ScaleOptions
+    from evenhand.reporting.ratings_file.frames import Table
 
 Names = Hashable | Iterable[Hashable]
 """Several names or labels, or one alone."""
@@ -46,30 +48,36 @@ def kinds_of(human: Names, model: Names) -> dict[str, str]:
     return dict.fromkeys(people, "human") | dict.fromkeys(models, "model")
 
 
-def units_as_texts(given: pd.DataFrame) -> pd.DataFrame:
-    """A table of units, with texts for cells."""
-    table = _as_in_a_file(given, "units")
+def units_table(given: Path | Table) -> tuple[pd.DataFrame, str]:
+    """A file or a table of units, with texts for cells, and its name in messages."""
+    if isinstance(given, Path):
+        return read_table(given), given.name
+    table = _as_in_a_file(frame_of(given, "units"))
+    return _with_texts(table, table.columns), "units"
+
+
+def items_table(given: Table) -> pd.DataFrame:
+    """A table of items to rate, with texts for cells."""
+    table = _numbered(frame_of(given, "items"))
     return _with_texts(table, table.columns)
 
 
-def _as_in_a_file(given: pd.DataFrame, name: str) -> pd.DataFrame:
-    """A table with texts for column names and unit ids, and rows numbered so that messages name
-    them by the index.
-    """
-    import pandas as pd
-
-    if not isinstance(given, pd.DataFrame):
-        raise InputError(f"{name} must be a DataFrame; `evenhand.read(path)` reads a file")
-    table = given.set_axis([cell_text(column) for column in given.columns], axis=1)
-    again = table.columns[table.columns.duplicated()]
-    if len(again):
-        raise InputError(f"{name}: two columns are called {again[0]!r}; rename one")
+def _as_in_a_file(given: pd.DataFrame) -> pd.DataFrame:
+    """A table with texts for unit ids."""
+    table = given
     if table.index.name in ("unit_id", "item_id") and table.index.name not in table:
         table = table.reset_index()
+    table = with_unit_id(_numbered(table))
+    return _with_texts(table, ["unit_id"]) if "unit_id" in table else table
+
+
+def _numbered(table: pd.DataFrame) -> pd.DataFrame:
+    """A table with rows numbered so that messages name them by the index."""
+    import pandas as pd
+
     numbered = pd.api.types.is_integer_dtype(table.index) and table.index.is_unique
     rows = table.index if numbered else pd.RangeIndex(len(table))
-    table = with_unit_id(table.set_axis(rows - FIRST_ROW, axis=0))
-    return _with_texts(table, ["unit_id"]) if "unit_id" in table else table
+    return table.set_axis(rows - FIRST_ROW, axis=0)
 
 
 def _with_texts(table: pd.DataFrame, columns: Iterable[Hashable]) -> pd.DataFrame:
@@ -99,6 +107,18 @@ def rows_of_file(file: Path, options: ScaleOptions) -> LongRows:
     units = table["unit_id"].tolist() if export.by_unit else None
     notes = [*export.notes, *told, *rows.notes]
     return replace(rows, notes=notes, places=replace(rows.places, units=units))
+
+
+def rows_of_table(given: Table, options: ScaleOptions) -> LongRows:
+    """The rows of a long or wide table of any library.
+
+    In a wide one a missing cell is no rating, and an empty text one without a label.
+    """
+    found = frame_of(given, options.name)
+    table = renamed(found, options.columns, options.name)
+    table, options, told = _told_by_names(table, options.name, options, strict=False)
+    rows = long_rows(table, options.name, options)
+    return replace(rows, notes=[*found.attrs.get("notes", ()), *told, *rows.notes])
 
 
 def _told_by_names(
@@ -148,7 +168,7 @@ def long_rows(given: pd.DataFrame, name: str, options: ScaleOptions) -> LongRows
     `given` is long, with a column `rater_id`, or wide, with a column for each rater in the `kinds`
     of `options`, which give the raters' kinds.
     """
-    table, kinds = _as_in_a_file(given, name), options.kinds
+    table, kinds = _as_in_a_file(given), options.kinds
     if not kinds or "rater_id" in table:
         refuse_missing(table, name, options)
         table, notes = _named(table, name, options)

@@ -1,0 +1,225 @@
+"""Keywords of the functions of `import evenhand`.
+
+They are written once, for type checkers (`Unpack`), for editors (`__signature__`) and for messages:
+a keyword or a choice that there is not names the nearest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, wraps
+from inspect import Parameter, signature
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar, get_args
+
+from evenhand.errors import InputError, did_you_mean
+
+if TYPE_CHECKING:
+    from evenhand.analysis.labels.scale import Level
+    from evenhand.reporting.ratings_file.dataframes import Names
+    from evenhand.reporting.ratings_file.frames import Table
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class _MostSettings(TypedDict, total=False):
+    """All settings but the declared reference."""
+
+    seed: int
+    leanings: Mapping[str, Sequence[str]]
+    families: Mapping[str, Sequence[str]]
+    margin: float
+    resamples: int
+    cluster: str
+    interval: Literal["percentile", "bca"]
+    epsilon: float
+    slices: str | Sequence[str]
+    variants: str | Sequence[str]
+    groups: str | Sequence[str]
+    rater_slices: str | Sequence[str]
+    confidence_cut: float
+    confidence_target: float
+    sensitivity_cluster: str
+    ensembles: Sequence[Sequence[str]]
+    min_coverage: float
+    min_clusters: int
+    bias_bound: float
+    max_injection: float
+    max_knocked_off: float
+    max_silenced: float
+    min_stability: float
+    min_information: float
+    scope: Literal["these", "like_these"]
+    looks: int
+    margin_share: float
+    drift_margin: float
+    min_people_kappa: float
+    min_rarer: int
+    reference_kappa: float
+    reference_sensitivity: float
+    reference_specificity: float
+
+
+class Settings(_MostSettings, total=False):
+    """Settings of an analysis, as in study.toml (docs/study-settings.md)."""
+
+    reference: str
+
+
+class _OfLabels(TypedDict, total=False):
+    """What is said of labels (see `check`)."""
+
+    human: Names
+    model: Names
+    units: Table | str | PathLike[str] | None
+    rubric: str | None
+    categories: Names
+    level: Level | None
+    affirmative: Names | None
+    sides: Names | None
+    thresholds: Mapping[str, float] | None
+    columns: Mapping[str, str] | None
+    format: str | None
+    normalise: bool
+    independent: bool
+    several: bool
+    name: str
+
+
+class Said(_OfLabels, Settings):
+    """What is said of labels, and settings."""
+
+
+class SaidToTune(_OfLabels, _MostSettings):
+    """The same where the reference is whom thresholds are tuned to."""
+
+
+class Planned(Said, total=False):
+    """What is assumed for a plan without a pilot (`reporting.planning.Assumptions`), or said of the
+    labels of one.
+    """
+
+    agreement: float
+    prevalence: float
+    raters: int
+    overlap: float
+    subjects: int
+    likeness: float
+    strictness: float | None
+    power: float
+
+
+class Asked(TypedDict, total=False):
+    """What is said of items and asked of them (see `label`)."""
+
+    show: str | Sequence[str]
+    subject: str | Sequence[str]
+    cluster: str
+    judge: str
+    each_turn: bool
+    rubric: str | Sequence[str]
+    question: str
+    options: str | Sequence[str]
+    scale: str
+    several: bool
+    steps: int
+    sample: int
+    stratify: str | Sequence[str]
+    seed: int
+    raters: int
+
+
+OF_COLUMNS = ("slices", "variants", "groups", "rater_slices")
+"""Settings that are several columns, for which one may be named alone."""
+
+
+@cache
+def _choices() -> dict[str, tuple[str, ...]]:
+    """The values that a keyword may have, of those with few."""
+    from evenhand.analysis.labels.scale import Level
+    from evenhand.analysis.thresholds.sweep import OBJECTIVES
+    from evenhand.reporting.planning import STATISTICS
+
+    return {
+        "level": get_args(Level),
+        "interval": ("percentile", "bca"),
+        "scope": ("these", "like_these"),
+        "statistic": tuple(STATISTICS),
+        "objective": tuple(OBJECTIVES),
+    }
+
+
+def taking(keywords: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let a function with `**options` take the keywords of a TypedDict and no others.
+
+    Its InputErrors speak of keywords where a command would speak of its options.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        own = signature(function)
+        named = [each for each in own.parameters.values() if each.kind != Parameter.VAR_KEYWORD]
+        hints: dict[str, Any] = keywords.__annotations__
+        known = {each.name: str(each.annotation) for each in named} | {
+            name: getattr(hint, "__forward_arg__", str(hint)) for name, hint in hints.items()
+        }
+
+        @wraps(function)
+        def checked(*args: P.args, **options: P.kwargs) -> R:
+            _check(function.__name__, options, known)
+            try:
+                return function(*args, **options)
+            except InputError as error:
+                raise InputError(in_python(str(error), known)) from None
+
+        further = [
+            Parameter(name, Parameter.KEYWORD_ONLY, default=..., annotation=known[name])
+            for name in hints
+            if name not in own.parameters
+        ]
+        vars(checked)["__signature__"] = own.replace(parameters=[*named, *further])
+        return checked
+
+    return decorate
+
+
+def _check(function: str, options: Mapping[str, object], known: Iterable[str]) -> None:
+    for name, value in options.items():
+        if name not in known:
+            raise InputError(f"{function} has no argument {name}{did_you_mean(name, known)}")
+        allowed = _choices().get(name, ())
+        if allowed and value is not None and value not in allowed:
+            near = did_you_mean(str(value), allowed) or f"; use {', '.join(allowed)}"
+            raise InputError(f"{name} is {value!r}{near}")
+
+
+def in_python(sentence: str, known: Mapping[str, str]) -> str:
+    """A sentence with keywords for options of the command line; `known` has their types.
+
+    >>> known = {"baseline": "str | None", "new_rubric": "bool", "slices": "Sequence[str]"}
+    >>> in_python("add --new-rubric, --slice or --baseline; see --json", known)
+    'add new_rubric=True, slices= or baseline=; see --json'
+    >>> in_python("choose one with --baseline: a, b", known)
+    'choose one with baseline: a, b'
+    >>> in_python("add --baseline FILE or --slice a,b", known)
+    'add baseline="FILE" or slices=["a", "b"]'
+    """
+
+    def keyword(found: re.Match[str]) -> str:
+        name = found[1].replace("-", "_")
+        plural = f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
+        meant = next((each for each in (name, plural) if each in known), None)
+        if meant is None:
+            return found[0]
+        if found[2]:
+            return f"{meant}:"
+        if known[meant] == "bool":
+            return f"{meant}=True"
+        given = [value for value in (found[3] or "").strip().split(",") if value]
+        values = ", ".join(value if value.isdigit() else f'"{value}"' for value in given)
+        return f"{meant}=[{values}]" if "," in values else f"{meant}={values}"
+
+    # An option may be followed by an example of its value: NAME, yes,no or 1-5.
+    example = r"( (?:\w+(?:,\w+)+|[A-Z]{2,}|\d[\w.-]*)(?!\w))?"
+    return re.sub(rf"--([a-z][a-z-]*)(:?){example}", keyword, sentence)
