@@ -6,12 +6,13 @@ a keyword or a choice that there is not names the nearest.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, wraps
 from inspect import Parameter, signature
-from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar, get_args
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar, cast, get_args
 
 from evenhand.errors import InputError, did_you_mean
 
@@ -73,7 +74,7 @@ class _OfLabels(TypedDict, total=False):
 
     human: Names
     model: Names
-    units: Table | str | PathLike[str] | None
+    units: Table | str | os.PathLike[str] | None
     rubric: str | None
     categories: Names
     level: Level | None
@@ -151,6 +152,29 @@ def _choices() -> dict[str, tuple[str, ...]]:
     }
 
 
+_KINDS: dict[str, tuple[type, str]] = {
+    "int": (Integral, "a whole number"),
+    "float": (Real, "a number"),
+    "bool": (bool, "True or False"),
+    "str": (str, "text"),
+    "os.PathLike": (os.PathLike, "a path"),
+    "Mapping": (Mapping, "a dict"),
+    "Sequence": (Collection, "a list"),
+}
+"""What a value is to be, by its type hint. Labels and tables are looked at by who reads them."""
+
+
+class _LeftOut:
+    """The default of a keyword in a signature."""
+
+    def __repr__(self) -> str:
+        return "..."
+
+
+class NoMore(TypedDict):
+    """No keywords besides those that a function names."""
+
+
 def taking(keywords: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Let a function with `**options` take the keywords of a TypedDict and no others.
 
@@ -167,14 +191,15 @@ def taking(keywords: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
         @wraps(function)
         def checked(*args: P.args, **options: P.kwargs) -> R:
-            _check(function.__name__, options, known)
+            named_by_place = dict(zip(own.parameters, args, strict=False))
+            _check(function.__name__, {**named_by_place, **options}, known)
             try:
                 return function(*args, **options)
             except InputError as error:
                 raise InputError(in_python(str(error), known)) from None
 
         further = [
-            Parameter(name, Parameter.KEYWORD_ONLY, default=..., annotation=known[name])
+            Parameter(name, Parameter.KEYWORD_ONLY, default=_LeftOut(), annotation=known[name])
             for name in hints
             if name not in own.parameters
         ]
@@ -184,14 +209,39 @@ def taking(keywords: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return decorate
 
 
-def _check(function: str, options: Mapping[str, object], known: Iterable[str]) -> None:
+def _check(function: str, options: Mapping[str, object], known: Mapping[str, str]) -> None:
     for name, value in options.items():
         if name not in known:
             raise InputError(f"{function} has no argument {name}{did_you_mean(name, known)}")
+        if wanted := _another_kind(value, known[name]):
+            raise InputError(f"{name} must be {wanted}, not {_short(value)}")
+        if name == "seed" and cast(int, value) < 0:
+            raise InputError("seed must be 0 or more")
         allowed = _choices().get(name, ())
         if allowed and value is not None and value not in allowed:
             near = did_you_mean(str(value), allowed) or f"; use {', '.join(allowed)}"
             raise InputError(f"{name} is {value!r}{near}")
+
+
+def _another_kind(value: object, hint: str) -> str:
+    """Say what a value should be; "" if it is that.
+
+    >>> _another_kind("5", "int"), _another_kind(None, "float | None"), _another_kind(1, "float")
+    ('a whole number', '', '')
+    """
+    names = [each.partition("[")[0] for each in hint.split(" | ")]
+    if (value is None and "None" in names) or not {"None", *_KINDS} >= set(names):
+        return ""
+    kinds = [_KINDS[name] for name in names if name != "None"]
+    is_bool = isinstance(value, bool) and "bool" not in names
+    if not is_bool and isinstance(value, tuple(kind for kind, _ in kinds)):
+        return ""
+    return " or ".join(said for _, said in kinds)
+
+
+def _short(value: object) -> str:
+    is_plain = isinstance(value, (str, Real, type(None)))
+    return repr(value)[:60] if is_plain else f"a {type(value).__name__}"
 
 
 def in_python(sentence: str, known: Mapping[str, str]) -> str:

@@ -18,6 +18,7 @@ from evenhand.errors import InputError
 from evenhand.reporting.keywords import (
     OF_COLUMNS,
     Asked,
+    NoMore,
     Planned,
     Said,
     SaidToTune,
@@ -104,8 +105,9 @@ class Check(Shown):
         return render_notebook(self.analysis, self.context)
 
 
+@taking(NoMore)
 def read(
-    path: str | Path,
+    path: str | os.PathLike[str],
     *,
     format: str | None = None,
     human: Names = (),
@@ -140,7 +142,8 @@ def read(
     return found
 
 
-def open_study(folder: str | Path) -> Dataset:
+@taking(NoMore)
+def open_study(folder: str | os.PathLike[str]) -> Dataset:
     """Load a study's folder: its ratings and units, with scales, settings and all that says which
     of them count.
 

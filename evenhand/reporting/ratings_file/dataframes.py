@@ -13,7 +13,7 @@ from evenhand.exchange.readers.rows import plain_kinds
 from evenhand.reporting.ratings_file.cleaning import Places
 from evenhand.reporting.ratings_file.frames import frame_of
 from evenhand.reporting.ratings_file.missing import alike, kinds_spelled, listed, refuse_missing
-from evenhand.study.tables.formats import FIRST_ROW, cell_text, read_table
+from evenhand.study.tables.formats import FIRST_ROW, cell_text, read_table, row_number
 from evenhand.study.tables.names import renamed
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts, with_unit_id
 from evenhand.texts import written
@@ -224,6 +224,9 @@ def _melted(table: pd.DataFrame, kinds: Mapping[str, str], name: str) -> pd.Data
                 f"{name}: the column {column!r} has its own meaning where each row is a rating; "
                 "rename it"
             )
+    if (unnamed := table["unit_id"] == "").any():
+        at = row_number(table, int(unnamed.to_numpy().argmax()))
+        raise InputError(f"{name}, row {at}: unit_id is ''; it must be filled in")
     again = table.duplicated([column for column in about if column in ("unit_id", "rubric")])
     if again.any():
         raise InputError(

@@ -241,6 +241,7 @@ def two_levels(table: pd.DataFrame) -> pd.DataFrame:
          "the columns differ in length (ann 1, ben 0); each row needs a cell"),
         (lambda t: [["yes", "no"]], "record 0 is a list; give each row as a dict"),
         (lambda t: "nothing.csv", "there is no file nothing.csv"),
+        (lambda t: t.assign(unit_id=[None, None, *range(58)]), "row 0: unit_id is ''"),
         (lambda t: t.assign(gpt=[["yes"]] * 60), "the label '[\"yes\"]' is nested JSON"),
     ],
 )  # fmt: skip
