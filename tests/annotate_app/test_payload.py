@@ -190,7 +190,8 @@ def test_the_panel_gets_what_it_shows_and_no_more(make_study):
         data = json.loads(json.dumps(page_data(desk, "r1", {"s1": "stored"}, View())))
         assert data.keys() == {
             "drafts", "rater", "practice", "synthetic", "words", "asks", "controls", "progress",
-            "receipts", "looked", "earlier", "sheet", "finish", "pace", "pause_minutes", "resumes",
+            "receipts", "looked", "earlier", "sheet", "ahead", "finish", "pace", "pause_minutes",
+            "resumes",
             "language", "languages",
         }  # fmt: skip
         assert data["sheet"].keys() == {
@@ -199,7 +200,7 @@ def test_the_panel_gets_what_it_shows_and_no_more(make_study):
         }  # fmt: skip
         (question,) = data["sheet"]["questions"]
         assert question.keys() == {
-            "task", "lang", "title", "question", "instructions", "options", "given"
+            "task", "lang", "title", "question", "instructions", "guide", "options", "given"
         }  # fmt: skip
         assert {key for option in question["options"] for key in option} == {
             "key", "name", "description", "examples"
