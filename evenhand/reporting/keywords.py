@@ -69,7 +69,7 @@ class Settings(_MostSettings, total=False):
     reference: str
 
 
-class _OfLabels(TypedDict, total=False):
+class _OfRatings(TypedDict, total=False):
     """What is said of labels (see `check`)."""
 
     human: Names
@@ -89,15 +89,15 @@ class _OfLabels(TypedDict, total=False):
     name: str
 
 
-class Said(_OfLabels, Settings):
+class RatingsKeywords(_OfRatings, Settings):
     """What is said of labels, and settings."""
 
 
-class SaidToTune(_OfLabels, _MostSettings):
+class TuningKeywords(_OfRatings, _MostSettings):
     """The same where the reference is whom thresholds are tuned to."""
 
 
-class Planned(Said, total=False):
+class PlanKeywords(RatingsKeywords, total=False):
     """What is assumed for a plan without a pilot (`reporting.planning.Assumptions`), or said of the
     labels of one.
     """
@@ -112,7 +112,7 @@ class Planned(Said, total=False):
     power: float
 
 
-class Asked(TypedDict, total=False):
+class LabelKeywords(TypedDict, total=False):
     """What is said of items and asked of them (see `label`)."""
 
     show: str | Sequence[str]
@@ -171,7 +171,7 @@ class _LeftOut:
         return "..."
 
 
-class NoMore(TypedDict):
+class NoKeywords(TypedDict):
     """No keywords besides those that a function names."""
 
 

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 from evenhand.errors import InputError
 from evenhand.reporting.keywords import (
     OF_COLUMNS,
-    Asked,
-    NoMore,
-    Planned,
-    Said,
-    SaidToTune,
+    LabelKeywords,
+    NoKeywords,
+    PlanKeywords,
+    RatingsKeywords,
     Settings,
+    TuningKeywords,
     taking,
 )
 from evenhand.reporting.panel import Shown
@@ -105,7 +105,7 @@ class Check(Shown):
         return render_notebook(self.analysis, self.context)
 
 
-@taking(NoMore)
+@taking(NoKeywords)
 def read(
     path: str | os.PathLike[str],
     *,
@@ -142,7 +142,7 @@ def read(
     return found
 
 
-@taking(NoMore)
+@taking(NoKeywords)
 def open_study(folder: str | os.PathLike[str]) -> Dataset:
     """Load a study's folder: its ratings and units, with scales, settings and all that says which
     of them count.
@@ -159,8 +159,8 @@ def open_study(folder: str | os.PathLike[str]) -> Dataset:
         return from_study(study)
 
 
-@taking(Said)
-def check(ratings: Labels, **options: Unpack[Said]) -> Check:
+@taking(RatingsKeywords)
+def check(ratings: Labels, **options: Unpack[RatingsKeywords]) -> Check:
     """Measure how well human and model raters agree, and judge whether a model can replace a human
     rater.
 
@@ -220,7 +220,7 @@ def check(ratings: Labels, **options: Unpack[Said]) -> Check:
     return Check(*analyse_source(*_asked(ratings, options), verify=True))
 
 
-@taking(Said)
+@taking(RatingsKeywords)
 def gate(
     ratings: Labels,
     grader: str,
@@ -228,7 +228,7 @@ def gate(
     *,
     baseline: str | os.PathLike[str] | None = None,
     new_rubric: bool = False,
-    **options: Unpack[Said],
+    **options: Unpack[RatingsKeywords],
 ) -> Gate:
     """Decide whether a grader passes, as `evenhand gate` does: by the rule `require`, such as
     "verdict, kappa.low > 0.6", by a `baseline` file that it must be unchanged from, or both. With
@@ -257,7 +257,7 @@ def gate(
     )
 
 
-@taking(Said)
+@taking(RatingsKeywords)
 def compare(
     ratings: Labels,
     grader: str,
@@ -265,7 +265,7 @@ def compare(
     *,
     baseline: str | os.PathLike[str] | None = None,
     new_rubric: bool = False,
-    **options: Unpack[Said],
+    **options: Unpack[RatingsKeywords],
 ) -> Comparison:
     """Compare a grader with what it was: unchanged, changed, or we cannot tell yet.
 
@@ -293,8 +293,8 @@ def compare(
     )
 
 
-@taking(Said)
-def select(ratings: Labels, **options: Unpack[Said]) -> Selection:
+@taking(RatingsKeywords)
+def select(ratings: Labels, **options: Unpack[RatingsKeywords]) -> Selection:
     """Rank graders, as `evenhand select` does: which one for which rubric, at what price.
 
     The result has the ranking as a `table`, `recommendations`, `verdicts` and all `results`. The
@@ -317,14 +317,14 @@ def select(ratings: Labels, **options: Unpack[Said]) -> Selection:
     return Selection(analysis, context.said, study)
 
 
-@taking(SaidToTune)
+@taking(TuningKeywords)
 def calibrate(
     ratings: Labels,
     *,
     grader: str | None = None,
     reference: str = "humans",
     objective: str = "kappa",
-    **options: Unpack[SaidToTune],
+    **options: Unpack[TuningKeywords],
 ) -> Calibration:
     """Tune the threshold from which a grader's probabilities count as a yes, as
     `evenhand calibrate` does: by an `objective` (kappa, agreement, f1, youden or prevalence), to
@@ -348,13 +348,13 @@ def calibrate(
     )
 
 
-@taking(Planned)
+@taking(PlanKeywords)
 def plan(
     pilot: Labels | None = None,
     *,
     statistic: str = "kappa",
     half_width: float = 0.1,
-    **options: Unpack[Planned],
+    **options: Unpack[PlanKeywords],
 ) -> Plan:
     """Plan how many pairs and people a verdict takes, and a `statistic` whose 95% CI is to have a
     `half_width` (kappa, alpha, ac1, rate or threshold), as `evenhand plan` does.
@@ -387,14 +387,14 @@ def plan(
     return plan_ahead(Assumptions(**assumed), wanted, others)
 
 
-@taking(Asked)
+@taking(LabelKeywords)
 def label(
     items: Table | str | os.PathLike[str],
     folder: str | os.PathLike[str] | None = None,
     *,
     port: int | None = None,
     open: bool = False,
-    **asked: Unpack[Asked],
+    **asked: Unpack[LabelKeywords],
 ) -> Labelling:
     """Have people rate the rows of a file or a table, as `evenhand label` does: make a study of
     them in `folder` (FILE-study), or go on with the one that is there.

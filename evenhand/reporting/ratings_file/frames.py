@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from evenhand.errors import InputError
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
         pd.DataFrame
         | ArrowTable
         | InterchangeTable
-        | Mapping[str, Sequence[object]]
-        | Sequence[Mapping[str, object]]
+        | Mapping[Any, Collection[object]]
+        | Sequence[Mapping[Any, object]]
     )
     """What is read as a table: that of a library, columns by their names, or a list of records."""
 
@@ -101,7 +101,7 @@ def _flat(given: pd.DataFrame, name: str) -> pd.DataFrame:
     return given.reset_index()
 
 
-def _of_columns(given: Mapping[str, Sequence[object]], name: str) -> pd.DataFrame:
+def _of_columns(given: Mapping[Any, Collection[object]], name: str) -> pd.DataFrame:
     import pandas as pd
 
     columns: dict[str, Any] = {}
@@ -119,7 +119,7 @@ def _of_columns(given: Mapping[str, Sequence[object]], name: str) -> pd.DataFram
     return pd.DataFrame(columns)
 
 
-def _of_records(given: Sequence[Mapping[str, object]], name: str) -> pd.DataFrame:
+def _of_records(given: Sequence[Mapping[Any, object]], name: str) -> pd.DataFrame:
     import pandas as pd
 
     for number, record in enumerate(given):

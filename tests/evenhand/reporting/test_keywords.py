@@ -22,8 +22,8 @@ WHO: dict[str, Any] = {"human": ["ann", "ben"], "model": "gpt", "resamples": 20}
 def test_every_setting_is_a_keyword() -> None:
     known = {*AnalysisSettings.model_fields, *DecisionSettings.model_fields, "seed"}
     assert set(keywords.Settings.__annotations__) == known
-    assert set(keywords.SaidToTune.__annotations__) == {
-        *keywords.Said.__annotations__,
+    assert set(keywords.TuningKeywords.__annotations__) == {
+        *keywords.RatingsKeywords.__annotations__,
     } - {"reference"}
 
 
@@ -31,12 +31,14 @@ def test_every_option_of_the_commands_is_a_keyword() -> None:
     plural = {"--threshold": "thresholds"}
     options = {plural.get(each, each.strip("-").replace("-", "_")) for each in SCALE_OPTIONS}
     own = {"name"}
-    said = set(keywords.Said.__annotations__) - set(keywords.Settings.__annotations__)
+    said = set(keywords.RatingsKeywords.__annotations__) - set(keywords.Settings.__annotations__)
     assert said == options | own
     items = {each.strip("-").replace("-", "_") for each in ITEM_OPTIONS}
     of_study = {"rubric", "sample", "stratify", "seed", "raters"}
-    assert set(keywords.Asked.__annotations__) == items | of_study
-    planned = set(keywords.Planned.__annotations__) - set(keywords.Said.__annotations__)
+    assert set(keywords.LabelKeywords.__annotations__) == items | of_study
+    planned = set(keywords.PlanKeywords.__annotations__) - set(
+        keywords.RatingsKeywords.__annotations__
+    )
     assert planned == {each.name for each in fields(Assumptions)}
 
 
