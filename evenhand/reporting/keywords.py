@@ -15,6 +15,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar, cast, get_args
 
 from evenhand.errors import InputError, did_you_mean
+from evenhand.reporting.extras import missing_library
 
 if TYPE_CHECKING:
     from evenhand.analysis.labels.scale import Level
@@ -176,7 +177,8 @@ class NoKeywords(TypedDict):
 
 
 def taking(keywords: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Let a function with `**options` take the keywords of a TypedDict and no others.
+    """Let a function with `**options` take the keywords of a TypedDict and no others, and show them
+    to editors.
 
     Its InputErrors speak of keywords where a command would speak of its options.
     """
@@ -197,6 +199,10 @@ def taking(keywords: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 return function(*args, **options)
             except InputError as error:
                 raise InputError(in_python(str(error), known)) from None
+            except ModuleNotFoundError as error:
+                if missing := missing_library(error):
+                    raise InputError(missing) from error
+                raise
 
         further = [
             Parameter(name, Parameter.KEYWORD_ONLY, default=_LeftOut(), annotation=known[name])

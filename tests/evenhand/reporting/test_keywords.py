@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -131,3 +134,25 @@ def test_a_column_may_be_named_alone() -> None:
     one, several = (eh.check(table, **WHO, slices=each) for each in ("topic", ["topic"]))
     assert one.results.equals(several.results)
     assert one.results["subset"].str.startswith("topic=").any()
+
+
+WITHOUT_STUDIES = """
+import sys
+import evenhand as eh
+class Lean:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "sqlalchemy":
+            raise ModuleNotFoundError(name=name)
+sys.meta_path.insert(0, Lean())
+try:
+    eh.label([{"response": "x"}], "s", question="?", options=["a", "b"])
+except eh.InputError as error:
+    print(error)
+"""
+
+
+@pytest.mark.slow
+def test_a_library_that_is_not_installed_is_named(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", WITHOUT_STUDIES]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "sqlalchemy is not installed here; write `pip install 'evenhand[study]'`" in done.stdout
