@@ -270,6 +270,7 @@ def _annotate(arguments: argparse.Namespace) -> int:
     from evenhand.annotate_app.serve import serve
     from evenhand.local_page import app_port
     from evenhand.study import open_study
+    from evenhand.study.access.signed_address import check_signing
     from evenhand.study.access.single_sign_on import client_secret
     from evenhand.study.keeping.doctor import serving_notes
 
@@ -281,6 +282,8 @@ def _annotate(arguments: argparse.Namespace) -> int:
         offered(study.config.annotation)
         if study.config.oidc:
             client_secret(study.config.oidc)
+        if study.config.prolific and study.config.prolific.signed_for:
+            check_signing()
         notes = study.edited_rubrics()
         note_edits(study)
         if public:
