@@ -61,6 +61,14 @@ MADE = {
     "potato.csv": "potato-annotation 2.12.1, CSV",
     "prodigy.jsonl": f"{BY_HAND} (the tool is sold)",
     "doccano.zip": "doccano 1.8.4, JSONL, a file for each annotator",
+    "phoenix.json": "arize-phoenix 20.26.1, `get_span_annotations`",
+    "phoenix.csv": "arize-phoenix 20.26.1, `get_span_annotations_dataframe`",
+    "opik.json": "classes of opik 2.2.122, `search_traces`",
+    "weave.jsonl": "feedback as weave 0.54.0 sends it, `get_calls`",
+    "braintrust.json": "scores of braintrust 0.47.0, `Eval`, in rows as its types have them",
+    "openai_evals.jsonl": "evals 3.0.1.post1, its recorder, `match`",
+    "samples_fair.jsonl": "lm_eval 0.4.13, `--log_samples`, with choices",
+    "lighteval.parquet": "lighteval 0.13.0, details, with choices",
     "mt_bench.jsonl": "by hand, columns of lmsys/mt_bench_human_judgments",
     "gpt-4_pair.jsonl": "by hand, columns of FastChat's judge",
     f"{WITH_TEXTS}inspect.eval": "inspect_ai 0.3.285, two epochs",
@@ -74,6 +82,11 @@ MADE = {
     f"{WITH_TEXTS}openinference.jsonl": "openinference-instrumentation 0.1.72, spans as JSON",
     f"{WITH_TEXTS}phoenix.jsonl": "arize-phoenix 20.26.1, `get_spans_dataframe`",
     f"{WITH_TEXTS}samples_office.jsonl": "lm_eval 0.4.13, `--log_samples`",
+    f"{WITH_TEXTS}opik_trace.json": "classes of opik 2.2.122, `opik export`",
+    f"{WITH_TEXTS}weave.json": "calls in the form of weave 0.54.0, `to_dict`",
+    f"{WITH_TEXTS}braintrust.jsonl": "scores of braintrust 0.47.0, `Eval`, rows alone",
+    f"{WITH_TEXTS}openai_evals.jsonl": "evals 3.0.1.post1, its recorder, model-graded",
+    f"{WITH_TEXTS}lighteval.parquet": "lighteval 0.13.0, details, with a judge",
     f"{WITH_TEXTS}batch.jsonl": f"{BY_HAND} (OpenAI's batch, requests and responses)",
 }
 """Each file, and the tool that made it."""
@@ -86,7 +99,7 @@ BACK = {
     "langfuse": ("langfuse", "traceId"),
     "langsmith": ("langsmith", "run_id"),
     "argilla": ("argilla", "id"),
-    "openinference": ("phoenix", "span_id"),
+    "phoenix": ("phoenix", "span_id"),
     "hugging-face": ("hugging-face", "item_id"),
 }
 """The format to write labels of a format's items in, and its field that names the item."""
@@ -96,12 +109,20 @@ WRITTEN = {
     "mlflow": "assessments.jsonl",
     "langfuse": "scores.jsonl",
     "langsmith": "feedback.jsonl",
+    "phoenix": "annotations.jsonl",
     "argilla": "records",
     "hugging-face": "dataset",
 }
 """What evenhand writes, by format, under a name that it may have. What it writes for Inspect goes
-into a log by Inspect alone, and annotations of Phoenix are not read back.
+into a log by Inspect alone.
 """
+FOREIGN = {
+    "read at once": 55,
+    "read with the options named": 129,
+    "refused with a mend": 25,
+    "misread": 0,
+}
+"""What became of the files of tests/exchange/foreign.py, which a test counts."""
 _COLUMNS = ["unit_id", "rubric", "rater_id", "rater_kind", "label"]
 
 PAGE = """# Files that are read
@@ -151,9 +172,29 @@ A file may hold at most 256 MB of JSON, and an archive may unpack to at most 1 G
 ## Tables
 
 `table` is CSV, with commas, semicolons, tabs or vertical bars between its cells, TSV, JSON lines
-and Parquet; `excel` is the first sheet of a workbook that holds anything. A table is *long*, with a
+and Parquet; `excel` is the one sheet of a workbook that holds a table. A table is *long*, with a
 row for each rating, or *wide*, with a column for each rater. `--columns` says what it calls its
 columns.
+
+Columns of each rater and rubric, such as *ann_clear*, are read with a pattern of their names. It is
+guessed, and said, where they have all combinations. Of a workbook with several tables `--sheet`
+names one.
+
+```sh
+cat > both.csv <<'END'
+item,ann_clear,ann_true,ben_clear,ben_true,gpt_clear,gpt_true
+u1,yes,yes,yes,no,yes,yes
+u2,no,yes,no,yes,no,yes
+u3,yes,no,no,no,no,no
+END
+evenhand check both.csv --wide "{{rater}}_{{rubric}}" --human ann,ben --model gpt
+```
+
+Where a table has none of these names, evenhand says what its columns may be, with the options to
+type. None is proposed whose cells are dates, nested values or texts, or whose name is that of a
+measurement or a fact. `python -m tests.exchange.foreign` reads {foreign} files (separators,
+encodings, orders, times, nested values, surveys, workbooks, tools' exports) and types what is said
+as it stands: {outcomes}.
 
 ## What is read
 
@@ -167,7 +208,7 @@ that takes labels to the tool, and how many of the items it then named by the to
 | --- | --- | ---: | ---: | --- | ---: | --- |
 {rows}
 
-`openinference`, `lm-eval` and `chat` hold items alone; `a table` is read as one, by its columns. A
+`chat` holds items alone; `a table` is read as one, by its columns. A
 file with no texts (*none*) is refused with a sentence that says which one has them.
 
 What `evenhand export --format NAME` writes ([what each holds](exporting.md)) is read back: of the
@@ -194,11 +235,17 @@ def rows() -> Iterator[tuple[str, str, Export | None, Path]]:
     for file, maker in MADE.items():
         path = FILES / file
         form = format_of(Source(path))
-        if form == TABLE:  # it has items alone
+        if form == TABLE:
             form = next(n for n, each in ITEM_READERS.items() if each.items(Source(path)))
-            yield form, maker, None, path
-        else:
-            yield form, maker, None if file == ANSWERS else read_export(path), path
+        yield form, maker, None if file == ANSWERS else _ratings(path), path
+
+
+def _ratings(path: Path) -> Export | None:
+    """The ratings of a file; None where it has none."""
+    try:
+        return None if format_of(Source(path)) == TABLE else read_export(path)
+    except InputError:
+        return None
 
 
 def items_in(path: Path) -> str:
@@ -282,6 +329,8 @@ def page() -> str:
         if items.isdecimal():
             as_items.setdefault(form, read_items(path).notes[0])
     return PAGE.format(
+        foreign=sum(FOREIGN.values()),
+        outcomes=", ".join(f"{count} {how}" for how, count in FOREIGN.items()),
         back="\n".join(round_trips()),
         rows="\n".join(f"| {' | '.join(cells)} |" for cells in lines),
         taken="\n".join(f"- `{form}`: {note}" for form, note in taken.items()),
