@@ -78,7 +78,8 @@ def print_report(
 
     with working("reading the labels") as tell:
         analysis = report_study(study, out, figures=figures, full=full, on_stage=tell)
-    for line in last_lines(analysis):
+    # Ratings that count no longer are said here, too: whoever edited a rubric may not know.
+    for line in [*study.edited_rubrics(), *last_lines(analysis)]:
         console().print(line)
     _print_figures(figures)
 
