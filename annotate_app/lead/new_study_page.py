@@ -7,10 +7,12 @@ from pathlib import Path
 import streamlit as st
 
 from evenhand.annotate_app.lead.parts.tables import show_table
-from evenhand.annotate_app.lead.parts.uploads import MOST_MB, TABLES, written_down
+from evenhand.annotate_app.lead.parts.uploads import MOST_MB, OF_TOOLS, TABLES, written_down
 from evenhand.annotate_app.logins.lead_login import require
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError
+from evenhand.reporting.item_study import ItemOptions
+from evenhand.reporting.labelling import LabelOptions, create_items, preview_items
 from evenhand.reporting.new_study import (
     StudyPreview,
     create_and_preview,
@@ -28,9 +30,99 @@ _MOST_SAMPLED = 100_000
 _MOST_RATERS = 50
 
 
+_KINDS = {"items": "Rows of a file: responses, conversations, logs", "pairs": "Paired prompts"}
+
+
 def show_new_study(study: Study) -> None:
     who = require(study, "lead").name
     st.text(written("lead.new_study"))
+    kind = st.radio("What people rate", list(_KINDS), format_func=_KINDS.__getitem__)
+    if kind == "items":
+        _of_items(study, who)
+    else:
+        _of_pairs(study, who)
+
+
+def _of_items(study: Study, who: str) -> None:
+    with st.form("new_items", border=False):
+        name = st.text_input("Name of the study, and of its folder", autocomplete="off")
+        items = st.file_uploader(
+            "Items: a table, or the file of a tool", OF_TOOLS, max_upload_size=MOST_MB
+        )
+        rubrics = st.multiselect(
+            "Rubrics", list(shipped_rubrics()), placeholder="Choose one, or ask a question"
+        )
+        question = st.text_input("Or a question of your own", autocomplete="off")
+        options = st.text_input("Its answers, such as yes, no", autocomplete="off")
+        with st.expander("Columns, where their names do not say what they are"):
+            columns = {
+                "show": st.text_input("What raters read, in this order", autocomplete="off"),
+                "subject": st.text_input("Who answered", autocomplete="off"),
+                "cluster": st.text_input("What belongs together", autocomplete="off"),
+                "judge": st.text_input(
+                    "A judge's labels, which raters never see", autocomplete="off"
+                ),
+            }
+        sample, raters, seed, looks, creates = _numbers("Items to label", 1, None)
+    if not (looks or creates):
+        return
+    wanted = LabelOptions(
+        items=ItemOptions(
+            show=_listed(columns["show"]),
+            subject=_listed(columns["subject"]),
+            cluster=columns["cluster"].strip(),
+            judge=columns["judge"].strip(),
+            rubrics=rubrics,
+            question=question.strip(),
+            options=_listed(options),
+        ),
+        sample=sample,
+        seed=seed,
+        raters=raters,
+    )
+    try:
+        with written_down(OF_TOOLS, items=items) as files:
+            if (file := files["items"]) is None:
+                raise InputError("upload a file of items")
+            folder = folder_beside(study.folder, name.strip()) if creates else None
+            with st.spinner("Reading the file"):
+                if folder is None:
+                    found, said = apart(preview_items, file, wanted)
+                else:
+                    found, said = apart(create_items, folder, file, wanted)
+    except InputError as error:
+        show_complaint(str(error))
+        return
+    if folder is not None:
+        _say_made(study, folder.name, who)
+    for sentence in said:
+        st.text(sentence)
+    _show_preview(found)
+
+
+def _numbers(what: str, raters: int, sample: int | None) -> tuple[int | None, int, int, bool, bool]:
+    """The sample's size, the raters on each unit, the seed, and which button was pressed."""
+    left, middle, right = st.columns(3)
+    usual = f"{USUAL_SAMPLE}, or all there are"
+    wanted = left.number_input(what, 1, _MOST_SAMPLED, sample, placeholder=usual)
+    people = middle.number_input("Raters on each unit", 1, _MOST_RATERS, raters)
+    seed = right.number_input("Seed of the sample", 0, 2**31 - 1, 1)
+    look, create, _ = st.columns([1, 1, 2])
+    looks = look.form_submit_button("See what it means", width="stretch")
+    creates = create.form_submit_button("Create the study", width="stretch")
+    return wanted and int(wanted), int(people), int(seed), looks, creates
+
+
+def _listed(text: str) -> list[str]:
+    return [each.strip() for each in text.split(",") if each.strip()]
+
+
+def _say_made(study: Study, name: str, who: str) -> None:
+    note_act(study.store, "study", name, "", who)
+    st.text(written("lead.new_written", name=name))
+
+
+def _of_pairs(study: Study, who: str) -> None:
     known = {name: load_rubric(name) for name in shipped_rubrics()} | study.rubrics
     with st.form("new_study", border=False):
         name = st.text_input("Name of the study, and of its folder", autocomplete="off")
@@ -39,19 +131,13 @@ def show_new_study(study: Study) -> None:
             "Responses, if there are any yet", TABLES, max_upload_size=MOST_MB
         )
         rubrics = st.multiselect("Rubrics", list(known), placeholder="Choose the rubrics")
-        left, middle, right = st.columns(3)
-        sample = left.number_input("Pairs to label", 1, _MOST_SAMPLED, USUAL_SAMPLE)
-        raters = middle.number_input("Raters on each unit", 1, _MOST_RATERS, 3)
-        seed = right.number_input("Seed of the sample", 0, 2**31 - 1, 1)
-        look, create, _ = st.columns([1, 1, 2])
-        looks = look.form_submit_button("See what it means", width="stretch")
-        creates = create.form_submit_button("Create the study", width="stretch")
+        sample, raters, seed, looks, creates = _numbers("Pairs to label", 3, USUAL_SAMPLE)
     if not (looks or creates):
         return
     try:
         with written_down(pairs=pairs, responses=responses) as files:
             chosen = [known[each] for each in rubrics]
-            plan = _plan(files, chosen, int(sample), int(raters), int(seed))
+            plan = _plan(files, chosen, sample, raters, seed)
             folder = folder_beside(study.folder, name.strip()) if creates else None
             # In a process apart: a file that harms its reader does not affect the annotators.
             with st.spinner("Reading the files"):
@@ -63,13 +149,12 @@ def show_new_study(study: Study) -> None:
         show_complaint(str(error))
         return
     if folder is not None:
-        note_act(study.store, "study", folder.name, "", who)
-        st.text(written("lead.new_written", name=folder.name))
+        _say_made(study, folder.name, who)
     _show_preview(found)
 
 
 def _plan(
-    files: dict[str, Path | None], rubrics: list[Rubric], sample: int, raters: int, seed: int
+    files: dict[str, Path | None], rubrics: list[Rubric], sample: int | None, raters: int, seed: int
 ) -> StudyPlan:
     if files["pairs"] is None:
         raise InputError("upload a file of pairs")

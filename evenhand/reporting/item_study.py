@@ -74,15 +74,19 @@ class ItemStudy:
 
         return import_ratings(study, self.judged, self.source)[0]
 
+    @property
+    def as_read(self) -> list[str]:
+        """Sentences on what was read, and what the columns were taken for."""
+        taken = "; ".join(f"{role}: {columns}" for role, columns in self.taken)
+        return [*self.notes, written("items.taken", taken=taken)]
+
     def said(self, judged: int, folder: Path, sampled: int) -> list[str]:
         """Sentences on what the columns were taken for, and what was made of them."""
         from evenhand.study.prompts.pairs import prompts_noun
 
-        taken = "; ".join(f"{role}: {columns}" for role, columns in self.taken)
         total, noun = len(self.items.pairs), prompts_noun(self.items.pairs)
         said = [
-            *self.notes,
-            written("items.taken", taken=taken),
+            *self.as_read,
             written("items.made", folder=folder, sampled=sampled, total=total, noun=noun),
         ]
         if self.judged is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +13,8 @@ from shlex import join
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
-from evenhand.reporting.item_study import Ask, ItemOptions, item_study
-from evenhand.reporting.new_study import check_numbers
+from evenhand.reporting.item_study import Ask, ItemOptions, ItemStudy, item_study
+from evenhand.reporting.new_study import StudyPreview, check_numbers, preview_of
 from evenhand.reporting.noting import note, note_edits, operator
 from evenhand.reporting.panel import Shown
 from evenhand.texts import written
@@ -98,7 +99,8 @@ def label_items(
         _check_same(source, folder, wanted, ask)
         said = [written("items.goes_on", folder=folder)]
     else:
-        said = _make(source, folder, wanted, ask)
+        made, judged, sampled = _make(source, folder, wanted, ask)
+        said = made.said(judged, folder, sampled)
     with open_study(folder) as study:
         places = study.config.annotation.raters_per_unit
         raters = [f"rater-{n}" for n in range(1, places + 1)]
@@ -129,8 +131,12 @@ def _check_same(source: Path | Table, folder: Path, wanted: LabelOptions, ask: A
         raise InputError(f"what is asked for {settled}")
 
 
-def _make(source: Path | Table, folder: Path, wanted: LabelOptions, ask: Ask | None) -> list[str]:
-    """Make the study; return what was made."""
+def _make(
+    source: Path | Table, folder: Path, wanted: LabelOptions, ask: Ask | None = None
+) -> tuple[ItemStudy, int, int]:
+    """Make the study; return what it was made of, and how many labels a judge had given and how
+    many items are sampled.
+    """
     from evenhand.study import create_study, open_study
     from evenhand.study.creation import StudyPlan
 
@@ -149,5 +155,25 @@ def _make(source: Path | Table, folder: Path, wanted: LabelOptions, ask: Ask | N
     with open_study(folder) as study:
         note(study, "study", study.folder.name)
         note_edits(study, operator())
-        judged = made.import_judge(study)
-        return made.said(judged, folder, study.config.sample.pairs)
+        return made, made.import_judge(study), study.config.sample.pairs
+
+
+def preview_items(source: Path, wanted: LabelOptions) -> tuple[StudyPreview, list[str]]:
+    """Return the preview of a study of items that is made only for it, and then removed, and what
+    the columns were taken for. Raises InputError where it could not be made.
+    """
+    with tempfile.TemporaryDirectory(prefix="evenhand-new-") as home:
+        return create_items(Path(home) / "study", source, wanted)
+
+
+def create_items(
+    folder: Path, source: Path, wanted: LabelOptions
+) -> tuple[StudyPreview, list[str]]:
+    """Make a study of items; return its preview, and what the columns were taken for. Raises
+    InputError, with nothing written, where the file is bad.
+    """
+    from evenhand.study import open_study
+
+    made, _, _ = _make(source, folder, wanted)
+    with open_study(folder) as study:
+        return preview_of(study), made.as_read

@@ -274,6 +274,8 @@ def test_links_accounts_and_places(lead: Page, served: Served, tmp_path: Path) -
 
 def test_a_new_study_is_looked_at_and_made(lead: Page, served: Served, tmp_path: Path) -> None:
     turn_to(lead, "New study")
+    settled(lead).get_by_text("Paired prompts", exact=True).click()
+    expect(lead.get_by_text("Pairs of prompts")).to_be_visible()
     fill(lead, "Name of the study", "../elsewhere")
     press(lead, "See what it means")
     expect(lead.locator(".evenhand-complaint")).to_have_text("Upload a file of pairs.")
@@ -294,3 +296,36 @@ def test_a_new_study_is_looked_at_and_made(lead: Page, served: Served, tmp_path:
     expect(lead.get_by_text("Created second beside this study.")).to_be_visible(timeout=90_000)
     with open_study(served.folder.parent / "second") as study:
         assert len(study.store.sample()) == 4
+
+
+def test_a_study_of_a_files_rows_is_made_without_a_terminal(
+    lead: Page, served: Served, tmp_path: Path
+) -> None:
+    file = tmp_path / "answers.csv"
+    rows = [
+        f"What is {n} + {n}?,It is {2 * n}.,m{n % 2},{'yes' if n % 3 else 'no'}" for n in range(9)
+    ]
+    file.write_text("\n".join(["prompt,response,model,verdict", *rows]))
+    turn_to(lead, "New study")
+    fill(lead, "Name of the study", "sums")
+    settled(lead).locator("input[type=file]").set_input_files(file)
+    expect(lead.get_by_text(file.name)).to_be_visible()
+    press(lead, "See what it means")
+    expect(lead.locator(".evenhand-complaint")).to_contain_text("question", timeout=90_000)
+    fill(lead, "Or a question of your own", "Is it right?")
+    fill(lead, "Its answers", "yes, no")
+    settled(lead).get_by_text("Columns, where their names").click()
+    fill(lead, "A judge's labels", "verdict")
+    press(lead, "See what it means")
+    taken = (
+        "Columns: shown: prompt, response; prompt: prompt; response: response; subject: model; "
+        "judge: verdict."
+    )
+    expect(lead.get_by_text("response: response")).to_have_text(taken, timeout=90_000)
+    expect(lead.get_by_text("9 of 9 items would be sampled.")).to_be_visible()
+    assert not (served.folder.parent / "sums").exists()
+    press(lead, "Create the study")
+    expect(lead.get_by_text("Created sums beside this study.")).to_be_visible(timeout=90_000)
+    with open_study(served.folder.parent / "sums") as study:
+        assert len(study.store.sample()) == 9
+        assert set(study.ratings()["rater_kind"]) == {"model"}  # the judge's, whom nobody sees

@@ -39,7 +39,7 @@ PAGES = {
     "Accounts": "Save the account",
     "Log": "What leads did",
     "Settings": "These are the settings in study.toml.",
-    "New study": "See what it means",
+    "New study": "What people rate",
     "Export": "Times and pay",
 }
 """What is read on each of the pages, and on no other, once it is all there."""
