@@ -10,6 +10,7 @@ import json
 import os
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -34,6 +35,8 @@ ELSEWHERE = {
     "docs/notebooks/dices.ipynb": "notebooks/dices.md",
 }
 """Files of the checkout, and the pages that they become."""
+WRITTEN = {"evenhand/cli": "verbs.md", "analysis/statistics.toml": "rows.md"}
+"""Code of the checkout, and the pages that are written from it."""
 WIDTH = "84"
 """Of the verbs' help, in characters."""
 
@@ -51,6 +54,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         content = notebook_page(json.loads(text)) if source.endswith(".ipynb") else text
         files.append(File.generated(config, page, content=content))
     files.append(File.generated(config, "verbs.md", content=verbs_page()))
+    files.append(File.generated(config, "rows.md", content=rows_page()))
     return files
 
 
@@ -67,7 +71,9 @@ def _link(found: re.Match[str], here: str) -> str:
         return found[0]
     source = next((file for file, page in ELSEWHERE.items() if page == here), f"docs/{here}")
     file = os.path.normpath(PurePosixPath(source).parent / found["target"])
-    page = ELSEWHERE.get(file) or (file.removeprefix("docs/") if file.startswith("docs/") else "")
+    page = (ELSEWHERE | WRITTEN).get(file) or (
+        file.removeprefix("docs/") if file.startswith("docs/") else ""
+    )
     if not (ROOT / file).exists():
         return found[0]  # for MkDocs to complain of
     if not page:
@@ -110,6 +116,25 @@ def _cell(cell: dict[str, Any]) -> Iterator[str]:
         else:
             printed = "".join(output.get("text", shown.get("text/plain", "")))
             yield f"```text\n{printed.rstrip()}\n```"
+
+
+# ---- statistics ----------------------------------------------------------------------------------
+
+
+def rows_page() -> str:
+    """Every statistic of results.csv: its name, what it says, and its source."""
+    table = tomllib.loads((ROOT / "analysis" / "statistics.toml").read_text("utf-8"))
+    lines = [
+        "---\nhide: [toc]\n---\n",
+        "# Every row of results.csv\n",
+        "How each is computed, and when it is undefined: [statistics](statistics.md).\n",
+        "| statistic | is | says | source |",
+        "| --- | --- | --- | --- |",
+    ]
+    for name, about in table.items():
+        said = about.get("meaning", "").replace("|", "\\|")
+        lines.append(f"| `{name}` | {about['name']} | {said} | {about.get('source', '')} |")
+    return "\n".join(lines) + "\n"
 
 
 # ---- verbs ---------------------------------------------------------------------------------------
