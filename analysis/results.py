@@ -161,7 +161,7 @@ class ResultRows:
     def _doubted(self, statistic: str, found: Interval, subset: str, at: str) -> Interval:
         """Add a remark where resamples have too few labels of the rarer kind to be trusted.
 
-        See docs/coverage-small.md.
+        See benchmarks/results/coverage-small.md.
         """
         rarer = self.rarer.get(subset.removeprefix("all"), FEW_CASES)
         of_chance = kind_of(statistic, at) in ("coefficient", "difference")

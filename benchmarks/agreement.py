@@ -21,10 +21,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.commands import SEED, Command, Q, commands, labels
-from benchmarks.documents import library_versions
+from benchmarks.documents import RESULTS, library_versions
 from evenhand.analysis import Agreement, Bootstrap, cohen_kappa, fleiss_kappa, krippendorff_alpha
 
-OUT = Path(__file__).parent.parent / "docs" / "performance.md"
+OUT = RESULTS / "performance.md"
 CATEGORIES = range(Q)
 LOOP_SECONDS = 10.0
 """A loop is broken off after this long and multiplied up, but never before three resamples."""

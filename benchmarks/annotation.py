@@ -1,6 +1,6 @@
 """How fast the annotation page is, for one annotator and for many at once.
 
-`python -m benchmarks.annotation` writes docs/performance-annotation.md. One annotator works in a
+`python -m benchmarks.annotation` writes results/performance-annotation.md. One annotator works in a
 real Chromium by keyboard; many speak to the app over the WebSocket, as its page does. The study has
 the demo's texts: 6,250 tasks, 100 raters per unit.
 """
@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.documents import RESULTS
 from evenhand.study import create_study, open_study
 from evenhand.study.creation import StudyPlan, usual_rubrics
 from evenhand.study.desk.desk import AnnotationDesk
@@ -31,7 +32,7 @@ from harness.sessions import Session, work_at_pace
 from harness.slow_line import SlowLine
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "performance-annotation.md"
+PAGE = RESULTS / "performance-annotation.md"
 SUBJECTS = 5
 TASKS = 5 * SUBJECTS
 """Of a pair: one of the pair itself and two of each response, for every subject."""

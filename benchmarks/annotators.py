@@ -1,6 +1,6 @@
 """How many annotators at once the app bears, with a full store and the lead watching.
 
-`python -m benchmarks.annotators` writes docs/load.md. Annotators and lead speak to the app over
+`python -m benchmarks.annotators` writes results/load.md. Annotators and lead speak to the app over
 WebSockets, as its pages do; the app runs in one process or in several, on SQLite and on PostgreSQL.
 """
 
@@ -25,6 +25,7 @@ import pandas as pd
 
 from benchmarks.annotation import TASKS, make_study
 from benchmarks.cost import Cost, page_cost, section, turn_cost
+from benchmarks.documents import RESULTS
 from evenhand.study import open_study
 from evenhand.study.access.lead_login import new_link_token
 from evenhand.study.creation import StudyPlan
@@ -41,7 +42,7 @@ HEAD = """\
 | store | processes | lead watches | submits wanted, 1/s | given, 1/s | p50 ms | p95 ms | max ms \
 | lead's page, s | errors | lost | load before |
 | --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"""
-PAGE = ROOT / "docs" / "load.md"
+PAGE = RESULTS / "load.md"
 WATCHED = ("Progress", "Raters")
 """The lead's pages that are open while the lead watches, a window each."""
 AIM, AIM_PAUSE = 150, 10

@@ -20,14 +20,14 @@ from pathlib import Path
 import numpy as np
 from scipy.special import ndtr
 
-from benchmarks.documents import library_versions
+from benchmarks.documents import RESULTS, library_versions
 from evenhand.analysis.bias.audit_rows import AuditRows
 from evenhand.analysis.bias.calls import Calls
 from evenhand.analysis.bias.shift import shift_with
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.results import ResultRows
 
-OUT = Path(__file__).parent.parent / "docs" / "bias-audit.md"
+OUT = RESULTS / "bias-audit.md"
 SEED = 20231206
 WAYS = ("now", "before", "matched")
 NAME = "bias_self_preference"
@@ -266,9 +266,9 @@ def page(found: Sequence[Array], runs: int, resamples: int) -> str:
         "*Accused* is the share of studies whose 95% interval excludes 0, before any correction "
         "for several questions. Without a bias 5% is the nominal share, with a standard error of "
         f"{error:.1%} here; with a bias it is the power. *Now* is the audit (see "
-        "[statistics](statistics.md)), *before* the one of 0.1.0, *matched* compares units with "
-        "equal numbers of affirmative labels, as if labels were the truth. For a length, these two "
-        "compare the longer half with the shorter. *At most* is the median "
+        "[statistics](../../docs/statistics.md)), *before* the one of 0.1.0, *matched* compares "
+        "units with equal numbers of affirmative labels, as if labels were the truth. For a "
+        "length, these two compare the longer half with the shorter. *At most* is the median "
         "bound of `bias_self_preference_at_most`; *missed* is the share of studies in which the "
         "bias is larger than that (nominal: at most 5%). *Detectable* is the median bias that the "
         "audit says it would find with 80% power.",

@@ -16,17 +16,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 
 import numpy as np
 from scipy.special import expit, logit, ndtr
 
-from benchmarks.documents import library_versions, simulate_and_write
+from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.thresholds.advice import calibrate
 from evenhand.analysis.thresholds.sweep import OBJECTIVES, Outcomes, sweep
 
-OUT = Path(__file__).parent.parent / "docs" / "calibration.md"
+OUT = RESULTS / "calibration.md"
 SEED = 20231206
 OPTIMUM, DEFAULT = 0.1, 0.5
 WANTED = 0.92

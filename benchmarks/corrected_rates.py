@@ -16,14 +16,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import product
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from benchmarks.coverage import CLOSE_ENOUGH, SEED, Tally
-from benchmarks.documents import library_versions, simulate_and_write
+from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis.bootstrap.boundary import FEW_CASES, share_interval, widened
 from evenhand.analysis.bootstrap.intervals import Interval, interval, percentile_bounds
 from evenhand.analysis.bootstrap.patterns import distinct_rows
@@ -36,7 +35,7 @@ from evenhand.analysis.subjects.formulas import (
     rate_features,
 )
 
-OUT = Path(__file__).parent.parent / "docs" / "coverage-corrected.md"
+OUT = RESULTS / "coverage-corrected.md"
 
 LABELLED, REST, SUBJECTS = (50, 100, 250), 1100, 4
 PREVALENCES = (0.02, 0.05, 0.1, 0.5)

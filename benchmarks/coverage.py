@@ -18,13 +18,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from itertools import combinations
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from benchmarks.documents import library_versions, simulate_and_write
+from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.agreement.counts import label_counts
 from evenhand.analysis.agreement.groups import group_panel
@@ -35,7 +34,7 @@ from evenhand.analysis.bootstrap.patterns import distinct_rows
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded
 
-OUT = Path(__file__).parent.parent / "docs" / "coverage.md"
+OUT = RESULTS / "coverage.md"
 SEED = 20231206
 CLOSE_ENOUGH = (0.93, 0.97)
 

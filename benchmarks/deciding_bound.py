@@ -23,7 +23,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -32,7 +31,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtri
 from scipy.stats import multivariate_normal
 
-from benchmarks.documents import library_versions, simulate_and_write
+from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis.bootstrap.influence import ALPHA, reach
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded
@@ -40,7 +39,7 @@ from evenhand.analysis.verdicts.comparison import Beside, Comparison
 from evenhand.analysis.verdicts.readings import Reading
 from evenhand.study.settings.analysis import DecisionSettings
 
-OUT = Path(__file__).parent.parent / "docs" / "deciding-bound.md"
+OUT = RESULTS / "deciding-bound.md"
 SEED, MARGIN, RULE = 20231206, 0.1, DecisionSettings()
 World = Literal["latent", "classes", "beta"]
 Sizes = Literal["one unit", "four units", "skewed", "few large"]

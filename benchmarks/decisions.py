@@ -24,7 +24,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -32,7 +31,7 @@ import pandas as pd
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
-from benchmarks.documents import library_versions, simulate_and_write
+from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis import Scale
 from evenhand.analysis.agreement.groups import add_group_rows
 from evenhand.analysis.agreement.pairs import KappaMeans, add_humans_rows, add_pair_rows
@@ -56,7 +55,7 @@ from evenhand.analysis.verdicts.judge import Verdict, judge_graders
 from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.study.tables.ratings import validate_ratings
 
-OUT = Path(__file__).parent.parent / "docs" / "decisions.md"
+OUT = RESULTS / "decisions.md"
 SEED = 20231206
 MARGIN, KAPPA, PEOPLE, NOMINAL = 0.1, 0.7, 3, 0.025
 STRICTNESS, SHIFT = 0.25, -1.0

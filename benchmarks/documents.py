@@ -12,6 +12,8 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
+RESULTS = Path(__file__).parent / "results"
+"""Where each writes what it measured; docs/evidence.md says what that shows."""
 PARTS = 20
 """A cell's runs are dealt out to the processes in so many parts."""
 

@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -30,7 +29,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtri
 
 from benchmarks.decisions import KAPPA, PEOPLE, kappa
-from benchmarks.documents import library_versions, simulate_and_write
+from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis import Scale
 from evenhand.analysis.bootstrap.influence import ALPHA
 from evenhand.analysis.labels.matrix import LabelMatrix
@@ -38,7 +37,7 @@ from evenhand.analysis.verdicts.drift import LEVEL, Versions, drift_of, paired_l
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
 from evenhand.study.tables.ratings import validate_ratings
 
-OUT = Path(__file__).parent.parent / "docs" / "drift.md"
+OUT = RESULTS / "drift.md"
 SEED = 20231206
 MARGIN = 0.1
 MOVES = {"margin": 1.0, "same": 0.0, "far": 3.0}

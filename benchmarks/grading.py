@@ -1,6 +1,6 @@
 """How close the runner comes to the ideal rate, beside a plain `asyncio.gather`, and its memory.
 
-    python -m benchmarks.grading [--grades N] [--out docs/performance-grading.md]
+    python -m benchmarks.grading [--grades N] [--out FILE]
 
 A server on loopback answers every chat completion after 200 ms. With 64 connections no client can
 do better than 64 / 0.2 s = 320 grades a second. The runner is timed from the first request to the
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import csv
+import datetime
 import json
 import multiprocessing
 import os
@@ -159,10 +160,11 @@ def _report(grades: int, rates: dict[int, tuple[float, float, float]], memory: l
     table = "\n".join(lines)
     return f"""# Speed of grading
 
-Written by `python -m benchmarks.grading`: a synthetic study of {grades:,} response units, and a
-server on loopback that answers every request after {LATENCY * 1000:.0f} ms. No client can do better
-than connections / {LATENCY} s. `evenhand grade` has every grade on disk before the next is asked;
-the plain clients, an `asyncio.gather` over the same SDK before and after it, keep nothing.
+Written by `python -m benchmarks.grading`, {datetime.date.today()}: a synthetic study of {grades:,}
+response units, and a server on loopback that answers every request after {LATENCY * 1000:.0f} ms.
+No client can do better than connections / {LATENCY} s. `evenhand grade` has every grade on disk
+before the next is asked; the plain clients, an `asyncio.gather` over the same SDK before and after
+it, keep nothing.
 
 | connections | at best | `evenhand grade` | SDK | SDK over aiohttp | share of the faster |
 | ---: | ---: | ---: | ---: | ---: | ---: |

@@ -13,11 +13,10 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 import numpy as np
 
-from benchmarks.documents import library_versions, simulate_and_write
+from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis.bootstrap.boundary import wilson
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.injection import Audit, add_injection_rows, audits
@@ -28,7 +27,7 @@ from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.study.tables.attacks import ATTACKS
 from harness.gullible import PAIR, SCALE, TWO, SyntheticGrader
 
-OUT = Path(__file__).parent.parent / "docs" / "injection.md"
+OUT = RESULTS / "injection.md"
 SEED = 20231206
 BOUNDS = DecisionSettings().injection
 BOUND = BOUNDS.pulled

@@ -24,10 +24,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.commands import write_ratings
-from benchmarks.documents import library_versions
+from benchmarks.documents import RESULTS, library_versions
 from benchmarks.report import Case, build, cases
 
-OUT = Path(__file__).parent.parent / "docs" / "performance-instant.md"
+OUT = RESULTS / "performance-instant.md"
 BASE = ["-c", "import pandas, scipy.stats"]
 NOISE = 1.05
 """A verb is no slower than another if it takes no more than this many times as long."""

@@ -1,6 +1,6 @@
 """What other tools give on the same file, in what time, and whether the figures are equal.
 
-    python -m benchmarks.peers [--units 250 10000] [--python PATH] [--out docs/peers.md]
+    python -m benchmarks.peers [--units 250 10000] [--python PATH] [--out FILE]
 
 The tools are installed from the package index into an environment of their own, unless --python
 names an interpreter that has them; what it lacks is left out and said. Each tool is a whole
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import datetime
 import json
 import math
 import subprocess
@@ -219,9 +220,10 @@ def document(found: dict[int, list[Run]], versions: str) -> str:
     lines = [
         "# Beside other tools",
         "",
-        "Written by `python -m benchmarks.peers`: each tool is a whole process on the same",
-        "synthetic file of three people and a grader, and gives what the column says. evenhand",
-        "writes its report as well. Figures that two tools have were equal to four digits.",
+        f"Written by `python -m benchmarks.peers`, {datetime.date.today()}: each tool is a whole",
+        "process on the same synthetic file of three people and a grader, and gives what the",
+        "column says. evenhand writes its report as well. Figures that two tools have were equal",
+        "to four digits.",
         "",
         f"{library_versions()}; {versions}.",
         "",

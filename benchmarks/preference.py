@@ -16,14 +16,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
 from itertools import combinations
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from benchmarks.coverage import CLOSE_ENOUGH, SEED, Tally
-from benchmarks.documents import library_versions, simulate_and_write
+from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis.bias.order import add_people_order_rows
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.combine import combine_readings
@@ -36,7 +35,7 @@ from evenhand.analysis.subjects.preference import add_preference_rows
 from evenhand.analysis.types import Array
 from evenhand.study.tables.ratings import validate_ratings
 
-OUT = Path(__file__).parent.parent / "docs" / "coverage-preference.md"
+OUT = RESULTS / "coverage-preference.md"
 SCALE = Scale(
     "preference", ("A", "tie", "B"), "ordinal", unit="comparison", favours={"A": "a", "B": "b"}
 )

@@ -15,12 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 from scipy.special import expit, logit
 
-from benchmarks.documents import library_versions, simulate_and_write
+from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import BINARY_ALL, Coded
 from evenhand.analysis.people.majority_rates import (
@@ -32,7 +31,7 @@ from evenhand.analysis.people.majority_rates import (
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Mask
 
-OUT = Path(__file__).parent.parent / "docs" / "rates.md"
+OUT = RESULTS / "rates.md"
 SEED = 20231206
 RATES = (0.6, 0.7, 0.8, 0.9, 0.95)
 CORRECTED_EVERY = 8

@@ -1,7 +1,8 @@
 """How long `evenhand report` takes, and how large the page is.
 
-`python -m benchmarks.report` writes docs/performance-report.md, `--pages` docs/report-size.md: what
-the page is for who reads it, on the demos and, where EVENHAND_SHARED has them, on real labels.
+`python -m benchmarks.report` writes results/performance-report.md. With `--pages` it writes
+results/report-size.md: what the page is for who reads it, on the demos and, where EVENHAND_SHARED
+has them, on real labels.
 
 The studies are the demo's, made
 larger: its pairs again and again, its synthetic responses, more synthetic annotators and graders.
@@ -23,7 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.documents import library_versions
+from benchmarks.documents import RESULTS, library_versions
 from evenhand.rubrics import load_rubric
 from evenhand.study import create_study, open_study
 from evenhand.study.creation import StudyPlan, usual_rubrics
@@ -34,8 +35,8 @@ from harness.demo.responses import demo_responses
 from harness.page_size import PageSize, page_size
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "performance-report.md"
-SIZES = ROOT / "docs" / "report-size.md"
+PAGE = RESULTS / "performance-report.md"
+SIZES = RESULTS / "report-size.md"
 SEED = 7
 _NUMBERED = r" \(\d+\)$"
 """How a prompt ends that repeats one of the demo's."""
@@ -225,7 +226,7 @@ analysed side by side, in processes of their own; {os.cpu_count()} processors;
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, help="the document (in docs)")
+    parser.add_argument("--out", type=Path, help="the page (in benchmarks/results)")
     parser.add_argument("--pages", action="store_true", help="measure the pages instead")
     parser.add_argument("--large", action="store_true", help="of the large study, too")
     parser.add_argument("--scale", type=float, default=1.0, help="of the studies (1)")

@@ -21,19 +21,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
-from benchmarks.documents import library_versions, simulate_and_write
+from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis.thresholds.confidence import candidate_cuts, smallest_cut
 from evenhand.analysis.thresholds.promise import promised_cut
 from evenhand.analysis.thresholds.routing import ERROR
 from evenhand.study.settings.analysis import AnalysisSettings
 
-OUT = Path(__file__).parent.parent / "docs" / "routing.md"
+OUT = RESULTS / "routing.md"
 SEED = 20231206
 BETTER, EMPTY, DIPS = "surer is better", "empty", "dips"
 BELOW = {BETTER: 0.05, EMPTY: 0.001}

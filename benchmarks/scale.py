@@ -1,7 +1,7 @@
 """How ratings beyond one table fare: time and memory of a stream, and resampling in groups.
 
-Writes docs/scaling.md. All ratings are synthetic. Those of a unit stand as far apart as they can:
-each file holds one rater's, of units in no order.
+Writes results/scaling.md. All ratings are synthetic. Those of a unit stand as far apart as they
+can: each file holds one rater's, of units in no order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.documents import library_versions
+from benchmarks.documents import RESULTS, library_versions
 from evenhand.analysis.at_scale import analyse_reduced
 from evenhand.analysis.labels.reduced import Raters, Reduced, reduce_ratings
 from evenhand.analysis.labels.scale import Scale
@@ -35,7 +35,6 @@ UNITS_PER_CLUSTER = 4
 _FILE_ROWS = 1_000_000
 _OPTIONS = ["--categories", ",".join(CATEGORIES), "--level", "ordinal", "--affirmative", "4,5"]
 _STEP = 0.5
-BEGIN, END = "<!-- measured -->", "<!-- end -->"
 
 
 @dataclass(frozen=True)
@@ -216,9 +215,11 @@ SHOWN = (
 
 
 def document(runs: Sequence[Run], widths: Sequence[Beside]) -> str:
-    """What was measured, as it stands in docs/scaling.md."""
+    """What was measured, as a page."""
     versions = library_versions("pandas", "pyarrow", "dask")
     lines = [
+        "# Millions of ratings",
+        "",
         f"Written by `python -m benchmarks.scale`, {datetime.date.today()}, {os.cpu_count()} "
         f"processors, {versions}.",
         "",
@@ -249,7 +250,7 @@ def document(runs: Sequence[Run], widths: Sequence[Beside]) -> str:
             if each.statistic in SHOWN
         ),
     ]
-    return "\n".join(lines)
+    return "\n".join(lines) + "\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -258,7 +259,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--ratings", type=int, nargs="+", default=[1_000_000, 10_000_000])
     parser.add_argument("--dask", type=int, nargs="*", default=[1_000_000])
     parser.add_argument("--folder", type=Path, help="where the ratings are written (TMPDIR)")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "scaling.md")
+    parser.add_argument("--out", type=Path, default=RESULTS / "scaling.md")
     asked = parser.parse_args(arguments)
     runs = []
     for engine, sizes in (("stream", asked.ratings), ("dask", asked.dask)):
@@ -270,11 +271,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory(dir=asked.folder) as name:
         write_ratings(Path(name), 50_000 * UNITS_PER_CLUSTER * len(RATERS))
         widths = widths_beside(Path(name))
-    measured = document(runs, widths)
-    print(measured)
-    page = asked.out.read_text("utf-8")
-    head, _, rest = page.partition(BEGIN)
-    asked.out.write_text(f"{head}{BEGIN}\n\n{measured}\n\n{END}{rest.partition(END)[2]}", "utf-8")
+    page = document(runs, widths)
+    print(page)
+    asked.out.write_text(page, "utf-8")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -26,12 +25,12 @@ from benchmarks.coverage import (
     simulate,
     true_values,
 )
-from benchmarks.documents import library_versions, simulate_and_write
+from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis.bootstrap.boundary import Chance, kind_of, widened
 from evenhand.analysis.bootstrap.intervals import interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 
-OUT = Path(__file__).parent.parent / "docs" / "coverage-small.md"
+OUT = RESULTS / "coverage-small.md"
 SEED = 20231206
 ROWS = {
     "kappa": "cohen_kappa",

@@ -14,14 +14,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from benchmarks.decisions import KAPPA, MARGIN, NOMINAL, PEOPLE, SCALE, SEED, qualities
-from benchmarks.documents import library_versions, simulate_and_write
+from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.people.ceiling import add_baseline_rows
@@ -32,7 +31,7 @@ from evenhand.analysis.verdicts.evidence import add_deciding_rows
 from evenhand.study.prompts.sampling import RATIO, Wave, chances_for, inclusion, pick
 from evenhand.study.settings.analysis import DecisionSettings
 
-OUT = Path(__file__).parent.parent / "docs" / "uncertainty.md"
+OUT = RESULTS / "uncertainty.md"
 FRAME = 1000
 RULE = DecisionSettings()
 Signal = Literal["probability", "two graders", "nothing"]

@@ -19,24 +19,22 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))  # MkDocs runs this file by its path
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # MkDocs runs this file by its path
 
-from docs.diagrams import DIAGRAM, picture_name  # noqa: E402
-from evenhand.cli.main import GROUPS, build_parser  # noqa: E402
-from evenhand.cli.verbs import Parser  # noqa: E402
+from docs.diagrams import DIAGRAM, picture_name
+from docs.site_map import (
+    ELSEWHERE,
+    ROOT,
+    ROWS,
+    VERBS,
+    WRITTEN,
+    address_of,
+    llms_txt,
+    source_of,
+)
+from evenhand.cli.main import GROUPS, build_parser
+from evenhand.cli.verbs import Parser
 
-ELSEWHERE = {
-    "README.md": "index.md",
-    "CHANGELOG.md": "changes.md",
-    "data/README.md": "tables.md",
-    "examples/llmbar/README.md": "cases/llmbar.md",
-    "examples/dices/README.md": "cases/dices.md",
-    "docs/notebooks/dices.ipynb": "notebooks/dices.md",
-}
-"""Files of the checkout, and the pages that they become."""
-WRITTEN = {"evenhand/cli": "verbs.md", "analysis/statistics.toml": "rows.md"}
-"""Code of the checkout, and the pages that are written from it."""
 WIDTH = "84"
 """Of the verbs' help, in characters."""
 
@@ -51,10 +49,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages from elsewhere, and the verbs as the command line's parser has them."""
     for source, page in ELSEWHERE.items():
         text = (ROOT / source).read_text("utf-8")
-        content = notebook_page(json.loads(text)) if source.endswith(".ipynb") else text
-        files.append(File.generated(config, page, content=content))
-    files.append(File.generated(config, "verbs.md", content=verbs_page()))
-    files.append(File.generated(config, "rows.md", content=rows_page()))
+        if source.endswith(".ipynb"):
+            text = notebook_page(json.loads(text))
+        elif page.startswith("results/"):
+            text = f"---\nsearch: {{exclude: true}}\n---\n\n{text}"
+        files.append(File.generated(config, page, content=text))
+    files.append(File.generated(config, VERBS, content=verbs_page()))
+    files.append(File.generated(config, ROWS, content=rows_page()))
     return files
 
 
@@ -65,15 +66,20 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     return DIAGRAM.sub(lambda found: _picture_of(found, here), markdown)
 
 
+def on_post_build(config: MkDocsConfig) -> None:
+    """What programs read at the site's root."""
+    site = Path(config.site_dir)
+    (site / "llms.txt").write_text(llms_txt(config.nav or [], address_of), "utf-8")
+    (site / "SKILL.md").write_bytes((ROOT / "SKILL.md").read_bytes())
+
+
 def _link(found: re.Match[str], here: str) -> str:
     """A link to a file of the checkout: to its page, or, where it is no page, its words alone."""
     if found["target"] is None:
         return found[0]
-    source = next((file for file, page in ELSEWHERE.items() if page == here), f"docs/{here}")
-    file = os.path.normpath(PurePosixPath(source).parent / found["target"])
-    page = (ELSEWHERE | WRITTEN).get(file) or (
-        file.removeprefix("docs/") if file.startswith("docs/") else ""
-    )
+    file = os.path.normpath(PurePosixPath(source_of(here)).parent / found["target"])
+    known = ELSEWHERE | WRITTEN
+    page = known.get(file) or (file.removeprefix("docs/") if file.startswith("docs/") else "")
     if not (ROOT / file).exists():
         return found[0]  # for MkDocs to complain of
     if not page:
@@ -127,7 +133,7 @@ def rows_page() -> str:
     lines = [
         "---\nhide: [toc]\n---\n",
         "# Every row of results.csv\n",
-        "How each is computed, and when it is undefined: [statistics](statistics.md).\n",
+        "How each is computed, and when it is undefined: [statistics](../docs/statistics.md).\n",
         "| statistic | is | says | source |",
         "| --- | --- | --- | --- |",
     ]

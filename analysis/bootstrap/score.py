@@ -43,7 +43,7 @@ _MOST_SKEWED, _LEAST_FREEDOM = -1.5, 4.0
 cluster in all, is never contradicted, so that no bound is found there."""
 _TOO_SURE = 0.2
 """Standard errors by which a level read as a probability is too optimistic, in simulation with true
-differences drawn evenly about the margin (docs/deciding-bound.md)."""
+differences drawn evenly about the margin (benchmarks/results/deciding-bound.md)."""
 _STEP = 0.25
 """Step of the null, in standard errors."""
 _MOST_STEPS = 80

@@ -11,7 +11,7 @@ The sequence does not depend on any labels. Its cuts lie at ranks of the confide
 twentieth of the units apart. It starts at the highest cut that keeps a quarter of the units and
 would pass if no label were wrong: cuts above that could only end it. Skipping a cut for how little
 it keeps leaves the level as it is where agreement does not fall as confidence rises; where it does
-fall, no harm was seen (docs/routing.md).
+fall, no harm was seen (benchmarks/results/routing.md).
 
 The tests hold in finite samples. With one unit in each cluster, the wrong labels among those kept
 are binomial, and the test is exact. With several, a cluster's units may all be wrong together, and

@@ -29,7 +29,7 @@ CRITICAL = 1.96
 distance from it is not normal: near the optimum the objective is a Brownian motion minus a parabola
 (Kim & Pollard 1990). By simulation of that limit the interval, from the lowest to the highest
 threshold kept, holds the true optimum in 98.8% of samples at 1.96 and in 95% at 1.56; at moderate n
-it holds it less often than in the limit, hence not less (docs/calibration.md)."""
+it holds it less often than in the limit, hence not less (benchmarks/results/calibration.md)."""
 
 _CACHED_CELLS = 40_000
 """Outcomes counted at a time: they stay in the processor's cache."""

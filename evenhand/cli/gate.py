@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _UNUSED = ("--rater-slice", "--sensitivity-cluster")
 """A rule is held against the verdict and the rows on all units, and these change neither."""
 _OF_BASELINE = ("--drift-margin", "--new-rubric")
-_CODES = {"met": DONE, "not_met": NOT_MET, "cannot_tell": CANNOT_TELL}
+EXITS = {"met": DONE, "not_met": NOT_MET, "cannot_tell": CANNOT_TELL}
 _SETTINGS = {
     "--margin",
     "--drift-margin",
@@ -97,7 +97,7 @@ def _gate(arguments: argparse.Namespace) -> int:
         for sentence in (*found.notes, *(each.line for each in found.checks), found.weaker):
             if sentence:
                 console().print(sentence)
-    return _CODES[found.outcome]
+    return EXITS[found.outcome]
 
 
 def _found(arguments: argparse.Namespace) -> Gate:

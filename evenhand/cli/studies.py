@@ -74,7 +74,7 @@ def _extend_options(extend: Parser) -> None:
         choices=["chance", "uncertainty"],
         default="chance",
         help="pick pairs at random (chance), or mainly those on which graders differ or are "
-        "unsure; this saves labels if grades show what is hard (docs/uncertainty.md)",
+        "unsure; this saves labels if grades show what is hard (docs/evidence.md#decisions)",
     )
 
 

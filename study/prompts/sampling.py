@@ -179,7 +179,7 @@ RATIO = 2.0
 """Ratio by which the pair with the highest score is likelier picked than one with the lowest, at
 most. If scores turn out to say nothing, the sample is worth no less than 4 RATIO / (1 + RATIO)^2 of
 one picked by chance: eight ninths, where 3 would leave three quarters (Kantorovich's inequality,
-for weights). What it brings is in docs/uncertainty.md."""
+for weights). What it brings is in benchmarks/results/uncertainty.md."""
 MOST = 0.9
 """No pair is surer than this to be picked: those passed over must speak for others like them."""
 

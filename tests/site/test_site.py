@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
-
 pytest.importorskip("mkdocs", reason="`make docs` installs what builds the site")
 pytest.importorskip("material")
 
 import evenhand.analysis
 from docs.doctest_blocks import in_blocks
-from docs.site_pages import ELSEWHERE, notebook_page
+from docs.site_map import ELSEWHERE, ROOT
+from docs.site_pages import notebook_page
 from evenhand.analysis.statistics import statistics
 from evenhand.cli.main import GROUPS
 
@@ -40,18 +36,6 @@ class Fetched(HTMLParser):
         address = dict(attrs).get(LOADED.get(tag, ""))
         if address:
             self.addresses.append(address)
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
-    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    warned = [line for line in done.stderr.splitlines() if not line.startswith("INFO")]
-    assert done.returncode == 0, done.stderr
-    assert not warned
-    return folder
 
 
 def text_of(page: Path) -> str:
@@ -112,6 +96,13 @@ def test_every_row_of_results_is_listed(site: Path) -> None:
 def test_every_page_from_elsewhere_is_there(site: Path) -> None:
     for page in ELSEWHERE.values():
         assert (site / page).with_suffix(".html").is_file()
+
+
+def test_the_list_for_language_models_leads_to_pages_of_the_site(site: Path) -> None:
+    linked = re.findall(r"^- \[.+?\]\((.+?)\): \S", (site / "llms.txt").read_text("utf-8"), re.M)
+    assert len(linked) > 20
+    assert [page for page in linked if not (site / page).is_file()] == []
+    assert (site / "SKILL.md").read_text("utf-8") == (ROOT / "SKILL.md").read_text("utf-8")
 
 
 def test_every_verb_stands_in_the_reference_with_its_help(site: Path) -> None:

@@ -37,7 +37,7 @@ _OF_DRIFT: dict[str, Outcome] = {
     "changed": "not_met",
     "cannot_tell": "cannot_tell",
 }
-_OF_VERDICT: dict[str, Outcome] = {
+OUTCOMES: dict[str, Outcome] = {
     "may_stand_in": "met",
     "may_stand_in_at_threshold": "met",
     "agrees_with_reference": "met",
@@ -196,7 +196,7 @@ def _of_verdict(found: Verdict | None, grader: str) -> Check:
         "threshold": found["threshold"],
         "more_clusters": found["more_clusters"],
     }
-    return Check(VERDICT, _OF_VERDICT[found["verdict"]], found["sentence"], figures)
+    return Check(VERDICT, OUTCOMES[found["verdict"]], found["sentence"], figures)
 
 
 def _of_clause(found: CheckedClause) -> Check:

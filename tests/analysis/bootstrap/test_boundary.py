@@ -193,7 +193,7 @@ def test_rare_shares_cover(rng: np.random.Generator) -> None:
 
 
 def test_where_hardly_anybody_says_yes_the_interval_is_doubted(make_ratings: Callable) -> None:
-    """Such intervals of alpha hold the truth in .69 of studies: see docs/coverage-small.md."""
+    """Such intervals of alpha hold the truth in .69 of studies (benchmarks.small_samples)."""
     rare = {"ann": "2" * 4 + "1" * 96, "ben": "12" * 2 + "1" * 96, "cem": "2" * 3 + "1" * 97}
     usual = {name: labels[:50] + "2" * 50 for name, labels in rare.items()}
     doubted = {}

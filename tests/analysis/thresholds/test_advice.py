@@ -91,7 +91,7 @@ def test_the_optimum_of_the_population_is_where_sampling_puts_it() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["250 pairs", "250 pairs, steps of 0.05"])
 def test_the_interval_holds_the_optimum(name: str) -> None:
-    """40 of the benchmark's studies; it has 500 of each kind (docs/calibration.md)."""
+    """40 of the benchmark's studies; it has 500 of each kind."""
     population = next(of for of in benchmark.POPULATIONS if of.name == name)
     found = benchmark.run_population(population, range(40), 200, benchmark.SEED)[population]
     assert found.held >= 37

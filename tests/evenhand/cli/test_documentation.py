@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.documents import RESULTS
 from evenhand.cli.main import main
 from evenhand.study.settings.study_toml import StudyConfig
 from harness.ports import free_port
@@ -27,7 +28,8 @@ ROOT = Path(__file__).parents[3]
 GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "data" / "README.md"]
 CASE_STUDIES = sorted((ROOT / "examples").glob("*/README.md"))
 """Their commands need published labels: tests/examples/test_case_studies.py."""
-PAGES = [*GUIDES, *CASE_STUDIES]
+LOGS = sorted(RESULTS.glob("*.md"))
+PAGES = [*GUIDES, *CASE_STUDIES, *LOGS]
 
 HERE_DOCUMENT = re.compile(r"^cat > (\S+) <<'END'\n(.*?)^END\n", re.MULTILINE | re.DOTALL)
 

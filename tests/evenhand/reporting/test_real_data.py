@@ -1,4 +1,4 @@
-"""The verdicts of docs/real-data.md are those that evenhand gives on these data."""
+"""The verdicts of benchmarks/results/real-data.md are those that evenhand gives on these data."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
+from benchmarks.documents import RESULTS
 from evenhand.reporting.library import Check
-from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow
 
-PAGE = (ROOT / "docs" / "real-data.md").read_text("utf-8")
+PAGE = (RESULTS / "real-data.md").read_text("utf-8")
 TITLES = {"may stand in": "may_stand_in", "cannot tell": "cannot_tell", "do not use": "do_not_use"}
 QUICK = 10
 """Resamples, which no bound of a verdict uses."""
