@@ -21,7 +21,16 @@ _STYLE = (
 _CODE = (
     *("line.js", "kept.js", "drafts.js", "view.js", "numbers.js", "several.js", "controls.js"),
     *("turns.js", "markdown.js", "dialogs.js", "reading.js", "copying.js", "drawing.js"),
-    *("finding.js", "keys.js", "flags.js", "looking.js", "earlier.js", "pause.js", "marks.js"),
+    *(
+        "ways.js",
+        "finding.js",
+        "keys.js",
+        "flags.js",
+        "looking.js",
+        "earlier.js",
+        "pause.js",
+        "marks.js",
+    ),
     "panel.js",
 )
 

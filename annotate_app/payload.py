@@ -20,7 +20,7 @@ from evenhand.annotate_app.languages import (
     known_languages,
     names_offered,
 )
-from evenhand.annotate_app.rendered import Node, by_place
+from evenhand.annotate_app.rendered import Node, by_place, rendered
 from evenhand.annotate_app.structured import coloured, folded
 from evenhand.rubrics.options import NONE, SEPARATOR
 from evenhand.study.desk.answers import CONFIDENCE_LEVELS, DISPLAYS, Answer, Flag
@@ -279,12 +279,16 @@ def _sheet(sheet: Sheet, reader: Language, display: str, *, earlier: bool) -> di
 
 def _question(task: Task, reader: Language) -> dict[str, Any]:
     people = task.people_in(reader.code)
+    rubric = task.rubric.in_language(reader.code)
+    # Only what the lead wrote is drawn with its links, not what a unit filled into it.
+    own = people.instructions == rubric.instructions
     return _asked_evidence(task) | {
         "task": task.task_id,
-        "lang": task.rubric.in_language(reader.code).language,
+        "lang": rubric.language,
         "title": people.title,
         "question": people.question,
         "instructions": people.instructions,
+        "guide": rendered(people.instructions, links=True) if own else None,
         "options": [] if people.number else _options(people, reader),
         **({"number": _number(people.number, reader)} if people.number else {}),
         **({"several": True} if people.several else {}),
@@ -369,7 +373,7 @@ def _block(block: TextBlock, reader: Language, display: str) -> dict[str, Any]:
     have one but cannot.
     """
     own = block.declared.kind if block.declared else ""
-    drawn = (own or display) == "markdown" and (bool(own) or block.kind == "response")
+    drawn = _is_markdown(block, display)
     tree = by_place(block.text) if drawn else None
     return {
         "name": block.variable,
@@ -377,7 +381,7 @@ def _block(block: TextBlock, reader: Language, display: str) -> dict[str, Any]:
         "kind": block.kind,
         "code": own in ("code", "json"),
         **({"turns": [_turn(turn, reader) for turn in block.turns]} if block.turns else {}),
-        **({"drawn": drawn_as} if (drawn_as := _drawn(block, own)) else {}),
+        **({"drawn": drawn_as} if (drawn_as := drawn_code(block)) else {}),
         **({"image": block.image.uri, "alt": block.image.alt} if block.image else {}),
         "side": block.side,
         "text": block.text,
@@ -386,8 +390,19 @@ def _block(block: TextBlock, reader: Language, display: str) -> dict[str, Any]:
     }
 
 
-def _drawn(block: TextBlock, kind: str) -> tuple[Node, ...] | None:
+def _is_markdown(block: TextBlock, display: str) -> bool:
+    own = block.declared.kind if block.declared else ""
+    return (own or display) == "markdown" and (bool(own) or block.kind == "response")
+
+
+def tree_of(block: TextBlock, display: str) -> tuple[Node, ...] | None:
+    """The nodes of a text that is drawn as Markdown; None for any other."""
+    return rendered(block.text) if _is_markdown(block, display) else None
+
+
+def drawn_code(block: TextBlock) -> tuple[Node, ...] | None:
     """Code in colours, or JSON that folds; None for any other text."""
+    kind = block.declared.kind if block.declared else ""
     if block.declared and kind == "code" and block.declared.language:
         return coloured(block.text, block.declared.language)
     return folded(block.text) if kind == "json" else None

@@ -17,7 +17,7 @@ def show(*parts: str) -> None:
 
 
 def heading(text: str, level: int = 2, lang: str | None = None) -> str:
-    return f'<h{level} dir="auto"{_lang(lang)}>{html.escape(text)}</h{level}>'
+    return f'<h{level} dir="auto"{lang_attribute(lang)}>{html.escape(text)}</h{level}>'
 
 
 def block(text: str, kind: str = "text", label: str = "", lang: str | None = None) -> str:
@@ -27,10 +27,11 @@ def block(text: str, kind: str = "text", label: str = "", lang: str | None = Non
     """
     above = f'<p class="evenhand-label">{html.escape(label)}</p>' if label else ""
     said = html.escape(text)
-    return f'{above}<div class="evenhand-{kind}" dir="auto"{_lang(lang)}>{said}</div>'
+    return f'{above}<div class="evenhand-{kind}" dir="auto"{lang_attribute(lang)}>{said}</div>'
 
 
-def _lang(code: str | None) -> str:
+def lang_attribute(code: str | None) -> str:
+    """The attribute that names a text's language; none for the page's own."""
     return "" if code is None else f' lang="{html.escape(code)}"'
 
 
@@ -52,7 +53,7 @@ def items(terms: Iterable[tuple[str, Iterable[str]]], lang: str | None = None) -
     for term, said in terms:
         lines.append(f'<dt dir="auto">{html.escape(term)}</dt>')
         lines += [f'<dd dir="auto">{html.escape(each)}</dd>' for each in said if each]
-    return f'<dl class="evenhand-items"{_lang(lang)}>{"".join(lines)}</dl>'
+    return f'<dl class="evenhand-items"{lang_attribute(lang)}>{"".join(lines)}</dl>'
 
 
 def said(key: str, tag: str = "p") -> str:

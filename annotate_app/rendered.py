@@ -1,7 +1,8 @@
-"""A response's Markdown as a tree of plain data, from which the panel builds the page.
+"""Markdown as a tree of plain data, from which the panel and the other pages build what is shown.
 
 Only a closed list of nodes can be in the tree. No HTML passes through (it is text like any other),
-no address can be followed, no image is loaded, and formulas stay as they are (`formulas`).
+no address of a response can be followed, no image is loaded, and formulas stay as they are
+(`formulas`). What the study's lead wrote - guidelines, consent - may have links.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ LONGEST = 50_000
 inner parts the parser would drop, or that has too many parts for a page."""
 DEEPEST = 24
 MOST_PARTS = 20_000
+
+FOLLOWED = ("https://", "http://", "mailto:")
+"""Addresses that a link may have; each is opened apart."""
 
 _WORTH_A_PLACE = 12
 _AHEAD = 2_000
@@ -54,8 +58,13 @@ _ABOVE, _LOWEST = 2, 6
 
 
 @lru_cache(maxsize=256)
-def rendered(text: str) -> tuple[Node, ...] | None:
-    """The response as the nodes of its blocks; None where it must be shown as its source."""
+def rendered(text: str, *, links: bool = False) -> tuple[Node, ...] | None:
+    """The text as the nodes of its blocks; None where it must be shown as its source. `links` are
+    for what the study's lead wrote.
+
+    >>> rendered("See [the law](https://example.org/law).", links=True)[0][3]
+    ['a', {'href': 'https://example.org/law'}, 'the law']
+    """
     if len(text) > LONGEST:
         return None
     tokens = _PARSER.parse(text)
@@ -63,7 +72,7 @@ def rendered(text: str) -> tuple[Node, ...] | None:
     deepest = max((token.level for token in (*tokens, *inner)), default=0)
     if deepest > DEEPEST or len(tokens) + len(inner) > MOST_PARTS:
         return None
-    return tuple(_nodes(SyntaxTreeNode(tokens), [])) or None
+    return tuple(_Tree(links).nodes(SyntaxTreeNode(tokens))) or None
 
 
 @lru_cache(maxsize=256)
@@ -93,50 +102,56 @@ def by_place(text: str) -> tuple[Node, ...] | None:
     return nodes and tuple(map(placed, nodes))
 
 
-def _nodes(parent: SyntaxTreeNode, headings: list[int]) -> list[Node]:
-    return [node for child in parent.children for node in _node(child, headings)]
+class _Tree:
+    """What a text is turned into, part by part."""
 
+    def __init__(self, links: bool) -> None:
+        self.links = links
+        self.headings: list[int] = []
+        """The levels of the headings above the part at hand."""
 
-def _node(part: SyntaxTreeNode, headings: list[int]) -> list[Node]:
-    """Convert a part of the text to nodes; `headings` are the levels of the headings above it."""
-    match part.type:
-        case "text" | "text_special":
-            return [part.content] if part.content else []
-        case "code_inline":
-            return [["code", {}, part.content]]
-        case "fence" | "code_block":
-            return [["pre", {}, ["code", {}, part.content.removesuffix("\n")]]]
-        case "image":
-            return [["span", {"class": "image"}, part.content]]
-        case "heading":
-            tag, look = _heading(int(part.tag[1]), headings)
-            return [[tag, {"class": look}, *_nodes(part, headings)]]
-        case "link":
-            return _link(str(part.attrs.get("href", "")), _nodes(part, headings))
-        case "table":
-            return [["div", {"class": "wide"}, ["table", {}, *_nodes(part, headings)]]]
-    inside = _nodes(part, headings)
-    found = _TAGS.get(part.type)
-    if found is None or part.hidden:  # lines, and the paragraphs of a list without blank lines
-        return inside
-    return [[found, _attributes(part), *inside]]
+    def nodes(self, parent: SyntaxTreeNode) -> list[Node]:
+        return [node for child in parent.children for node in self._node(child)]
 
+    def _node(self, part: SyntaxTreeNode) -> list[Node]:
+        match part.type:
+            case "text" | "text_special":
+                return [part.content] if part.content else []
+            case "code_inline":
+                return [["code", {}, part.content]]
+            case "fence" | "code_block":
+                return [["pre", {}, ["code", {}, part.content.removesuffix("\n")]]]
+            case "image":
+                return [["span", {"class": "image"}, part.content]]
+            case "heading":
+                tag, look = self._heading(int(part.tag[1]))
+                return [[tag, {"class": look}, *self.nodes(part)]]
+            case "link":
+                return self._link(str(part.attrs.get("href", "")), self.nodes(part))
+            case "table":
+                return [["div", {"class": "wide"}, ["table", {}, *self.nodes(part)]]]
+        inside = self.nodes(part)
+        found = _TAGS.get(part.type)
+        if found is None or part.hidden:  # lines, and the paragraphs of a list without blank lines
+            return inside
+        return [[found, _attributes(part), *inside]]
 
-def _heading(level: int, headings: list[int]) -> tuple[str, str]:
-    """A tag that neither skips a level below the page's own headings nor is above one of them, and
-    the size that was meant.
-    """
-    while headings and headings[-1] >= level:
-        headings.pop()
-    headings.append(level)
-    return f"h{min(_ABOVE + len(headings), _LOWEST)}", f"h{level}"
+    def _heading(self, level: int) -> tuple[str, str]:
+        """A tag that neither skips a level below the page's own headings nor is above one of them,
+        and the size that was meant.
+        """
+        while self.headings and self.headings[-1] >= level:
+            self.headings.pop()
+        self.headings.append(level)
+        return f"h{min(_ABOVE + len(self.headings), _LOWEST)}", f"h{level}"
 
-
-def _link(address: str, inside: list[Node]) -> list[Node]:
-    """A link's words, then where it would lead, as text: it cannot be followed."""
-    told = inside in ([address], []) or address in (f"mailto:{each}" for each in inside)
-    beside: list[Node] = [] if told and inside else [["span", {"class": "address"}, address]]
-    return [["span", {"class": "link"}, *inside], *beside]
+    def _link(self, address: str, inside: list[Node]) -> list[Node]:
+        """A link; or its words, then where it would lead, as text: it cannot be followed."""
+        if self.links and address.startswith(FOLLOWED):
+            return [["a", {"href": address}, *(inside or [address])]]
+        told = inside in ([address], []) or address in (f"mailto:{each}" for each in inside)
+        beside: list[Node] = [] if told and inside else [["span", {"class": "address"}, address]]
+        return [["span", {"class": "link"}, *inside], *beside]
 
 
 def _attributes(part: SyntaxTreeNode) -> dict[str, Any]:

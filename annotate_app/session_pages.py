@@ -8,8 +8,9 @@ from pathlib import Path
 import streamlit as st
 from streamlit.components.v2 import component
 
+from evenhand.annotate_app.drawn import drawn_blocks, drawn_text
 from evenhand.annotate_app.languages import Language
-from evenhand.annotate_app.payload import block_label, number_said
+from evenhand.annotate_app.payload import number_said
 from evenhand.annotate_app.plain_text import block, heading, items, plain, show, show_complaint
 from evenhand.rubrics import Rubric
 from evenhand.study.access.admission import Admission
@@ -67,9 +68,9 @@ def _welcome(sessions: Sessions, rater: str, step: Step, reader: Language) -> No
     show(heading(reader.say("session.welcome_title"), 1))
     if warning.text:
         label = reader.say("session.warning")
-        show(block(warning.text, "warning", label, lang=warning.language))
+        show(drawn_text(warning.text, "warning", label, lang=warning.language))
     if instructions.text:
-        show(block(instructions.text, lang=instructions.language))
+        show(drawn_text(instructions.text, lang=instructions.language))
     if _goes_on("welcome", reader):
         sessions.read_welcome(rater, reader.code)
         st.rerun()
@@ -78,7 +79,7 @@ def _welcome(sessions: Sessions, rater: str, step: Step, reader: Language) -> No
 def _consent(sessions: Sessions, rater: str, step: Step, reader: Language) -> None:
     consent = sessions.texts.shown("consent", reader.code)
     title = heading(reader.say("session.consent_title"), 1)
-    show(title, block(consent.text, lang=consent.language))
+    show(title, drawn_text(consent.text, lang=consent.language))
     agrees = st.button(reader.say("session.agree"), type="primary", key="agree")
     disagrees = st.button(reader.say("session.disagree"), key="disagree")
     if agrees or disagrees:
@@ -94,7 +95,7 @@ def _rubric(sessions: Sessions, rater: str, step: Step, reader: Language) -> Non
     named = {name: f"[{name.replace('_', ' ')}]" for name in rubric.variables}
     people = rubric.for_people(named)
     show(heading(people.title, 1, lang), heading(people.question, lang=lang))
-    show(block(people.instructions, lang=lang))
+    show(drawn_text(people.instructions, lang=lang))
     if rubric.number:
         show(heading(reader.say("session.options")), block(number_said(rubric.number, reader)))
     else:
@@ -129,10 +130,9 @@ def _feedback(sessions: Sessions, rater: str, step: Step, reader: Language) -> N
             answers.append(reader.say("session.right_answer", answer=accepted))
         show(block(reader.say(f"session.{kind}"), kind, told.title), block("\n".join(answers)))
     if feedback.explanation:
-        show(block(feedback.explanation, lang=sessions.study.config.annotation.language))
+        show(drawn_text(feedback.explanation, lang=sessions.study.config.annotation.language))
     show(heading(reader.say("session.what_you_read")))
-    for text in feedback.blocks:
-        show(block(text.text, "quote", block_label(text, reader), lang=""))
+    show(drawn_blocks(feedback.blocks, reader, sessions.study.config.annotation.display))
     place = sessions.practice.units.screens.index(step.screen)  # the unit's name reveals too much
     if _goes_on(f"feedback-{place}-{step.attempt}", reader):
         sessions.read_feedback(rater, step)

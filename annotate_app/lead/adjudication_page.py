@@ -8,10 +8,11 @@ from typing import get_args
 
 import streamlit as st
 
+from evenhand.annotate_app.drawn import drawn_text
 from evenhand.annotate_app.lead.parts.counting import counted
 from evenhand.annotate_app.lead.parts.decider import Sent, show_decider
 from evenhand.annotate_app.lead.parts.tables import show_table, to_the_minute
-from evenhand.annotate_app.lead.parts.unit_texts import people_text, quoted_block
+from evenhand.annotate_app.lead.parts.unit_texts import marked_blocks, people_text
 from evenhand.annotate_app.logins.lead_login import LOGIN, admitted, require
 from evenhand.annotate_app.plain_text import block, heading, show, show_complaint
 from evenhand.errors import InputError
@@ -97,7 +98,7 @@ def _show_case(study: Study, who: Visitor, case: QueuedUnit) -> None:
         names = {label: label for label in sorted(set(case.labels))}
     texts, decision = st.columns([3, 2], gap="large")
     with texts:
-        show(heading("Unit"), *_texts(study, case, people.blocks))
+        show(heading("Unit"), _texts(study, case, people.blocks))
     with decision, st.container(key="decision"):
         show(heading(people.title), block(people.question))
         counts = ((name, case.labels.count(key)) for key, name in names.items())
@@ -120,10 +121,10 @@ def _show_case(study: Study, who: Visitor, case: QueuedUnit) -> None:
         )
         st.text(written("lead.keys"))
         with st.expander("Instructions"):
-            show(block(people.instructions))
+            show(drawn_text(people.instructions))
 
 
-def _texts(study: Study, case: QueuedUnit, texts: Sequence[TextBlock]) -> list[str]:
+def _texts(study: Study, case: QueuedUnit, texts: Sequence[TextBlock]) -> str:
     """The unit's texts; words that people marked show by how many, not by whom."""
 
     def said(who: Sequence[str]) -> str:
@@ -131,8 +132,7 @@ def _texts(study: Study, case: QueuedUnit, texts: Sequence[TextBlock]) -> list[s
             return ""
         return written("evidence.marked_by_some", count=len(who), labels=len(case.labels))
 
-    marks = counted_marks(study, case.key)
-    return [quoted_block(each, marks, said) for each in texts]
+    return marked_blocks(study, texts, counted_marks(study, case.key), said)
 
 
 def _take(study: Study, sent: Sent) -> None:

@@ -14,7 +14,7 @@ import streamlit as st
 from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.report.disagreements_page import kind_title
 from evenhand.annotate_app.lead.parts.live_figures import latest_figures
-from evenhand.annotate_app.lead.parts.unit_texts import quoted_block
+from evenhand.annotate_app.lead.parts.unit_texts import marked_blocks
 from evenhand.annotate_app.logins.lead_login import admitted, require
 from evenhand.annotate_app.plain_text import block, heading, items, show, show_complaint
 from evenhand.errors import InputError
@@ -160,22 +160,19 @@ def _show_unit(study: Study, found: GraderDisagreement) -> None:
         given = sorted(found.people.items())
         show(items((who, [names.get(of, of), reasons.get(who, "")]) for who, of in given))
     marks = quoted_marks(study, [found]).get((found.rubric, found.unit_id), [])
-    _show_texts(people.blocks, marks)
+    _show_texts(study, people.blocks, marks)
     _show_rubric(rubric, people.question)
 
 
-def _show_texts(texts: Sequence[TextBlock], marks: Sequence[tuple[str, Mark]]) -> None:
-    """Show the texts, those of a pair's two sides next to each other, with the words that people
-    marked.
-    """
+def _show_texts(
+    study: Study, texts: Sequence[TextBlock], marks: Sequence[tuple[str, Mark]]
+) -> None:
+    """Show the texts as raters saw them, with the words that people marked."""
 
     def said(who: Sequence[str]) -> str:
         return written("evidence.marked_by", who=", ".join(who)) if who else ""
 
-    sides = sorted({each.side for each in texts})
-    for column, side in zip(st.columns(len(sides)), sides, strict=True):
-        with column:
-            show(*(quoted_block(each, marks, said) for each in texts if each.side == side))
+    show(marked_blocks(study, texts, marks, said))
 
 
 def _show_rubric(rubric: Rubric, question: str) -> None:

@@ -54,7 +54,7 @@ def _show_flag(study: Study, flag: RaisedFlag, name: str) -> None:
     with st.expander("The unit"):
         st.text(flag.unit_id)
         try:
-            show(*unit_blocks(study, flag.unit_id, flag.rubric))
+            show(unit_blocks(study, flag.unit_id, flag.rubric))
         except InputError as error:  # no such rubric any more; the flag can still be dealt with
             show_complaint(str(error))
     try:

@@ -19,6 +19,7 @@ function keysView(words, questions, asks, hasSides, single, onSwitch) {
     if (asks.evidence) rows.unshift([",", words.sheet_mark]);
     rows.unshift(["!", words.sheet_find]);
     if (asks.turns) rows.unshift(["; :", words.sheet_turns]);
+    rows.unshift(["#", words.sheet_guidelines], ["< >", words.sheet_size]);
     if (asks.source) rows.unshift(["*", words.sheet_source]);
     rows.unshift([words.keys_scroll, hasSides ? words.sheet_scroll_sides : words.sheet_scroll]);
     if (asks.why) rows.unshift([".", words.sheet_rationale]);

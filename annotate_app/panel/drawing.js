@@ -19,6 +19,7 @@ class DrawnPanel {
     this.find(".together").hidden = !this.hasSides();
     this.find(".search").hidden = !this.sheet;
     this.drawMeanings();
+    this.drawWays();
     this.find(".together").setAttribute("aria-pressed", String(this.tied()));
     this.find(".source").hidden = !this.isRendered();
     this.find(".source").setAttribute("aria-pressed", String(this.source));
@@ -71,7 +72,7 @@ class DrawnPanel {
       if (question.number) this.numberField(at).value = this.answers[at]?.option ?? "";
     });
     const guides = (sheet?.questions ?? []).map((question) => {
-      const guide = guidelinesView(question, words, sheet.questions.length > 1);
+      const guide = guidelinesView(question, words, sheet.questions.length > 1, this.data.controls);
       this.keepGuidelinesOpen(guide, question.title, sheet.questions.length > 1);
       return guide;
     });

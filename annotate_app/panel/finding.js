@@ -2,7 +2,7 @@
 
 const MOST_FOUND = 2000;
 
-class FindingPanel extends DrawnPanel {
+class FindingPanel extends WaysPanel {
   found = [];
   foundAt = -1;
 

@@ -2,7 +2,7 @@
 
 const KEPT_MS = 4000; // a key that has waited longer for its unit is not taken
 const KEYS_OF_A_UNIT = /^(.|Enter|Backspace|Escape|ArrowLeft|ArrowRight)$/;
-const TAKEN_AT_ONCE = /^(Backspace|Escape|ArrowLeft|ArrowRight|[./*!;:])$/; // they answer nothing
+const TAKEN_AT_ONCE = /^(Backspace|Escape|ArrowLeft|ArrowRight|[./*!;:#<>])$/; // they answer nothing
 const OPENS_A_FIELD = /^[-+./,!]$/; // what follows is meant for the field, or for marking
 
 class KeyedPanel extends FindingPanel {
@@ -112,6 +112,11 @@ class KeyedPanel extends FindingPanel {
       case ";":
       case ":":
         return this.hasTurns() ? () => toTurn(this.find(".material"), event.key === ";" ? 1 : -1) : null;
+      case "#":
+        return this.sheet ? () => this.toggleGuidelines() : null;
+      case "<":
+      case ">":
+        return () => this.resize(event.key === ">" ? 1 : -1);
       case "*":
         return this.isRendered() ? () => this.showSource() : null;
       case ",":
@@ -132,13 +137,19 @@ class KeyedPanel extends FindingPanel {
     const letters = /^[a-z]$/i.test(event.key) ? places : [];
     for (const at of [this.at, ...letters]) {
       const option = this.sheet && pressedOption(event, this.questions[at].options);
-      if (option) return () => this.choose(at, option.key);
+      if (option) {
+        return () => {
+          this.choose(at, option.key);
+          this.sendAtOnce();
+        };
+      }
     }
     return null;
   }
 
   dialogAction(event) {
     if (event.key === "?") return () => this.toggleKeys();
+    if (event.key === "#" && this.find(".sheet .guidelines")) return () => this.toggleGuidelines();
     const radio = this.root.querySelectorAll(".sheet .reason input")[Number(event.key) - 1];
     if (!radio) return null;
     return () => {

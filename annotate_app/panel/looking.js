@@ -59,7 +59,8 @@ class LookingPanel extends FlaggingPanel {
       this.fillEarlier(this.data.earlier);
       return true;
     }
-    if (sheet?.id === this.sheet?.id) {
+    const answeredElsewhere = sheet?.earlier && !this.sheet?.earlier;
+    if (sheet?.id === this.sheet?.id && !answeredElsewhere) {
       this.reopen(this.words.no_earlier);
       return true;
     }

@@ -4,7 +4,7 @@
 const TAGS = new Set(
   (
     "p h3 h4 h5 h6 ul ol li blockquote table thead tbody tr th td em strong s pre code hr br div span " +
-    "details summary"
+    "details summary a"
   ).split(" "),
 );
 const LOOKS =
@@ -32,12 +32,15 @@ function renderedNodes(nodes, words, controls) {
   });
 }
 
-function partView([tag, { class: look, start }, ...children], words, controls) {
+function partView([tag, { class: look, start, href }, ...children], words, controls) {
   const made = element(TAGS.has(tag) ? tag : "span");
   if (OWN_WAY.test(tag)) made.dir = "auto";
   if (LOOKS.test(look)) made.className = look;
   if (tag === "pre") made.className = "wide";
   if (tag === "details") made.open = start === 1;
+  if (tag === "a" && /^(https?:|mailto:)/.test(href)) {
+    for (const [name, value] of Object.entries({ href, target: "_blank", rel: "noopener noreferrer" })) made.setAttribute(name, value);
+  }
   if (tag === "ol" && Number.isInteger(start)) made.start = start;
   if (look === "wide" || tag === "pre") made.dataset.name = tag === "pre" ? words.code_block : words.wide_table;
   const inside =

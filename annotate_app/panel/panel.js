@@ -48,6 +48,10 @@ class Panel extends MarkingPanel {
       ".end": () => this.endFinding(),
       ".leave": () => this.look("next"),
       ".way-out": () => this.logOut(),
+      ".smaller": () => this.resize(-1),
+      ".larger": () => this.resize(1),
+      ".fold": () => this.foldQuestion(),
+      ".noted": () => this.forgetLost(),
       ".together": () => this.tie(),
       ".meanings": () => this.showMeanings(),
       ".source": () => this.showSource(),
@@ -57,6 +61,7 @@ class Panel extends MarkingPanel {
     for (const [part, act] of Object.entries(acts)) {
       this.find(part).addEventListener("click", act, until);
     }
+    this.find("#at-once").addEventListener("change", (event) => this.switchAtOnce(event.target.checked), until);
     this.find("#wanted").addEventListener("input", () => this.search(), until);
     const onward = (event) => {
       event.preventDefault();
@@ -75,9 +80,14 @@ class Panel extends MarkingPanel {
   // The focus stays with the texts: what was clicked must not take the next Enter for itself.
   afterClick(event) {
     const pressed = event.target.closest("button, summary, .option");
-    const byArrows = pressed?.matches(".option") && event.detail === 0;
+    const option = pressed?.matches(".option");
+    const byArrows = option && event.detail === 0;
     if (!pressed || pressed.closest(".sheet, .finder, .search") || byArrows) return;
-    setTimeout(() => this.find(".sheet").open || this.toTexts());
+    setTimeout(() => {
+      if (this.find(".sheet").open) return;
+      this.toTexts();
+      if (option) this.sendAtOnce(); // the box was ticked meanwhile
+    });
   }
 
   toTexts() {
@@ -151,6 +161,8 @@ class Panel extends MarkingPanel {
       const status = receipts[answer.submit_id];
       if (!status || status === "failed") continue;
       this.statuses.set(answer.submit_id, status);
+      const awaited = this.pending.includes(answer.submit_id);
+      if (REFUSED.includes(status) && isAnswer(answer) && !awaited) this.lose(answer, status);
       this.drafts.drop(`answer:${answer.submit_id}`);
       if (isAnswer(answer)) this.drafts.drop(`draft:${answer.sheet_id}`);
     }
@@ -365,6 +377,7 @@ class Panel extends MarkingPanel {
     const sent = asked.map(({ task }, n) => ({
       submit_id: newId(),
       sheet_id: this.sheet.id,
+      unit: this.sheet.earlier ? 0 : this.data.progress.done + 1, // to name it, should it be refused
       task_id: task,
       option_key: this.answers[n].option ?? "",
       skip_reason: this.answers[n].skip ?? "",

@@ -92,7 +92,15 @@ function optionView(option, cap, place, at, several, onChoose) {
   );
 }
 
-function guidelinesView(question, words, named) {
+function guidelinesView(question, words, named, controls) {
+  const title = named ? `${words.guidelines}: ${question.title}` : words.guidelines;
+  const summary = element("summary", { dir: "auto" }, title);
+  const key = element("kbd", { class: "single" }, "#");
+  summary.append(" ", key);
+  return element("details", { class: "guidelines" }, summary, ...guidelineParts(question, words, controls));
+}
+
+function guidelineParts(question, words, controls) {
   const examples = question.options
     .filter((option) => option.examples.length > 0)
     .flatMap((option) => [
@@ -100,14 +108,14 @@ function guidelinesView(question, words, named) {
       ...option.examples.map((example) => element("dd", { dir: "auto" }, example)),
     ]);
   const own = inLanguage(question.lang); // a rubric without a translation stays in its own
-  const instructions = { class: "instructions", dir: "auto", ...own };
-  const parts = [element("div", instructions, question.instructions)];
+  const instructions = element("div", { class: "instructions", dir: "auto", ...own });
+  if (question.guide) instructions.classList.add("rendered");
+  instructions.append(...(question.guide ? renderedNodes(question.guide, words, controls) : [question.instructions]));
+  const parts = [instructions];
   if (examples.length > 0) {
     parts.push(element("h3", {}, words.examples), element("dl", own, ...examples));
   }
-  const title = named ? `${words.guidelines}: ${question.title}` : words.guidelines;
-  const summary = element("summary", { dir: "auto" }, title);
-  return element("details", { class: "guidelines" }, summary, ...parts);
+  return parts;
 }
 
 function messageView(title, text, ...leave) {

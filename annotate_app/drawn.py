@@ -1,0 +1,107 @@
+"""Texts as HTML, drawn as the panel draws them: for the pages around it.
+
+Every text is escaped; tags come from the closed list that `rendered` and `structured` make.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+
+from evenhand.annotate_app.languages import Language
+from evenhand.annotate_app.payload import block_label, drawn_code, tree_of
+from evenhand.annotate_app.plain_text import lang_attribute
+from evenhand.annotate_app.rendered import FOLLOWED, Node, rendered
+from evenhand.rubrics.rendering import TextBlock
+
+_OWN_WAY = ("p", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "table", "th", "td")
+_EMPTY = ("br", "hr")
+
+
+def drawn_text(text: str, kind: str = "text", label: str = "", lang: str | None = None) -> str:
+    """What the study's lead wrote, its Markdown drawn; links open apart."""
+    nodes = rendered(text, links=True)
+    inside = "".join(map(_html, nodes)) if nodes else html.escape(text)
+    look = f"evenhand-{kind} evenhand-drawn" if nodes else f"evenhand-{kind}"
+    above = f'<p class="evenhand-label">{html.escape(label)}</p>' if label else ""
+    return f'{above}<div class="{look}" dir="auto"{lang_attribute(lang)}>{inside}</div>'
+
+
+def drawn_blocks(blocks: Sequence[TextBlock], reader: Language, display: str) -> str:
+    """A unit's texts as its raters see them: what both sides share, then the sides beside each
+    other. `display` is the study's way to show responses.
+    """
+    return beside_each_other(
+        [(block.side, drawn_block(block, reader, display)) for block in blocks]
+    )
+
+
+def beside_each_other(parts: Sequence[tuple[str, str]]) -> str:
+    """Texts with the side of each, "" for what both sides share, set as on the raters' page."""
+    columns = []
+    for side in sorted({side for side, _ in parts}):
+        kind = "side" if side else "shared"
+        column = "".join(part for own, part in parts if own == side)
+        columns.append(f'<div class="evenhand-{kind}">{column}</div>')
+    return f'<div class="evenhand-sides">{"".join(columns)}</div>'
+
+
+def drawn_block(block: TextBlock, reader: Language, display: str) -> str:
+    label = html.escape(block_label(block, reader))
+    content = _content(block, reader, display)
+    return f'<div><p class="evenhand-label" dir="auto">{label}</p>{content}</div>'
+
+
+def _content(block: TextBlock, reader: Language, display: str) -> str:
+    if block.image:
+        source, alt = html.escape(block.image.uri), html.escape(block.image.alt)
+        return f'<div class="evenhand-quote"><img src="{source}" alt="{alt}"></div>'
+    nodes = drawn_code(block) or tree_of(block, display)
+    if nodes:
+        code = " evenhand-code-block" if drawn_code(block) else ""
+        return _quote("".join(map(_html, nodes)), f"evenhand-drawn{code}")
+    if block.turns:
+        return _quote("".join(_turns(block, reader)))
+    return _quote(html.escape(block.text))
+
+
+def _quote(inside: str, look: str = "") -> str:
+    return f'<div class="evenhand-quote {look}" dir="auto" lang="">{inside}</div>'
+
+
+def _turns(block: TextBlock, reader: Language) -> Iterable[str]:
+    for turn in block.turns:
+        name = f" · {turn.name}" if turn.name else ""
+        who = html.escape(reader.say(f"turn.{turn.role}") + name)
+        said = html.escape(turn.text)
+        title = f'<p class="evenhand-label">{who}</p>'
+        yield f'<div class="evenhand-turn">{title}<div dir="auto">{said}</div></div>'
+
+
+def _html(node: Node) -> str:
+    """A node of a tree, as `rendered` and `structured` make them."""
+    if isinstance(node, str):
+        return html.escape(node)
+    tag, attributes, *children = node
+    written = "".join(_attributes(tag, attributes))
+    if tag in _EMPTY:
+        return f"<{tag}>"
+    inside = "".join(map(_html, children))
+    if attributes.get("class") == "address":
+        inside = f" ({inside})"
+    return f"<{tag}{written}>{inside}</{tag}>"
+
+
+def _attributes(tag: str, attributes: dict[str, object]) -> Iterable[str]:
+    if tag in _OWN_WAY:
+        yield ' dir="auto"'
+    if look := attributes.get("class"):
+        yield f' class="{look}"'
+    start = attributes.get("start")
+    if tag == "ol" and isinstance(start, int):
+        yield f' start="{start}"'
+    if tag == "details" and start:
+        yield " open"
+    address = str(attributes.get("href", ""))
+    if tag == "a" and address.startswith(FOLLOWED):
+        yield f' href="{html.escape(address)}" target="_blank" rel="noopener noreferrer"'

@@ -1,0 +1,172 @@
+"""Ways of reading and working: size of letters, length of lines, guidelines, answers at once."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+
+from evenhand.cli.main import main
+from evenhand.study import open_study
+from harness.annotator import READY
+from harness.served import Served
+
+pytestmark = pytest.mark.browser
+
+RUBRIC = """
+name = "faithful"
+title = "Faithful"
+unit = "response"
+level = "nominal"
+affirmative = ["yes"]
+question = "Is it faithful?"
+instructions = '''
+Read **all** of it.
+
+- what it says
+- what it leaves out
+
+See [the guide](https://example.org/guide).
+'''
+variables = ["response"]
+
+[[options]]
+key = "yes"
+name = "Yes"
+
+[[options]]
+key = "no"
+name = "No"
+"""
+
+PROSE = (
+    "The committee met on Thursday and talked about the new bridge, its price, and who is going to"
+    " pay for it once the first year is over. "
+)
+
+# The longest line of a text, in letters: where a letter's place is lower, a new line has begun.
+LONGEST_LINE = """
+(text) => {
+  const walker = document.createTreeWalker(text, NodeFilter.SHOW_TEXT);
+  let [top, letters, longest] = [null, 0, 0];
+  while (walker.nextNode()) {
+    for (let at = 0; at < walker.currentNode.data.length; at++) {
+      const range = new Range();
+      range.setStart(walker.currentNode, at);
+      range.setEnd(walker.currentNode, at + 1);
+      const box = range.getClientRects()[0];
+      if (!box || box.width === 0) continue;
+      if (top === null || Math.abs(box.top - top) > 5) [top, letters] = [box.top, 0];
+      longest = Math.max(longest, ++letters);
+    }
+  }
+  return longest;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def faithful(tmp_path_factory, serve_study) -> Served:
+    folder = tmp_path_factory.mktemp("ways")
+    with (folder / "items.csv").open("w", newline="") as file:
+        rows = ([f"Number {n}. " + PROSE * 8] for n in range(40))
+        csv.writer(file).writerows([["response"], *rows])
+    (folder / "faithful.toml").write_text(RUBRIC)
+    study = folder / "study"
+    words = ["new", str(study), "--items", str(folder / "items.csv")]
+    assert main([*words, "--rubric", str(folder / "faithful.toml")]) == 0
+    return serve_study(study)
+
+
+@pytest.fixture
+def entered(faithful, new_context):
+    def enter(rater: str, **screen):
+        page = new_context(**screen).new_page()
+        faithful.enter(rater)
+        page.goto(f"{faithful.url}?rater={rater}")
+        page.wait_for_selector(READY)
+        return page
+
+    return enter
+
+
+def labels(served: Served, rater: str) -> list[str]:
+    with open_study(served.folder) as study:
+        ratings = study.ratings()
+    return ratings.loc[ratings["rater_id"] == rater, "label"].tolist()
+
+
+def answered(page, number: int) -> None:
+    page.get_by_text(f"{number} of 40 answered").wait_for()
+    page.wait_for_selector(READY)
+
+
+@pytest.mark.parametrize("width", [1280, 1440, 2560])
+def test_a_line_has_no_more_letters_than_an_eye_follows(entered, width):
+    page = entered(f"reader{width}", viewport={"width": width, "height": 900})
+    assert 50 <= page.locator(".material .text").evaluate(LONGEST_LINE) <= 75
+
+
+def test_letters_grow_by_a_key_and_the_browser_remembers_it(entered):
+    page = entered("large")
+    size = "node => parseFloat(getComputedStyle(node).fontSize)"
+    text = page.locator(".material .text")
+    before = text.evaluate(size)
+    page.keyboard.press(">")
+    page.keyboard.press(">")
+    assert text.evaluate(size) == pytest.approx(1.3 * before, rel=1e-3)
+    assert text.evaluate(LONGEST_LINE) <= 75
+    page.reload()
+    page.wait_for_selector(READY)
+    assert text.evaluate(size) == pytest.approx(1.3 * before, rel=1e-3)
+    page.get_by_role("button", name="Smaller letters").click()
+    assert text.evaluate(size) == pytest.approx(1.15 * before, rel=1e-3)
+
+
+def test_the_guidelines_are_drawn_and_open_by_a_key(entered):
+    page = entered("reads")
+    page.keyboard.press("#")
+    sheet = page.get_by_role("dialog", name="Guidelines: Faithful")
+    assert sheet.get_by_role("listitem").all_inner_texts() == ["what it says", "what it leaves out"]
+    link = sheet.get_by_role("link", name="the guide")
+    assert link.get_attribute("href") == "https://example.org/guide"
+    assert link.get_attribute("target") == "_blank"
+    assert link.get_attribute("rel") == "noopener noreferrer"
+    page.keyboard.press("#")
+    sheet.wait_for(state="hidden")
+    page.keyboard.press("1")  # the keys are the unit's again
+    assert page.get_by_role("radio", name="Yes").is_checked()
+
+
+def test_an_answer_goes_as_soon_as_it_is_chosen_where_a_rater_wants_it_so(faithful, entered):
+    page = entered("quick")
+    page.get_by_role("checkbox", name="Submit as soon as I choose").check()
+    page.keyboard.press("1")
+    answered(page, 1)
+    page.locator(".option", has_text="No").click()
+    answered(page, 2)
+    page.keyboard.press("1")
+    answered(page, 3)
+    page.keyboard.press("Backspace")  # the last one was a slip
+    page.get_by_text("You are changing an earlier answer").wait_for()
+    page.wait_for_selector(READY)
+    page.keyboard.press("2")
+    page.get_by_text("You are changing an earlier answer").wait_for(state="hidden")
+    answered(page, 3)
+    assert sorted(labels(faithful, "quick")) == ["no", "no", "yes"]
+    page.reload()
+    page.wait_for_selector(READY)
+    assert page.get_by_role("checkbox", name="Submit as soon as I choose").is_checked()
+
+
+def test_arrows_among_the_options_send_nothing(faithful, entered):
+    page = entered("arrows")
+    page.get_by_role("checkbox", name="Submit as soon as I choose").check()
+    page.get_by_role("radio", name="Yes").focus()
+    page.keyboard.press("ArrowDown")
+    assert page.get_by_role("radio", name="No").is_checked()
+    page.wait_for_timeout(300)
+    assert labels(faithful, "arrows") == []
+    page.keyboard.press("Enter")
+    answered(page, 1)
+    assert labels(faithful, "arrows") == ["no"]
