@@ -93,6 +93,7 @@ class Desk(Protocol):
     study: Study
 
     def next_sheet(self, rater_id: str) -> Sheet | None: ...
+    def sheet_ahead(self, rater_id: str, sheet: Sheet) -> Sheet | None: ...
     def reopen(self, rater_id: str, task_id: str = "") -> Sheet | None: ...
     def earlier(self, rater_id: str, search: str = "", start: int = 0) -> EarlierPage: ...
     def began_before_keys(self, rater_id: str) -> bool: ...
@@ -112,6 +113,7 @@ def page_data(
     study = desk.study
     back = None if view.task_id is None else desk.reopen(rater, view.task_id)
     sheet = back or desk.next_sheet(rater)
+    ahead = desk.sheet_ahead(rater, sheet) if sheet and not back else None
     done, total = (sheet.done, sheet.total) if sheet else desk.progress(rater)
     annotation = study.config.annotation
     # Read once it is known that nothing is left, so that an exclusion meanwhile is included.
@@ -142,6 +144,7 @@ def page_data(
         "sheet": None
         if sheet is None
         else _sheet(sheet, reader, annotation.display, earlier=back is not None),
+        "ahead": _sheet(ahead, reader, annotation.display, earlier=False) if ahead else None,
         "resumes": "" if sheet else setting.resumes,
         "finish": "" if sheet else setting.finish if done else setting.finish_idle,
     }
@@ -438,7 +441,7 @@ def _drafts_name(desk: Desk, rater: str, practice: bool) -> str:
     return hashlib.sha256(owner.encode()).hexdigest()[:16]
 
 
-# Sent once: words, rubrics and images, which the browser keeps. With each answer it lists what it
+# Sent once: words, rubrics and texts, which the browser keeps. With each answer it lists what it
 # has, by names derived from the content; those parts are not sent again. The server remembers
 # nothing about it, so that it cannot be wrong: a run that was not started by a message of the panel
 # sends everything.
@@ -447,12 +450,13 @@ def _drafts_name(desk: Desk, rater: str, practice: bool) -> str:
 _LENGTH = 16
 _MOST = 64
 _SAID_ONCE = ("words", "asks", "controls")
+_SHEETS = ("sheet", "ahead")
 _OF_THE_UNIT = ("task", "given", "evidence")
 """Fields of a question about the unit at hand; the others are its rubric's."""
 
 
 def lightened(data: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
-    """The page's data with words and rubrics by name, and as "kept" those the browser lacks."""
+    """The page's data with words, rubrics and texts by name; those the browser lacks, "kept"."""
     parts: dict[str, Any] = {}
 
     def named(part: Any) -> str:
@@ -460,18 +464,16 @@ def lightened(data: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
         parts[name] = part
         return name
 
-    light = {**data, **{key: named(data[key]) for key in _SAID_ONCE}}
-    if sheet := data["sheet"]:
+    def lighter(sheet: dict[str, Any]) -> dict[str, Any]:
         questions = []
         for question in sheet["questions"]:
             own = {key: question[key] for key in _OF_THE_UNIT if key in question}
             rubric = {key: question[key] for key in question.keys() - own.keys()}
             questions.append({**own, "rubric": named(rubric)})
-        blocks = [
-            {**each, "image": named(each["image"])} if "image" in each else each
-            for each in sheet["blocks"]
-        ]
-        light["sheet"] = {**sheet, "questions": questions, "blocks": blocks}
+        return {**sheet, "questions": questions, "blocks": list(map(named, sheet["blocks"]))}
+
+    light = {**data, **{key: named(data[key]) for key in _SAID_ONCE}}
+    light |= {key: lighter(data[key]) for key in _SHEETS if data[key]}
     light["kept"] = {name: part for name, part in parts.items() if name not in known}
     return light
 

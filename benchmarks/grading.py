@@ -160,11 +160,11 @@ def _report(grades: int, rates: dict[int, tuple[float, float, float]], memory: l
     table = "\n".join(lines)
     return f"""# Speed of grading
 
-Written by `python -m benchmarks.grading`, {datetime.date.today()}: a synthetic study of {grades:,}
-response units, and a server on loopback that answers every request after {LATENCY * 1000:.0f} ms.
-No client can do better than connections / {LATENCY} s. `evenhand grade` has every grade on disk
-before the next is asked; the plain clients, an `asyncio.gather` over the same SDK before and after
-it, keep nothing.
+Written by `python -m benchmarks.grading`, {datetime.date.today()}:
+a synthetic study of {grades:,} response units, and a server on loopback that answers every request
+after {LATENCY * 1000:.0f} ms. No client can do better than connections / {LATENCY} s.
+`evenhand grade` has every grade on disk before the next is asked; the plain clients, an
+`asyncio.gather` over the same SDK before and after it, keep nothing.
 
 | connections | at best | `evenhand grade` | SDK | SDK over aiohttp | share of the faster |
 | ---: | ---: | ---: | ---: | ---: | ---: |

@@ -7,10 +7,14 @@ a user's input are worded where they are found, and what an annotator reads is i
 
 from __future__ import annotations
 
+import math
 import string
 import tomllib
 from functools import cache
 from importlib.resources import files
+
+DASH = "—"
+"""What stands for a number that is not known, in sentences and tables."""
 
 _FILE = "texts.toml"
 
@@ -25,12 +29,22 @@ def texts() -> dict[str, str]:
 def written(key: str, /, **fields: object) -> str:
     """The sentence of a key with its fields filled in; KeyError where either is not there.
 
-    A field is put in as it is, braces and all, and formatted as its place says.
+    A field is put in as it is, braces and all, and formatted as its place says; a number that is
+    none, such as NaN, is a dash.
 
     >>> written("recommend.use_at", grader="openai:gpt-5", rubric="hedging", threshold=0.1312)
     'Use openai:gpt-5 for hedging at threshold 0.131, for the binary verdict.'
     """
-    return texts()[key].format(**fields)
+    return _FORMATTER.vformat(texts()[key], (), fields)
+
+
+class _Formatter(string.Formatter):
+    def format_field(self, value: object, format_spec: str) -> str:
+        unknown = value is None or (isinstance(value, float) and not math.isfinite(value))
+        return DASH if unknown else format(value, format_spec)
+
+
+_FORMATTER = _Formatter()
 
 
 def in_pieces(key: str, /, **fields: object) -> list[object]:

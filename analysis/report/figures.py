@@ -11,8 +11,8 @@ from evenhand.analysis.notes import Code, Remark, Remarks, says
 from evenhand.analysis.report.blocks import Cell
 from evenhand.analysis.results import ResultRow, key_of
 from evenhand.analysis.statistics import entry_for
+from evenhand.texts import DASH
 
-DASH = "—"
 ALL, ALL_BINARY = "all", "all" + BINARY
 
 _FIRST_LINE = 2

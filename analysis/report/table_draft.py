@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 
 from evenhand.analysis.report.blocks import Cell, Row, Table, Whisker
-from evenhand.analysis.report.figures import DASH, Figure
-from evenhand.texts import written
+from evenhand.analysis.report.figures import Figure
+from evenhand.texts import DASH, written
 
 _SHORT = 28
 """Letters of a reason in a cell at most: longer ones go below the table, to keep columns narrow."""

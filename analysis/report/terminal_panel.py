@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.report.blocks import Cell, Table
 from evenhand.analysis.report.context import ReportContext
-from evenhand.analysis.report.figures import DASH
 from evenhand.analysis.report.rates_table import rates_table
 from evenhand.analysis.report.source import GROUPS, READINGS, Source, pair_title
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import BASELINES
 from evenhand.analysis.statistics import entry_for
-from evenhand.texts import written
+from evenhand.texts import DASH, written
 
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis

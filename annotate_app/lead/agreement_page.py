@@ -76,7 +76,9 @@ def _agreement(study: Study, half_width: float) -> None:
     }
     course = figures.over_time.assign(until=figures.over_time["until"].map(to_the_minute))
     spec = dict.fromkeys(("estimate", "low", "high"), ".2f")
-    show_table(course, "People's kappa with 95% intervals, as labels came in", titles, spec)
+    show_table(
+        course, "People's kappa with 95% intervals, as labels came in", titles, spec, folded=True
+    )
     st.header("Figures", anchor=False)
     titles = {
         "rubric": "Rubric",
@@ -173,30 +175,27 @@ def over_time_chart(course: pd.DataFrame) -> dict[str, object]:
 def _forest(main: pd.DataFrame) -> dict[str, object]:
     on_categories = main[main["statistic"].isin(_KAPPAS) & (main["subset"] == ALL)]
     kappas = on_categories.drop_duplicates(["rubric", "rater_b"], keep="last")
-    known = kappas.dropna(subset=["estimate"])[["rubric", "who", "estimate", "low", "high"]]
+    kappas = kappas.assign(who=kappas["rubric"] + ": " + kappas["who"])
+    known = kappas.dropna(subset=["estimate"])[["who", "estimate", "low", "high"]]
     records = known.astype(object).where(known.notna(), None).to_dict("records")
     place: dict[str, object] = {"field": "who", "type": "nominal", "title": None, "sort": None}
-    place["axis"] = {"labelLimit": 260}
+    place["axis"] = {"labelLimit": 400}
     return {
         "description": "Kappa with 95% intervals by rubric; the table has the numbers.",
         "data": {"values": records},
-        "facet": {"row": {"field": "rubric", "type": "nominal", "title": None}},
-        "spec": {
-            "height": {"step": 24},
-            "width": 520,
-            "layer": [
-                {
-                    "mark": {"type": "rule", "strokeWidth": 2, "color": _COLOUR},
-                    "encoding": {
-                        "y": place,
-                        "x": {"field": "low", "type": "quantitative", "title": "kappa"},
-                        "x2": {"field": "high"},
-                    },
+        "height": {"step": 28},
+        "layer": [
+            {
+                "mark": {"type": "rule", "strokeWidth": 2, "color": _COLOUR},
+                "encoding": {
+                    "y": place,
+                    "x": {"field": "low", "type": "quantitative", "title": "kappa"},
+                    "x2": {"field": "high"},
                 },
-                {
-                    "mark": {"type": "point", "filled": True, "size": 70, "color": _COLOUR},
-                    "encoding": {"y": place, "x": {"field": "estimate", "type": "quantitative"}},
-                },
-            ],
-        },
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 70, "color": _COLOUR},
+                "encoding": {"y": place, "x": {"field": "estimate", "type": "quantitative"}},
+            },
+        ],
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -15,13 +14,14 @@ from evenhand.annotate_app.lead.parts.board import BoardCard, board, show_funnel
 from evenhand.annotate_app.lead.parts.counting import latest
 from evenhand.annotate_app.lead.parts.live_figures import LiveFigures, latest_figures
 from evenhand.annotate_app.logins.lead_login import require
-from evenhand.annotate_app.plain_text import show
+from evenhand.annotate_app.plain_text import plain, show
 from evenhand.reporting.live_figures import count_look
 from evenhand.reporting.workers import apart
 from evenhand.study import Study
 from evenhand.study.desk.oversight import oversight
 from evenhand.study.lead.adjudication import queue_length
 from evenhand.study.lead.flags import raised_flags
+from evenhand.study.lead.progress import rater_progress, rubric_progress, time_left
 from evenhand.study.store.meta import hours_since_backup
 from evenhand.texts import written
 
@@ -37,8 +37,17 @@ def show_overview(study: Study) -> None:
     require(study, "lead")
     _verdicts(study)
     _ask_for_verdict(study)
+    _progress(study)
+
+
+@st.fragment(run_every=_EVERY)
+def _progress(study: Study) -> None:
+    require(study, "lead")
     st.header("Who has come how far", anchor=False)
+    st.text(time_left(latest(study, rubric_progress)))
     show_funnel(study)
+    if latest(study, rater_progress).empty and _leads_to("Sessions", written("lead.invite_first")):
+        st.rerun()
 
 
 @st.fragment(run_every=_EVERY)
@@ -58,8 +67,12 @@ def _verdicts(study: Study) -> None:
         for limit in limits_of(verdicts):
             st.text(limit)
     st.header("Waiting for you", anchor=False)
-    for sentence in waiting(study, figures):
-        st.text(sentence)
+    to_do = waiting(study, figures)
+    pressed = [_leads_to(page, sentence) for page, sentence in to_do.items()]
+    if any(pressed):
+        st.rerun()  # the frame, too: it shows which page is open
+    if not to_do:
+        st.text(written("lead.nothing_waits"))
     hours = hours_since_backup(study.store)
     st.text(written("lead.no_backup") if hours is None else written("lead.backup_age", hours=hours))
 
@@ -85,17 +98,30 @@ def verdict_card(verdict: Verdict, results: pd.DataFrame) -> BoardCard:
     return BoardCard(verdict["verdict"], words, verdict["grader"], said, verdict["sentence"])
 
 
-def waiting(study: Study, figures: LiveFigures | None) -> Sequence[str]:
-    """List what waits for the lead's decision, a sentence each."""
+def waiting(study: Study, figures: LiveFigures | None) -> dict[str, str]:
+    """What waits for the lead's decision: the page where it is made -> a sentence."""
     excluded = oversight(study.store).exclusions
     counts = {
-        "adjudicate": latest(study, queue_length),
+        "adjudication": latest(study, queue_length),
         "flags": sum(flag.is_open for flag in raised_flags(study)),
     }
     if figures is not None:
         flagged = figures.quality[figures.quality["flagged"] != ""]["rater_id"]
         counts["raters"] = int((~flagged.isin(list(excluded))).sum())
-    said = [written(f"lead.to_do_{name}", count=count) for name, count in counts.items() if count]
+    to_do = {name: count for name, count in counts.items() if count}
+    said = {
+        name.capitalize(): written(f"lead.to_do_{name}", count=count)
+        for name, count in to_do.items()
+    }
     if oversight(study.store).paused:
-        said.append(written("lead.paused"))
-    return said or [written("lead.nothing_waits")]
+        said["Sessions"] = written("lead.paused")
+    return said
+
+
+def _leads_to(page: str, sentence: str) -> bool:
+    """A sentence that opens a page; True where it was pressed."""
+
+    def open_it() -> None:
+        st.session_state["lead_page"] = page
+
+    return st.button(plain(sentence), key=f"to-{page}", on_click=open_it)

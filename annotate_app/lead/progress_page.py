@@ -53,6 +53,7 @@ def _progress(study: Study) -> None:
             "hours_left": "Hours left",
         },
         {"median_seconds": ".0f", "hours_left": ".1f"},
+        folded=True,
     )
     if raters.empty:
         st.text(written("lead.nobody_began"))

@@ -25,8 +25,8 @@ class FlaggingPanel extends KeyedPanel {
 
   // What the server has of them, where it speaks of the unit in view.
   takeFlags() {
-    const { sheet } = this.data;
-    if (this.sheet && sheet?.id === this.sheet.id) this.sheet.flags = sheet.flags;
+    const sheet = this.sentAnew();
+    if (sheet) this.sheet.flags = sheet.flags;
     this.drawFlags();
   }
 

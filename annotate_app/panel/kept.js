@@ -1,4 +1,4 @@
-// What the server sends once: words, rubrics and images. From then on it names them by their content, and
+// What the server sends once: words, rubrics and texts. From then on it names them by their content, and
 // this window puts them back.
 
 const MOST_KEPT = 48;
@@ -12,15 +12,17 @@ function restored(data) {
     if (kept.delete(name)) kept.set(name, value); // to the end of the queue for forgetting
     return value;
   };
-  const questions = data.sheet?.questions.map(({ rubric, ...own }) => ({ ...part(rubric), ...own }));
-  const blocks = data.sheet?.blocks.map((each) => ({
-    ...each,
-    tree: each.tree && spelled(each.tree, each.text),
-    image: each.image && part(each.image),
-  }));
-  const sheet = data.sheet && { ...data.sheet, blocks, questions };
+  const whole = (sheet) => {
+    if (!sheet) return sheet;
+    const questions = sheet.questions.map(({ rubric, ...own }) => ({ ...part(rubric), ...own }));
+    const blocks = sheet.blocks.map((name) => {
+      const block = part(name);
+      return { ...block, tree: block.tree && spelled(block.tree, block.text) };
+    });
+    return { ...sheet, blocks, questions };
+  };
   const once = Object.fromEntries(SAID_ONCE.map((key) => [key, part(data[key])]));
-  const whole = { ...data, ...once, sheet };
+  const restored = { ...data, ...once, sheet: whole(data.sheet), ahead: whole(data.ahead) };
   for (const name of kept.keys()) if (kept.size > MOST_KEPT) kept.delete(name);
-  return whole;
+  return restored;
 }

@@ -19,9 +19,11 @@ class LookingPanel extends FlaggingPanel {
   // Again and again, as answers are sent: a line that breaks takes the wish with it.
   ask() {
     clearTimeout(this.lookTimer);
-    this.trigger("look", this.looking);
+    const onItsWay = this.looking.wish !== "list" && this.drafts.unsent().some(isAnswer);
+    if (!onItsWay) this.trigger("look", this.looking);
     this.drawChip();
-    this.lookTimer = setTimeout(() => this.ask(), RESEND_MS);
+    // What is on its way is to be among the earlier ones: as soon as it has arrived.
+    this.lookTimer = setTimeout(() => this.ask(), onItsWay ? 30 : RESEND_MS);
   }
 
   lookBack() {

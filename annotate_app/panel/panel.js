@@ -22,6 +22,7 @@ class Panel extends MarkingPanel {
     // -> (next unit)
     this.phase = "showing";
     this.seen = new Set(); // ids of the sheets that this window has shown for long enough
+    this.left = new Set(); // ids of the sheets that were answered here and gone on from
     this.pending = []; // submit ids of this unit's answers that are on their way
     this.statuses = new Map();
     this.hearing = new AbortController();
@@ -162,14 +163,38 @@ class Panel extends MarkingPanel {
       if (!status || status === "failed") continue;
       this.statuses.set(answer.submit_id, status);
       const awaited = this.pending.includes(answer.submit_id);
-      if (REFUSED.includes(status) && isAnswer(answer) && !awaited) this.lose(answer, status);
+      if (REFUSED.includes(status) && isAnswer(answer)) {
+        this.left.delete(answer.sheet_id);
+        if (!awaited) this.lose(answer, status);
+      }
       this.drafts.drop(`answer:${answer.submit_id}`);
       if (isAnswer(answer)) this.drafts.drop(`draft:${answer.sheet_id}`);
     }
   }
 
+  // Whether what the server said is of the time before it heard of this window's last answer.
+  behind() {
+    const { sheet } = this.data;
+    return Boolean(sheet) && this.left.has(sheet.id);
+  }
+
+  // The unit whose turn it is, as far as is known.
+  offered() {
+    return this.behind() ? this.data.ahead : this.data.sheet;
+  }
+
+  // To the unit that was sent ahead, while the answer is on its way.
+  goAhead() {
+    const { sheet, ahead } = this.data;
+    if (this.line.down || this.data.away) return; // nobody goes on into the unknown
+    if (!ahead || this.left.has(ahead.id) || sheet?.id !== this.sheet.id) return;
+    this.left.add(this.sheet.id);
+    this.openNext(ahead);
+    this.drawChip();
+  }
+
   advance() {
-    const offered = this.data.sheet;
+    const offered = this.offered();
     const same = this.sheet !== undefined && this.sheet?.id === offered?.id;
     const statuses = this.pending.map((id) => this.statuses.get(id));
     const refused = statuses.find((status) => REFUSED.includes(status));
@@ -177,17 +202,24 @@ class Panel extends MarkingPanel {
     if (this.phase === "notice" || this.phase === "resting") return; // until the reader goes on
     if (this.phase === "looking") return; // until what was asked for is here
     if (same) return refused && this.reopen(this.words[refused]);
+    if (this.behind() && !offered) return; // more will be known once it has heard
     if (!this.sheet || stored) this.openNext(offered);
     else if (refused) this.interrupt(this.words[refused]);
-    else if (this.answerable()) {
+    else if (this.answerable() && !this.behind()) {
+      if (!offered && !this.sheet.earlier && !this.answers.some(Boolean)) return this.open(null);
       this.interrupt(this.sheet.earlier ? this.words.edit_lost : this.words.elsewhere);
     }
   }
 
+  // The unit in view, as the server has sent it now.
+  sentAnew() {
+    return [this.data.sheet, this.data.ahead].find((sheet) => sheet && sheet.id === this.sheet?.id);
+  }
+
   // The same unit in another language: what was chosen stays chosen.
   reword() {
-    const offered = this.data.sheet;
-    if (!this.sheet || this.sheet.id !== offered?.id) return;
+    const offered = this.sentAnew();
+    if (!offered) return;
     if (this.sheet.language === offered.language) return;
     Object.assign(this.sheet, offered); // still the same: what waits for it to be seen goes on
     this.questions = [...offered.questions, ...this.confidenceQuestion()];
@@ -377,7 +409,7 @@ class Panel extends MarkingPanel {
     const sent = asked.map(({ task }, n) => ({
       submit_id: newId(),
       sheet_id: this.sheet.id,
-      unit: this.sheet.earlier ? 0 : this.data.progress.done + 1, // to name it, should it be refused
+      unit: this.sheet.earlier ? 0 : this.numberOf(this.sheet), // to name it, should it be refused
       task_id: task,
       option_key: this.answers[n].option ?? "",
       skip_reason: this.answers[n].skip ?? "",
@@ -392,6 +424,13 @@ class Panel extends MarkingPanel {
     for (const answer of sent) this.drafts.write(`answer:${answer.submit_id}`, answer);
     this.wait(sent);
     this.send();
+    this.goAhead();
+  }
+
+  // Its place among the rater's answers, from 1.
+  numberOf({ id }) {
+    const { progress, sheet } = this.data;
+    return progress.done + 1 + (sheet && sheet.id !== id ? sheet.questions.length : 0);
   }
 
   wait(sent) {
@@ -446,7 +485,7 @@ class Panel extends MarkingPanel {
 
   leaveNotice() {
     if (performance.now() - this.noticedAt < READ_NOTICE_MS) return;
-    this.open(this.data.sheet);
+    this.open(this.offered());
     this.drawFrame();
   }
 

@@ -71,7 +71,7 @@ class RestingPanel extends ListingPanel {
   endPause() {
     this.noteWork(true);
     this.drafts.write("work", this.work);
-    this.open(this.data.sheet);
+    this.open(this.offered());
     this.drawFrame();
   }
 }

@@ -7,7 +7,7 @@ which of them are a rater's next. A task's id is random.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -30,7 +30,7 @@ from evenhand.study.desk.design import SessionDesign
 from evenhand.study.desk.next_tasks import NextTasks, answered, asked_together, in_design
 from evenhand.study.desk.oversight import Oversight
 from evenhand.study.desk.own_flags import Withdrawal, standing_flags, take_withdrawal
-from evenhand.study.desk.pace import JUST_NOW, WorkLog, is_enough, pace
+from evenhand.study.desk.pace import JUST_NOW, Worked, WorkLog, is_enough, pace
 from evenhand.study.desk.sheets import (
     LONGEST_SEARCH,
     PAGE,
@@ -103,6 +103,24 @@ class AnnotationDesk:
         at = pace(self._work.of_rater(rater_id), done, total, design.block_size)
         return Sheet(shown, done, total, pace=at, flags=flags)
 
+    def sheet_ahead(self, rater_id: str, sheet: Sheet) -> Sheet | None:
+        """Return the sheet that comes after this one, reserved for the rater, so that it can be on
+        their page before they ask for it; None where nothing is left, or the day may be over.
+        """
+        design = self._design()
+        now = datetime.now(UTC)
+        assumed = {task.task_id for task in sheet.tasks}
+        with self.study.store.write() as connection:
+            tasks = self._next_tasks(connection, rater_id, design, assumed)
+            if self._ended(connection, tasks, now, more=len(assumed)):
+                return None
+            claimed = tasks.claim(connection)
+            if not claimed:
+                return None
+            flags = standing_flags(connection, rater_id, claimed)
+        shown = tuple(self._task(claim, design) for claim in claimed)
+        return Sheet(shown, sheet.done + len(assumed), sheet.total, flags=flags)
+
     def next_task(self, rater_id: str) -> Task | None:
         """The first task of the next sheet, for raters that take one after the other."""
         sheet = self.next_sheet(rater_id)
@@ -128,13 +146,18 @@ class AnnotationDesk:
             tasks = self._next_tasks(connection, rater_id, design)
             return self._ended(connection, tasks, datetime.now(UTC) - JUST_NOW)
 
-    def _ended(self, connection: sa.Connection, tasks: NextTasks, now: datetime) -> str:
-        """As above. The unit at hand is finished, and a day ends only where more is left."""
+    def _ended(
+        self, connection: sa.Connection, tasks: NextTasks, now: datetime, more: int = 0
+    ) -> str:
+        """As above, once the rater has given so many `more` answers. The unit at hand is finished,
+        and a day ends only where more is left.
+        """
         by_lead = self._oversight.ended(tasks.rater_id)
         if by_lead or tasks.held:
             return by_lead
         self._work.refresh(connection)
-        worked = self._work.of_rater(tasks.rater_id)
+        at = now.isoformat(timespec="milliseconds")
+        worked = [*self._work.of_rater(tasks.rater_id), *[Worked(at, 0.0)] * more]
         over = is_enough(self.study.config.session, worked, now)
         done, total = tasks.progress() if over else (0, 0)
         return "day" if done < total else ""
@@ -151,11 +174,16 @@ class AnnotationDesk:
         return last.total if last and last.plan == tasks.design.plan else 0
 
     def _next_tasks(
-        self, connection: sa.Connection, rater_id: str, design: SessionDesign
+        self,
+        connection: sa.Connection,
+        rater_id: str,
+        design: SessionDesign,
+        assumed: Set[str] = frozenset(),
     ) -> NextTasks:
         self._index.refresh(connection)
         self._oversight = self._oversight.renewed(connection)
-        return NextTasks(rater_id, design, self._index, self._oversight.exclusions.keys())
+        excluded = self._oversight.exclusions.keys()
+        return NextTasks(rater_id, design, self._index, excluded, assumed)
 
     # Taking in
 

@@ -7,7 +7,7 @@ given out and not answered counts as one of them until its lease is over.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
@@ -46,10 +46,20 @@ class NextTasks:
     index: ClaimIndex
     excluded: Set[str] = frozenset()
     """The raters whose places are to be filled by others."""
+    assumed: Set[str] = frozenset()
+    """Ids of open tasks of the rater's that are taken as answered, last of all."""
 
     def __post_init__(self) -> None:
         settings = self.design.settings
         self.own = self.index.of_rater(self.rater_id)
+        if self.assumed:
+            last = self.index.seen + 1
+            self.own = {
+                key: replace(claim, state="labelled", version=last)
+                if claim.task_id in self.assumed and claim.state == "open"
+                else claim
+                for key, claim in self.own.items()
+            }
         lapsed_before = minutes_ago(settings.lease_minutes)
         self.full = self.index.full(settings.raters_per_unit, lapsed_before, self.excluded)
         self.opened = [

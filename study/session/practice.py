@@ -121,6 +121,10 @@ class PracticeDesk:
             flags = standing_flags(connection, rater_id, claims)
         return Sheet(tuple(tasks), done, total, flags=flags)
 
+    def sheet_ahead(self, rater_id: str, sheet: Sheet) -> Sheet | None:
+        """Return None: between two practice units stands what would have been right."""
+        return None
+
     def progress(self, rater_id: str) -> tuple[int, int]:
         """(questions answered, all questions) of this attempt."""
         with self.study.store.read() as connection:

@@ -114,6 +114,9 @@ def test_the_verdicts_come_first_and_a_look_is_asked_for(lead: Page) -> None:
     press(lead, "Ask for a verdict now")
     expect(lead.get_by_text(unseen)).to_have_count(0, timeout=180_000)
     expect(cards).to_have_count(2)
+    press(lead, "Flags that nobody has dealt with: 2")  # leads to where they are
+    expect(lead.get_by_text("2 open")).to_be_visible()
+    expect(lead.get_by_role("radio", name="Flags", exact=True)).to_be_checked()
 
 
 def test_the_funnel_and_the_labels_over_time(lead: Page) -> None:
@@ -132,6 +135,8 @@ def test_the_funnel_and_the_labels_over_time(lead: Page) -> None:
     )
     expect(lead.get_by_role("heading", name="Labels by the day")).to_be_visible()
     turn_to(lead, "Agreement")
+    folded = lead.locator("summary", has_text="People's kappa with 95% intervals, as labels")
+    folded.click(timeout=180_000)
     course = lead.get_by_role("table", name="People's kappa with 95% intervals, as labels")
     expect(course.get_by_role("row")).to_have_count(1 + 2 * 6, timeout=180_000)
     turn_to(lead, "Settings")
@@ -218,7 +223,8 @@ def test_two_adjudicators_work_by_keyboard_and_never_meet(
 def test_a_decision_is_kept_where_the_page_is_left_at_once(lead: Page, served: Served) -> None:
     turn_to(lead, "Adjudication")
     shown(lead)
-    lead.keyboard.press("2")
+    settled(lead).keyboard.press("2")
+    expect(lead.locator(".option input:checked")).to_have_count(1)
     fill(lead, "Your reason", "left at once")
     store = settled(lead).get_by_role("button", name="Store the decision Enter").element_handle()
     leave = lead.get_by_role("radio", name="Flags", exact=True).element_handle()

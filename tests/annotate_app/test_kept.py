@@ -17,6 +17,7 @@ DATA = {
         "blocks": ["a text"],
         "questions": [{"task": "t1", "given": None, **TEXTS}, {"task": "t2", "given": 1, **TEXTS}],
     },
+    "ahead": {"blocks": ["another"], "questions": [{"task": "t3", "given": None, **TEXTS}]},
 }
 
 
@@ -25,14 +26,22 @@ def test_each_part_is_sent_once_under_its_name_and_nothing_is_lost():
     light = lightened(DATA, frozenset())
     assert before == DATA  # of which others may hold parts
     kept = light["kept"]
-    assert len(kept) == 4  # both questions are of one rubric
+    assert len(kept) == 6  # all questions are of one rubric
     assert all(kept[light[key]] == DATA[key] for key in ("words", "asks", "controls"))
     whole = [
         {"task": question["task"], "given": question["given"], **kept[question["rubric"]]}
         for question in light["sheet"]["questions"]
     ]
     assert whole == DATA["sheet"]["questions"]
-    assert light["sheet"]["blocks"] == ["a text"]
+    assert [kept[name] for name in light["sheet"]["blocks"]] == ["a text"]
+    assert [kept[name] for name in light["ahead"]["blocks"]] == ["another"]
+
+
+def test_the_texts_of_a_unit_that_was_sent_ahead_are_not_sent_again():
+    first = lightened(DATA, frozenset())
+    then = lightened({**DATA, "sheet": DATA["ahead"], "ahead": None}, frozenset(first["kept"]))
+    assert then["kept"] == {}
+    assert then["sheet"] == first["ahead"]
 
 
 def test_what_the_browser_has_is_named_and_what_has_changed_is_sent():

@@ -82,7 +82,7 @@ def test_a_block_is_labelled_and_marked_by_keyboard_alone(annotator, request, di
         notice = page.locator(".notice")
         assert notice.inner_text().startswith("Mark the words that decided first")
         press(person, ",")
-        rendered = page.locator(".rendered")
+        rendered = page.locator(".material .rendered")
         assert rendered.count() == 0  # while words are marked, texts are as they were written
         press(person, "ArrowDown", "Enter", "ArrowDown", " ", "ArrowRight", "Enter")
         assert marked(person) == SENTENCES[:3]

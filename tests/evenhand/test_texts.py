@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 import string
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+
+import numpy as np
+import pytest
 
 from evenhand.texts import texts, written
 
@@ -105,3 +109,10 @@ def test_sentences_are_plain() -> None:
         assert not [turn for turn in NOT_SAID if turn in text], (key, text)
         assert "  " not in text, key
         assert text == text.strip(), key
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, None, np.float64("nan")])
+def test_a_number_that_is_none_is_a_dash(value) -> None:
+    said = written("lead.kappas", grader=value, people=0.5)
+    assert "—" in said
+    assert not {"nan", "inf", "None"} & set(re.findall(r"\w+", said))

@@ -17,12 +17,12 @@ from evenhand.analysis.report.charts.style import (
     one_for_each,
     short,
 )
-from evenhand.analysis.report.figures import ALL, DASH, Figure
+from evenhand.analysis.report.figures import ALL, Figure
 from evenhand.analysis.report.source import READINGS, Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import from_to
 from evenhand.analysis.statistics import entry_for
-from evenhand.texts import written
+from evenhand.texts import DASH, written
 
 _COUNT_STEPS = [0.01, 0.03, 0.1, 0.25, 0.5]
 """Shares of the largest count: one category often holds most, and the errors matter."""

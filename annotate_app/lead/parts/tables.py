@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import streamlit as st
+
+from evenhand.texts import DASH
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,11 +20,18 @@ def show_table(
     caption: str,
     columns: Mapping[str, str],
     formats: Mapping[str, str] | None = None,
+    *,
+    folded: bool = False,
 ) -> None:
     """A table of some columns under the headings given; a number that is not known is a dash.
 
-    `formats` are format specifications by column, such as ".2f".
+    `formats` are format specifications by column, such as ".2f". A table that says in numbers what
+    a chart above it shows is `folded`.
     """
+    if folded:
+        with st.expander(caption):
+            show_table(frame, caption, columns, formats)
+        return
     formats = formats or {}
     title = html.escape(caption)
     head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in columns.values())
@@ -46,8 +56,7 @@ def to_the_minute(stamp: str) -> str:
 
 
 def _cell(value: object, spec: str) -> str:
+    unknown = value is None or (isinstance(value, float) and not math.isfinite(value))
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if value is None or value != value:
-        return '<td class="number">–</td>'
-    text = html.escape(format(value, spec) if number else str(value))
-    return f'<td class="number">{text}</td>' if number else f"<td>{text}</td>"
+    text = DASH if unknown else html.escape(format(value, spec) if number else str(value))
+    return f'<td class="number">{text}</td>' if unknown or number else f"<td>{text}</td>"
