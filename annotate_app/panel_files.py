@@ -21,16 +21,8 @@ _STYLE = (
 _CODE = (
     *("line.js", "kept.js", "drafts.js", "view.js", "numbers.js", "several.js", "controls.js"),
     *("turns.js", "markdown.js", "dialogs.js", "reading.js", "copying.js", "drawing.js"),
-    *(
-        "ways.js",
-        "finding.js",
-        "keys.js",
-        "flags.js",
-        "looking.js",
-        "earlier.js",
-        "pause.js",
-        "marks.js",
-    ),
+    *("differing.js", "ways.js", "finding.js", "keys.js", "flags.js", "looking.js"),
+    *("earlier.js", "pause.js", "marks.js"),
     "panel.js",
 )
 

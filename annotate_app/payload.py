@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from evenhand.study import Study
     from evenhand.study.desk.answers import Receipt
     from evenhand.study.desk.desk import Sent
+    from evenhand.study.desk.own_flags import FlagAnswer
     from evenhand.study.desk.sheets import EarlierAnswer, EarlierPage, Sheet, Task
 
 _LONGEST_ID = 128
@@ -97,6 +98,7 @@ class Desk(Protocol):
     def reopen(self, rater_id: str, task_id: str = "") -> Sheet | None: ...
     def earlier(self, rater_id: str, search: str = "", start: int = 0) -> EarlierPage: ...
     def began_before_keys(self, rater_id: str) -> bool: ...
+    def answers_to_flags(self, rater_id: str) -> tuple[FlagAnswer, ...]: ...
     def progress(self, rater_id: str) -> tuple[int, int]: ...
     def submit_all(self, rater_id: str, sent: Sequence[Sent]) -> list[Receipt]: ...
 
@@ -137,6 +139,14 @@ def page_data(
         "pace": asdict(sheet.pace) if sheet and sheet.pace else None,
         "pause_minutes": 0 if setting.practice else study.config.session.pause_minutes,
         "receipts": dict(receipts),
+        "told": [
+            {
+                "reason": reader.part("flag").get(each.reason, ""),
+                "text": each.text[:_LONGEST_LINE],
+                "answer": each.answer,
+            }
+            for each in desk.answers_to_flags(rater)
+        ],
         "looked": view.nonce,
         "earlier": _listed(desk.earlier(rater, view.search, view.start), reader)
         if view.listing

@@ -18,6 +18,8 @@ Reason = Literal[
     "link_revoked",
     "no_links",
     "prolific_only",
+    "prolific_unsigned",
+    "prolific_keys_away",
     "closed_before",
     "no_places",
     "wrong_password",

@@ -76,9 +76,16 @@ def _show_flag(study: Study, flag: RaisedFlag, name: str) -> None:
 def _settle(study: Study, flag: RaisedFlag, name: str) -> None:
     with st.form(f"flag-{flag.number}", border=False):
         answer = st.text_input(
-            "What was done about it", autocomplete="off", key=f"answer-{flag.number}"
+            "What was done about it (leads see it)",
+            autocomplete="off",
+            key=f"answer-{flag.number}",
+        )
+        told = st.text_input(
+            "An answer to whoever raised it (optional)",
+            autocomplete="off",
+            key=f"told-{flag.number}",
         )
         done = st.form_submit_button("Mark as dealt with")
     if done:
-        settle_flag(study, flag.number, answer, name)
+        settle_flag(study, flag.number, answer, name, told)
         st.rerun()

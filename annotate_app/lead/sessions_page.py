@@ -65,6 +65,8 @@ def _invite(study: Study, who: str) -> None:
     else:
         note_act(study.store, "invite", "", f"made: {len(made)}", who)
         _show_links(made)
+        if address and not (study.config.prolific and study.config.prolific.signed_for):
+            st.text(written("lead.prolific_known_id"))
 
 
 def _revoke(study: Study, who: str) -> None:

@@ -15,7 +15,7 @@ function keysView(words, questions, asks, hasSides, single, onSwitch) {
     const last = Math.min(Math.max(...questions.map((question) => question.options.length)), 9);
     const asksNumber = questions.some((question) => question.number);
     rows.unshift(["⌫", words.sheet_back], ["/", words.sheet_earlier], ["−", words.sheet_skip], ["+", words.sheet_flag]);
-    if (hasSides) rows.unshift(["=", words.sheet_together]);
+    if (hasSides) rows.unshift(["=", words.sheet_together], ["%", words.sheet_differ]);
     if (asks.evidence) rows.unshift([",", words.sheet_mark]);
     rows.unshift(["!", words.sheet_find]);
     if (asks.turns) rows.unshift(["; :", words.sheet_turns]);

@@ -20,6 +20,7 @@ class DrawnPanel {
     this.find(".search").hidden = !this.sheet;
     this.drawMeanings();
     this.drawWays();
+    this.drawTold();
     this.find(".together").setAttribute("aria-pressed", String(this.tied()));
     this.find(".source").hidden = !this.isRendered();
     this.find(".source").setAttribute("aria-pressed", String(this.source));
@@ -135,6 +136,7 @@ class DrawnPanel {
     this.wide?.disconnect();
     this.wide = reachable(this.find(".material").querySelectorAll(".wide"));
     this.search();
+    this.drawDifferences();
   }
 
   // The marks in a text, and the sentence at hand where it lies in this one.

@@ -57,8 +57,9 @@ class FindingPanel extends WaysPanel {
   }
 }
 
-// Where a text says this, in whatever case: what belongs to the page and not to the text is left out.
-function placesIn(text, wanted) {
+// What a text says on the page, and the range of any part of it: what belongs to the page and not to
+// the text is left out.
+function saidIn(text) {
   const walker = document.createTreeWalker(text, NodeFilter.SHOW_TEXT, (node) =>
     node.parentElement.closest("[data-turn], button, .empty")
       ? NodeFilter.FILTER_REJECT
@@ -70,17 +71,27 @@ function placesIn(text, wanted) {
     parts.push({ node: walker.currentNode, from: whole.length });
     whole += walker.currentNode.data;
   }
+  let at = 0; // ranges are asked for in their order
+  const rangeOf = (start, beyond) => {
+    const range = new Range();
+    while (parts[at + 1]?.from <= start) at += 1;
+    range.setStart(parts[at].node, start - parts[at].from);
+    let end = at;
+    while (parts[end + 1]?.from < beyond) end += 1;
+    range.setEnd(parts[end].node, beyond - parts[end].from);
+    return range;
+  };
+  return { whole, rangeOf };
+}
+
+// Where a text says this, in whatever case.
+function placesIn(text, wanted) {
+  const { whole, rangeOf } = saidIn(text);
   const plain = wanted.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-  let [at, ranges] = [0, []];
+  const ranges = [];
   for (const { index, 0: said } of whole.matchAll(new RegExp(plain, "giu"))) {
     if (ranges.length === MOST_FOUND) break;
-    const range = new Range();
-    while (parts[at + 1]?.from <= index) at += 1;
-    range.setStart(parts[at].node, index - parts[at].from);
-    let end = at;
-    while (parts[end + 1]?.from < index + said.length) end += 1;
-    range.setEnd(parts[end].node, index + said.length - parts[end].from);
-    ranges.push(range);
+    ranges.push(rangeOf(index, index + said.length));
   }
   return ranges;
 }

@@ -50,6 +50,21 @@ class FlaggingPanel extends KeyedPanel {
     list.replaceChildren(...flags.map((flag) => this.flagView(flag)));
   }
 
+  // What the lead has answered since this browser was last told.
+  drawTold() {
+    const heard = this.drafts.read("heard") ?? 0;
+    const said = this.data.told.slice(heard).map(({ reason, text, answer }) =>
+      filled(this.words.flag_answered, { reason: text ? `${reason}: ${text}` : reason, answer }),
+    );
+    this.find(".told span").textContent = said.join(" ");
+    this.find(".told").hidden = said.length === 0;
+  }
+
+  hear() {
+    this.drafts.write("heard", this.data.told.length);
+    this.drawTold();
+  }
+
   flagView(flag) {
     const { words } = this;
     const parts = [element("strong", {}, filled(words.flag_raised, flag))];

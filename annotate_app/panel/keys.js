@@ -57,6 +57,7 @@ class KeyedPanel extends FindingPanel {
     if (pages !== undefined) return () => scrollTexts(this.find(".material"), pages);
     if (target.closest?.(".wide") && /^Arrow/.test(event.key)) return null; // scrolls it
     if (event.key === "=" && this.hasSides()) return () => this.tie();
+    if (event.key === "%" && this.hasSides()) return () => this.switchDifferences();
     const inText = target.closest?.(".text") && !this.sheet?.earlier;
     if (event.key === "Escape" && inText && !this.awaits()) return () => this.toTexts();
     const ownsEnter = event.shiftKey || target.closest?.("a, summary, button:not(.go)");

@@ -15,6 +15,28 @@ class WaysPanel extends DrawnPanel {
     return SIZES.includes(size) ? size : 1;
   }
 
+  // Marks the words that one of two responses has and the other has not.
+  switchDifferences() {
+    this.drafts.write("differences", !this.showsDifferences());
+    this.drawWays();
+    this.drawDifferences();
+  }
+
+  showsDifferences() {
+    return this.hasSides() && this.drafts.read("differences") === true;
+  }
+
+  drawDifferences() {
+    globalThis.CSS?.highlights?.delete("differs");
+    const texts = [...this.find(".material").querySelectorAll(".side .response .text")];
+    if (!this.showsDifferences() || texts.length !== 2) return;
+    const said = texts.map(saidIn);
+    const places = differences(said[0].whole, said[1].whole);
+    if (!places) return this.say(this.words.differ_everywhere);
+    const ranges = places.flatMap((own, side) => own.map(([start, beyond]) => said[side].rangeOf(start, beyond)));
+    globalThis.CSS?.highlights?.set("differs", new Highlight(...ranges));
+  }
+
   // Whether an answer goes as soon as it is chosen; only where nothing else is asked for.
   atOnce() {
     return this.mayGoAtOnce() && this.drafts.read("at-once") === true;
@@ -39,6 +61,8 @@ class WaysPanel extends DrawnPanel {
     this.find(".material").style.setProperty("--size", this.size());
     this.drawSize(".smaller", this.words.smaller_text, SIZES[0]);
     this.drawSize(".larger", this.words.larger_text, SIZES.at(-1));
+    this.find(".differ").hidden = !this.hasSides();
+    this.find(".differ").setAttribute("aria-pressed", String(this.showsDifferences()));
     const folded = this.drafts.read("folded") === true;
     this.root.toggleAttribute("data-folded", folded);
     this.find(".fold").setAttribute("aria-expanded", String(!folded));

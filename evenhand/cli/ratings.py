@@ -269,6 +269,7 @@ def _annotate(arguments: argparse.Namespace) -> int:
     from evenhand.annotate_app.languages import offered
     from evenhand.annotate_app.serve import app_port, serve
     from evenhand.study import open_study
+    from evenhand.study.access.signed_address import check_signing
     from evenhand.study.access.single_sign_on import client_secret
     from evenhand.study.keeping.doctor import serving_notes
 
@@ -280,6 +281,8 @@ def _annotate(arguments: argparse.Namespace) -> int:
         offered(study.config.annotation)
         if study.config.oidc:
             client_secret(study.config.oidc)
+        if study.config.prolific and study.config.prolific.signed_for:
+            check_signing()
         notes = study.edited_rubrics()
         note_edits(study)
         if public:

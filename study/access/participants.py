@@ -1,7 +1,8 @@
 """Participants from Prolific: the rater that each of them is here, and the places that are left.
 
-The link at Prolific is one for all, so anyone who has it can invent a participant. `[prolific]
-places` limits what that opens, and each participant is one rater, however often they come.
+The link at Prolific is one for all, so anyone who has it can invent a participant, or enter as one
+whose id they know. `[prolific] signed_for` lets in only whom Prolific has signed for; without it
+`places` limits what that opens. Each participant is one rater, however often they come.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Mapping
 
 import sqlalchemy as sa
 
+from evenhand.study.access.signed_address import TOKEN, signed_ids
 from evenhand.study.desk.oversight import Oversight
 from evenhand.study.refused import Refused
 from evenhand.study.store.events import append
@@ -34,8 +36,12 @@ def new_code() -> str:
 def enter(study: Study, address: Mapping[str, str]) -> str:
     """The rater that a participant is: always the same one, whatever their submission.
 
-    Raises Refused where an id is none of Prolific's, no place is left, or they were rejected.
+    Raises Refused where an id is none of Prolific's or not signed by it, no place is left, or they
+    were rejected.
     """
+    settings = study.config.prolific
+    if settings and settings.signed_for:
+        address = signed_ids(settings, address.get(TOKEN, ""))
     entry = {column: address.get(name, "") for column, name in _NAMES.items()}
     if not all(map(_ID.fullmatch, entry.values())):
         raise Refused("prolific_only")

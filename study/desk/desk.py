@@ -29,7 +29,13 @@ from evenhand.study.desk.claims import Changes, Claim, ClaimIndex, blinded
 from evenhand.study.desk.design import SessionDesign
 from evenhand.study.desk.next_tasks import NextTasks, answered, asked_together, in_design
 from evenhand.study.desk.oversight import Oversight
-from evenhand.study.desk.own_flags import Withdrawal, standing_flags, take_withdrawal
+from evenhand.study.desk.own_flags import (
+    FlagAnswer,
+    Withdrawal,
+    answers_to_flags,
+    standing_flags,
+    take_withdrawal,
+)
 from evenhand.study.desk.pace import JUST_NOW, Worked, WorkLog, is_enough, pace
 from evenhand.study.desk.sheets import (
     LONGEST_SEARCH,
@@ -125,6 +131,11 @@ class AnnotationDesk:
         """The first task of the next sheet, for raters that take one after the other."""
         sheet = self.next_sheet(rater_id)
         return sheet.tasks[0] if sheet else None
+
+    def answers_to_flags(self, rater_id: str) -> tuple[FlagAnswer, ...]:
+        """The lead's answers to this rater's flags, the first one first."""
+        with self.study.store.read() as connection:
+            return answers_to_flags(connection, rater_id)
 
     def progress(self, rater_id: str) -> tuple[int, int]:
         """Return (answers given, answers given and still to be given by this rater).

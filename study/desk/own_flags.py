@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from evenhand.study.desk.answers import OF_A_TASK, Receipt
 from evenhand.study.desk.claims import Claim
 from evenhand.study.store.events import append
-from evenhand.study.store.logs.answers import WITHDRAWN
+from evenhand.study.store.logs.answers import ANSWERED, WITHDRAWN
 from evenhand.study.store.schema import flag_events, remarks
 
 _MOST = 20
@@ -62,6 +62,26 @@ def standing_flags(
         if (row.unit_id, row.rubric, row.draw) in tasks
     ]
     return tuple(found[-_MOST:]) if len(tasks) == 1 else tuple(found)
+
+
+@dataclass(frozen=True)
+class FlagAnswer:
+    """What a lead answers a rater about a flag of theirs."""
+
+    reason: str
+    text: str
+    answer: str
+
+
+def answers_to_flags(connection: sa.Connection, rater_id: str) -> tuple[FlagAnswer, ...]:
+    """The answers to one rater's flags, in the order in which they were given."""
+    query = (
+        sa.select(remarks.c.reason, remarks.c.text, flag_events.c.text.label("answer"))
+        .join(flag_events, flag_events.c.flag_id == remarks.c.event_id)
+        .where(remarks.c.rater_id == rater_id, flag_events.c.kind == ANSWERED)
+        .order_by(flag_events.c.event_id)
+    )
+    return tuple(FlagAnswer(*row) for row in connection.execute(query))
 
 
 def take_withdrawal(connection: sa.Connection, claim: Any, withdrawal: Withdrawal) -> Receipt:

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.study.store.events import append
-from evenhand.study.store.logs.answers import WITHDRAWN
+from evenhand.study.store.logs.answers import ANSWERED, WITHDRAWN
 from evenhand.study.store.schema import flag_events, is_latest, remarks
 
 if TYPE_CHECKING:
@@ -66,14 +66,15 @@ def raised_flags(study: Study) -> list[RaisedFlag]:
     return open_yet + sorted(closed, key=lambda flag: flag.done_at, reverse=True)
 
 
-def settle_flag(study: Study, number: int, answer: str, done_by: str) -> None:
-    """Close a flag with a note on what was done about it.
+def settle_flag(study: Study, number: int, note: str, done_by: str, answer: str = "") -> None:
+    """Close a flag with a note for the leads on what was done about it, and an `answer` that is
+    shown to whoever raised it.
 
     Raises InputError where the note is empty or there is no such open flag.
     """
-    if not answer.strip():
+    if not note.strip():
         raise InputError("say what was done about the flag")
-    _append(study, number, CLOSED, answer.strip(), done_by)
+    _append(study, number, CLOSED, note.strip(), done_by, answer.strip())
 
 
 def reopen_flag(study: Study, number: int, done_by: str) -> None:
@@ -81,7 +82,9 @@ def reopen_flag(study: Study, number: int, done_by: str) -> None:
     _append(study, number, REOPENED, "", done_by)
 
 
-def _append(study: Study, number: int, kind: str, text: str, done_by: str) -> None:
+def _append(
+    study: Study, number: int, kind: str, text: str, done_by: str, answer: str = ""
+) -> None:
     known = sa.select(remarks.c.event_id).where(
         remarks.c.event_id == number, remarks.c.kind == "flag"
     )
@@ -89,12 +92,15 @@ def _append(study: Study, number: int, kind: str, text: str, done_by: str) -> No
     with study.store.write() as connection:
         if connection.execute(known).first() is None:
             raise InputError(f"there is no flag {number}")
-        kinds = list(connection.execute(last.order_by(flag_events.c.event_id)).scalars())
+        events = connection.execute(last.order_by(flag_events.c.event_id)).scalars()
+        kinds = [each for each in events if each != ANSWERED]
         if WITHDRAWN in kinds:
             raise InputError("this flag was withdrawn by whoever raised it")
         is_closed = bool(kinds) and kinds[-1] == CLOSED
         if is_closed == (kind == CLOSED):
             state = "closed already" if is_closed else "open already"
             raise InputError(f"this flag is {state}; look at the list again")
-        row = {"flag_id": number, "kind": kind, "text": text, "done_by": done_by}
-        append(connection, flag_events, row)
+        said = [(ANSWERED, answer)] if answer else []
+        for each, words in (*said, (kind, text)):
+            row = {"flag_id": number, "kind": each, "text": words, "done_by": done_by}
+            append(connection, flag_events, row)

@@ -24,7 +24,7 @@ from evenhand.study.desk.answers import (
 from evenhand.study.desk.claims import Claim
 from evenhand.study.desk.desk import Sent
 from evenhand.study.desk.known_units import KnownUnits
-from evenhand.study.desk.own_flags import Withdrawal, standing_flags, take_withdrawal
+from evenhand.study.desk.own_flags import FlagAnswer, Withdrawal, standing_flags, take_withdrawal
 from evenhand.study.desk.sheets import EarlierPage, Sheet, Task
 from evenhand.study.questions import Question
 from evenhand.study.seeding import digest
@@ -124,6 +124,10 @@ class PracticeDesk:
     def sheet_ahead(self, rater_id: str, sheet: Sheet) -> Sheet | None:
         """Return None: between two practice units stands what would have been right."""
         return None
+
+    def answers_to_flags(self, rater_id: str) -> tuple[FlagAnswer, ...]:
+        """Return none: they are shown once the practice is over."""
+        return ()
 
     def progress(self, rater_id: str) -> tuple[int, int]:
         """(questions answered, all questions) of this attempt."""

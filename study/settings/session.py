@@ -207,6 +207,19 @@ class ProlificSettings(Section):
         description="how many participants are let in, whatever ids the addresses claim; 0: no "
         "limit. As many as at Prolific",
     )
+    signed_for: str = Field(
+        default="",
+        pattern=r"^(https?://[^/\s]+)?$",
+        description="the beginning of this page's public address, such as "
+        "`https://rate.example.org`: then only participants whose address Prolific has signed for "
+        "it are let in (there: *secured external URL*; needs `evenhand[oidc]`). Without it whoever "
+        "knows the study's address and a participant's id enters as that participant",
+    )
+    signing_keys: str = Field(
+        default="https://api.prolific.com/.well-known/study/jwks.json",
+        pattern=r"^(https://|http://(127\.0\.0\.1|localhost)[:/])",
+        description="where Prolific's public keys are read, once a day",
+    )
     free_again: tuple[
         Literal["returned", "timed_out", "rejected", "screened_out", "no_consent", "stopped"], ...
     ] = Field(

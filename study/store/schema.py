@@ -355,7 +355,9 @@ flag_events = Table(
     metadata,
     Column("event_id", Integer, primary_key=True, autoincrement=True),
     Column("flag_id", Integer, nullable=False),  # the flag's event_id among the remarks
-    Column("kind", String, nullable=False),  # closed | reopened, or withdrawn by who raised it
+    Column(
+        "kind", String, nullable=False
+    ),  # closed | reopened | answered, or withdrawn by who raised it
     Column("text", Text, nullable=False),
     Column("done_by", String, nullable=False),
     Column("created_at", String, nullable=False),

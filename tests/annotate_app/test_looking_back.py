@@ -9,7 +9,7 @@ import pytest
 
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.lead.flags import raised_flags
+from evenhand.study.lead.flags import raised_flags, settle_flag
 from harness.annotator import READY, Annotator
 from harness.served import Served
 from harness.slow_line import SlowLine
@@ -187,3 +187,26 @@ def test_axe_finds_nothing_serious_in_the_list_and_on_flags(
     axe(page, f"flagged, {mode}")
     page.get_by_role("button", name="Withdraw").click()
     page.locator(".flags").wait_for(state="hidden")
+
+
+def test_a_leads_answer_to_a_flag_reaches_whoever_raised_it_once(annotator, long_ago):
+    person = annotator("asked", long_ago)
+    keys, page = person.page.keyboard, person.page
+    keys.press("+")
+    page.get_by_role("radio", name="The question does not fit").check()
+    page.get_by_label("Note").fill("two <b>questions</b> in one")
+    page.get_by_role("button", name="Send the flag").click()
+    flagged(person, "stored")
+    with open_study(long_ago.folder) as study:
+        flag = next(each for each in raised_flags(study) if each.rater_id == "asked")
+        settle_flag(study, flag.number, "for leads only", "lead", "Take the first of the two.")
+    page.reload()
+    page.wait_for_selector(READY)
+    told = page.locator(".told")
+    assert "two <b>questions</b> in one”: Take the first of the two." in told.inner_text()
+    assert "for leads only" not in page.content()
+    told.get_by_role("button", name="I have read this").click()
+    told.wait_for(state="hidden")
+    page.reload()
+    page.wait_for_selector(READY)
+    assert told.is_hidden()

@@ -190,9 +190,8 @@ def test_the_panel_gets_what_it_shows_and_no_more(make_study):
         data = json.loads(json.dumps(page_data(desk, "r1", {"s1": "stored"}, View())))
         assert data.keys() == {
             "drafts", "rater", "practice", "synthetic", "words", "asks", "controls", "progress",
-            "receipts", "looked", "earlier", "sheet", "ahead", "finish", "pace", "pause_minutes",
-            "resumes",
-            "language", "languages",
+            "receipts", "told", "looked", "earlier", "sheet", "ahead", "finish", "pace",
+            "pause_minutes", "resumes", "language", "languages",
         }  # fmt: skip
         assert data["sheet"].keys() == {
             "id", "language", "earlier", "before", "blocks", "questions", "confidence",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import random
 import re
+from importlib.resources import files
 
 import pytest
 
@@ -171,3 +173,48 @@ def test_arrows_among_the_options_send_nothing(faithful, entered):
     page.keyboard.press("Enter")
     answered(page, 1)
     assert labels(faithful, "arrows") == ["no"]
+
+
+def test_what_only_one_of_two_responses_says_is_marked_on_request(
+    make_study, serve_study, annotator
+):
+    texts = {"a": "The cat sat on the mat.", "b": "The dog sat on a mat, then."}
+    served = serve_study(make_study(3, lambda number, side: texts[side]))
+    page = annotator("compares", served).page
+    marked = """() => [...(CSS.highlights.get("differs") ?? [])].map(String).sort()"""
+    assert page.evaluate(marked) == []
+    page.keyboard.press("%")
+    assert page.evaluate(marked) == [", then", "a", "cat", "dog", "the"]
+    page.keyboard.press("%")
+    assert page.evaluate(marked) == []
+
+
+PAIRS = """
+(texts) => {
+  const common = (one, other) => {
+    const rows = Array.from({ length: one.length + 1 }, () => new Array(other.length + 1).fill(0));
+    for (let at = one.length - 1; at >= 0; at--)
+      for (let to = other.length - 1; to >= 0; to--)
+        rows[at][to] = one[at] === other[to]
+          ? rows[at + 1][to + 1] + 1
+          : Math.max(rows[at + 1][to], rows[at][to + 1]);
+    return rows[0][0];
+  };
+  return texts.map(([one, other]) => [commonPairs(one, other), common(one, other)]);
+}
+"""
+
+
+def test_no_more_is_marked_than_must_be(new_context):
+    """Against the longest common part by the plain table of all prefixes, on random texts."""
+    drawn = random.Random(1)
+    texts = [
+        ["".join(drawn.choices("abc", k=drawn.randint(0, 12))) for _ in range(2)]
+        for _ in range(500)
+    ]
+    page = new_context().new_page()
+    page.add_script_tag(path=files("evenhand.annotate_app") / "panel" / "differing.js")
+    for (one, other), (pairs, longest) in zip(texts, page.evaluate(PAIRS, texts), strict=True):
+        assert len(pairs) == longest
+        assert all(one[at] == other[to] for at, to in pairs)
+        assert pairs == sorted(pairs)

@@ -42,6 +42,8 @@ REMARKS_COLUMNS = (
 )
 WITHDRAWN = "withdrawn"
 """The kind of the event that takes a flag back, by the rater who raised it."""
+ANSWERED = "answered"
+"""The kind of the event that holds a lead's answer to whoever raised a flag."""
 _ORIGINAL = ("", "en")
 
 

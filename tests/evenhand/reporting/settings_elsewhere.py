@@ -76,6 +76,14 @@ ELSEWHERE = {
     },
     "annotation.language": ("annotate_app/test_languages.py", "test_the_study_says_what"),
     "annotation.languages": ("annotate_app/test_languages.py", "test_the_study_says_what"),
+    "prolific.signed_for": (
+        "study/access/test_signed_address.py",
+        "test_who_prolific_signed_for_is_let_in_as_the_one_it_names",
+    ),
+    "prolific.signing_keys": (
+        "study/access/test_signed_address.py",
+        "test_a_new_key_is_asked_for_but_not_at_every_forged_token",
+    ),
     "prolific.places": (
         "study/access/test_participants.py",
         "test_invented_participants_get_no_more_than_the_places",

@@ -49,6 +49,20 @@ def test_each_turn_is_kept(study):
     assert kinds == ["closed", "reopened", "closed"]
 
 
+def test_who_raised_a_flag_is_answered_and_nobody_else(study):
+    desk, number = AnnotationDesk(study), raised_flags(study)[0].number
+    desk.register("ben")
+    settle_flag(study, number, "the rubric was changed", "lead", " Thank you. ")
+    (told,) = desk.answers_to_flags("ann")
+    assert (told.reason, told.answer) == ("harmful", "Thank you.")
+    assert desk.answers_to_flags("ben") == ()
+    closed = raised_flags(study)[-1]
+    assert (closed.is_open, closed.answer) == (False, "the rubric was changed")
+    reopen_flag(study, number, "lead")
+    settle_flag(study, number, "said again", "lead")  # without a word to them
+    assert len(desk.answers_to_flags("ann")) == 1
+
+
 def test_what_cannot_be(study):
     number = raised_flags(study)[0].number
     with pytest.raises(InputError, match="say what was done"):
