@@ -25,6 +25,7 @@ from evenhand.annotate_app.plain_text import said
 from evenhand.annotate_app.where import address_of, has_room
 
 _HERE = Path(__file__).parent
+_STYLESHEET = r'<link rel="stylesheet"[^>]*>'
 
 
 def routes() -> list[Route]:
@@ -101,14 +102,44 @@ def front_page() -> str:
     page = re.sub(r'<link rel="service-desc"[^>]*>', "", page)
     title = ENGLISH.say("page.title")
     page = page.replace("<title>Streamlit</title>", f"<title>{html.escape(title)}</title>")
-    head = f'<script src="./{_front_path()}"></script>\n'
-    head += f'<link rel="modulepreload" href="./{panel_path()}">\n'
-    page = page.replace("</head>", f"{head}</head>")
+    # First and last of all that is fetched: what speaks to the visitor, and what is needed later.
+    script = f'<script async src="./{_front_path()}"></script>\n'
+    page = page.replace("<head>", f"<head>\n{script}")
+    later = [panel_path(), *(f"static/js/{name}" for name in _fetched_later(page))]
+    head = "\n".join(f'<link rel="modulepreload" href="./{path}">' for path in later)
+    page = page.replace("</head>", f"{head}\n</head>")
     # In the body: Streamlit's rules are in the head; of two equally specific ones the last wins.
-    style = (_HERE / "page.css").read_text("utf-8") + _one_language_shows()
-    words = f'<div role="status" class="evenhand-offline">{said("page.no_answer")}</div>'
-    words += f'<div role="status" class="evenhand-crowded">{said("page.crowded")}</div>'
-    return page.replace('<div id="root">', f'<style>\n{style}</style>\n{words}\n<div id="root">')
+    # Its file of styles comes after our words, which would else wait for it.
+    styles = "".join(re.findall(_STYLESHEET, page))
+    page = re.sub(_STYLESHEET, "", page)
+    first = (_HERE / "front.css").read_text("utf-8") + _one_language_shows()
+    style = (_HERE / "page.css").read_text("utf-8")
+    spoken = {
+        "offline": said("page.no_answer"),
+        "crowded": said("page.crowded"),
+        "loading": said("page.loading"),
+    }
+    words = "".join(
+        f'<div role="status" class="evenhand-{kind}">{text}</div>' for kind, text in spoken.items()
+    )
+    begin = f"<style>\n{first}</style>\n{words}\n{styles}\n<style>\n{style}</style>\n"
+    return page.replace('<div id="root">', f'{begin}<div id="root">')
+
+
+def _fetched_later(page: str) -> list[str]:
+    """The files of Streamlit's that a browser would ask for only once it is told to draw the panel:
+    a way to the server and back later.
+    """
+    scripts = files("streamlit") / "static" / "static" / "js"
+    found: list[str] = []
+    waiting = [each.name for each in scripts.iterdir() if each.name.startswith("BidiComponent.")]
+    while waiting:
+        name = waiting.pop()
+        if name in page or name in found:
+            continue
+        found.append(name)
+        waiting += re.findall(r'from"\./([\w.-]+\.js)"', (scripts / name).read_text("utf-8"))
+    return found
 
 
 def _one_language_shows() -> str:

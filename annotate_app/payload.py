@@ -295,13 +295,14 @@ def _question(task: Task, reader: Language) -> dict[str, Any]:
     rubric = task.rubric.in_language(reader.code)
     # Only what the lead wrote is drawn with its links, not what a unit filled into it.
     own = people.instructions == rubric.instructions
+    guide = rendered(people.instructions, links=True) if own else None
     return _asked_evidence(task) | {
         "task": task.task_id,
         "lang": rubric.language,
         "title": people.title,
         "question": people.question,
-        "instructions": people.instructions,
-        "guide": rendered(people.instructions, links=True) if own else None,
+        "instructions": "" if guide else people.instructions,
+        "guide": guide,
         "options": [] if people.number else _options(people, reader),
         **({"number": _number(people.number, reader)} if people.number else {}),
         **({"several": True} if people.several else {}),

@@ -62,6 +62,14 @@ MADE = {
     "potato.csv": "potato-annotation 2.12.1, CSV",
     "prodigy.jsonl": f"{BY_HAND} (the tool is sold)",
     "doccano.zip": "doccano 1.8.4, JSONL, a file for each annotator",
+    "phoenix.json": "arize-phoenix 20.26.1, `get_span_annotations`",
+    "phoenix.csv": "arize-phoenix 20.26.1, `get_span_annotations_dataframe`",
+    "opik.json": "classes of opik 2.2.122, `search_traces`",
+    "weave.jsonl": "feedback as weave 0.54.0 sends it, `get_calls`",
+    "braintrust.json": "scores of braintrust 0.47.0, `Eval`, in rows as its types have them",
+    "openai_evals.jsonl": "evals 3.0.1.post1, its recorder, `match`",
+    "samples_fair.jsonl": "lm_eval 0.4.13, `--log_samples`, with choices",
+    "lighteval.parquet": "lighteval 0.13.0, details, with choices",
     "mt_bench.jsonl": "by hand, columns of lmsys/mt_bench_human_judgments",
     "gpt-4_pair.jsonl": "by hand, columns of FastChat's judge",
     f"{WITH_TEXTS}inspect.eval": "inspect_ai 0.3.285, two epochs",
@@ -75,6 +83,11 @@ MADE = {
     f"{WITH_TEXTS}openinference.jsonl": "openinference-instrumentation 0.1.72, spans as JSON",
     f"{WITH_TEXTS}phoenix.jsonl": "arize-phoenix 20.26.1, `get_spans_dataframe`",
     f"{WITH_TEXTS}samples_office.jsonl": "lm_eval 0.4.13, `--log_samples`",
+    f"{WITH_TEXTS}opik_trace.json": "classes of opik 2.2.122, `opik export`",
+    f"{WITH_TEXTS}weave.json": "calls in the form of weave 0.54.0, `to_dict`",
+    f"{WITH_TEXTS}braintrust.jsonl": "scores of braintrust 0.47.0, `Eval`, rows alone",
+    f"{WITH_TEXTS}openai_evals.jsonl": "evals 3.0.1.post1, its recorder, model-graded",
+    f"{WITH_TEXTS}lighteval.parquet": "lighteval 0.13.0, details, with a judge",
     f"{WITH_TEXTS}batch.jsonl": f"{BY_HAND} (OpenAI's batch, requests and responses)",
 }
 """Each file, and the tool that made it."""
@@ -87,7 +100,7 @@ BACK = {
     "langfuse": ("langfuse", "traceId"),
     "langsmith": ("langsmith", "run_id"),
     "argilla": ("argilla", "id"),
-    "openinference": ("phoenix", "span_id"),
+    "phoenix": ("phoenix", "span_id"),
     "hugging-face": ("hugging-face", "item_id"),
 }
 """The format to write labels of a format's items in, and its field that names the item."""
@@ -97,12 +110,20 @@ WRITTEN = {
     "mlflow": "assessments.jsonl",
     "langfuse": "scores.jsonl",
     "langsmith": "feedback.jsonl",
+    "phoenix": "annotations.jsonl",
     "argilla": "records",
     "hugging-face": "dataset",
 }
 """What evenhand writes, by format, under a name that it may have. What it writes for Inspect goes
-into a log by Inspect alone, and annotations of Phoenix are not read back.
+into a log by Inspect alone.
 """
+FOREIGN = {
+    "read at once": 55,
+    "read with the options named": 129,
+    "refused with a mend": 25,
+    "misread": 0,
+}
+"""What became of the files of tests/exchange/foreign.py, which a test counts."""
 _COLUMNS = ["unit_id", "rubric", "rater_id", "rater_kind", "label"]
 
 PAGE = """# What is read of other tools' files
@@ -118,7 +139,7 @@ tool's own ids.
 | --- | --- | ---: | ---: | --- | ---: | --- |
 {rows}
 
-`openinference`, `lm-eval` and `chat` hold items alone; `a table` is read as one, by its columns. A
+`chat` holds items alone; `a table` is read as one, by its columns. A
 file with no texts (*none*) is refused with a sentence that says which one has them.
 
 What `evenhand export --format NAME` writes ([what each holds](../../docs/formats.md#written)) is
@@ -129,6 +150,10 @@ read back: of the ratings of eight units by two annotators and a grader, so many
 {back}
 
 Refused: doccano's export of a project with shared annotation, which has lost who labelled what.
+
+`python -m tests.exchange.foreign` reads {foreign} files of tables under other names (separators,
+encodings, orders, times, nested values, surveys, workbooks, tools' exports) and types what is said
+as it stands: {outcomes}.
 """
 
 
@@ -137,11 +162,17 @@ def rows() -> Iterator[tuple[str, str, Export | None, Path]]:
     for file, maker in MADE.items():
         path = FILES / file
         form = format_of(Source(path))
-        if form == TABLE:  # it has items alone
+        if form == TABLE:
             form = next(n for n, each in ITEM_READERS.items() if each.items(Source(path)))
-            yield form, maker, None, path
-        else:
-            yield form, maker, None if file == ANSWERS else read_export(path), path
+        yield form, maker, None if file == ANSWERS else _ratings(path), path
+
+
+def _ratings(path: Path) -> Export | None:
+    """The ratings of a file; None where it has none."""
+    try:
+        return None if format_of(Source(path)) == TABLE else read_export(path)
+    except InputError:
+        return None
 
 
 def items_in(path: Path) -> str:
@@ -220,6 +251,8 @@ def page() -> str:
         back = labels_back(form, path) if items.isdecimal() else ""
         lines.append([f"`{form}`", maker, *cells, items, back])
     return PAGE.format(
+        foreign=sum(FOREIGN.values()),
+        outcomes=", ".join(f"{count} {how}" for how, count in FOREIGN.items()),
         back="\n".join(round_trips()),
         rows="\n".join(f"| {' | '.join(cells)} |" for cells in lines),
     )

@@ -92,7 +92,7 @@ class Proxy:
         first, second = [*self.apps, free_port()][:2]
         for there, here in (
             ("listen 80;", f"listen 127.0.0.1:{self.plain};"),
-            ("listen 443 ssl;", f"listen 127.0.0.1:{self.secure} ssl;"),
+            ("listen 443 ssl http2;", f"listen 127.0.0.1:{self.secure} ssl http2;"),
             ("127.0.0.1:8501", f"127.0.0.1:{first}"),
             ("127.0.0.1:8502", f"127.0.0.1:{second}"),
             (f"/etc/letsencrypt/live/{NAME}/fullchain.pem", str(self.home / "cert.pem")),

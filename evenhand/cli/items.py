@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from evenhand.reporting.item_study import ItemStudy
 
 ITEM_OPTIONS = (
-    *("--show", "--subject", "--cluster", "--judge", "--each-turn"),
+    *("--show", "--subject", "--cluster", "--judge", "--each-turn", "--sheet"),
     *("--question", "--options", "--scale", "--several", "--steps"),
 )
 
@@ -44,6 +44,7 @@ def add_item_options(parser: Parser) -> None:
     parser.add_argument(
         "--each-turn", action="store_true", help="rate each turn of the assistant by itself"
     )
+    parser.add_argument("--sheet", metavar="NAME", help="the sheet of a workbook")
     parser.add_argument("--question", metavar="TEXT", help="what to ask, in place of a rubric")
     parser.add_argument("--options", metavar="A,B,...", help="its answers, such as yes,no")
     parser.add_argument(
@@ -78,6 +79,7 @@ def read_item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
         subject=_listed(arguments.subject),
         cluster=arguments.cluster or "",
         judge=arguments.judge or "",
+        sheet=arguments.sheet or "",
         each_turn=arguments.each_turn,
         rubrics=arguments.rubric or (),
         question=arguments.question or "",

@@ -43,6 +43,11 @@ FILE_OPTIONS: dict[str, dict[str, Any]] = {
     },
     "--human": {"metavar": "NAME,...", "help": "which raters, or columns of labels, are people"},
     "--model": {"metavar": "NAME,...", "help": "which raters, or columns of labels, are models"},
+    "--wide": {
+        "metavar": "PATTERN",
+        "help": "how columns of each rater and rubric are called, as in {rater}_{rubric}",
+    },
+    "--sheet": {"metavar": "NAME", "help": "the sheet of a workbook"},
 }
 """Options for reading a file that others made."""
 SCALE_OPTIONS: dict[str, dict[str, Any]] = {
@@ -270,7 +275,12 @@ def file_options(arguments: argparse.Namespace) -> dict[str, Any]:
     from evenhand.study.tables.names import columns_in
 
     people, models = keys_in(arguments.human) or (), keys_in(arguments.model) or ()
-    return {"columns": columns_in(arguments.columns), "kinds": kinds_of(people, models)}
+    return {
+        "columns": columns_in(arguments.columns),
+        "kinds": kinds_of(people, models),
+        "wide": arguments.wide or "",
+        "sheet": arguments.sheet or "",
+    }
 
 
 def keys_in(text: str | None) -> tuple[str, ...] | None:

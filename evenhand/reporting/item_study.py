@@ -30,6 +30,7 @@ class ItemOptions:
     subject: Sequence[str] = ()
     cluster: str = ""
     judge: str = ""
+    sheet: str = ""
     each_turn: bool = False
     rubrics: Sequence[str] = ()
     question: str = ""
@@ -87,7 +88,9 @@ def item_study(path: Path, options: ItemOptions, ask: Ask | None = None) -> Item
         options.refuse(asked, "goes with --question; a rubric has its own")
     named = [load_rubric(name) for name in options.rubrics]
     compares = any(rubric.unit == "comparison" for rubric in named)
-    held = read_items(path, options.judge, compared=compares or not options.of_one)
+    held = read_items(
+        path, options.judge, compared=compares or not options.of_one, sheet=options.sheet
+    )
     check_items_table(held.table, path.name)
     answers = answer_columns(held.table, path.name, options.show or held.show)
     # What is asked of one response is not asked of two answers that stand beside it.

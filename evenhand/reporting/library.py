@@ -91,13 +91,16 @@ def read(
     human: Names = (),
     model: Names = (),
     columns: Mapping[str, str] | None = None,
+    wide: str = "",
+    sheet: str = "",
 ) -> pd.DataFrame:
     """Read a ratings file, or an export of another tool, as a table for `check`.
 
     A CSV, TSV, JSONL or Parquet file, an Excel workbook, or an export of Label Studio, Inspect,
     MLflow and others (docs/formats.md), recognised by its content or named by `format`. `human` and
     `model` name the raters, or the columns of labels of a wide table, where the file does not give
-    their kind. `columns` are its names of our columns: `{"unit_id": "item"}`.
+    their kind. `columns` are its names of our columns: `{"unit_id": "item"}`. `wide` is how columns
+    of each rater and rubric are called, as in `"{rater}_{rubric}"`; `sheet` is one of a workbook.
 
     Returns a row for each rating: the columns of `ratings` (see data/README.md), with "" and NaN
     where the file has none, then all other columns of the file, as text. `item_id` becomes
@@ -112,6 +115,8 @@ def read(
         format=format,
         kinds=kinds_of(human, model),
         columns={SHORT.get(ours, ours): theirs for ours, theirs in (columns or {}).items()},
+        wide=wide,
+        sheet=sheet,
         in_python=True,
     )
     rows = rows_of_file(Path(path), options)
@@ -152,6 +157,7 @@ def check(
     normalise: bool = False,
     independent: bool = False,
     several: bool = False,
+    wide: str = "",
     name: str = "ratings",
     **changes: Any,
 ) -> Check:
@@ -160,7 +166,8 @@ def check(
 
     `ratings` is *long*, a row for each rating with `unit_id` (or `item_id`), `rater_id`,
     `rater_kind` (human or model) and `label`, as `read` gives it; or *wide*, a row for each unit
-    and a column of labels for each rater that `human` and `model` name. A wide table's units are
+    and a column of labels for each rater that `human` and `model` name, or for each of them and
+    each rubric, called as the pattern `wide` says: `"{rater}_{rubric}"`. A wide table's units are
     named by its column `unit_id` or `item_id`, else by its index; a missing cell (None, NaN) is no
     rating, an empty text one without a label. In a long table `human` and `model` may name the
     raters who count and say what they are, if there is no `rater_kind`. All other columns describe
@@ -219,6 +226,7 @@ def check(
         normalise=normalise,
         independent=independent,
         several=several,
+        wide=wide,
         settings=changes,
         in_python=True,
     )

@@ -1,4 +1,4 @@
-"""An Excel workbook (.xlsx): its first sheet that is not empty, as a table."""
+"""An Excel workbook (.xlsx): its one sheet that holds a table, or the one that is named."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def read(source: Source) -> Export:
         for name in source.archive.names:  # bounded here, before another reader unpacks it
             source.archive.read(name)
     try:
-        sheet, rows = _first_sheet(source)
+        sheet, rows, others = _sheet(source)
     except InputError:
         raise
     except Exception as fault:  # a damaged workbook raises any of XML's, ZIP's and its own kinds
@@ -47,7 +47,10 @@ def read(source: Source) -> Export:
         raise InputError(
             f"{source.name} is a workbook of Excel that cannot be read ({kind}); {_AS_CSV}"
         ) from None
-    return Export(_table(rows, source.name), [written("exchange.excel", sheet=sheet)])
+    notes = [written("exchange.excel", sheet=sheet)]
+    if others:
+        notes.append(written("exchange.excel_others", sheets=", ".join(others)))
+    return Export(_table(rows, source.name), notes)
 
 
 def items(source: Source) -> ItemTable | None:
@@ -58,14 +61,20 @@ def items(source: Source) -> ItemTable | None:
     return ItemTable(found.table, found.notes)
 
 
-def _first_sheet(source: Source) -> tuple[str, list[tuple[int, list[str]]]]:
-    """The name of the first sheet with a cell, and its rows that hold anything, by number."""
+def _sheet(source: Source) -> tuple[str, list[tuple[int, list[str]]], list[str]]:
+    """The name of the sheet that is asked for, or else of the only one with a table, its rows that
+    hold anything, by number, and the names of sheets that hold something else. Raises InputError
+    where several hold a table, or none holds a cell.
+    """
     from openpyxl import load_workbook
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of styles and validations that are not read
         book = load_workbook(io.BytesIO(source.path.read_bytes()), read_only=True, data_only=True)
+    found = {}
     for sheet in book.worksheets:
+        if source.sheet and sheet.title != source.sheet:
+            continue
         sheet.reset_dimensions()  # a workbook may claim a million rows
         rows = [
             (number, cells)
@@ -73,8 +82,25 @@ def _first_sheet(source: Source) -> tuple[str, list[tuple[int, list[str]]]]:
             if any(cells)
         ]
         if rows:
-            return str(sheet.title), rows
-    raise InputError(f"{source.name}: no sheet holds a cell")
+            found[str(sheet.title)] = rows
+    if not found and source.sheet:
+        known = ", ".join(str(sheet.title) for sheet in book.worksheets)
+        raise InputError(f"{source.name} has no sheet {source.sheet!r} with a cell; it has {known}")
+    if not found:
+        raise InputError(f"{source.name}: no sheet holds a cell")
+    tables = [name for name, rows in found.items() if _is_table(rows)] or list(found)
+    if len(tables) > 1:
+        raise InputError(
+            f"{source.name} has several sheets ({', '.join(tables)}); name the one to read with "
+            "--sheet NAME"
+        )
+    others = [name for name in found if name != tables[0]]
+    return tables[0], found[tables[0]], others
+
+
+def _is_table(rows: list[tuple[int, list[str]]]) -> bool:
+    """Return True if a row of two or more names has rows below it."""
+    return len(rows) > 1 and sum(map(bool, rows[0][1])) > 1
 
 
 def _cells(sheet: Any, name: str) -> Iterator[list[str]]:
@@ -100,6 +126,12 @@ def _table(rows: list[tuple[int, list[str]]], name: str) -> pd.DataFrame:
         if not column or header.count(column) > 1:
             what = f"two columns are called {column!r}" if column else "a column has no name"
             raise InputError(f"{name}: {what}; give each column a name of its own in its first row")
+    for number, row in body:
+        if any(row[len(header) :]):
+            raise InputError(
+                f"{name}, row {number}: {len(row)} cells where the first row has {len(header)}; "
+                "name every column in the first row, and move other cells to another sheet"
+            )
     cells = [[*islice(row, len(header)), *[""] * (len(header) - len(row))] for _, row in body]
     index = [number - FIRST_ROW for number, _ in body]
     return pd.DataFrame(cells, columns=header, index=index, dtype=str)

@@ -14,14 +14,16 @@ from evenhand.exchange.readers.texts import opened
 from evenhand.texts import written
 
 _KINDS = {"ANNOTATION": "human", "EVAL": "model"}
+_ORIGINS = (*_KINDS, "API")
 _WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def recognises(source: Source) -> bool:
     for score in _scores([source.first])[:1]:
-        return {"name", "value", "data_type"} <= score.keys() and bool(
-            score.keys() & {"trace_id", "session_id", "subject"}
-        )
+        about = score.keys() & {"trace_id", "session_id", "subject"}
+        origin = score.get("source")
+        typed = "data_type" in score or origin in _ORIGINS or (source.header and origin == "")
+        return {"name", "value"} <= score.keys() and bool(about and typed)
     return False
 
 

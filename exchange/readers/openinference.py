@@ -1,12 +1,15 @@
 """OpenInference spans, as Phoenix gives them (its table of spans, its REST API) and as
-OpenTelemetry writes them down, an object for each span.
+OpenTelemetry writes them down, an object for each span; and Phoenix's annotations of spans, by
+themselves, with the spans, or as columns `eval.NAME.label` beside them.
 
 https://arize-ai.github.io/openinference/spec/semantic_conventions.html
 """
 
 from __future__ import annotations
 
+from evenhand.errors import InputError
 from evenhand.exchange.readers.items import ItemRows, ItemTable
+from evenhand.exchange.readers.rows import Export, Rows, claimed
 from evenhand.exchange.readers.source import (
     Record,
     Source,
@@ -27,26 +30,93 @@ _OWN = (
     "trace_id", "span_id",
 )  # fmt: skip
 _PAGES = ("data", "spans")
-_EVAL = ("eval.", ".label")
+_EVAL = ("eval.", ".label", ".score")
 """Before and after the name of an evaluation that became a column."""
+_KINDS = {"HUMAN": "human", "LLM": "model"}
 _FRAMES = (_PREFIX, "context.", _EVAL[0], "__index_level_")
 """Beginnings of the names of Phoenix's own columns, and of pandas'."""
+
+
+def recognises(source: Source) -> bool:
+    return _is_annotation(_first(source)) or _is_span(_first(source))
+
+
+def read(source: Source) -> Export:
+    """A span is a unit, an annotation's name a rubric. A person is named by the user's id or else
+    by the annotation's identifier, a model by its name in the metadata or the identifier.
+    """
+    rows = Rows(source)
+    for record in _records(source):
+        found = [record] if _is_annotation(record) else objects(opened(record.get("annotations")))
+        span = text_of(_at(record, "context.span_id"))
+        for each in found:
+            _add_annotation(rows, each, span)
+        for name, label in _columns(record).items():
+            rows.add(_hexadecimal(span), name, "model", label, name)
+    return rows.export(written("exchange.phoenix"))
+
+
+def _add_annotation(rows: Rows, record: Record, span: str) -> None:
+    kind = text_of(record.get("annotator_kind")).upper()
+    if kind == "CODE":
+        rows.leave_out(written("left_out.by_code"))
+        return
+    metadata = opened(record.get("metadata"))
+    claim = claimed(metadata)
+    claim.pop("rubric", None)
+    named = [record.get("user_id"), record.get("identifier"), kind]
+    if kind == "LLM":
+        named.insert(0, inside(metadata, "model"))
+    label = _at(record, "result.label")
+    rows.add(
+        _hexadecimal(record.get("span_id") or span),
+        claim.pop("rater_id", "") or name_of(*named),
+        claim.pop("rater_kind", _KINDS.get(kind, "")),
+        _at(record, "result.score") if label in (None, "") else label,
+        name_of(record.get("annotation_name"), record.get("name")),
+        created_at=record.get("updated_at") or record.get("created_at"),
+        **claim,
+    )
 
 
 def items(source: Source) -> ItemTable | None:
     """The uppermost span of a trace that has an output is an item; those of one session, or else of
     one trace, belong together. An evaluation that is no person's gives a column.
     """
-    columns = columns_of(source)
-    first = dict.fromkeys(columns, "") or next(iter(_spans([source.first])), {})
-    if _at(first, "context.span_id") is None or not any(
-        name == "attributes" or name.startswith(_PREFIX) for name in first
-    ):
+    first = _first(source)
+    if _is_annotation(first):
+        raise InputError(
+            f"{source.name} holds annotations of Phoenix without what they are about; export the "
+            "spans, which have input and output"
+        )
+    if not _is_span(first):
         return None
-    records = records_of(source, columns) if columns else source.records()
     rows = ItemRows(source)
-    add_traces(rows, map(_span, _spans(records)))
+    add_traces(rows, map(_span, _records(source)))
     return rows.items(written("exchange.openinference_items"), "session")
+
+
+def _first(source: Source) -> Record:
+    """The first span or annotation; of a typed table the names of its columns."""
+    columns = columns_of(source)
+    return dict.fromkeys(columns, "") or next(iter(_spans([source.first])), {})
+
+
+def _records(source: Source) -> list[Record]:
+    """All spans or annotations."""
+    columns = columns_of(source)
+    return _spans(records_of(source, columns) if columns else source.records())
+
+
+def _is_annotation(record: Record) -> bool:
+    known = {"annotator_kind"} <= record.keys() and ("result" in record or "result.label" in record)
+    return known and ("span_id" in record or "context.span_id" in record)
+
+
+def _is_span(record: Record) -> bool:
+    return _at(record, "context.span_id") is not None and any(
+        name == "attributes" or name.startswith(_PREFIX) for name in record
+    )
 
 
 def _spans(records: list[Record]) -> list[Record]:
@@ -157,14 +227,20 @@ def _hexadecimal(value: object) -> str:
     return text_of(value).removeprefix("0x")
 
 
+def _columns(record: Record) -> Record:
+    """Evaluations that became columns, by name: the label, or else the score."""
+    start, *ends = _EVAL
+    return {
+        name[len(start) : -len(end)]: each
+        for end in reversed(ends)
+        for name, each in record.items()
+        if name.startswith(start) and name.endswith(end) and each not in (None, "")
+    }
+
+
 def _evaluations(record: Record) -> Record:
     """Labels that a model or code gave a span, by name."""
-    start, end = _EVAL
-    found = {
-        name[len(start) : -len(end)]: each
-        for name, each in record.items()
-        if name.startswith(start) and name.endswith(end)
-    }
+    found = _columns(record)
     for each in objects(record.get("annotations")):
         if text_of(each.get("annotator_kind")) not in ("", "HUMAN"):
             label, score = inside(each, "result", "label"), inside(each, "result", "score")

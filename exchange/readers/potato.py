@@ -22,7 +22,8 @@ from evenhand.texts import written
 
 _STATE, _OLD = "user_state.json", "annotated_instances.jsonl"
 _TEXTS = ("text_box", "free_response", "bad_text")
-_VALUES = ("slider", "number", "value", "rating")
+_VALUES = ("slider", "number", "value", "rating", "label")
+_UNCHOSEN = (False, None, "", "false")
 _KINDS = {"llm": "model", "tool": "model"}
 _HEAD = ["instance_id", "user_id"]
 
@@ -94,11 +95,7 @@ def _add_state(rows: Rows, state: Record) -> None:
             if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], dict):
                 own = labels.setdefault(text_of(pair[0].get("schema")), {})
                 own[text_of(pair[0].get("name"))] = pair[1]
-        plain = {
-            scheme: inside(own, "labels") if isinstance(inside(own, "labels"), dict) else own
-            for scheme, own in labels.items()
-        }
-        _add(rows, {"user_id": state.get("user_id"), "instance_id": unit, "labels": plain})
+        _add(rows, {"user_id": state.get("user_id"), "instance_id": unit, "labels": labels})
 
 
 def _unflattened(cells: dict[str, str]) -> Record:
@@ -120,7 +117,12 @@ def _add(rows: Rows, record: Record) -> None:
     kind = _KINDS.get(text_of(inside(record, "annotator_origin", "kind")), "human")
     labels = record.get("labels")
     for scheme, given in labels.items() if isinstance(labels, dict) else ():
+        nested = inside(given, "labels")  # some keep the answer one layer down
+        given = nested if isinstance(nested, (dict, list)) else given
+        if isinstance(given, list):
+            given = {text_of(each): True for each in given}
         own = given if isinstance(given, dict) else {"": given}
+        own = {name: value for name, value in own.items() if value not in _UNCHOSEN}
         said = [_label(name, value) for name, value in own.items() if name not in _TEXTS]
         if len(said) < len(own):
             rows.leave_out(written("left_out.free_text"))

@@ -9,6 +9,7 @@ from typing import Protocol
 from evenhand.errors import InputError
 from evenhand.exchange.readers import (
     argilla,
+    braintrust,
     chat,
     deepeval,
     doccano,
@@ -18,16 +19,20 @@ from evenhand.exchange.readers import (
     label_studio,
     langfuse,
     langsmith,
+    lighteval,
     lm_eval,
     mlflow,
+    openai_evals,
     openinference,
+    opik,
     pair_votes,
     potato,
     prodigy,
     promptfoo,
+    weave,
 )
 from evenhand.exchange.readers.items import ItemTable
-from evenhand.exchange.readers.rows import Export
+from evenhand.exchange.readers.rows import Export, NoRatingError
 from evenhand.exchange.readers.source import Source
 from evenhand.study.tables.formats import read_table
 from evenhand.texts import written
@@ -69,6 +74,13 @@ READERS: dict[str, Reader] = {
     "potato": potato,
     "prodigy": prodigy,
     "doccano": doccano,
+    "phoenix": openinference,
+    "opik": opik,
+    "weave": weave,
+    "braintrust": braintrust,
+    "openai-evals": openai_evals,
+    "lm-eval": lm_eval,
+    "lighteval": lighteval,
     "pair-votes": pair_votes,
     "hugging-face": hugging_face,
 }
@@ -76,37 +88,61 @@ READERS: dict[str, Reader] = {
 FORMATS = (TABLE, *READERS)
 ITEM_READERS: dict[str, ItemReader] = {
     **READERS,
-    "openinference": openinference,
-    "lm-eval": lm_eval,
     "chat": chat,
 }
-"""Readers of items by the name of what they read, tried in this order; the last hold no ratings."""
+"""Readers of items by the name of what they read, tried in this order; the last has no ratings."""
 
 
-def read_export(path: str | Path, form: str | None = None, *, several: bool = False) -> Export:
+def read_export(
+    path: str | Path, form: str | None = None, *, several: bool = False, sheet: str = ""
+) -> Export:
     """Read a file in the format named, else in the one that its content suggests; a file that no
-    reader recognises is a table. With `several` an answer may be a list of labels. Raises
-    InputError where it cannot be read, or is not of that format.
+    reader recognises is a table. With `several` an answer may be a list of labels; `sheet` names
+    one of a workbook. Raises InputError where it cannot be read, or is not of that format.
     """
-    source = Source(Path(path), several=several)
+    source = Source(Path(path), several=several, sheet=sheet)
     name = _named(form) if form else format_of(source)
+    _check_sheet(source, name)
     if name == TABLE or not source.path.exists():
         return Export(read_table(path))
     if form and not READERS[name].recognises(source):
         known = format_of(source)
         also = f"; it looks like {known}" if known != TABLE else ""
         raise InputError(f"{source.name} is not in the format {name}{also}")
-    return READERS[name].read(source)
+    try:
+        return READERS[name].read(source)
+    except NoRatingError as fault:
+        raise InputError(f"{fault}{_to_be_rated(source, READERS[name])}") from None
 
 
-def read_items(path: str | Path, judge: str = "", *, compared: bool = False) -> ItemTable:
+def _to_be_rated(source: Source, reader: Reader) -> str:
+    """How a file's texts are rated, where it holds some; else ""."""
+    try:
+        items = reader.items(source)
+    except (InputError, RecursionError):
+        return ""
+    return f" {written('exchange.to_be_rated', file=source.name)}" if items is not None else ""
+
+
+def _check_sheet(source: Source, name: str) -> None:
+    """Raise InputError where a sheet is named of what is no workbook."""
+    if source.sheet and name != "excel" and source.path.exists():
+        raise InputError(f"{source.name} is no workbook of Excel; leave --sheet out")
+
+
+def read_items(
+    path: str | Path, judge: str = "", *, compared: bool = False, sheet: str = ""
+) -> ItemTable:
     """Read a file of items in the format that its content suggests; a file that no reader knows is
     a table. With `judge`, the labels of this scorer, feedback or assessment in the file become a
-    column of this name. With `compared`, votes between two answers give a row for the two.
+    column of this name. With `compared`, votes between two answers give a row for the two. `sheet`
+    names one of a workbook.
 
     Raises InputError where the file cannot be read, holds no texts, or has no labels of the judge.
     """
-    source = Source(Path(path))
+    source = Source(Path(path), sheet=sheet)
+    if sheet:
+        _check_sheet(source, format_of(source))
     for name, reader in ITEM_READERS.items():
         both = compared and reader in (pair_votes, hugging_face)
         try:
@@ -133,7 +169,7 @@ def _labels_beside(name: str, items: ItemTable, source: Source) -> dict[str, dic
         return {}
     found: dict[str, dict[str, str]] = {}
     owners: dict[str, str] = {}
-    for row in rows[rows["rater_kind"] != "human"].to_dict("records"):
+    for row in rows[rows["rater_kind"].isin(["model", ""])].to_dict("records"):
         rubric, rater, unit = row["rubric"], row["rater_id"], row["unit_id"]
         called = rubric or rater
         if owners.setdefault(called, rater) != rater:

@@ -53,6 +53,10 @@ class Export:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
 
+class NoRatingError(InputError):
+    """A file of a known kind holds no rating."""
+
+
 class Rows:
     """The ratings found so far, one for each unit, rubric, rater, order and draw."""
 
@@ -126,7 +130,7 @@ class Rows:
             }
 
     def export(self, taken: str) -> Export:
-        """All of it as a table. Raises InputError where there is no rating; `taken` names what the
+        """All of it as a table. Raises NoRatingError where there is none; `taken` names what the
         file was read as.
         """
         import pandas as pd
@@ -134,7 +138,7 @@ class Rows:
         reasons = ", ".join(f"{reason} ({count:,})" for reason, count in self._left_out.items())
         left_out = [written("exchange.left_out", reasons=reasons)] if reasons else []
         if not self._rows:
-            raise InputError(" ".join([f"{self._name} holds no rating.", taken, *left_out]))
+            raise NoRatingError(" ".join([f"{self._name} holds no rating.", taken, *left_out]))
         rows = list(self._rows.values())
         units = self._units_columns()
         names = [*dict.fromkeys(name for row in rows for name in row), *units]

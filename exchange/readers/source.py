@@ -43,12 +43,13 @@ Record = dict[str, Any]
 
 class Source:
     """A path and its content. Nothing here fails before a reader asks for all of it. With `several`
-    an answer may be a list of labels.
+    an answer may be a list of labels; of a workbook the `sheet` of this name is read.
     """
 
-    def __init__(self, path: Path, *, several: bool = False) -> None:
+    def __init__(self, path: Path, *, several: bool = False, sheet: str = "") -> None:
         self.path = path
         self.several = several
+        self.sheet = sheet
         self.name = path.name
 
     @cached_property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
@@ -28,6 +28,7 @@ _ELSEWHERE = {
     "rater_kind": "kind type rater_type annotator_type who_type source_type role",
     "label": "labels rating ratings score grade verdict annotation category class answer value "
     "judgment judgement decision choice",
+    "rubric": "criterion criteria dimension aspect metric attribute scheme question task item name",
 }
 _ITEMS = frozenset(
     (
@@ -88,8 +89,13 @@ def columns_option(columns: Mapping[str, str]) -> str:
     return f"--columns {shlex.quote(','.join(parts))}"
 
 
-def likely_columns(given: Iterable[str], missing: Iterable[str]) -> dict[str, str]:
-    """Guess which of the given columns are the missing ones: `{ours: theirs}`.
+def likely_columns(
+    given: Iterable[str],
+    missing: Iterable[str],
+    fits: Callable[[str, str], bool] = lambda ours, theirs: True,
+) -> dict[str, str]:
+    """Guess which of the given columns are the missing ones: `{ours: theirs}`. `fits` returns False
+    where the cells of theirs show that it is not ours.
 
     >>> likely_columns(["Item", "topic", "rateri_d"], ["unit_id", "rater_id", "label"])
     {'unit_id': 'Item', 'rater_id': 'rateri_d'}
@@ -100,7 +106,8 @@ def likely_columns(given: Iterable[str], missing: Iterable[str]) -> dict[str, st
     found: dict[str, str] = {}
     for ours in missing:
         known = [ours, *_ELSEWHERE.get(ours, "").split()]
-        same = [name for name in known if name in free] or get_close_matches(ours, free, 1, 0.8)
+        able = [name for name, theirs in free.items() if fits(ours, theirs)]
+        same = [name for name in known if name in able] or get_close_matches(ours, able, 1, 0.8)
         if same:
             found[ours] = free.pop(same[0])
     return found

@@ -70,10 +70,10 @@ def test_markdown_is_drawn_and_a_key_shows_its_source(annotator, in_markdown):
     assert response.locator("a, img, b").count() == 0
     assert page.evaluate("document.documentElement.scrollWidth") == 1440
     page.keyboard.press("*")
-    person.in_panel("!panel.querySelector('.rendered')")
+    person.in_panel("!panel.querySelector('.text.rendered')")
     assert "#### Employment" in response.inner_text()
     page.get_by_role("button", name="Source", pressed=True).click()
-    person.in_panel("panel.querySelectorAll('.rendered').length === 2")
+    person.in_panel("panel.querySelectorAll('.text.rendered').length === 2")
     page.keyboard.press("c")
     page.keyboard.press("Enter")
     page.locator(".count", has_text="1 of").wait_for()
@@ -91,7 +91,7 @@ def test_the_next_unit_is_rendered_again(annotator, in_markdown):
     for key in ("c", "Enter"):
         person.page.keyboard.press(key)
     person.wait_for_next(before)
-    assert person.page.locator(".rendered").count() == 2
+    assert person.page.locator(".text.rendered").count() == 2
 
 
 @pytest.mark.thorough

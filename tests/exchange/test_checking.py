@@ -5,15 +5,24 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import openpyxl
 import pandas as pd
 import pytest
 
 import evenhand as eh
 from evenhand.cli.main import main
+from evenhand.errors import InputError
 from evenhand.exchange.readers.reading import read_export
+from evenhand.reporting.load import from_file
+from evenhand.reporting.ratings_file.dataframes import rows_of_file
+from evenhand.reporting.ratings_file.declared import ScaleOptions
 from tests.exchange.test_readers import ANN, BEN, FILES, GPT, MADE
 
-NAMED = {"inspect.eval": ("--human", "ann,ben", "--model", "model_graded_qa")}
+NAMED = {
+    "inspect.eval": ("--human", "ann,ben", "--model", "model_graded_qa"),
+    "weave.jsonl": ("--human", "ann,ben", "--model", "judge"),
+    "opik.json": ("--human", "ann,ben", "--model", "openai/gpt-5-mini"),
+}
 """Files that do not say who is a person, and what says it."""
 FEW = ("--resamples", "10")
 WORDS = {"y": "yes", "n": "no"}
@@ -284,3 +293,219 @@ def test_a_study_takes_an_export(tmp_path: Path, capsys: pytest.CaptureFixture[s
     out = capsys.readouterr().out
     assert "Read as Langfuse scores" in out
     assert "3" in out.splitlines()[-1]
+
+
+def test_potato_s_answers_one_layer_down(tmp_path: Path) -> None:
+    given = {
+        "fair": {"labels": {"yes": True, "no": False}},
+        "stars": {"label": "4"},
+        "why": {"labels": ["clear"]},
+    }
+    record = {"instance_id": "i1", "user_id": "ann", "labels": given}
+    (tmp_path / "f.jsonl").write_text(json.dumps(record) + "\n")
+    said = read_export(tmp_path / "f.jsonl").table[["rubric", "label"]].to_numpy().tolist()
+    assert said == [["fair", "yes"], ["stars", "4"], ["why", "clear"]]
+
+
+@pytest.mark.parametrize("suffix", ["json", "csv"])
+def test_scores_of_langfuse_that_do_not_say_their_type(tmp_path: Path, suffix: str) -> None:
+    scores = [
+        {"id": f"s{n}", "name": "fair", "value": n % 2, "traceId": f"t{n}", "source": "ANNOTATION",
+         "authorUserId": "ann", "timestamp": "2026-11-01T12:00:00Z"}
+        for n in range(4)
+    ]  # fmt: skip
+    file = tmp_path / f"scores.{suffix}"
+    if suffix == "csv":
+        pd.DataFrame(scores).to_csv(file, index=False)
+    else:
+        file.write_text(json.dumps({"data": scores}))
+    table = read_export(file).table
+    assert table[["unit_id", "rubric", "rater_id", "rater_kind", "label"]].to_numpy().tolist() == [
+        [f"t{n}", "fair", "ann", "human", str(n % 2)] for n in range(4)
+    ]
+
+
+def workbook(path: Path, **sheets: list[list[str]]) -> Path:
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for name, rows in sheets.items():
+        sheet = book.create_sheet(name)
+        for row in rows:
+            sheet.append(row)
+    book.save(path)
+    return path
+
+
+def test_the_sheet_of_a_workbook_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [line.split(",") for line in lines("human_1", "human_2", "gpt-4o").splitlines()]
+    costs = [["item", "usd"], ["u1", "3"]]
+    file = workbook(tmp_path / "f.xlsx", Costs=costs, Ratings=rows)
+    assert main(["check", str(file), *FEW]) == 2
+    assert "f.xlsx has several sheets (Costs, Ratings); name the one to read with --sheet" in (
+        capsys.readouterr().err
+    )
+    assert main(["check", str(file), "--sheet", "Ratings", *FEW]) == 0
+    assert "sheet Ratings" in capsys.readouterr().out
+    assert main(["check", str(file), "--sheet", "Rating", *FEW]) == 2
+    assert "has no sheet 'Rating' with a cell; it has Costs, Ratings" in capsys.readouterr().err
+    (tmp_path / "f.csv").write_text(lines("human_1", "human_2", "gpt-4o"))
+    assert main(["check", str(tmp_path / "f.csv"), "--sheet", "Ratings", *FEW]) == 2
+    assert "is no workbook of Excel; leave --sheet out" in capsys.readouterr().err
+    assert main(["check", str(tmp_path / "f.csv"), "--engine", "stream", "--sheet", "R"]) == 2
+    assert "--sheet is not read with --engine" in capsys.readouterr().err
+
+
+def grid(pattern: str = "{rater}_{rubric}") -> pd.DataFrame:
+    said = {"ann": ANN * 4, "ben": BEN * 4, "gpt": GPT * 4}
+    columns = {
+        pattern.format(rater=rater, rubric=rubric): [WORDS[one] for one in letters[shift:]]
+        for shift, rubric in ((0, "clarity"), (0, "tone"))
+        for rater, letters in said.items()
+    }
+    return pd.DataFrame(columns)
+
+
+def test_columns_of_rater_and_rubric_are_rubrics_of_these_raters(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raters = {"human": ["ann", "ben"], "model": "gpt"}
+    found = eh.check(grid(), **raters, wide="{rater}_{rubric}", resamples=10)
+    kappa = found.results.query("statistic == 'cohen_kappa' and subset == 'all'")
+    one = pd.DataFrame({who: grid()[f"{who}_tone"] for who in ("ann", "ben", "gpt")})
+    alone = eh.check(one, **raters, resamples=10).results
+    alone = alone.query("statistic == 'cohen_kappa' and subset == 'all'")
+    for rubric in ("clarity", "tone"):
+        own = kappa[kappa["rubric"] == rubric]
+        assert own["estimate"].dropna().tolist() == alone["estimate"].dropna().tolist()
+    grid().to_csv(tmp_path / "f.csv", index=False)
+    named = ["--human", "ann,ben", "--model", "gpt", *FEW]
+    assert main(["check", str(tmp_path / "f.csv"), *named]) == 0
+    assert "in columns named after both: --wide '{rater}_{rubric}'" in " ".join(
+        capsys.readouterr().out.split()
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--wide", "{rater}"), "write {rater} and {rubric} once each with a mark between"),
+        (("--wide", "{rater}{rubric}"), "write {rater} and {rubric} once each with a mark between"),
+        (("--wide", "{rater}-{rubric}"), "has no columns --wide '{rater}-{rubric}' of ann, ben"),
+        (("--wide", "{rubric}_{rater}"), "has no columns --wide '{rubric}_{rater}' of ann, ben"),
+    ],
+)
+def test_a_pattern_that_no_column_follows(
+    tmp_path: Path, options: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    grid().to_csv(tmp_path / "f.csv", index=False)
+    named = ["--human", "ann,ben", "--model", "gpt"]
+    assert main(["check", str(tmp_path / "f.csv"), *named, *options, *FEW]) == 2
+    said = capsys.readouterr().err
+    assert says in said
+    assert len(said.splitlines()) == 1
+
+
+def test_a_label_of_a_grid_is_found_by_row_and_column(tmp_path: Path) -> None:
+    table = grid()
+    table.loc[4, "ben_tone"] = "Yes"
+    table.to_csv(tmp_path / "f.csv", index=False)
+    with pytest.raises(InputError, match=r"row 6, column 'ben_tone': the label 'Yes'"):
+        from_file(
+            tmp_path / "f.csv",
+            ScaleOptions(kinds={"ann": "human", "ben": "human", "gpt": "model"}),
+        )
+
+
+def test_scores_from_an_interface_are_nobody_s() -> None:
+    with pytest.raises(InputError, match=r"\(sdk\); say so with --human NAME,\.\.\. --model NAME"):
+        rows_of_file(FILES / "opik.json", ScaleOptions())
+
+
+def test_an_option_s_number_is_told_from_its_text(tmp_path: Path) -> None:
+    """lm-eval writes the target as text: 1 may be the option called 1, or the second one."""
+    samples = [
+        {
+            "doc_id": n,
+            "doc": {},
+            "target": target,
+            "arguments": {
+                f"gen_args_{at}": {"arg_0": "How many?", "arg_1": f" {at + 1}"} for at in range(3)
+            },
+            "resps": [[["-1", "False"]]] * 3,
+            "filtered_resps": [[str(-abs(at - chosen)), "False"] for at in range(3)],
+            "filter": "none",
+            "metrics": ["acc"],
+            "acc": acc,
+        }
+        for n, (target, chosen, acc) in enumerate(
+            [("1", 1, 1.0), ("1", 1, 1.0), ("2", 2, 1.0), ("2", 1, 0.0), ("2", 0, 0.0)]
+        )
+    ]
+    file = tmp_path / "samples_x.jsonl"
+    file.write_text("".join(json.dumps(each) + "\n" for each in samples))
+    export = read_export(file)
+    table = export.table
+    gold = table[table["rater_id"] == "gold"].set_index("unit_id")["label"].to_dict()
+    assert gold == {"0": "2", "1": "2", "2": "3", "3": "3"}  # of the last nothing tells
+    assert export.left_out["answers without a label"] == 1
+
+
+def call(*feedback: tuple[str, object]) -> dict:
+    """A call of Weave with feedback by ann."""
+    given = [
+        {"feedback_type": kind, "payload": payload, "creator": "ann", "id": str(n)}
+        for n, (kind, payload) in enumerate(feedback)
+    ]
+    known = {"id": "c1", "op_name": "weave:///a/b/op/f:v1", "trace_id": "t1", "inputs": {}}
+    return known | {"summary": {"weave": {"feedback": given}}}
+
+
+def span(**more: object) -> dict:
+    """A span of Phoenix."""
+    return {"context": {"span_id": "s1", "trace_id": "t1"}, "attributes": {}, **more}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (call(("wandb.runnable.judge", {"output": {"fair": True, "reason": "so", "n": 2}})),
+         [("c1", "fair", "judge", "", "true"), ("c1", "n", "judge", "", "2")]),
+        (call(("wandb.reaction.1", {"alias": ":+1:", "emoji": "x"}), ("mine", {"value": 4})),
+         [("c1", "reaction", "ann", "human", ":+1:"), ("c1", "mine", "ann", "", "4")]),
+        (span(**{"eval.fair.label": "yes", "eval.fair.score": 1, "eval.length.score": 0.5}),
+         [("s1", "length", "length", "model", "0.5"), ("s1", "fair", "fair", "model", "yes")]),
+        (span(annotations=[{"name": "fair", "annotator_kind": "HUMAN", "user_id": "u7",
+                            "identifier": "app", "result": {"label": None, "score": 1.0}}]),
+         [("s1", "fair", "u7", "human", "1.0")]),
+        ({"data": [{"span_id": "s1", "name": "fair", "annotator_kind": "LLM", "identifier": "",
+                    "metadata": {"model": "gpt-4o"}, "result": {"label": "no"}}], "next": None},
+         [("s1", "fair", "gpt-4o", "model", "no")]),
+        ({"id": "r1", "span_id": "s1", "root_span_id": "s1", "scores": {"a": 0.5, "b": None}},
+         [("r1", "", "a", "", "0.5")]),
+        ({"trace": {"id": "t1", "start_time": "2026-01-01T00:00:00Z"},
+          "spans": [{"id": "s1", "trace_id": "t1", "feedback_scores": [
+              {"name": "fair", "value": 1, "source": "ui", "created_by": "ann"}]}]},
+         [("t1/s1", "fair", "ann", "human", "1")]),
+        ([{"spec": {"completion_fns": ["m", "g"], "run_config": {}}},
+          {"run_id": "r", "event_id": 0, "sample_id": "q", "type": "metrics",
+           "data": {"choice": "Yes", "score": 1}}],
+         [("q", "graded", "g", "model", "Yes")]),
+    ],
+)  # fmt: skip
+def test_other_forms_of_the_tools_files(tmp_path: Path, content: object, said: list) -> None:
+    file = tmp_path / "f.json"
+    file.write_text(json.dumps(content))
+    table = read_export(file).table
+    columns = ["unit_id", "rubric", "rater_id", "rater_kind", "label"]
+    assert sorted(tuple(row) for row in table[columns].to_numpy()) == sorted(said)
+
+
+def test_scorers_of_braintrust_that_ask_no_model_are_code(tmp_path: Path) -> None:
+    rows = json.loads((FILES / "braintrust.json").read_text())
+    alone = [row for row in rows if row["span_attributes"]["type"] != "llm"]
+    (tmp_path / "f.json").write_text(json.dumps(alone))
+    export = read_export(tmp_path / "f.json")
+    assert set(export.table["rater_id"]) == {"ann", "ben"}
+    assert dict(export.left_out) == {"scores that code computed": 8}

@@ -59,6 +59,14 @@ MADE = [
     Made("samples_office.jsonl", "exact_match", ["1.0", "0.0", "1.0", "0.0"],
          ["0", "1", "2", "3"], subject="", context=False,
          prompts=[f"Question: {asked}\nAnswer:" for asked in QUESTIONS]),
+    Made("opik_trace.json", "", [], [f"trace-q{n}" for n in range(1, 5)], ("trace_id",)),
+    Made("weave.json", "", [], ["q1", "q2", "q3", "q4"], ("call_id", "trace_id"), context=False,
+         reference=False),
+    Made("braintrust.jsonl", "exact", ["1.0", "0.0", "1.0", "0.0"], ["q1", "q2", "q3", "q4"],
+         ("span_id",), context=False),
+    Made("openai_evals.jsonl", "fair", JUDGED, ["q1", "q2", "q3", "q4"], context=False),
+    Made("lighteval.parquet", "judge_score", ["1", "0", "1", "0"], ["q1", "q2", "q3", "q4"],
+         subject="", context=False),
 ]  # fmt: skip
 
 

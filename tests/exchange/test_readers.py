@@ -18,10 +18,10 @@ ANN, BEN, GPT = "yyyynnnn", "yyynnnny", "yyyynnyn"
 GRADER = "openai/gpt-5-mini"
 LETTERS = {"yes": "y", "no": "n", "true": "y", "false": "n", "C": "y", "I": "n", "a": "y", "b": "n"}
 # Parquet has one type for all values of a table: beside a number, true is 1.
-LETTERS |= {"1": "y", "0": "n"}
+LETTERS |= {"1": "y", "0": "n", "1.0": "y", "0.0": "n"}
 """Whatever a tool calls them: what the raters said, unit by unit; ? is a rating without a label."""
 UUID = "00000000-0000-4000-8000-00000000000"
-HUMAN, MODEL, UNKNOWN = "human", "model", ""
+HUMAN, MODEL, UNKNOWN, GOLD = "human", "model", "", "adjudicator"
 
 
 @dataclass(frozen=True)
@@ -118,6 +118,31 @@ MADE = [
          tuple(str(1000 + n) for n in range(8)), "ignored examples (1)", ("doc",)),
     Made("doccano.zip", "doccano", {**two("ann", "ben"), ("", "ann", HUMAN): "yyyy.nnn"}, NUMBERS,
          "answers with several labels (1)", ("text", "topic")),
+    Made("phoenix.json", "phoenix", three("ann", "ben", GRADER, "fair"), (),
+         "scores that code computed (8)"),
+    Made("phoenix.csv", "phoenix",
+         {key: said[::-1] for key, said in three("ann", "ben", GRADER, "fair").items()}, (),
+         "scores that code computed (8)"),
+    Made("opik.json", "opik",
+         {**three("ann", "ben", GRADER, "fair"), ("length", "sdk", UNKNOWN): "3.0" * 8},
+         tuple(f"trace-u{n}" for n in range(1, 9))),
+    Made("weave.jsonl", "weave",
+         {**two("ann", "ben", "fair"), ("fair", "judge", UNKNOWN): GPT}, (),
+         "free-text answers (8)"),
+    Made("braintrust.json", "braintrust", three("ann", "ben", "judge"), (), "", ("model",)),
+    Made("openai_evals.jsonl", "openai-evals",
+         {("", "gold", GOLD): ANN, ("", "acme/small-2", MODEL): GPT}),
+    Made("../items/openai_evals.jsonl", "openai-evals", {("fair", "fair", MODEL): "ynyy"},
+         tuple(f"q{n}" for n in range(1, 5))),
+    Made("samples_fair.jsonl", "lm-eval",
+         {("", "gold", GOLD): ANN, ("", "model", MODEL): GPT}, tuple("01234567"),
+         "scores that code computed (8)", ("unit",)),
+    Made("lighteval.parquet", "lighteval",
+         {("fair", "gold", GOLD): ANN, ("fair", "model", MODEL): GPT}, (),
+         "scores that code computed (8)"),
+    Made("../items/lighteval.parquet", "lighteval",
+         {("judge_score", "judge_score", MODEL): "ynyn"}, tuple(f"q{n}" for n in range(1, 5)),
+         "scores that code computed (4), answers in words, which are no labels (4)"),
     Made("mt_bench.jsonl", "pair-votes",
          {("", "expert_1", HUMAN): ANN, ("", "author_2", HUMAN): BEN,
           ("", "gpt4_pair", MODEL): "yyy?nnyn"}, PAIRS, "", ("cluster_id",)),
@@ -139,7 +164,8 @@ def said_in(table: pd.DataFrame, *units: str) -> dict[tuple[str, str, str], str]
 def test_an_export_is_read_as_what_it_holds(made: Made) -> None:
     assert format_of(Source(FILES / made.file)) == made.form
     export = read_export(FILES / made.file)
-    units = () if made.form == "mlflow" else made.units or UNITS  # traces have random ids
+    # Traces and spans have random ids.
+    units = () if made.form in ("mlflow", "phoenix") else made.units or UNITS
     assert said_in(export.table, *units) == made.said
     assert made.left_out == ", ".join(f"{why} ({n})" for why, n in export.left_out.items())
     assert bool(made.left_out) == (len(export.notes) == 2)

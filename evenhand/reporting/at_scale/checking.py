@@ -146,6 +146,9 @@ def _refuse_more(source: str, scale: ScaleOptions, units: Path | None) -> None:
         raise InputError(
             "--units is not read with --engine; put the column cluster_id into the ratings"
         )
+    if scale.wide or scale.sheet:
+        option = "--wide" if scale.wide else "--sheet"
+        raise InputError(f"{option} is not read with --engine; leave one of them out")
     if scale.several:
         raise InputError(f"{scale.several_option} is not read with --engine; leave one of them out")
     if scale.normalise:

@@ -29,13 +29,15 @@ _POINT_ZERO = re.compile(r"([+-]?\d+)\.0+")
 class Places:
     """The places of labels in the input, for messages.
 
-    `rows` are the row numbers of a wide table by the index of its long form; the index of a long
-    table has them itself. `units` are those of the rows of an export, which has no such rows.
+    `rows` are the row numbers of a wide table by the index of its long form, `columns` the names of
+    its columns; the index of a long table has the rows itself. `units` are those of the rows of an
+    export, which has no such rows.
     """
 
     source: str
     rows: Sequence[int] | None = None
     units: Sequence[str] | None = None
+    columns: Sequence[str] | None = None
 
     def of(self, at: int, rater: str, label: str) -> str:
         """The subject of a sentence about the label in the row with index `at`."""
@@ -45,7 +47,8 @@ class Places:
             return f"{self.source}, unit {unit!r}: the label {shown!r} of rater {rater!r}"
         if self.rows is None:
             return f"{self.source}, row {at + FIRST_ROW}: the label {shown!r} of rater {rater!r}"
-        return f"{self.source}, row {self.rows[at]}, column {rater!r}: the label {shown!r}"
+        column = rater if self.columns is None else self.columns[at]
+        return f"{self.source}, row {self.rows[at]}, column {column!r}: the label {shown!r}"
 
 
 def cleaned(

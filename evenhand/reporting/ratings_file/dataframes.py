@@ -11,7 +11,15 @@ from evenhand.errors import InputError
 from evenhand.exchange.readers.reading import read_export
 from evenhand.exchange.readers.rows import plain_kinds
 from evenhand.reporting.ratings_file.cleaning import Places
-from evenhand.reporting.ratings_file.missing import alike, kinds_spelled, listed, refuse_missing
+from evenhand.reporting.ratings_file.columns import (
+    MODEL_NAME,
+    Grid,
+    alike,
+    criteria,
+    guessed_grid,
+    named_grid,
+)
+from evenhand.reporting.ratings_file.missing import kinds_spelled, listed, refuse_missing
 from evenhand.study.tables.formats import FIRST_ROW, cell_text
 from evenhand.study.tables.names import renamed
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts, with_unit_id
@@ -24,6 +32,12 @@ if TYPE_CHECKING:
 
 Names = Hashable | Iterable[Hashable]
 """Several names or labels, or one alone."""
+_NOBODY = ("API", "sdk")
+"""What tools call whoever sent a score by their interface."""
+_TIMES = ("created_at", "seconds")
+"""Columns of one rating that exports have of a whole row, too."""
+_COLUMN = "\ncolumn"
+"""Where a label was in a wide table; no column of a file has this name."""
 
 
 def as_texts(names: Names) -> tuple[str, ...]:
@@ -90,12 +104,11 @@ def rows_of_file(file: Path, options: ScaleOptions) -> LongRows:
 
     In a wide one a blank cell is no rating, and a unit without a name goes by its row.
     """
-    export = read_export(file, options.format, several=options.several)
+    export = read_export(file, options.format, several=options.several, sheet=options.sheet)
     table = renamed(export.table, options.columns, file.name)
     table, options, told = _told_by_names(table, file.name, options, strict=export.by_unit)
-    blank = {rater: table[rater].replace("", None) for rater in options.kinds if rater in table}
-    table = table if "rater_id" in table else table.assign(**blank)
-    rows = long_rows(table.set_axis(table.index + FIRST_ROW, axis=0), file.name, options)
+    table = table.set_axis(table.index + FIRST_ROW, axis=0)
+    rows = long_rows(table, file.name, options, blanks=False)
     units = table["unit_id"].tolist() if export.by_unit else None
     notes = [*export.notes, *told, *rows.notes]
     return replace(rows, notes=notes, places=replace(rows.places, units=units))
@@ -112,9 +125,11 @@ def _told_by_names(
         return table, options, []
     if "rater_id" not in table:
         columns = [str(column) for column in table if column not in RATINGS_COLUMNS]
-        kinds = plain_kinds(columns)
-        both = set(kinds.values()) == {"human", "model"}
-        if not both or set(alike(table, columns)) != set(kinds):  # another may be a rater's, too
+        grid = _grid_in(table, columns, options)
+        names = grid.raters if grid else columns
+        kinds = plain_kinds(names)
+        whole = names if grid else alike(table, columns)  # another may be a rater's, too
+        if set(kinds.values()) != {"human", "model"} or set(whole) != set(kinds):
             return table, options, []
         return table, replace(options, kinds=kinds), [_by_name(kinds)]
     if "rater_kind" in table and not strict:
@@ -126,12 +141,37 @@ def _told_by_names(
         left = [rater for rater in unknown if rater not in kinds]
         raise InputError(
             f"{name} does not say who is a person and who a model ({listed(left)}); say so with "
-            + kinds_spelled(texts(table["rater_id"]).unique(), options)
+            + _unknown_spelled(table, left, options)
         )
     if len(kinds) < len(unknown) or not unknown:
         return table, options, []
     found = own.where(own != "", texts(table["rater_id"]).map(kinds))
     return table.assign(rater_kind=found), options, [_by_name(kinds)]
+
+
+def _unknown_spelled(table: pd.DataFrame, unknown: list[str], options: ScaleOptions) -> str:
+    """The options that name an export's raters. Those whose kind it does not say are proposed as
+    people only beside a model, and if their names are no tool's and no question's.
+    """
+    raters = texts(table["rater_id"])
+    known = dict(zip(raters, table["rater_kind"], strict=True))
+    names = [each for each in raters.unique() if known[each] in ("human", "model", "")]
+    models = [each for each in names if known[each] == "model" or MODEL_NAME.search(each)]
+    if models and not {*_NOBODY} & {*unknown} and not criteria(unknown):
+        return kinds_spelled(names, options, {each: kind for each, kind in known.items() if kind})
+    return "human=[...] and model=[...]" if options.in_python else "--human NAME,... --model NAME"
+
+
+def _grid_in(table: pd.DataFrame, columns: Sequence[str], options: ScaleOptions) -> Grid | None:
+    """The columns of labels for each rater and rubric: by the pattern declared, or as their names
+    show. None where there are none.
+    """
+    if options.wide:
+        return named_grid(table, options.wide, columns, options.kinds)
+    if not {*options.kinds} - {*columns} and options.kinds:
+        return None
+    grid = guessed_grid(table, columns, options.kinds)
+    return grid if grid and grid.sure else None
 
 
 def _by_name(kinds: Mapping[str, str]) -> str:
@@ -142,22 +182,71 @@ def _by_name(kinds: Mapping[str, str]) -> str:
     return written("exchange.by_name", people=people, models=models)
 
 
-def long_rows(given: pd.DataFrame, name: str, options: ScaleOptions) -> LongRows:
+def long_rows(
+    given: pd.DataFrame, name: str, options: ScaleOptions, *, blanks: bool = True
+) -> LongRows:
     """Return the rows of a ratings file.
 
     `given` is long, with a column `rater_id`, or wide, with a column for each rater in the `kinds`
-    of `options`, which give the raters' kinds.
+    of `options`, or for each of them and each rubric. An empty cell of a wide table is a rating
+    without a label, or none where `blanks` do not count.
     """
     table, kinds = _as_in_a_file(given, name), options.kinds
-    if not kinds or "rater_id" in table:
+    if "rater_id" in table or not (kinds or options.wide):
+        if options.wide:
+            raise InputError(f"{name} has a row for each rating; leave {_wide(options)} out")
         refuse_missing(table, name, options)
         table, notes = _named(table, name, options)
         return LongRows(_others_as_texts(table), Places(name), notes)
     if "unit_id" not in table:
         table.insert(0, "unit_id", texts(given.index.to_series()).to_numpy())
-    cells = _melted(table, kinds, name)
+    columns = [str(column) for column in table if column not in RATINGS_COLUMNS]
+    grid = _grid_in(table, columns, options)
+    notes = []
+    if timed := [column for column in _TIMES if column in table and column not in kinds]:
+        table = table.drop(columns=timed)
+        notes.append(written("reading.wide_times", columns=", ".join(timed)))
+    if grid is not None:
+        _check_grid(grid, table, name, options)
+        raters, rubrics = listed(grid.raters), listed(grid.rubrics)
+        said = options.wide_spelled(grid.pattern)
+        notes.append(written("reading.grid", raters=raters, rubrics=rubrics, wide=said))
+        if grid.others:
+            notes.append(written("reading.grid_others", columns=listed(grid.others)))
+    cells = _melted(table, kinds, name, grid, blanks=blanks)
     rows = (cells.index + FIRST_ROW).tolist()
-    return LongRows(_others_as_texts(cells.reset_index(drop=True)), Places(name, rows))
+    places = Places(name, rows, columns=cells.pop(_COLUMN).tolist())
+    return LongRows(_others_as_texts(cells.reset_index(drop=True)), places, notes)
+
+
+def _wide(options: ScaleOptions) -> str:
+    return options.wide_spelled(options.wide)
+
+
+def _check_grid(grid: Grid, table: pd.DataFrame, name: str, options: ScaleOptions) -> None:
+    """Raise InputError where no column follows the pattern, a rater has none, a table has a rubric
+    already, or it is not said who is a person.
+    """
+    if not options.kinds and grid.columns:
+        raise InputError(
+            f"{name} does not say who is a person and who a model ({listed(grid.raters)}); say so "
+            f"with {kinds_spelled(grid.raters, options)}"
+        )
+    if absent := [rater for rater in options.kinds if rater not in grid.raters]:
+        raise InputError(
+            f"{name} has no columns {_wide(options)} of {listed(absent)}; it has "
+            f"{listed(table.columns)}"
+        )
+    if not grid.columns:
+        raise InputError(
+            f"{name} has no columns {_wide(options)} of two or more raters that all have the same "
+            f"rubrics; it has {listed(table.columns)}"
+        )
+    if "rubric" in table:
+        raise InputError(
+            f"{name} has a column 'rubric', and {_wide(options)} takes rubrics from the names of "
+            "columns; leave one of them out"
+        )
 
 
 def _others_as_texts(table: pd.DataFrame) -> pd.DataFrame:
@@ -192,12 +281,17 @@ def _named(
     return found, [note] if len(others) else []
 
 
-def _melted(table: pd.DataFrame, kinds: Mapping[str, str], name: str) -> pd.DataFrame:
-    """A wide table as a row for each label, with the index of its row; a missing cell is none."""
-    for rater in kinds:
+def _melted(
+    table: pd.DataFrame, kinds: Mapping[str, str], name: str, grid: Grid | None, *, blanks: bool
+) -> pd.DataFrame:
+    """A wide table as a row for each label, with the column it is from and the index of its row;
+    a missing cell is none, and so is an empty one unless `blanks` count.
+    """
+    for rater in kinds if grid is None else ():
         if rater not in table:
             raise InputError(f"{name} has no column {rater!r}; it has {listed(table.columns)}")
-    about = [column for column in table if column not in kinds]
+    labels = dict(grid.columns) if grid else {rater: (rater, "") for rater in kinds}
+    about = [column for column in table if column not in labels]
     for column in about:
         if column in RATINGS_COLUMNS and column not in ("unit_id", "rubric"):
             raise InputError(
@@ -210,8 +304,13 @@ def _melted(table: pd.DataFrame, kinds: Mapping[str, str], name: str) -> pd.Data
             f"{name}: unit {table.loc[again, 'unit_id'].iloc[0]!r} has two rows; keep one, as "
             "a wide table has one for each unit"
         )
-    cells = table.melt(about, list(kinds), "rater_id", "label", ignore_index=False)
+    cells = table.melt(about, list(labels), _COLUMN, "label", ignore_index=False)
     cells = cells[cells["label"].notna()]
     cells["label"] = texts(cells["label"])
+    if not blanks:
+        cells = cells[cells["label"] != ""]
+    cells["rater_id"] = cells[_COLUMN].map({each: rater for each, (rater, _) in labels.items()})
     cells["rater_kind"] = cells["rater_id"].map(kinds)
+    if grid is not None:
+        cells["rubric"] = cells[_COLUMN].map({each: of for each, (_, of) in labels.items()})
     return cells

@@ -18,6 +18,8 @@ class ScaleOptions:
 
     `format` names a reader of `exchange.readers` where its content does not show which.
     `columns` are its names of our columns, `{ours: theirs}`, and `kinds` are those of its raters.
+    `wide` is the pattern of the names of columns that a rater has for each rubric, and `sheet` the
+    one of a workbook that is read.
     `rubric` is the only one asked for: a name in the file, a shipped rubric, or a rubric's file.
     `categories` are all permitted labels in order, `affirmative` those that count as yes, `sides`
     the one that favours side a and the one that favours side b; `thresholds` are by grader.
@@ -38,6 +40,8 @@ class ScaleOptions:
     format: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     kinds: Mapping[str, str] = field(default_factory=dict)
+    wide: str = ""
+    sheet: str = ""
     normalise: bool = False
     independent: bool = False
     several: bool = False
@@ -59,6 +63,14 @@ class ScaleOptions:
     def independent_option(self) -> str:
         """The option `independent` as the user writes it, in Python or on the command line."""
         return "independent=True" if self.in_python else "--independent"
+
+    def wide_spelled(self, pattern: str) -> str:
+        """The option `wide` with a pattern as the user writes it, in Python or on the command line.
+
+        >>> ScaleOptions().wide_spelled("{rater}_{rubric}")
+        "--wide '{rater}_{rubric}'"
+        """
+        return f'wide="{pattern}"' if self.in_python else f"--wide {shlex.quote(pattern)}"
 
     def spelled(self, name: str, *keys: str) -> str:
         """Return an option with its keys as the user writes it, in Python or on the command line.

@@ -216,7 +216,7 @@ FILES = [
          "unit_id,ann_tone,ann_facts,gpt4_tone,gpt4_facts\n"
          + "".join(f"u{n},{n % 3},{n % 2},{n % 3},{n % 2}\n" for n in range(12)),
          ("r.csv has a column for each rater and rubric (ann, gpt4; tone, facts)",
-          "check one rubric at a time: --human ann_tone --model gpt4_tone")),
+          "read them with"), mend="--wide '{rater}_{rubric}' --human ann --model gpt4"),
     Case("wide, dirty", "the cell is named by its row and column", WIDE.replace("yes\n", "Yes\n"),
          ("r.csv, row 3, column 'gpt-5': the label 'Yes' differs from 'yes' only by case",),
          command="check r.csv --human ann,ben --model gpt-5", mend="--normalise"),

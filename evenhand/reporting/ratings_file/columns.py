@@ -1,0 +1,326 @@
+"""Columns of a table that others made, by what their cells and names show: which may hold labels,
+which of those are of several raters, and which name a rater and a rubric each.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evenhand.errors import InputError
+from evenhand.exchange.readers.rows import plain_kind
+from evenhand.reporting.ratings_file.scales import MAX_LABELS
+from evenhand.study.tables.names import names_items
+from evenhand.study.tables.ratings import TRUTH, texts
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RATER, RUBRIC = "{rater}", "{rubric}"
+MODEL_NAME = re.compile(
+    r"gpt|claude|llama|gemini|mistral|qwen|deepseek|model|grader|llm|judge|\bai\b|\bbot\b", re.I
+)
+"""Names that a model may have; `plain_kind` knows those that only a model has."""
+LONGEST_KEY = 60
+"""Characters; a longer cell is a text, though it may come again."""
+_MOST_CELLS = 2_000
+"""Different cells of a column that are looked at."""
+_DATE = re.compile(
+    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ]\S.*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}( .*)?|"
+    r"\d{1,2}:\d\d(:\d\d)?.*|(\w{3}, )?\d{1,2} \w{3,9} \d{4}.*|\w{3,9} \d{1,2}, \d{4}.*|"
+    r"1\d{9}(\d{3})?(\.\d+)?"
+)
+"""A date or a time, also in seconds or milliseconds since 1970."""
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.I)
+_MEASURE = re.compile(
+    r"latenc|durat|second|elapsed|(^|[_\W])(time|ms|secs?|usd|n|num|no|nr)([_\W]|$)|time$|cost|price|"
+    r"token|count|length|words?([_\W]|$)|chars?([_\W]|$)|(^|[_\W])(age|year|month|day|week|hour|"
+    r"round|wave|turn|step|rank|index|order|position|page|line|seed|batch|attempt|retries|epoch|"
+    r"draw|temperature|version|weight|size|len)([_\W]|$)",
+    re.I,
+)
+"""Names of columns of what was measured or counted, which is nobody's label."""
+_FACT = re.compile(
+    r"(^|[_\W])(id|uuid|hash|url|path|file|topic|lang|language|locale|country|region|gender|split|"
+    r"source|dataset|category|domain|type|kind|status|state|stage|session|created|updated|"
+    r"date|stamp|timestamp|environment|env|tags?|project|team|device|browser|gold|duplicate|"
+    r"majority|consensus|final|aggregate\w*|adjudicat\w*|target|expected|reference|truth|agree\w*|"
+    r"difficulty|priority|severity|reviewed|approved|verified|active|valid|flagged|skipped|"
+    r"consent|finished|attention|progress|comments?|notes?|reason|rationale|explanation|confidence|"
+    r"feedback|remarks?)([_\W]|$)|(Id|At|Date|Time)$|^(is|has|was)[_ ]",
+    re.I,
+)
+"""Names of columns of facts about a unit or about how it was rated."""
+_CRITERION = re.compile(
+    r"(is_?)?(accura\w+|clarity|clear\w*|coheren\w+|complete\w*|concise\w*|consisten\w+|correct\w*|"
+    r"creativ\w+|engag\w+|factual\w*|facts?|faithful\w*|fluen\w+|ground\w+|harm\w*|hallucinat\w+|"
+    r"helpful\w*|honest\w*|informative\w*|instruction\w*|natural\w*|overall\w*|polite\w*|quality|"
+    r"readab\w+|refus\w+|relevan\w+|right|safe\w*|style|tone|toxic\w*|truthful\w*|useful\w*|bias\w*|"
+    r"verbos\w+|grammar|empathy|depth|detail\w*|q\d+|question[ _]?\d+|criterion\w*)([ _-]?(score|"
+    r"rating|label))?",
+    re.I,
+)
+"""Names of what is asked of a unit, which are no raters."""
+_RESPONDENT = re.compile(
+    r"respon(se|dent)[ _]?id|^participant|prolific|^respondent|^subject[ _]?id$|duration \(in sec",
+    re.I,
+)
+"""Names of columns that surveys write of a person who answered."""
+_MOST_RATERS = 5
+_MARKS = ("__", " - ", ": ", "::", ".", "/", "|", ":", "_", "-", " ")
+_AROUND = ((" [", "]"), ("[", "]"), (" (", ")"), ("(", ")"))
+
+
+def fits(table: pd.DataFrame, ours: str, column: str) -> bool:
+    """Return True if the cells of a column may be what our column of this name holds, or where the
+    table has no rows to tell by.
+    """
+    if table.empty:
+        return True
+    given = texts(table[column]).unique()
+    cells = [cell for each in given[:_MOST_CELLS] if (cell := str(each).strip())]
+    if not cells or all(map(_is_nested, cells)):
+        return False
+    if ours == "rater_kind":
+        return set(cells) <= {"human", "model", "adjudicator"}
+    if all(map(_DATE.fullmatch, cells)):
+        return False
+    if ours == "unit_id":  # of a long table: of units that nobody shares nothing can be told
+        return len(table) < 3 or len(given) < len(table)
+    if any(len(cell) > LONGEST_KEY or "\n" in cell for cell in cells):
+        return False
+    numbers = all(map(_NUMBER.fullmatch, cells))
+    if ours == "rater_id":
+        fractions = numbers and any("." in cell for cell in cells)
+        return not fractions and (len(table) < 3 or 2 * len(given) <= len(table))
+    if ours == "label":
+        return len(cells) <= MAX_LABELS or (numbers and not _MEASURE.search(column))
+    return True
+
+
+def label_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+    """The columns that may be one rater's labels: few different short cells, which are no dates,
+    nested values, measures or facts by name.
+    """
+    return [
+        column
+        for column in columns
+        if not (names_items(column) or _MEASURE.search(column) or _FACT.search(column))
+        and fits(table, "label", column)
+        and len(_labels(table, column)) <= MAX_LABELS
+    ]
+
+
+def alike(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+    """The columns that may be the labels of several raters of one question: those of `columns` that
+    share labels, directly or by way of others, where one such group is the largest.
+    """
+    groups: list[tuple[set[str], list[str]]] = []
+    for column in label_columns(table, columns):
+        labels, members = _labels(table, column), [column]
+        for other in [group for group in groups if group[0] & labels]:
+            groups.remove(other)
+            labels, members = labels | other[0], other[1] + members
+        groups.append((labels, members))
+    sizes = sorted((len(members) for _, members in groups), reverse=True)
+    if not sizes or sizes[0] < 2 or sizes[0] == next(iter(sizes[1:]), 0):
+        return []
+    found = next(members for _, members in groups if len(members) == sizes[0])
+    return [column for column in columns if column in found]
+
+
+def by_person(table: pd.DataFrame, columns: Sequence[str], labels: Sequence[str]) -> bool:
+    """Return True if a table seems to have a row for each person and a column for each unit: the
+    rows are named as a survey names people, or are fewer than the columns of labels.
+    """
+    few = len(labels) > max(len(table), _MOST_RATERS)
+    return few or any(map(_RESPONDENT.search, columns))
+
+
+def criteria(columns: Sequence[str]) -> list[str]:
+    """The columns whose names are those of questions rather than of raters."""
+    return [column for column in columns if _CRITERION.fullmatch(column.strip())]
+
+
+def _labels(table: pd.DataFrame, column: str) -> set[str]:
+    """The different labels of a column in one case, words for yes and no as one of them."""
+    words = {word: pair[place] for pair in TRUTH for place, word in enumerate(pair)}
+    truth = {word: TRUTH[0][pair.index(word)] for pair in TRUTH for word in pair}
+    cells = {str(cell).strip().casefold() for cell in texts(table[column]).unique()[:_MOST_CELLS]}
+    cells -= {""}
+    return {truth[cell] for cell in cells} if cells <= words.keys() else cells
+
+
+def _is_nested(cell: str) -> bool:
+    if not cell.startswith(("{", "[")):
+        return False
+    try:
+        return isinstance(json.loads(cell.replace("'", '"')), (dict, list))
+    except ValueError:
+        return cell.endswith(("}", "]"))
+
+
+# ---- columns for each rater and rubric ----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Columns of labels by rater and rubric, and the pattern of their names: `{rater}_{rubric}`.
+
+    It is `sure` where names or labels show which part of a name is the rater. `others` follow the
+    pattern, too, and hold no labels.
+    """
+
+    pattern: str
+    columns: Mapping[str, tuple[str, str]]
+    sure: bool = True
+    others: tuple[str, ...] = ()
+
+    @property
+    def raters(self) -> list[str]:
+        return list(dict.fromkeys(rater for rater, _ in self.columns.values()))
+
+    @property
+    def rubrics(self) -> list[str]:
+        return list(dict.fromkeys(rubric for _, rubric in self.columns.values()))
+
+
+def named_grid(
+    table: pd.DataFrame, pattern: str, columns: Sequence[str], raters: Collection[str]
+) -> Grid:
+    """The columns of labels whose names follow a pattern: those of these raters, or, where none are
+    named, of the raters that share their rubrics. Raises InputError where the pattern is not valid.
+    """
+    parts = re.split(r"(\{rater\}|\{rubric\})", pattern)
+    if sorted(parts[1::2]) != [RATER, RUBRIC] or not parts[2]:
+        raise InputError(
+            f"--wide is {pattern!r}; write {RATER} and {RUBRIC} once each with a mark between "
+            f"them, such as {RATER}_{RUBRIC}"
+        )
+    turned = parts[1] == RUBRIC
+    able = _able(table, columns)
+    if not raters:
+        whole = _product(_splits(able, parts[0], parts[2], parts[4]))
+        return Grid(pattern, {c: p[::-1] if turned else p for c, p in whole.items()})
+    found, others = {}, []
+    for column, choices in _splits(columns, parts[0], parts[2], parts[4]).items():
+        pairs = [pair[::-1] if turned else pair for pair in choices]
+        own = [pair for pair in pairs if pair[0] in raters]
+        if own and column in able:
+            found[column] = max(own, key=lambda pair: len(pair[0]))
+        elif own:
+            others.append(column)
+    return Grid(pattern, found, others=tuple(others))
+
+
+def guessed_grid(
+    table: pd.DataFrame, columns: Sequence[str], raters: Collection[str] = ()
+) -> Grid | None:
+    """The grid that the names of columns of labels form: every rater has each rubric. None where
+    they form none; with `raters`, one of these raters alone.
+    """
+    able = _able(table, columns)
+    best: dict[str, tuple[str, str]] = {}
+    around = ("", "")
+    for mark, after in [*_AROUND, *((mark, "") for mark in _MARKS)]:
+        found = _product(_splits(able, "", mark, after))
+        if len(found) > len(best):
+            best, around = found, (mark, after)
+    if not best or (not raters and all(map(plain_kind, best))):
+        return None
+    turned, sure = _turned(table, best, raters)
+    sure = sure and not any(
+        all(map(str.isdecimal, side)) for side in zip(*best.values(), strict=True)
+    )
+    first, second = (RUBRIC, RATER) if turned else (RATER, RUBRIC)
+    pattern = f"{first}{around[0]}{second}{around[1]}"
+    grid = Grid(pattern, {c: p[::-1] if turned else p for c, p in best.items()}, sure)
+    if not raters:
+        return grid
+    own = {column: pair for column, pair in grid.columns.items() if pair[0] in raters}
+    return Grid(pattern, own) if set(raters) <= set(grid.raters) else None
+
+
+def _able(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+    """The columns that may hold labels, also many different numbers, by their cells and names."""
+    return [
+        column
+        for column in columns
+        if fits(table, "label", column) and not _MEASURE.search(column) and not _FACT.search(column)
+    ]
+
+
+def _splits(
+    columns: Sequence[str], before: str, mark: str, after: str
+) -> dict[str, list[tuple[str, str]]]:
+    """All ways to part each column at a mark, by column."""
+    found = {}
+    for column in columns:
+        if not (column.startswith(before) and column.endswith(after)):
+            continue
+        name = column[len(before) : len(column) - len(after)]
+        places = [at for at in range(1, len(name)) if name.startswith(mark, at)]
+        parts = [(name[:at], name[at + len(mark) :]) for at in places]
+        own = [(one, other) for one, other in parts if one.strip() and other.strip()]
+        if own:
+            found[column] = own
+    return found
+
+
+def _product(splits: Mapping[str, list[tuple[str, str]]]) -> dict[str, tuple[str, str]]:
+    """The largest set of columns whose names are all combinations of two or more first parts with
+    two or more second parts; of equally large ones that with the shortest first parts.
+    """
+    seconds: dict[str, dict[str, str]] = {}
+    for column, pairs in splits.items():
+        for one, other in pairs:
+            seconds.setdefault(one, {})[other] = column
+    groups: dict[frozenset[str], list[str]] = {}
+    for one, others in seconds.items():
+        groups.setdefault(frozenset(others), []).append(one)
+
+    def worth(group: tuple[frozenset[str], list[str]]) -> tuple[int, int, int]:
+        own, firsts = group
+        numbers = sum(other[:1].isdecimal() for other in own)  # of human_1, not of a rubric
+        return len(own) * len(firsts), -numbers, -sum(map(len, firsts))
+
+    whole = [(own, firsts) for own, firsts in groups.items() if min(len(own), len(firsts)) >= 2]
+    if not whole:
+        return {}
+    both, firsts = max(whole, key=worth)
+    found = {seconds[one][other]: (one, other) for one in firsts for other in both}
+    return {column: found[column] for column in splits if column in found}
+
+
+def _turned(
+    table: pd.DataFrame, parts: Mapping[str, tuple[str, str]], raters: Collection[str]
+) -> tuple[bool, bool]:
+    """Return whether the second part of the names is the rater, and whether that is sure: raters
+    are given, one part names models or the other questions, or labels differ by one part alone.
+    """
+    firsts, seconds = (set(side) for side in zip(*parts.values(), strict=True))
+    if raters:
+        return not set(raters) & firsts, True
+    by_model = [any(map(MODEL_NAME.search, side)) for side in (firsts, seconds)]
+    by_question = [any(criteria(list(side))) for side in (seconds, firsts)]
+    by_label = [_same_labels(table, parts, side) for side in (1, 0)]
+    for first, second in (by_model, by_question, by_label):
+        if first != second:
+            return second, True
+    return False, False
+
+
+def _same_labels(table: pd.DataFrame, parts: Mapping[str, tuple[str, str]], side: int) -> bool:
+    """Return True if columns with the same part of their name on this side share labels, and those
+    with another do not.
+    """
+    labels: dict[str, list[set[str]]] = {}
+    for column, pair in parts.items():
+        labels.setdefault(pair[side], []).append(_labels(table, column))
+    within = all(one & other for own in labels.values() for one in own for other in own)
+    unions = [set().union(*own) for own in labels.values()]
+    apart = all(not one & other for at, one in enumerate(unions) for other in unions[:at])
+    return within and apart
