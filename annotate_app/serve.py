@@ -98,4 +98,6 @@ def serve(
         "FORWARDED_ALLOW_IPS": "",
         "WEBSOCKETS_MAX_LINE_LENGTH": str(32 * 1024),
     }
+    if sys.platform == "win32":  # where exec would leave the terminal to its shell
+        raise SystemExit(subprocess.run(arguments, env=environment, check=False).returncode)
     os.execve(arguments[0], arguments, environment)  # noqa: S606 - no shell is wanted

@@ -109,25 +109,42 @@ def pair_tables(
     exact = np.float64 if coded.is_number else np.float32
     features = np.empty((n_types, q * q, len(pairs)), dtype=exact)
     codes = coded.codes if within is None else np.where(within[:, None], coded.codes, -1)
-    for k, (a, b) in enumerate(pairs):
-        features[:, :, k] = cluster_tables(coded, codes[:, a], codes[:, b], n_types)
+    step = max(1, _CHUNK_CELLS // max(1, len(codes)))
+    for start in range(0, len(pairs), step):
+        some = slice(start, start + step)
+        first, second = (codes[:, list(raters)] for raters in zip(*pairs[some], strict=True))
+        features[:, :, some] = cluster_tables(coded, first, second, n_types)
     totals = resamples.totals(features).reshape(len(resamples), q, q, len(pairs))
     return np.moveaxis(totals, -1, 1)
 
 
 def cluster_tables(coded: Coded, first: Integers, second: Integers, n_clusters: int) -> Numbers:
-    """The cells (clusters, width^2) of each cluster's table of two raters' codes (units,), -1
-    missing.
+    """The cells (clusters, width^2, pairs) of each cluster's tables of two raters' codes
+    (units, pairs), -1 missing.
     """
-    both = (first >= 0) & (second >= 0)
-    clusters, q = coded.clusters[both], coded.width
-    first, second = first[both].astype(np.intp), second[both].astype(np.intp)
+    both, q, pairs = (first >= 0) & (second >= 0), coded.width, first.shape[1]
     if coded.is_number:
-        sides = coded.sides[first][:, :, None] * coded.sides[second][:, None, :]
-        cells = sides.reshape(len(sides), -1)
-        return np.column_stack([np.bincount(clusters, each, n_clusters) for each in cells.T])
-    cell = clusters * (q * q) + first * q + second
-    return np.bincount(cell, minlength=n_clusters * q * q).reshape(n_clusters, q * q)
+        tables = [
+            _number_table(coded, first[:, k], second[:, k], both[:, k], n_clusters)
+            for k in range(pairs)
+        ]
+        return np.stack(tables, axis=-1)
+    left_out = n_clusters * q * q * pairs
+    cell = (coded.clusters.astype(np.intp) * q)[:, None] + first
+    cell = (cell * q + second) * pairs + np.arange(pairs)
+    cell = np.where(both, cell, left_out).ravel()
+    return np.bincount(cell, minlength=left_out + 1)[:-1].reshape(n_clusters, q * q, pairs)
+
+
+def _number_table(
+    coded: Coded, first: Integers, second: Integers, both: Mask, n_clusters: int
+) -> Numbers:
+    """The sums (clusters, width^2) of two raters' numbers, by codes (units,)."""
+    clusters = coded.clusters[both]
+    first, second = first[both].astype(np.intp), second[both].astype(np.intp)
+    sides = coded.sides[first][:, :, None] * coded.sides[second][:, None, :]
+    cells = sides.reshape(len(sides), -1)
+    return np.column_stack([np.bincount(clusters, each, n_clusters) for each in cells.T])
 
 
 def data_table(coded: Coded, a: int, b: int, resamples: Resamples) -> Array:

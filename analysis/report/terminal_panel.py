@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.report.blocks import Cell, Table
 from evenhand.analysis.report.context import ReportContext
-from evenhand.analysis.report.rates_table import rates_table
+from evenhand.analysis.report.rates_table import confusion_table, rates_table
 from evenhand.analysis.report.source import GROUPS, READINGS, Source, pair_title
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import BASELINES
@@ -23,9 +23,9 @@ TextTable = tuple[str, list[str], list[list[str]]]
 
 def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTable]:
     """(title, columns, rows) for each rubric and reading: groups, pairs of raters, graders with
-    people, ensembles, baselines; then graders' rates against the majority. Cells are text, the
-    first column names the raters. Verdicts are sentences of their own (`analysis.verdicts.judge`).
-    Undefined cells hold a dash, and the title gives the reason.
+    people, ensembles, baselines; then graders' rates against the majority, and the counts behind
+    them. Cells are text, the first column names the raters. Verdicts are sentences of their own
+    (`analysis.verdicts.judge`). Undefined cells hold a dash, and the title gives the reason.
     """
     source = Source.of(analysis, context)
     found: list[TextTable] = []
@@ -36,7 +36,8 @@ def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTa
             # With two options the binary verdict is the label: once is enough.
             if [table[1:] for table in panel] != [table[1:] for table in first]:
                 found += panel
-        found += [_as_text(_marked(source, table)) for table in rates_table(source, rubric)]
+        beside = [*rates_table(source, rubric), *confusion_table(source, rubric)]
+        found += [_as_text(_marked(source, table)) for table in beside]
     return found
 
 

@@ -347,8 +347,8 @@ def _tables(
     n, q = left_out.n_types, coded.width
     out = np.zeros((n, 1 if pooled else said.shape[1], q * q))
     for person in range(said.shape[1]):
-        found = cluster_tables(coded, said[:, person], grades, n)
-        out[:, 0 if pooled else person] += found
+        found = cluster_tables(coded, said[:, [person]], grades[:, None], n)
+        out[:, 0 if pooled else person] += found[..., 0]
     if left_out.weight is not None:
         out *= left_out.weight[:, None, None]
     return out.reshape(n, -1, q, q)

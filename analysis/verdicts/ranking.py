@@ -144,10 +144,11 @@ def deciding_keys(
 
 @dataclass(frozen=True)
 class Recommendation:
-    """`sentence` about one rubric."""
+    """`sentence` about one rubric, and `head`, its part that does not speak of other graders."""
 
     rubric: str
     sentence: str
+    head: str
 
 
 def recommendations(ranking: Mapping[str, Sequence[Candidate]]) -> list[Recommendation]:
@@ -167,9 +168,10 @@ def recommend(candidates: Sequence[Candidate], rubric: str) -> Recommendation | 
     called = rubric or written("recommend.nameless")
     best, *others = candidates
     if best.verdict["verdict"] in PASSES:
-        sentence = " ".join([_use(best, called, _is_cheaper(best, others)), *_also(others)])
-        return Recommendation(rubric, sentence)
-    return Recommendation(rubric, _not_yet(candidates, called))
+        head = _use(best, called, _is_cheaper(best, others))
+        return Recommendation(rubric, " ".join([head, *_also(others)]), head)
+    sentence = _not_yet(candidates, called)
+    return Recommendation(rubric, sentence, sentence)
 
 
 def _is_cheaper(best: Candidate, others: Sequence[Candidate]) -> bool:

@@ -28,7 +28,6 @@ from evenhand.cli import (
 from evenhand.cli.exits import BAD_INPUT, DONE, exit_code
 from evenhand.cli.terminal import print_line
 from evenhand.cli.verbs import Parser, Verb, add_verbs
-from evenhand.errors import InputError
 from evenhand.visible import print_anywhere
 
 GROUPS: dict[str, tuple[Verb, ...]] = {
@@ -105,11 +104,6 @@ def _complete(parser: Parser) -> None:
 
 
 def _run(parser: Parser, words: Sequence[str]) -> int | None:
-    if sys.platform == "win32":
-        raise InputError(
-            "evenhand runs on Linux and macOS; on Windows, install it in the Windows Subsystem for "
-            "Linux (WSL)"
-        )
     try:
         arguments = parser.parse_args(words)
     except SystemExit as stop:  # --help, --version, or an error in a sentence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -19,9 +18,9 @@ def operator() -> str:
     """Name the user who runs the command line, for logs: the owner of the process, whatever the
     environment says.
     """
-    from evenhand.study.tables.private import user_name
+    from evenhand.study.tables.private import process_owner
 
-    return written("terminal.operator", name=user_name(os.getuid()))
+    return written("terminal.operator", name=process_owner())
 
 
 def note(study: Study, act: Act, about: str | Path = "", detail: str = "") -> None:

@@ -71,13 +71,15 @@ def _report(arguments: argparse.Namespace) -> None:
 def print_report(
     study: Study, out: Path, figures: Path | None = None, *, full: bool = False
 ) -> None:
-    """Write the report of a study, with a sign of life meanwhile, and print the verdicts; its
+    """Write the report of a study, with a sign of life meanwhile, and print what it comes to; its
     figures as files of their own where a folder is named."""
+    from evenhand.reporting.panel import last_lines
     from evenhand.reporting.report import report_study
 
     with working("reading the labels") as tell:
         analysis = report_study(study, out, figures=figures, full=full, on_stage=tell)
-    _print_verdicts(analysis)
+    for line in last_lines(analysis):
+        console().print(line)
     _print_figures(figures)
 
 

@@ -1,1 +1,1 @@
-"""The synthetic demo: paired prompts, subjects' responses and raters, all of known quality."""
+"""The demos: whole synthetic studies, in which all is of known quality, and published labels."""

@@ -1,7 +1,8 @@
-"""The panel of `check`, for a terminal and for a string alike."""
+"""The panel of `check`, for a terminal and for a string alike, and the last lines of `report`."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from evenhand.analysis import Analysis
+    from evenhand.analysis.verdicts.ranking import Candidate
+
+WIDTH, MOST_LINES = 100, 8
+"""Of the last lines of `report`: characters in each, and how many lines are about verdicts."""
 
 
 def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> Table:
@@ -80,6 +85,71 @@ def verdict_lines(analysis: Analysis) -> list[str]:
         *limits_of(analysis.verdicts),
         *render_routing_text(analysis),
     ]
+
+
+def last_lines(analysis: Analysis) -> list[str]:
+    """Return what a report comes to, in a few short lines: for each rubric what to do, and its
+    graders by verdict; the limits of all; and what the report has besides.
+    """
+    from evenhand.analysis import rank_graders
+    from evenhand.analysis.verdicts.judge import limits_of
+    from evenhand.analysis.verdicts.ranking import recommendations
+
+    ranking = rank_graders(analysis.results, analysis.verdicts)
+    heads = {each.rubric: _wrapped(each.head) for each in recommendations(ranking)}
+    limits = [line for limit in limits_of(analysis.verdicts) for line in _wrapped(limit)]
+    limits = limits or ([] if heads else [written("first.no_verdict")])
+    graders = {rubric: _by_verdict(own) for rubric, own in ranking.items() if len(own) > 1}
+    left = MOST_LINES - len(limits) - 1
+    if len(graders) + sum(map(len, heads.values())) > left:
+        graders = {}
+    lines: list[str] = []
+    for number, (rubric, head) in enumerate(heads.items()):
+        if len(lines) + len(head) > left - (number < len(heads) - 1):
+            lines.append(written("ending.rubrics", count=len(heads) - number))
+            break
+        lines += [*head, *([graders[rubric]] if rubric in graders else [])]
+    count = len(analysis.notes)
+    rest = "rest_notes" if count > 1 else "rest_note" if count else "rest"
+    return [*lines, *limits, written(f"ending.{rest}", count=count)]
+
+
+def _wrapped(text: str) -> list[str]:
+    """Return a sentence as lines that end between words."""
+    return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+
+
+def _by_verdict(candidates: Sequence[Candidate]) -> str:
+    """Return one line with a rubric's graders by verdict; where they are too many for it, the first
+    of each, and how many more.
+    """
+    from evenhand.analysis.verdicts.wording import TITLES
+
+    named: dict[str, list[str]] = {}
+    for each in candidates:
+        named.setdefault(TITLES[each.verdict["verdict"]].short, []).append(each.verdict["grader"])
+    line = ""
+    for shown in range(max(map(len, named.values())), -1, -1):
+        groups = (
+            written("ending.graders", verdict=verdict, graders=_some(graders, shown))
+            for verdict, graders in named.items()
+        )
+        line = f"  {'; '.join(groups)}"
+        if len(line) <= WIDTH:
+            break
+    return line
+
+
+def _some(names: Sequence[str], shown: int) -> str:
+    """
+    >>> _some(["a", "b", "c"], 3), _some(["a", "b", "c"], 1), _some(["a", "b", "c"], 0)
+    ('a, b, c', 'a and 2 more', '3')
+    """
+    left = len(names) - shown
+    if left <= 0:
+        return ", ".join(names)
+    first = ", ".join(names[:shown])
+    return written("ending.more", graders=first, count=left) if shown else str(left)
 
 
 def as_text(lines: Iterable[str | Table]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_study
 from evenhand.reporting.workers import workers
 from evenhand.study.tables.atomic import atomic_write
+from evenhand.study.tables.private import is_root
 
 if TYPE_CHECKING:
     from evenhand.analysis import Analysis
@@ -88,7 +88,7 @@ def print_pdf(browser: Path, page: Path, pdf: Path) -> None:
     with tempfile.TemporaryDirectory() as place:
         made = Path(place) / "page.pdf"
         # Chromium's sandbox does not start for root; the page is our own and loads nothing.
-        as_root = ["--no-sandbox"] if os.geteuid() == 0 else []
+        as_root = ["--no-sandbox"] if is_root() else []
         profile = [f"--user-data-dir={place}/profile", f"--print-to-pdf={made}"]
         command = [str(browser), "--headless", *QUIET, *as_root, *profile, "--no-pdf-header-footer"]
         try:

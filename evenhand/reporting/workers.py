@@ -247,7 +247,8 @@ def _begin(priority: int) -> None:
     """Begin as a process of this priority, which ends when its parent does, however that ends, and
     leaves a keyboard's interrupt to it.
     """
-    os.nice(priority)
+    if hasattr(os, "nice"):  # on Windows all are alike
+        os.nice(priority)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_after_parent, daemon=True).start()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from evenhand.errors import InputError
 from evenhand.graders.options import WHOLE, Shard
 from evenhand.study.store.database import Database
 from evenhand.study.tables.private import FILE
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.study import Study
@@ -32,7 +32,7 @@ def only_runner(study: Study, shard: Shard = WHOLE) -> Iterator[None]:
 
     A study on a database server has its lock there, since its runners may be on several machines.
     Raises Elsewhere at once where another runner holds it, even for other graders, and
-    InputError for a part of a study that other machines cannot reach.
+    InputError for a part of a study that other machines cannot reach, or on Windows.
     """
     if study.store.engine.dialect.name == "postgresql":
         with _on_server(study, shard):
@@ -63,6 +63,10 @@ def _on_server(study: Study, shard: Shard) -> Iterator[None]:
 
 @contextmanager
 def _in_folder(folder: Path) -> Iterator[None]:
+    try:
+        import fcntl
+    except ModuleNotFoundError:
+        raise InputError(written("lean.no_locks")) from None
     descriptor = os.open(folder / _FILE, os.O_RDWR | os.O_CREAT, FILE)
     try:
         try:

@@ -1,4 +1,7 @@
-"""Files that only their owner can read or write, whatever the umask."""
+"""Files that only their owner can read or write, whatever the umask.
+
+Windows has no such modes: files there are as private as the folder they are in.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from collections.abc import Iterator, Set
 from pathlib import Path
 
 FILE, FOLDER = 0o600, 0o700
+HAS_MODES = hasattr(os, "geteuid")
 
 
 def new_file(path: Path) -> None:
@@ -27,7 +31,9 @@ def tighten(folder: Path) -> int:
     followed.
     """
     folder = folder.resolve()
-    ours = {os.geteuid()} | ({folder.stat().st_uid} if os.geteuid() == 0 else set())
+    if not HAS_MODES:
+        return 0
+    ours = {os.geteuid()} | ({folder.stat().st_uid} if is_root() else set())
     return sum(_closed(entry, ours) for entry in (folder, *_inside(folder)))
 
 
@@ -36,20 +42,30 @@ def give_to_owner_of(folder: Path, *files: Path) -> None:
 
     For any user but root this does nothing, as they cannot give files away.
     """
-    if os.geteuid() != 0:
+    if not is_root():
         return
     owner = folder.stat()
     for file in files:
         os.chown(file, owner.st_uid, owner.st_gid, follow_symlinks=False)
 
 
+def is_root() -> bool:
+    """Return True for a process that may do anything to anybody's files."""
+    return HAS_MODES and os.geteuid() == 0
+
+
+def process_owner() -> str:
+    """Return the operating system's name of the user whose process this is."""
+    return user_name(os.getuid()) if HAS_MODES else os.getlogin()
+
+
 def user_name(number: int) -> str:
     """Return the operating system's name of a user; the number where it has no name."""
-    import pwd  # not on every platform
-
     try:
+        import pwd  # not on every platform
+
         return pwd.getpwuid(number).pw_name
-    except KeyError:
+    except (ImportError, KeyError):
         return str(number)
 
 

@@ -22,6 +22,7 @@ STARTS = {
     "deciding_bound": "--runs 1 --processes 1",
     "decisions": "--runs 1 --resamples 20 --processes 1",
     "drift": "--runs 2 --processes 1",
+    "first_minute": "--rounds 1 --tools bare evenhand",
     "formats": "",
     "grading": "--grades 100",
     "injection": "--runs 2 --processes 1",

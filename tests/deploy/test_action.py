@@ -109,12 +109,24 @@ WIDE = "unit_id,ann,ben,g\n" + "".join(
 )
 
 
+LONG = "unit_id,rater_id,rater_kind,label\n" + "".join(
+    f"{unit},{rater},{'model' if rater == 'g' else 'human'},{label}\n"
+    for unit, *labels in (row.split(",") for row in WIDE.splitlines()[1:])
+    for rater, label in zip(("ann", "ben", "g"), labels, strict=True)
+)
+
+
 @pytest.mark.slow
-def test_the_report_reads_the_file_as_the_gate_does(runner: Runner, tmp_path: Path) -> None:
-    """A wide file, on an ordinal scale: without its options there was no report, or another."""
-    file = tmp_path / "wide.csv"
-    file.write_text(WIDE)
-    scale = ["--human=ann,ben", "--model=g", "--level=ordinal", "--categories=1,2,3,4"]
+@pytest.mark.parametrize(
+    ("text", "raters"), [(WIDE, ["--human=ann,ben", "--model=g"]), (LONG, [])], ids=["wide", "long"]
+)
+def test_the_report_reads_the_file_as_the_gate_does(
+    runner: Runner, tmp_path: Path, text: str, raters: list[str]
+) -> None:
+    """On an ordinal scale: without the gate's options there was no report, or another."""
+    file = tmp_path / "labels.csv"
+    file.write_text(text)
+    scale = [*raters, "--level=ordinal", "--categories=1,2,3,4"]
     options = "\n".join([*scale, "", "--affirmative=3,4", "--resamples=100", "--json"])
     done = gated(runner, file, report="true", options=options, comment="false")
     assert done.outputs["outcome"] == "met", done.log

@@ -66,21 +66,16 @@ def _raters(rows: pd.DataFrame) -> tuple[list[str], list[str]]:
 @pytest.fixture(
     scope="module", params=["llmbar", pytest.param("dices", marks=pytest.mark.thorough)]
 )
-def case(
-    request: pytest.FixtureRequest, shared_data: Path, tmp_path_factory: pytest.TempPathFactory
-) -> CaseStudy:
-    """Runs the one command of the page beside the labels as its labels.py writes them."""
+def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> CaseStudy:
+    """Runs the two commands of the page: the first writes the labels, the second the report."""
     study = CaseStudy(request.param, tmp_path_factory.mktemp(request.param))
-    (command,) = re.findall(r"^```sh\n(.*?)\n```", study.page, re.MULTILINE | re.DOTALL)
-    program, *words = shlex.split(command)
-    assert program == "evenhand"
-    file = {"llmbar": "llmbar.csv", "dices": "dices350.csv"}[study.name]
-    labels = pd.read_csv(shared_data / "real" / file, dtype=str, keep_default_na=False)
-    labels.loc[labels["rater_id"] == "expert", "rater_kind"] = "model"
-    labels.to_csv(study.folder / file, index=False)
+    (commands,) = re.findall(r"^```sh\n(.*?)\n```", study.page, re.MULTILINE | re.DOTALL)
+    demo, check = map(shlex.split, commands.splitlines())
+    assert [demo[0], check[0]] == ["evenhand", "evenhand"]
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(study.folder)
-        assert main([*words, "--resamples", str(QUICK)]) == 0
+        assert main([*demo[1:], "--no-app"]) == 0
+        assert main([*check[1:], "--resamples", str(QUICK)]) == 0
     return study
 
 

@@ -6,7 +6,6 @@ Half of the work is to scatter the ratings, half to reduce them; both are shared
 from __future__ import annotations
 
 import os
-import resource
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
@@ -112,6 +111,10 @@ def _scatter(
 
 def _allow_files(count: int) -> None:
     """Raise the limit of open files by `count`, as far as the system lets this process."""
+    try:
+        import resource
+    except ModuleNotFoundError:  # on Windows, where there is no such limit
+        return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = soft + count
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if hard < 0 else min(wanted, hard), hard))

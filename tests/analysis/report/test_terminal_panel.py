@@ -14,6 +14,7 @@ def test_one_table_for_each_reading(analysis: Analysis) -> None:
         "The rubric: on the categories",
         "The rubric: on the binary verdict",
         "The rubric: binary verdicts compared with annotators' majority",
+        "The rubric: confusion matrix (majority / grader)",
     ]
     _, columns, rows = panel[0]
     assert columns == ["Who", "Units", "Agreement", "Cohen κ", "α nominal", "Difference to people"]
@@ -73,3 +74,30 @@ def test_undefined_cells_are_explained_in_the_title() -> None:
     assert "no two humans share 30 units" in title
     row = next(row for row in rows if row[0] == "Annotators · m")
     assert row[columns.index("Difference to people")] == "—"
+
+
+def test_the_confusion_matrix_counts_units() -> None:
+    """By hand, on units that share clusters, of which some are tied and some not graded."""
+    import pandas as pd
+
+    from evenhand.analysis import Scale, analyse
+
+    said = {"ann": "yyyynnnnyn" * 6, "ben": "yyyynnnnny" * 6, "m": "yyynnnyy-y" * 6}
+    ratings = pd.DataFrame(
+        {"unit_id": f"u{n}", "rater_id": rater, "rater_kind": kind, "label": label.strip("-")}
+        for rater, kind in (("ann", "human"), ("ben", "human"), ("m", "model"))
+        for n, label in enumerate(said[rater])
+    )
+    units = pd.DataFrame({"unit_id": f"u{n}", "cluster_id": f"c{n // 4}"} for n in range(60))
+    scale = Scale("", ("y", "n"), affirmative=frozenset("y"))
+    for grouped in (None, units):
+        found = analyse(ratings, grouped, [scale], resamples=20)
+        title, columns, rows = render_table_text(found, ReportContext("f.csv"))[-1]
+        assert title == "Labels: confusion matrix (majority / grader)"
+        assert columns == ["Who", "yes / yes", "yes / no", "no / yes", "no / no"]
+        assert rows == [["m", "18", "6", "12", "12"]]
+    weighted = units.assign(inclusion_probability=([0.5] * 4 + [1.0] * 4) * 7 + [1.0] * 4)
+    found = analyse(ratings, weighted, [scale], resamples=20)
+    titles = [title for title, _, _ in render_table_text(found, ReportContext("f.csv"))]
+    assert any("compared with annotators' majority" in title for title in titles)
+    assert not any("confusion" in title for title in titles)

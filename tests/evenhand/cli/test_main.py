@@ -136,12 +136,3 @@ def test_what_the_system_refuses_is_one_sentence(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
-
-
-def test_on_windows_it_says_where_it_runs(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "platform", "win32")
-    assert main(["check", "ratings.csv"]) == 2
-    (sentence,) = capsys.readouterr().err.splitlines()
-    assert sentence.startswith("evenhand check: evenhand runs on Linux and macOS; on Windows")

@@ -17,6 +17,14 @@ ROWS = [
 ]
 COLOUR = re.compile(r"\x1b\[[\d;]*m")
 INTERVAL = re.compile(r"-?\d\.\d\d \[-?\d\.\d\d, -?\d\.\d\d\]")
+COUNT = re.compile(r"((?:yes|no) / (?:yes|no)) (\d+)")
+PEOPLE_AGREE = [row for row in ROWS if row[1] == row[2]]
+COUNTS = {
+    f"{one} / {two}": str(sum((row[1], row[3]) == (one, two) for row in PEOPLE_AGREE))
+    for one in ("yes", "no")
+    for two in ("yes", "no")
+}
+"""The confusion matrix: of the units on which both people agree."""
 ASK = [
     *("--human", "annotator-of-the-first-wave,ben", "--model", "a-grader-with-a-long-name"),
     *("--categories", "yes,no", "--affirmative", "yes", "--resamples", "100"),
@@ -47,6 +55,12 @@ def test_nothing_is_cut_at_any_width(file: Path, width: int) -> None:
     assert len(INTERVAL.findall(said)) > 15
     assert "annotator-of-the-first-wave · a-grader-with-a-long-name" in said
     assert "…" not in said
+    counts = dict(COUNT.findall(" ".join(said.split())))
+    if counts or width < 80:  # a block for each grader
+        assert counts == COUNTS
+    else:
+        (row,) = re.findall(r"^  a-grader-with-a-long-name((?: +\d+){4}) *$", said, re.MULTILINE)
+        assert row.split() == list(COUNTS.values())
     cells = [line for line in said.splitlines() if INTERVAL.search(line)]
     assert max(map(len, cells)) <= width + 2  # one field, at 40 columns, is as long as it is
 
