@@ -3,59 +3,13 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import NoReturn
 
-from evenhand.errors import InputError
-
 _APP = Path(__file__).resolve().with_name("app.py")
 _LAUNCH = _APP.with_name("launch.py")
-
-USUAL_PORT = 8501
-
-
-def free_port() -> int:
-    """The port that the app takes by default: 8501, or the next one that is free."""
-    for port in range(USUAL_PORT, USUAL_PORT + 100):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
-    return USUAL_PORT
-
-
-def app_port(port: int | None) -> int:
-    """The port asked for, or a free one. Raises InputError for one that there cannot be."""
-    if port is not None and not 0 < port < 65536:
-        raise InputError(f"--port {port} is not a valid port; use one from 1024 to 65535")
-    return port or free_port()
-
-
-def open_when_up(url: str, port: int) -> None:
-    """Open a page in the user's browser once the app answers on its port; another process waits,
-    since `serve` gives up this one.
-    """
-    program = (
-        "import socket, sys, time, webbrowser\n"
-        "for _ in range(240):\n"
-        "    try:\n"
-        "        socket.create_connection(('127.0.0.1', int(sys.argv[1])), 1).close()\n"
-        "    except OSError:\n"
-        "        time.sleep(0.25)\n"
-        "    else:\n"
-        "        webbrowser.open(sys.argv[2])\n"
-        "        break\n"
-    )
-    nowhere = subprocess.DEVNULL
-    subprocess.Popen(
-        [sys.executable, "-c", program, str(port), url], stdout=nowhere, stderr=nowhere
-    )
 
 
 def command(

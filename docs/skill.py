@@ -9,9 +9,8 @@ import re
 from pathlib import Path
 
 from evenhand.analysis.verdicts.wording import JUDGEMENTS
-from evenhand.cli.gate import EXITS
 from evenhand.cli.main import GROUPS
-from evenhand.reporting.gate.checks import OUTCOMES
+from evenhand.reporting.gate.checks import EXIT_CODES, OUTCOMES
 from evenhand.texts import written
 
 PAGE = Path(__file__).resolve().parents[1] / "SKILL.md"
@@ -20,7 +19,7 @@ PAGE = Path(__file__).resolve().parents[1] / "SKILL.md"
 def verdicts() -> str:
     """Every verdict by its code, as reports call it, and the exit of a gate."""
     rows = [
-        f"| `{code}` | {written(f'title.{code}')} | {EXITS[OUTCOMES[code]]} |"
+        f"| `{code}` | {written(f'title.{code}')} | {EXIT_CODES[OUTCOMES[code]]} |"
         for code in JUDGEMENTS
     ]
     return "\n".join(["| `verdict` | in words | `gate` exits with |", "| --- | --- | --- |", *rows])

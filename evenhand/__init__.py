@@ -1,8 +1,8 @@
 """Can an LLM grader replace human raters?
 
 >>> import evenhand as eh
->>> dir(eh)
-['Check', 'Dataset', 'InputError', '__version__', 'analysis', 'check', 'open_study', 'read']
+>>> [name for name in dir(eh) if name.islower() and name.isalpha()]
+['analysis', 'calibrate', 'check', 'compare', 'gate', 'label', 'plan', 'read', 'select']
 
 The public names are listed in `__init__.pyi` and loaded on first use, so `evenhand --help` loads
 none of what they need.

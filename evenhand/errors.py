@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class InputError(ValueError):
     """Input that cannot be used: one sentence naming the place (file, row) and the remedy.
@@ -15,3 +17,24 @@ class StoreAway(Exception):  # noqa: N818 - nothing was done wrong
 
     The operation was not done. It may be repeated: once the store is back, it succeeds.
     """
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The one of the known words that is most like another; "" where none is like it.
+
+    >>> nearest("reprot", ["report", "respond"])
+    'report'
+    """
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(word, list(known), n=1)), "")
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """End a sentence on an unknown word with the one that was probably meant, if there is one.
+
+    >>> did_you_mean("humans", ["human", "model"]), did_you_mean("x", ["human"])
+    ('; did you mean human?', '')
+    """
+    near = nearest(word, known)
+    return f"; did you mean {near}?" if near else ""

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from evenhand.texts import written
+
 if TYPE_CHECKING:
     from evenhand.rubrics import Published
     from evenhand.study.tables.evidence import Mark
@@ -37,6 +39,11 @@ class ReportContext:
     marks: Mapping[tuple[str, str], Sequence[tuple[str, Mark]]] = field(default_factory=dict)
     replies: Mapping[tuple[str, str, str], Sequence[str]] = field(default_factory=dict)
     sorted: Mapping[tuple[str, str, str], tuple[str, str]] = field(default_factory=dict)
+
+    @property
+    def said(self) -> list[str]:
+        """The notes, and that the labels are synthetic where they are."""
+        return [*self.notes, *([written("terminal.synthetic")] if self.synthetic else [])]
 
     def title_of(self, rubric: str) -> str:
         """Return the name of a rubric for headings.

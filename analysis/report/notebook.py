@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.files import rendered
 from evenhand.analysis.report.sections import verdict_cards
 from evenhand.analysis.report.source import Source
-from evenhand.analysis.report.terminal_panel import render_table_text
+from evenhand.analysis.report.terminal_panel import TextTable, render_table_text
 from evenhand.analysis.verdicts.judge import limits_of
 from evenhand.analysis.verdicts.ranking import recommendations
 
@@ -35,6 +36,11 @@ def render_notebook(analysis: Analysis, context: ReportContext) -> str:
         tables=render_table_text(analysis, context),
         chart=_figure(source),
     )
+
+
+def render_lines(lines: Iterable[str | TextTable]) -> str:
+    """HTML: sentences and tables in order, in the colours of `render_notebook`."""
+    return rendered("lines.html.j2", lines=list(lines))
 
 
 def _cards(source: Source) -> list[Card]:

@@ -52,7 +52,8 @@ def _demo(arguments: argparse.Namespace) -> int:
     say(written("demo.report", page=folder / "report" / "report.html"))
     if arguments.no_app:
         return DONE
-    from evenhand.annotate_app.serve import app_port, serve
+    from evenhand.annotate_app.serve import serve
+    from evenhand.local_page import app_port
 
     port = app_port(arguments.port)
     say(written("demo.app"))

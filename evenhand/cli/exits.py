@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 
 from evenhand.errors import InputError, StoreAway
-from evenhand.texts import written
+from evenhand.reporting.extras import missing_library
 from evenhand.visible import visible
 
 DONE = 0
@@ -15,13 +15,6 @@ NOT_MET = 1
 BAD_INPUT = STOPPED = CRASHED = 2
 CANNOT_TELL = OVER_BUDGET = 3
 INTERRUPTED = 130
-
-
-_EXTRAS = {
-    "grade": ("aiohttp", "anthropic", "genai_prices", "httpx2", "openai", "regex", "tenacity"),
-    "report": ("krippendorff", "sklearn", "statsmodels", "vl_convert"),
-}
-"""Modules by the extra of the package that installs them; others are those of `study`."""
 
 
 def exit_code(command: str, run: Callable[[], int | None]) -> int:
@@ -44,22 +37,14 @@ def exit_code(command: str, run: Callable[[], int | None]) -> int:
         _say(f"{command}: a library ended the program ({end.code}); please report this")
         return CRASHED
     except Exception as error:
-        if library := _library_missing(error):
-            extra = next((name for name, own in _EXTRAS.items() if library in own), "study")
-            _say(f"{command}: {written('lean.library', library=library, extra=extra)}")
+        if missing := missing_library(error):
+            _say(f"{command}: {missing}")
             return BAD_INPUT
         import traceback
 
         traceback.print_exc()
         _say(f"{command}: this is a fault in evenhand; please report the lines above")
         return CRASHED
-
-
-def _library_missing(error: Exception) -> str:
-    """Another project's package, which an installation for `check` alone leaves out."""
-    name = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
-    package = name.partition(".")[0]
-    return package if package != "evenhand" else ""
 
 
 def _say(sentence: str) -> None:

@@ -7,8 +7,6 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.cli.exits import CANNOT_TELL, DONE, NOT_MET
-from evenhand.cli.noting import note_in
 from evenhand.cli.options import (
     FILE_OPTIONS,
     SCALE_OPTIONS,
@@ -19,9 +17,10 @@ from evenhand.cli.options import (
     given_options,
     option_names,
 )
-from evenhand.cli.terminal import console, print_line, working
+from evenhand.cli.terminal import console, print_line, print_lines, working
 from evenhand.cli.verbs import Parser, Verb, add_verbs, refuse
 from evenhand.errors import InputError
+from evenhand.reporting.noting import note_in
 from evenhand.texts import written
 from evenhand.visible import escaped_json
 
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 
 _UNUSED = ("--rater-slice", "--sensitivity-cluster")
 """A rule is held against the verdict and the rows on all units, and these change neither."""
-_OF_BASELINE = ("--drift-margin", "--new-rubric")
-EXITS = {"met": DONE, "not_met": NOT_MET, "cannot_tell": CANNOT_TELL}
 _SETTINGS = {
     "--margin",
     "--drift-margin",
@@ -91,13 +88,15 @@ def _gate(arguments: argparse.Namespace) -> int:
             print_line(json.dumps({"schema": 1, "outcome": "error", "error": str(error)}))
         raise
     if arguments.json:
-        text = json.dumps(found.as_dict(), ensure_ascii=False, allow_nan=False)
-        print_line(escaped_json(text))
+        _print_json(found)
     else:
-        for sentence in (*found.notes, *(each.line for each in found.checks), found.weaker):
-            if sentence:
-                console().print(sentence)
-    return EXITS[found.outcome]
+        print_lines([*found.notes, *found.lines])
+    return found.exit_code
+
+
+def _print_json(found: Gate) -> None:
+    text = json.dumps(found.as_dict(), ensure_ascii=False, allow_nan=False)
+    print_line(escaped_json(text))
 
 
 def _found(arguments: argparse.Namespace) -> Gate:
@@ -107,8 +106,6 @@ def _found(arguments: argparse.Namespace) -> Gate:
     engine = engine_of(arguments, arguments.source)
     if engine:
         refuse(arguments, ["--baseline"], "needs the labels in one table; leave --engine out")
-    if arguments.baseline is None:
-        refuse(arguments, _OF_BASELINE, "is about a comparison with a baseline; add --baseline")
     if not engine and is_study(arguments.source):
         only_files = SCALE_OPTIONS.keys() - {"--rubric"}
         refuse(arguments, only_files, "is for a ratings file; a study has rubrics of its own")
@@ -195,30 +192,22 @@ def _save(arguments: argparse.Namespace) -> None:
 
 
 def _compare(arguments: argparse.Namespace) -> None:
-    from evenhand.reporting.gate.baseline import read_baseline
-    from evenhand.reporting.gate.checks import gate
+    from evenhand.reporting.gate.checks import compare
 
     _refuse_beside_a_study(arguments)
-    saved = read_baseline(arguments.file).grader
-    if saved != arguments.grader:
-        raise InputError(
-            f"{arguments.file.name} is of {saved!r}, not of {arguments.grader!r}; write "
-            f"--grader {saved} --against {arguments.grader} if that is its name now"
-        )
     with working("reading the labels"):
-        found = gate(
+        found = compare(
             arguments.source,
-            arguments.against or arguments.grader,
+            arguments.grader,
             baseline=arguments.file,
+            against=arguments.against or "",
             options=given_options(arguments),
             new_rubric=arguments.new_rubric,
         )
     if arguments.json:
-        text = json.dumps(found.as_dict(), ensure_ascii=False, allow_nan=False)
-        print_line(escaped_json(text))
-        return
-    for sentence in (*found.notes, *(each.sentence for each in found.checks)):
-        console().print(sentence)
+        _print_json(found)
+    else:
+        print_lines([*found.notes, *found.lines])
 
 
 ACTIONS = (

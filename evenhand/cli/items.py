@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli.lead import print_lead_link
-from evenhand.cli.noting import note, note_edits, operator
-from evenhand.cli.terminal import console, print_line
-from evenhand.cli.verbs import Parser, Verb, refuse
+from evenhand.cli.terminal import console, print_line, print_lines
+from evenhand.cli.verbs import Parser, Verb
 from evenhand.errors import InputError
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    from evenhand.reporting.item_study import ItemStudy
+    from evenhand.reporting.item_study import Ask, ItemOptions
 
 ITEM_OPTIONS = (
     *("--show", "--subject", "--cluster", "--judge", "--each-turn", "--sheet"),
@@ -58,23 +57,11 @@ def add_item_options(parser: Parser) -> None:
     )
 
 
-def check_numbers(raters: int, seed: int) -> None:
-    """Raise InputError for a number of annotators or a seed that a new study cannot have."""
-    from evenhand.study.settings.annotation import MOST_RATERS
+def item_options(arguments: argparse.Namespace) -> ItemOptions:
+    """Return what the command line says of an items file."""
+    from evenhand.reporting.item_study import ItemOptions
 
-    if not 1 <= raters <= MOST_RATERS:
-        raise InputError(f"--raters must be 1 to {MOST_RATERS:,}, not {raters:,}")
-    if seed < 0:
-        raise InputError("--seed must be 0 or more")
-
-
-def read_item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
-    """Read the items file that the command line is about. Raises InputError where it is bad, or
-    where it is not said what to ask.
-    """
-    from evenhand.reporting.item_study import ItemOptions, item_study
-
-    options = ItemOptions(
+    return ItemOptions(
         show=_listed(arguments.show),
         subject=_listed(arguments.subject),
         cluster=arguments.cluster or "",
@@ -88,7 +75,11 @@ def read_item_study(path: Path, arguments: argparse.Namespace) -> ItemStudy:
         several=arguments.several,
         steps=arguments.steps,
     )
-    return item_study(path, options, _shown_columns if sys.stdin.isatty() else None)
+
+
+def asking() -> Ask | None:
+    """Return the question which columns raters read, if there is somebody to answer."""
+    return _shown_columns if sys.stdin.isatty() else None
 
 
 def _shown_columns(fault: InputError) -> list[str]:
@@ -131,99 +122,29 @@ def _label_options(label: Parser) -> None:
 
 
 def _label(arguments: argparse.Namespace) -> int:
-    from evenhand.annotate_app.serve import app_port, open_when_up, serve
-    from evenhand.study import open_study
-    from evenhand.study.access.admission import make_invites
+    from evenhand.annotate_app.serve import serve
+    from evenhand.local_page import app_port, open_when_up
+    from evenhand.reporting.labelling import LabelOptions, label_items
 
     port = app_port(arguments.port)
     folder: Path = arguments.dir or Path(f"{arguments.file.stem}-study")
-    if (folder / "study.toml").is_file():
-        _check_same(folder, arguments)
-        console().print(written("items.goes_on", folder=folder))
-    else:
-        _make(folder, arguments)
-    with open_study(folder) as study:
-        places = study.config.annotation.raters_per_unit
-        raters = [f"rater-{n}" for n in range(1, places + 1)]
-        invites = make_invites(study, raters, hours=168.0)
-        note(study, "invite", "", f"made: {len(raters)}")
-    links = [f"http://localhost:{port}?invite={each.token}" for each in invites]
-    console().print(written("items.links" if len(links) > 1 else "items.link"))
-    for link in links:
-        print_line(link)
-    print_lead_link(folder, f"http://localhost:{port}")
-    if not arguments.no_browser:
-        open_when_up(links[0], port)
-    return serve(folder, port=port)
-
-
-def _check_same(folder: Path, arguments: argparse.Namespace) -> None:
-    """Raise InputError where the study that is there is of other items, or asks something else."""
-    from evenhand.study import open_study
-
-    if not arguments.question and not arguments.rubric:  # only the file is named
-        refuse(
-            arguments,
-            [*ITEM_OPTIONS, "--sample", "--stratify", "--seed", "--raters"],
-            _settled(folder),
-        )
-        return
-    made = read_item_study(arguments.file, arguments)
-    with open_study(folder) as study:
-        config, pairs = study.config, study.store.pairs()
-        asked = {rubric.hash for rubric in study.rubrics.values()}
-    same = asked == {rubric.hash for rubric in made.rubrics}
-    same &= pairs.drop(columns="sample_position").equals(made.items.pairs.reset_index(drop=True))
-    same &= arguments.sample in (None, config.sample.pairs) and arguments.seed == config.seed
-    same &= arguments.raters in (None, config.annotation.raters_per_unit)
-    if not same:
-        raise InputError(f"what is asked for {_settled(folder)}")
-
-
-def _settled(folder: Path) -> str:
-    return f"is settled in {folder}, which is there already; leave it out, or name a new folder"
-
-
-def _make(folder: Path, arguments: argparse.Namespace) -> None:
-    from evenhand.study import create_study, open_study
-    from evenhand.study.creation import StudyPlan
-
-    raters = 1 if arguments.raters is None else arguments.raters
-    check_numbers(raters, arguments.seed)
-    made = read_item_study(arguments.file, arguments)
-    plan = StudyPlan(
-        items=made.items,
-        rubrics=made.rubrics,
+    settled = {*ITEM_OPTIONS, "--sample", "--stratify", "--seed", "--raters"}
+    wanted = LabelOptions(
+        items=item_options(arguments),
         sample=arguments.sample,
         stratify=_listed(arguments.stratify),
         seed=arguments.seed,
-        raters_per_unit=raters,
+        raters=arguments.raters,
+        given=[option for option in arguments.given if option in settled],
     )
-    create_study(folder, plan)
-    with open_study(folder) as study:
-        note(study, "study", study.folder.name)
-        note_edits(study, operator())
-        judged = made.import_judge(study, arguments.file.name)
-        print_items(made, judged, folder, study.config.sample.pairs)
-
-
-def print_items(made: ItemStudy, judged: int, folder: Path, sampled: int) -> None:
-    """Print what the columns were taken for, and what was made of them."""
-    from evenhand.study.prompts.pairs import prompts_noun
-
-    say = console().print
-    for told in made.notes:
-        say(told)
-    taken = "; ".join(f"{role}: {columns}" for role, columns in made.taken)
-    say(written("items.taken", taken=taken))
-    noun = prompts_noun(made.items.pairs)
-    say(
-        written(
-            "items.made", folder=folder, sampled=sampled, total=len(made.items.pairs), noun=noun
-        )
-    )
-    if made.judged is not None:
-        say(written("items.judged", count=judged, rater=made.judged["rater_id"].iloc[0]))
+    found = label_items(arguments.file, folder, wanted, port=port, ask=asking())
+    print_lines([*found.notes, found.links_heading])
+    for link in found.links:
+        print_line(link)
+    print_lead_link(folder, f"http://localhost:{port}")
+    if not arguments.no_browser:
+        open_when_up(found.links[0], port)
+    return serve(folder, port=port)
 
 
 VERBS = (Verb("label", "have people rate the rows of a file, in one step", _label_options, _label),)

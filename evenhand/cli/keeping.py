@@ -8,10 +8,10 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from evenhand.cli.exits import BAD_INPUT, DONE
-from evenhand.cli.noting import note_in
 from evenhand.cli.terminal import console, working
 from evenhand.cli.verbs import Parser, Verb, add_verbs, refuse
 from evenhand.errors import InputError
+from evenhand.reporting.noting import note_in
 from evenhand.texts import written
 
 if TYPE_CHECKING:

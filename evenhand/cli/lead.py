@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.cli.noting import note, operator
 from evenhand.cli.options import USUAL_ADDRESS, app_address
 from evenhand.cli.terminal import console, print_table
 from evenhand.cli.verbs import Parser, Verb, refuse
 from evenhand.errors import InputError
+from evenhand.reporting.noting import note, operator
 from evenhand.texts import written
 
 if TYPE_CHECKING:

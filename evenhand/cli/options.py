@@ -17,7 +17,6 @@ from urllib.parse import urlsplit
 from evenhand.cli.terminal import console, working
 from evenhand.cli.verbs import Parser, refuse
 from evenhand.errors import InputError
-from evenhand.texts import written
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -227,14 +226,12 @@ def analyse_asked(
     if engine:
         from evenhand.reporting.at_scale.checking import analyse_at_scale
 
-        units, changes = options.units, options.settings
-        run = partial(analyse_at_scale, engine=engine, units=units, **changes)
+        units = getattr(arguments, "units", None)
+        run = partial(analyse_at_scale, engine=engine, units=units, **options.settings)
     with working("reading the labels") as tell:
         analysis, context = run(source, options, verify=verify, why=why, on_stage=tell)
-    for remark in context.notes:
+    for remark in context.said:
         console().print(remark)
-    if context.synthetic:
-        console().print(written("terminal.synthetic"))
     return analysis, context
 
 

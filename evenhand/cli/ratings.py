@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 
 from evenhand.cli.exits import DONE, OVER_BUDGET, STOPPED
 from evenhand.cli.lead import print_lead_link
-from evenhand.cli.noting import note, note_edits
 from evenhand.cli.options import app_address
 from evenhand.cli.terminal import console, print_table, progress_bar
 from evenhand.cli.verbs import Parser, Verb, add_verbs, refuse
 from evenhand.errors import InputError
+from evenhand.reporting.noting import note, note_edits
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -267,7 +267,8 @@ def _dollars(text: str) -> float:
 
 def _annotate(arguments: argparse.Namespace) -> int:
     from evenhand.annotate_app.languages import offered
-    from evenhand.annotate_app.serve import app_port, serve
+    from evenhand.annotate_app.serve import serve
+    from evenhand.local_page import app_port
     from evenhand.study import open_study
     from evenhand.study.access.signed_address import check_signing
     from evenhand.study.access.single_sign_on import client_secret

@@ -7,11 +7,11 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.cli.noting import note
 from evenhand.cli.options import add_analysis_options, add_engine, analyse_asked, path_or_address
 from evenhand.cli.terminal import console, print_table, working
 from evenhand.cli.verbs import Parser, Verb
 from evenhand.errors import InputError
+from evenhand.reporting.noting import note
 from evenhand.texts import written
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand.cli.noting import note
 from evenhand.cli.options import USUAL_ADDRESS, app_address
 from evenhand.cli.terminal import console, print_line, print_table
 from evenhand.cli.verbs import Parser, Verb, refuse
 from evenhand.errors import InputError
+from evenhand.reporting.noting import note
 from evenhand.texts import written
 
 if TYPE_CHECKING:

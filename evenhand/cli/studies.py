@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 from evenhand.cli.items import (
     ITEM_OPTIONS,
     add_item_options,
-    check_numbers,
-    print_items,
-    read_item_study,
+    asking,
+    item_options,
 )
-from evenhand.cli.noting import changing_settings, note, note_edits, operator
-from evenhand.cli.terminal import console, print_table
+from evenhand.cli.terminal import console, print_lines, print_table
 from evenhand.cli.verbs import Parser, Verb, refuse
+from evenhand.reporting.noting import changing_settings, note, note_edits, operator
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -79,14 +78,18 @@ def _extend_options(extend: Parser) -> None:
 
 
 def _new(arguments: argparse.Namespace) -> None:
+    from evenhand.reporting.item_study import item_study
+    from evenhand.reporting.new_study import check_numbers
     from evenhand.rubrics import load_rubric
     from evenhand.study import create_study, open_study
     from evenhand.study.creation import StudyPlan, usual_rubrics
 
     check_numbers(arguments.raters, arguments.seed)
     strata = arguments.stratify
-    made = read_item_study(arguments.items, arguments) if arguments.items else None
-    if made is None:
+    made = None
+    if arguments.items:
+        made = item_study(arguments.items, item_options(arguments), asking())
+    else:
         refuse(arguments, ITEM_OPTIONS, "goes with --items; pairs and propositions have rubrics")
     plan = StudyPlan(
         pairs=arguments.pairs,
@@ -113,8 +116,8 @@ def _new(arguments: argparse.Namespace) -> None:
         note(study, "study", study.folder.name)
         note_edits(study, operator())
         if made:
-            judged = made.import_judge(study, arguments.items.name)
-            print_items(made, judged, arguments.dir, study.config.sample.pairs)
+            judged = made.import_judge(study)
+            print_lines(made.said(judged, arguments.dir, study.config.sample.pairs))
         describe_study(study)
     has_responses = arguments.responses is not None or made is not None
     has_cues = any(rubric.lexical for rubric in plan.rubrics)

@@ -6,11 +6,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.cli.noting import note, note_in
 from evenhand.cli.options import FILE_OPTIONS, FORMAT_OPTION, file_options, keys_in
 from evenhand.cli.terminal import console
 from evenhand.cli.verbs import Parser, Verb, refuse
 from evenhand.errors import InputError
+from evenhand.reporting.noting import note, note_in
 from evenhand.texts import written
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from evenhand.graders.running.run import Progress
+    from evenhand.reporting.panel import Line
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -64,6 +65,16 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title:
             screen.print(line)
     else:
         screen.print(table, soft_wrap=False)
+
+
+def print_lines(lines: Iterable[Line]) -> None:
+    """Print sentences and tables, in order."""
+    for line in lines:
+        if isinstance(line, str):
+            console().print(line)
+        else:
+            title, columns, rows = line
+            print_table(columns, rows, title=title)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from evenhand.cli.exits import BAD_INPUT
-from evenhand.errors import InputError
+from evenhand.errors import InputError, nearest
 
 
 class Verb(NamedTuple):
@@ -124,10 +124,8 @@ def _suggestion(word: str, known: Iterable[str]) -> str:
     >>> _suggestion("reprot", ["report", "respond"])
     ' (did you mean report?)'
     """
-    from difflib import get_close_matches
-
-    near = get_close_matches(word, list(known), n=1)
-    return f" (did you mean {near[0]}?)" if near else ""
+    near = nearest(word, known)
+    return f" (did you mean {near}?)" if near else ""
 
 
 def add_verbs(parser: Parser, verbs: Sequence[Verb], *, dest: str, **options: Any) -> None:

@@ -14,6 +14,7 @@ from evenhand.reporting.load import (
     from_file,
     from_study,
     is_study,
+    load,
     naming_sidecar,
 )
 from evenhand.reporting.ratings_file.declared import ScaleOptions
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from evenhand.analysis.injection import Audit
     from evenhand.analysis.report import ReportContext
     from evenhand.analysis.verification import Libraries
+    from evenhand.reporting.load import Source
     from evenhand.study import Study
 
 Analysed = tuple["Analysis", "ReportContext"]
@@ -38,16 +40,20 @@ _WAYS = ("json_schema", "tool", "plain")
 
 
 def analyse_source(
-    source: Path,
+    source: Source,
     options: ScaleOptions = USUAL_SCALE,
     *,
     verify: bool | Libraries = False,
     why: bool = False,
     on_stage: OnStage = None,
 ) -> Analysed:
-    """Analyse a study folder, or a ratings file on the scale declared (see `analysis.analyse`, for
-    `verify` and `why` too). Of a study the options give settings only.
+    """Analyse a study folder, or a ratings file or table on the scale declared (see
+    `analysis.analyse`, for `verify` and `why` too). Of a study or a `Dataset` the options give
+    settings only.
     """
+    if not isinstance(source, Path):
+        dataset = load(source, options)
+        return analyse_dataset(dataset, verify=verify, why=why, on_stage=on_stage)
     if is_study(source):
         from evenhand.study import open_study
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.exchange.readers.items import ItemTable
+    from evenhand.reporting.ratings_file.frames import Table
     from evenhand.rubrics import Rubric
     from evenhand.study import Study
     from evenhand.study.prompts.items import Items
@@ -63,20 +64,40 @@ class ItemStudy:
     taken: list[tuple[str, str]]
     notes: Sequence[str] = ()
 
-    def import_judge(self, study: Study, source: str) -> int:
+    source: str = ""
+
+    def import_judge(self, study: Study) -> int:
         """Store the judge's labels as a grader's; return how many."""
         if self.judged is None:
             return 0
         from evenhand.study.lead.imports import import_ratings
 
-        return import_ratings(study, self.judged, source)[0]
+        return import_ratings(study, self.judged, self.source)[0]
+
+    def said(self, judged: int, folder: Path, sampled: int) -> list[str]:
+        """Sentences on what the columns were taken for, and what was made of them."""
+        from evenhand.study.prompts.pairs import prompts_noun
+
+        taken = "; ".join(f"{role}: {columns}" for role, columns in self.taken)
+        total, noun = len(self.items.pairs), prompts_noun(self.items.pairs)
+        said = [
+            *self.notes,
+            written("items.taken", taken=taken),
+            written("items.made", folder=folder, sampled=sampled, total=total, noun=noun),
+        ]
+        if self.judged is not None:
+            rater = self.judged["rater_id"].iloc[0]
+            said.append(written("items.judged", count=judged, rater=rater))
+        return said
 
 
-def item_study(path: Path, options: ItemOptions, ask: Ask | None = None) -> ItemStudy:
-    """Read a file of items. Raises InputError where it is bad, or where it is not said what to
-    ask.
+def item_study(source: Path | Table, options: ItemOptions, ask: Ask | None = None) -> ItemStudy:
+    """Read a file or a table of items; files that its cells name are beside it, or in the working
+    folder. Raises InputError where it is bad, or where it is not said what to ask.
     """
+    from evenhand.exchange.readers.items import ItemTable
     from evenhand.exchange.readers.reading import read_items
+    from evenhand.reporting.ratings_file.dataframes import items_table
     from evenhand.rubrics import load_rubric
     from evenhand.study.prompts.comparisons import answer_columns, has_one_answer
     from evenhand.study.prompts.items import check_items_table
@@ -88,9 +109,11 @@ def item_study(path: Path, options: ItemOptions, ask: Ask | None = None) -> Item
         options.refuse(asked, "goes with --question; a rubric has its own")
     named = [load_rubric(name) for name in options.rubrics]
     compares = any(rubric.unit == "comparison" for rubric in named)
-    held = read_items(
-        path, options.judge, compared=compares or not options.of_one, sheet=options.sheet
-    )
+    if isinstance(source, Path):
+        path, compared = source, compares or not options.of_one
+        held = read_items(path, options.judge, compared=compared, sheet=options.sheet)
+    else:
+        path, held = Path("items"), ItemTable(items_table(source))
     check_items_table(held.table, path.name)
     answers = answer_columns(held.table, path.name, options.show or held.show)
     # What is asked of one response is not asked of two answers that stand beside it.
@@ -134,7 +157,7 @@ def _single_answers(
     judged = None
     if items.judged is not None:
         judged = judge_ratings(items, _the_one(rubrics), columns.judge, name)
-    return ItemStudy(items, rubrics, judged, columns.said(), held.notes)
+    return ItemStudy(items, rubrics, judged, columns.said(), held.notes, name)
 
 
 def _comparisons(
@@ -191,7 +214,7 @@ def _comparisons(
     judged = None
     if items.judged is not None:
         judged = comparison_judge(items, columns, _the_one(rubrics), name)
-    return ItemStudy(items, rubrics, judged, columns.said(), held.notes)
+    return ItemStudy(items, rubrics, judged, columns.said(), held.notes, name)
 
 
 def _shown_as_they_are(rubrics: Sequence[Rubric], items: Items) -> list[Rubric]:

@@ -1,24 +1,32 @@
-"""`import evenhand`: the analysis of anyone's ratings in a notebook or a script.
+"""`import evenhand`: in a notebook or a script what the command line does with a file.
 
-The same functions as behind `evenhand check`, on a DataFrame instead of a file.
+Each function takes labels in any of these forms: a table of pandas, polars, pyarrow or another
+library, a dict of columns, a list of records, the path of a file or of a study's folder, or a
+`Dataset`. What it returns prints as the command does, shows itself in notebooks, and has the
+figures as DataFrames.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from evenhand.errors import InputError
-from evenhand.reporting.ratings_file.dataframes import (
-    Names,
-    as_texts,
-    kinds_of,
-    long_rows,
-    rows_of_file,
-    units_as_texts,
+from evenhand.reporting.keywords import (
+    OF_COLUMNS,
+    LabelKeywords,
+    NoKeywords,
+    PlanKeywords,
+    RatingsKeywords,
+    Settings,
+    TuningKeywords,
+    taking,
 )
+from evenhand.reporting.panel import Shown
+from evenhand.reporting.ratings_file.dataframes import Names, as_texts, kinds_of, rows_of_file
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 
 if TYPE_CHECKING:
@@ -26,12 +34,22 @@ if TYPE_CHECKING:
 
     from evenhand.analysis import Analysis, Verdict
     from evenhand.analysis.dataset import Dataset
-    from evenhand.analysis.labels.scale import Level
     from evenhand.analysis.report import ReportContext
+    from evenhand.reporting.gate.checks import Comparison, Gate
+    from evenhand.reporting.labelling import Labelling
+    from evenhand.reporting.load import Source
+    from evenhand.reporting.panel import Line
+    from evenhand.reporting.planning import Plan
+    from evenhand.reporting.ratings_file.frames import Table
+    from evenhand.reporting.selecting import Selection
+    from evenhand.reporting.thresholds import Calibration
+
+    Labels = Table | Dataset | str | os.PathLike[str]
+    """Labels in any of their forms."""
 
 
 @dataclass(frozen=True, repr=False)
-class Check:
+class Check(Shown):
     """Result of `check`: prints as the panel of `evenhand check`, shows itself in notebooks."""
 
     analysis: Analysis
@@ -68,15 +86,18 @@ class Check:
         write_report(self.analysis, self.context, folder)
         return folder / "report.html"
 
-    def __str__(self) -> str:
+    @property
+    def lines(self) -> list[Line]:
+        """The panel, and the verdicts with their limits."""
         from evenhand.analysis.report import render_table_text
-        from evenhand.reporting.panel import as_text, text_table, verdict_lines
+        from evenhand.reporting.panel import verdict_lines
 
-        panel = render_table_text(self.analysis, self.context)
-        tables = (text_table(columns, rows, title=title) for title, columns, rows in panel)
-        return as_text([*self.context.notes, *tables, *verdict_lines(self.analysis)])
+        return [*render_table_text(self.analysis, self.context), *verdict_lines(self.analysis)]
 
-    __repr__ = __str__
+    def __str__(self) -> str:
+        from evenhand.reporting.panel import as_text
+
+        return as_text([*self.context.said, *self.lines])  # the analysis' own notes are lines
 
     def _repr_html_(self) -> str:
         from evenhand.analysis.report import render_notebook
@@ -84,8 +105,9 @@ class Check:
         return render_notebook(self.analysis, self.context)
 
 
+@taking(NoKeywords)
 def read(
-    path: str | Path,
+    path: str | os.PathLike[str],
     *,
     format: str | None = None,
     human: Names = (),
@@ -108,13 +130,12 @@ def read(
     out.
     Raises InputError, naming the row, where the file cannot be read or breaks a rule.
     """
-    from evenhand.study.tables.names import SHORT
     from evenhand.study.tables.ratings import RATINGS_COLUMNS, validate_ratings
 
     options = ScaleOptions(
         format=format,
         kinds=kinds_of(human, model),
-        columns={SHORT.get(ours, ours): theirs for ours, theirs in (columns or {}).items()},
+        columns=_columns(columns),
         wide=wide,
         sheet=sheet,
         in_python=True,
@@ -126,7 +147,8 @@ def read(
     return found
 
 
-def open_study(folder: str | Path) -> Dataset:
+@taking(NoKeywords)
+def open_study(folder: str | os.PathLike[str]) -> Dataset:
     """Load a study's folder: its ratings and units, with scales, settings and all that says which
     of them count.
 
@@ -142,37 +164,22 @@ def open_study(folder: str | Path) -> Dataset:
         return from_study(study)
 
 
-def check(
-    ratings: pd.DataFrame | Dataset,
-    *,
-    human: Names = (),
-    model: Names = (),
-    units: pd.DataFrame | str | Path | None = None,
-    rubric: str | None = None,
-    categories: Names = (),
-    level: Level | None = None,
-    affirmative: Names | None = None,
-    sides: Names | None = None,
-    thresholds: Mapping[str, float] | None = None,
-    normalise: bool = False,
-    independent: bool = False,
-    several: bool = False,
-    wide: str = "",
-    name: str = "ratings",
-    **changes: Any,
-) -> Check:
+@taking(RatingsKeywords)
+def check(ratings: Labels, **options: Unpack[RatingsKeywords]) -> Check:
     """Measure how well human and model raters agree, and judge whether a model can replace a human
     rater.
 
-    `ratings` is *long*, a row for each rating with `unit_id` (or `item_id`), `rater_id`,
-    `rater_kind` (human or model) and `label`, as `read` gives it; or *wide*, a row for each unit
-    and a column of labels for each rater that `human` and `model` name, or for each of them and
-    each rubric, called as the pattern `wide` says: `"{rater}_{rubric}"`. A wide table's units are
-    named by its column `unit_id` or `item_id`, else by its index; a missing cell (None, NaN) is no
-    rating, an empty text one without a label. In a long table `human` and `model` may name the
-    raters who count and say what they are, if there is no `rater_kind`. All other columns describe
-    the units, and so do the columns of `units`, a table or file with a `unit_id`; `cluster_id`
-    among them, or the column that `cluster` names, is what is resampled.
+    `ratings` is a table of pandas, polars, pyarrow or another library, a dict of columns, a list of
+    records, or a path. A table is *long*, a row for each rating with `unit_id` (or `item_id`),
+    `rater_id`, `rater_kind` (human or model) and `label`, as `read` gives it; or *wide*, a row for
+    each unit and a column of labels for each rater that `human` and `model` name, or for each of
+    them and each rubric, called as the pattern `wide` says: `"{rater}_{rubric}"`. A wide table's
+    units are named by its column `unit_id` or `item_id`, else by its index; a missing cell (None,
+    NaN) is no rating, an empty text one without a label. In a long table `human` and `model` may
+    name the raters who count and say what they are, if there is no `rater_kind`. `columns` are the
+    table's names of our columns, `{"unit_id": "item"}`. All other columns describe the units, and
+    so do the columns of `units`, a table or file with a `unit_id`; `cluster_id` among them, or the
+    column that `cluster` names, is what is resampled.
 
     The scale is declared: `categories` are all permitted labels, in order; `level` is "nominal",
     "ordinal" or "interval"; `affirmative` are the labels that count as yes, `sides` the two that
@@ -191,14 +198,17 @@ def check(
     that names items (`item`, `id`, `prompt` and others, or one that repeats as names and texts do)
     is what is resampled, and a note says which. With `independent` every unit is its own.
 
-    Instead of a table, `ratings` may be a `Dataset`, as `open_study` gives one. It knows its name,
-    scales and units, so that nothing but `changes` may be given with it.
+    A file is read as `evenhand check` reads it, in any of its formats (`read`), with what lies
+    beside it. A study's folder is analysed as `evenhand report` does, which counts a look at new
+    labels; a `Dataset`, as `open_study` gives one, counts none. Both know their scales and units,
+    so that nothing but settings may be given with them.
 
-    `changes` are settings of the analysis as in study.toml, such as `cluster="topic"`,
+    All other keywords are settings of the analysis as in study.toml, such as `cluster="topic"`,
     `margin=0.05`, `slices=["topic"]`, `resamples=500` or `seed=1` (see `analysis.analyse`).
-    `name` is what messages and the report call the ratings; messages name a row by its index.
+    `name` is what messages and the report call a table; messages name a row by its index.
 
-    Raises InputError, one sentence that says what is wrong and what to do.
+    Raises InputError, one sentence that says what is wrong and what to do: a keyword that there is
+    not names the nearest.
 
     >>> import pandas as pd
     >>> labels = {"ann": "yyyynnnn" * 10, "ben": "yyynnnnn" * 10}
@@ -211,45 +221,274 @@ def check(
     >>> [verdict["verdict"] for verdict in found.verdicts]
     ['may_stand_in']
     """
-    from evenhand.analysis.dataset import Dataset
-    from evenhand.reporting.analysing import analyse_dataset
-    from evenhand.reporting.load import from_rows
+    from evenhand.reporting.analysing import analyse_source
 
-    scale = ScaleOptions(
-        rubric=rubric,
-        level=level,
-        categories=as_texts(categories),
-        affirmative=None if affirmative is None else as_texts(affirmative),
-        sides=None if sides is None else as_texts(sides),
-        thresholds=thresholds or {},
-        kinds=kinds_of(human, model),
-        normalise=normalise,
-        independent=independent,
-        several=several,
-        wide=wide,
-        settings=changes,
-        in_python=True,
+    return Check(*analyse_source(*_asked(ratings, options), verify=True))
+
+
+@taking(RatingsKeywords)
+def gate(
+    ratings: Labels,
+    grader: str,
+    require: str | None = None,
+    *,
+    baseline: str | os.PathLike[str] | None = None,
+    new_rubric: bool = False,
+    **options: Unpack[RatingsKeywords],
+) -> Gate:
+    """Decide whether a grader passes, as `evenhand gate` does: by the rule `require`, such as
+    "verdict, kappa.low > 0.6", by a `baseline` file that it must be unchanged from, or both. With
+    neither the rule is the verdict.
+
+    The result is true only if all is met. It has `passed` (True, False, None where we cannot tell),
+    `exit_code`, `sentence`, `verdict`, and the `table` of checks. For `new_rubric` see `compare`;
+    the other keywords are those of `check`, `rubric` also with a study.
+
+    >>> labels = {"ann": "yyyynnnn" * 10, "ben": "yyynnnnn" * 10}
+    >>> labels["grader"] = "yyyynnnn" * 5 + "yyynnnnn" * 5
+    >>> columns = {rater: list(given) for rater, given in labels.items()}
+    >>> who = {"human": ["ann", "ben"], "model": "grader", "categories": ["y", "n"]}
+    >>> found = gate(columns, "grader", **who)
+    >>> found.passed, found.exit_code, found.verdict
+    (True, 0, 'may_stand_in')
+    >>> print(gate(columns, "grader", "kappa > 0.9", **who).checks[0].line)
+    not met  kappa (cohen_kappa), estimate: 0.872984, required > 0.9
+    """
+    from evenhand.reporting.gate.checks import gate
+
+    source, asked = _asked(ratings, options, of_study=["rubric"])
+    file = None if baseline is None else Path(baseline)
+    return gate(
+        source, grader, require=require, baseline=file, options=asked, new_rubric=new_rubric
     )
-    if isinstance(ratings, Dataset):
-        declared = scale != ScaleOptions(settings=changes, in_python=True)
-        if declared or units is not None or name != "ratings":
+
+
+@taking(RatingsKeywords)
+def compare(
+    ratings: Labels,
+    grader: str,
+    against: str = "",
+    *,
+    baseline: str | os.PathLike[str] | None = None,
+    new_rubric: bool = False,
+    **options: Unpack[RatingsKeywords],
+) -> Comparison:
+    """Compare a grader with what it was: unchanged, changed, or we cannot tell yet.
+
+    `baseline` is a file of `evenhand baseline save`, and `ratings` have the grader's labels of now,
+    under the name `against` if it has another one now: what `evenhand baseline compare` does.
+    Without a baseline two graders in the same ratings are compared, `grader` with `against`.
+    `new_rubric` allows a baseline of an older text of the rubric. The other keywords are those of
+    `check`, of which scales and clusters are the baseline's.
+
+    The result has `changed` (True, False, None where we cannot tell), `sentence`, the `table` of
+    figures by rubric, and their `results`.
+
+    >>> people = {"ann": list("yyyynnnn" * 10), "ben": list("yyynnnnn" * 10)}
+    >>> graders = {"old": list("yyyynnnn" * 10), "new": list("nnyynnyy" * 10)}
+    >>> found = compare(people | graders, "old", "new", human=people, model=graders)
+    >>> found.changed
+    True
+    """
+    from evenhand.reporting.gate.checks import compare
+
+    source, asked = _asked(ratings, options, of_study=["rubric"])
+    file = None if baseline is None else Path(baseline)
+    return compare(
+        source, grader, against=against, baseline=file, options=asked, new_rubric=new_rubric
+    )
+
+
+@taking(RatingsKeywords)
+def select(ratings: Labels, **options: Unpack[RatingsKeywords]) -> Selection:
+    """Rank graders, as `evenhand select` does: which one for which rubric, at what price.
+
+    The result has the ranking as a `table`, `recommendations`, `verdicts` and all `results`. The
+    keywords are those of `check`.
+
+    >>> labels = {"ann": "yyyynnnn" * 10, "ben": "yyynnnnn" * 10}
+    >>> labels |= {"good": "yyyynnnn" * 5 + "yyynnnnn" * 5, "bad": "nnyyyynn" * 10}
+    >>> columns = {rater: list(given) for rater, given in labels.items()}
+    >>> found = select(columns, human=["ann", "ben"], model=["good", "bad"], categories=["y", "n"])
+    >>> found.table[["grader", "verdict"]].values.tolist()
+    [['good', 'may_stand_in'], ['bad', 'do_not_use']]
+    """
+    from evenhand.reporting.analysing import analyse_source
+    from evenhand.reporting.load import is_study
+    from evenhand.reporting.selecting import Selection
+
+    source, asked = _asked(ratings, options)
+    analysis, context = analyse_source(source, asked)
+    study = source if isinstance(source, Path) and is_study(source) else None
+    return Selection(analysis, context.said, study)
+
+
+@taking(TuningKeywords)
+def calibrate(
+    ratings: Labels,
+    *,
+    grader: str | None = None,
+    reference: str = "humans",
+    objective: str = "kappa",
+    **options: Unpack[TuningKeywords],
+) -> Calibration:
+    """Tune the threshold from which a grader's probabilities count as a yes, as
+    `evenhand calibrate` does: by an `objective` (kappa, agreement, f1, youden or prevalence), to
+    the `reference`, which is people's majority or any rater.
+
+    Probabilities are a column `p_positive` of a long table. The result has the recommended
+    `thresholds`, by rubric and grader, and the `results` of all objectives. Nothing is written to a
+    study. The other keywords are those of `check`, `rubric` also with a study.
+    """
+    from evenhand.reporting.load import is_file, load
+    from evenhand.reporting.thresholds import calibrate
+
+    source, asked = _asked(ratings, options, of_study=["rubric"])
+    # Of a file only the rubric's rows are read, whatever the rubric is called there.
+    return calibrate(
+        load(source, asked),
+        None if is_file(source) else asked.rubric,
+        grader=grader,
+        reference=reference,
+        objective=objective,
+    )
+
+
+@taking(PlanKeywords)
+def plan(
+    pilot: Labels | None = None,
+    *,
+    statistic: str = "kappa",
+    half_width: float = 0.1,
+    **options: Unpack[PlanKeywords],
+) -> Plan:
+    """Plan how many pairs and people a verdict takes, and a `statistic` whose 95% CI is to have a
+    `half_width` (kappa, alpha, ac1, rate or threshold), as `evenhand plan` does.
+
+    Without a `pilot` it goes by what is assumed of the raters: `agreement`, `prevalence`, `raters`,
+    `overlap`, `subjects`, `likeness`, `strictness` and `power` (see `Assumptions`). With labels as
+    `check` takes them, and its keywords, it says how many more decide. The result has its `tables`
+    as DataFrames.
+
+    >>> found = plan(agreement=0.9, prevalence=0.3)
+    >>> found.tables["sizes"].columns.tolist()[:4]
+    ['pairs', 'half_width', 'these', 'like_3']
+    """
+    from evenhand.reporting.analysing import analyse_source
+    from evenhand.reporting.planning import Assumptions, Wanted, plan_ahead, plan_from
+
+    wanted = Wanted(statistic, half_width)
+    named = {each.name for each in fields(Assumptions)}
+    assumed: dict[str, Any] = {name: own for name, own in options.items() if name in named}
+    others: dict[str, Any] = {name: own for name, own in options.items() if name not in named}
+    if pilot is not None:
+        for name in assumed:
+            raise InputError(f"{name}= is an assumption for planning without a pilot; leave it out")
+        source, asked = _asked(pilot, others)
+        analysis, context = analyse_source(source, asked, why=True)
+        return plan_from(analysis, wanted, context.said)
+    for name in others:
+        if name not in Settings.__annotations__:
+            raise InputError(f"{name}= is about the labels of a pilot; give its table or path")
+    return plan_ahead(Assumptions(**assumed), wanted, others)
+
+
+@taking(LabelKeywords)
+def label(
+    items: Table | str | os.PathLike[str],
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    port: int | None = None,
+    open: bool = False,
+    **asked: Unpack[LabelKeywords],
+) -> Labelling:
+    """Have people rate the rows of a file or a table, as `evenhand label` does: make a study of
+    them in `folder` (FILE-study), or go on with the one that is there.
+
+    Say what to ask: a `question` with `options` or a `scale` such as "1-5", of which with `several`
+    any number may apply, or a `rubric`. `show` names the columns that raters read, in order;
+    `subject` the one that says who answered, `cluster` that of rows that belong together, `judge`
+    one with labels of a judge, which raters never see. `sample` rows are labelled (250) by `raters`
+    people (1), drawn by `seed`, with the shares of the columns `stratify`. With `each_turn` each
+    turn of a conversation is rated by itself; two answers in a row are compared in `steps`.
+
+    Nothing is served until it is asked for: the result has the `folder`, a link for each person
+    (`links`), the `command` that serves their page, and `serve()`, which does so in the background.
+    With `open` that is done at once and the first link opened in the browser.
+    """
+    from evenhand.local_page import app_port, open_when_up
+    from evenhand.reporting.item_study import ItemOptions
+    from evenhand.reporting.labelling import LabelOptions, label_items
+
+    source = Path(items) if isinstance(items, (str, os.PathLike)) else items
+    if folder is None and not isinstance(source, Path):
+        raise InputError("a table has no name for the study; name its folder: label(items, FOLDER)")
+    place = Path(f"{Path(str(source)).stem}-study" if folder is None else folder)
+    said: dict[str, Any] = {name: own for name, own in asked.items() if own is not None}
+    given = [f"--{name.replace('_', '-')}" for name in said]
+    for name in ("show", "subject", "options", "stratify", "rubric"):
+        if name in said:
+            said[name] = list(as_texts(said[name]))
+    of_study = {name: said.pop(name) for name in _OF_STUDY if name in said}
+    said["rubrics"] = said.pop("rubric", ())
+    wanted = LabelOptions(items=ItemOptions(**said), given=given, **of_study)
+    found = label_items(source, place, wanted, port=app_port(port))
+    if open:
+        found.serve()
+        open_when_up(found.links[0], found.port)
+    return found
+
+
+_OF_STUDY = ("sample", "stratify", "seed", "raters")
+"""Keywords of `label` that are about the study, and not about its items."""
+
+
+def _asked(
+    ratings: Labels, options: Mapping[str, Any], of_study: Collection[str] = ()
+) -> tuple[Source, ScaleOptions]:
+    """Return the source of the labels, and what is said of them. With a study or a `Dataset` only
+    settings may be, and the keywords `of_study`.
+    """
+    from evenhand.analysis.dataset import Dataset
+    from evenhand.reporting.load import is_study
+
+    settings = {name: given for name, given in options.items() if name in Settings.__annotations__}
+    for name in OF_COLUMNS:
+        if isinstance(settings.get(name), str):
+            settings[name] = [settings[name]]
+    said = {
+        name: given for name, given in options.items() if name not in settings and given is not None
+    }
+    source = Path(ratings) if isinstance(ratings, (str, os.PathLike)) else ratings
+    for name in said.keys() - set(of_study):
+        if isinstance(source, Dataset):
             raise InputError(
                 "a Dataset knows its name, raters, scales and units; give only settings with it, "
                 "such as margin=0.05"
             )
-        return Check(*analyse_dataset(ratings.changed(**changes), verify=True))
-    rows = long_rows(ratings, name, scale)
-    rows = replace(rows, notes=[*getattr(ratings, "attrs", {}).get("notes", ()), *rows.notes])
-    dataset = from_rows(rows, scale, units=_units(units))
-    return Check(*analyse_dataset(dataset, verify=True))
+        if isinstance(source, Path) and is_study(source):
+            raise InputError(f"{name}= is for ratings; a study has rubrics of its own")
+    human, model = said.pop("human", ()), said.pop("model", ())
+    for name in ("categories", "affirmative", "sides"):
+        if name in said:
+            said[name] = as_texts(said[name])
+    if isinstance(units := said.get("units"), (str, os.PathLike)):
+        said["units"] = Path(units)
+    said["columns"] = _columns(said.get("columns"))
+    said["thresholds"] = _thresholds(said.get("thresholds") or {})
+    kinds = kinds_of(human, model)
+    return source, ScaleOptions(**said, kinds=kinds, settings=settings, in_python=True)
 
 
-def _units(given: pd.DataFrame | str | Path | None) -> tuple[pd.DataFrame, str] | None:
-    """Return a table of units, and its name in messages."""
-    from evenhand.study.tables.formats import read_table
+def _columns(given: Mapping[str, str] | None) -> dict[str, str]:
+    """A file's names of our columns, `{ours: theirs}`; ours may be short, such as `unit`."""
+    from evenhand.study.tables.names import SHORT
 
-    if given is None:
-        return None
-    if isinstance(given, (str, Path)):
-        return read_table(given), Path(given).name
-    return units_as_texts(given), "units"
+    return {SHORT.get(ours, ours): theirs for ours, theirs in (given or {}).items()}
+
+
+def _thresholds(given: Mapping[str, float]) -> dict[str, float]:
+    for grader, at in given.items():
+        if isinstance(at, bool) or not isinstance(at, (int, float)):
+            raise InputError(f"thresholds has {at!r} for {grader!r}; give a number from 0 to 1")
+    return dict(given)

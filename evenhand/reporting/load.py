@@ -23,19 +23,31 @@ if TYPE_CHECKING:
     from evenhand.analysis.dataset import Dataset
     from evenhand.analysis.labels.scale import Tuning
     from evenhand.reporting.ratings_file.dataframes import LongRows
+    from evenhand.reporting.ratings_file.frames import Table
     from evenhand.reporting.ratings_file.sidecar import Sidecar
     from evenhand.study import Study
+
+    Source = Path | Table | Dataset
+    """What holds ratings: a study's folder, a file, a table, or what is loaded already."""
 
 USUAL_SCALE = ScaleOptions()
 
 
 def load(
-    source: Path,
+    source: Source,
     options: ScaleOptions = USUAL_SCALE,
     *,
     scales: Mapping[str, Scale] | None = None,
 ) -> Dataset:
-    """Load a study's folder, or a file or folder of ratings (`from_study`, `from_file`)."""
+    """Load a study's folder, a file or folder of ratings, or a table (`from_study`, `from_file`,
+    `from_table`). Of a `Dataset`, which is loaded, only settings are changed.
+    """
+    from evenhand.analysis.dataset import Dataset
+
+    if isinstance(source, Dataset):
+        return source.changed(**options.settings)
+    if not isinstance(source, Path):
+        return from_table(source, options, scales=scales)
     if is_study(source):
         from evenhand.study import open_study
 
@@ -52,6 +64,15 @@ def is_study(source: Path) -> bool:
     if not source.is_dir() or (source / "study.toml").exists():
         return source.is_dir()
     return format_of(Source(source)) == TABLE
+
+
+def is_file(source: Source | str) -> bool:
+    """Return True for a ratings file, at an address too, or a table; False for a folder or what is
+    loaded already.
+    """
+    from evenhand.analysis.dataset import Dataset
+
+    return not isinstance(source, Dataset) and (not isinstance(source, Path) or source.is_file())
 
 
 # ---- a study ------------------------------------------------------------------------------------
@@ -179,15 +200,14 @@ def from_file(
     `scales` replace those of the sidecar: only their rubrics are read, and the files that the
     sidecar names are not. Raises InputError, naming file and row.
     """
-    from evenhand.reporting.ratings_file.dataframes import rows_of_file
+    from evenhand.reporting.ratings_file.dataframes import rows_of_file, units_table
     from evenhand.reporting.ratings_file.sidecar import attacked_beside, read_sidecar, units_beside
-    from evenhand.study.tables.formats import read_table
 
     sidecar, attacked, units = read_sidecar(file), None, options.units
     if sidecar is not None and scales is None:
         units = units or units_beside(file, sidecar)
         attacked = attacked_beside(file, sidecar)
-    beside = None if units is None else (read_table(units), units.name)
+    beside = None if units is None else units_table(units)
     with naming_sidecar(file):
         return from_rows(
             rows_of_file(file, options),
@@ -197,6 +217,21 @@ def from_file(
             attacked=attacked,
             scales=scales,
         )
+
+
+def from_table(
+    given: Table,
+    options: ScaleOptions = USUAL_SCALE,
+    *,
+    scales: Mapping[str, Scale] | None = None,
+) -> Dataset:
+    """Load a table of ratings, of any library, on the scale declared. Raises InputError, naming
+    the row by its index.
+    """
+    from evenhand.reporting.ratings_file.dataframes import rows_of_table, units_table
+
+    units = None if options.units is None else units_table(options.units)
+    return from_rows(rows_of_table(given, options), options, units=units, scales=scales)
 
 
 @contextmanager

@@ -22,6 +22,16 @@ _MOST_HUMANS = 100
 _FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
+def check_numbers(raters: int, seed: int) -> None:
+    """Raise InputError for a number of annotators or a seed that a new study cannot have."""
+    from evenhand.study.settings.annotation import MOST_RATERS
+
+    if not 1 <= raters <= MOST_RATERS:
+        raise InputError(f"--raters must be 1 to {MOST_RATERS:,}, not {raters:,}")
+    if seed < 0:
+        raise InputError("--seed must be 0 or more")
+
+
 @dataclass(frozen=True)
 class StudyPreview:
     """The number of prompts sampled and in all, the noun for them, the work for people, sentences

@@ -1,4 +1,6 @@
-"""The panel of `check`, for a terminal and for a string alike, and the last lines of `report`."""
+"""What is shown of a result: sentences and plain tables, for a terminal and for a string alike, and
+the last lines of `report`.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,41 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from evenhand.analysis import Analysis
+    from evenhand.analysis.report.terminal_panel import TextTable
     from evenhand.analysis.verdicts.ranking import Candidate
+
+    Line = str | TextTable
+    """A sentence, or a table (title, columns, rows)."""
 
 WIDTH, MOST_LINES = 100, 8
 """Of the last lines of `report`: characters in each, and how many lines are about verdicts."""
+
+
+class Shown:
+    """A result that prints as its command does, and shows itself in a notebook: first `notes`, how
+    the labels were read, then `lines`.
+    """
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Notes to read before the rest."""
+        return ()
+
+    @property
+    def lines(self) -> Sequence[Line]:
+        """Sentences and tables, in order."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return as_text([*self.notes, *self.lines])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        from evenhand.analysis.report import render_lines
+
+        return render_lines([*self.notes, *self.lines])
 
 
 def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> Table:
@@ -152,7 +185,7 @@ def _some(names: Sequence[str], shown: int) -> str:
     return written("ending.more", graders=first, count=left) if shown else str(left)
 
 
-def as_text(lines: Iterable[str | Table]) -> str:
+def as_text(lines: Iterable[Line]) -> str:
     """Sentences and tables as one text, each as wide as it needs to be."""
     import io
 
@@ -164,6 +197,9 @@ def as_text(lines: Iterable[str | Table]) -> str:
         file=out, width=200, highlight=False, emoji=False, markup=False, force_jupyter=False
     )
     for line in lines:
-        shown = visible(line) if isinstance(line, str) else line
-        console.print(shown, soft_wrap=isinstance(line, str))
+        if isinstance(line, str):
+            console.print(visible(line), soft_wrap=True)
+        else:
+            title, columns, rows = line
+            console.print(text_table(columns, rows, title=title))
     return out.getvalue().rstrip("\n")

@@ -1,24 +1,128 @@
-"""Thresholds of a study: tuned ones, and those to put into study.toml."""
+"""Thresholds of graders with probabilities: tuned ones, and those to put into study.toml."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.reporting.load import from_study, study_scales
+from evenhand.reporting.panel import Shown
+from evenhand.texts import written
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.analysis.dataset import Dataset
+    from evenhand.analysis.report import ReportContext
     from evenhand.analysis.results import ResultRow
     from evenhand.analysis.thresholds.rows import ThresholdResults
+    from evenhand.reporting.panel import Line
     from evenhand.study import Study
 
 Thresholds = dict[str, dict[str, float]]
 """By rubric and grader."""
 
 
+@dataclass(frozen=True, repr=False)
+class Calibration(Shown):
+    """Thresholds tuned to one `objective`: what was `found` by rubric, the `rows` of the graders
+    asked for, the rubrics `left_out` because nobody of the reference labelled them.
+    """
+
+    found: Mapping[str, ThresholdResults]
+    rows: Sequence[ResultRow]
+    context: ReportContext
+    objective: str
+    reference: str
+    left_out: Sequence[str] = ()
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes on how the labels were read."""
+        return self.context.said
+
+    @property
+    def results(self) -> pd.DataFrame:
+        """The figures of all objectives, defined in docs/statistics.md: a row for each statistic,
+        reference and grader.
+        """
+        from evenhand.analysis.results import results_table
+
+        return results_table(self.rows)
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """The recommended thresholds, by rubric and grader: those that win on units that they were
+        not tuned on.
+        """
+        return recommended_thresholds(self.rows, self.objective)
+
+    @property
+    def lines(self) -> list[Line]:
+        """A table for each rubric and its advice; then the rubrics that were left out."""
+        from evenhand.analysis import Analysis
+        from evenhand.analysis.report import render_thresholds_text
+
+        lines: list[Line] = []
+        analysis = Analysis(list(self.rows))
+        for tables, sentences in render_thresholds_text(analysis, self.context, self.objective):
+            for table in tables:
+                cells = [
+                    [row.heading, *(f"{cell.text} {cell.interval}".strip() for cell in row.cells)]
+                    for row in table.rows
+                ]
+                lines.append((table.caption, [table.stub, *table.columns], cells))
+            lines += sentences
+        if self.left_out:
+            of_people = self.reference == "humans"
+            whom = written("calibrate.annotators") if of_people else self.reference
+            rubrics = ", ".join(self.left_out)
+            lines.append(written("calibrate.left_out", whom=whom, rubrics=rubrics))
+        return lines
+
+
+def calibrate(
+    dataset: Dataset,
+    rubric: str | None = None,
+    *,
+    grader: str | None = None,
+    reference: str = "humans",
+    objective: str = "kappa",
+    on_stage: Callable[[str], None] | None = None,
+) -> Calibration:
+    """Tune thresholds (`tuned_thresholds`), and show those of one grader or all. Raises InputError
+    where there are no probabilities to tune them on.
+    """
+    from evenhand.analysis.report import ReportContext
+
+    found = tuned_thresholds(dataset, rubric, reference, on_stage=on_stage)
+    every = [row for each in found.values() for row in each.rows]
+    rows = [row for row in every if grader in (None, row["rater_b"])]
+    if not rows:
+        whose = f" of {grader}" if grader else ""
+        raise InputError(f"there are no probabilities{whose} to tune a threshold on")
+    context = ReportContext(
+        name=dataset.name,
+        synthetic=dataset.synthetic,
+        facts={},
+        notes=dataset.notes,
+        rubric_titles=dataset.titles,
+    )
+    left = [] if rubric else [name for name in dataset.scales if name not in found]
+    return Calibration(found, rows, context, objective, reference, left)
+
+
 def study_thresholds(
-    study: Study,
+    study: Study, rubric: str | None = None, reference: str = "humans"
+) -> dict[str, ThresholdResults]:
+    """Tune thresholds on the labels of a study (`tuned_thresholds`)."""
+    return tuned_thresholds(from_study(study), rubric, reference)
+
+
+def tuned_thresholds(
+    dataset: Dataset,
     rubric: str | None = None,
     reference: str = "humans",
     *,
@@ -33,10 +137,10 @@ def study_thresholds(
     from evenhand.analysis.thresholds.references import NoReference
     from evenhand.analysis.thresholds.rows import threshold_results
 
-    if rubric and rubric not in study.rubrics:
-        listed = ", ".join(study.rubrics)
-        raise InputError(f"the study has no rubric {rubric!r}; it has {listed}")
-    dataset = from_study(study)
+    hashes = dataset.facts.rubric_hashes
+    if rubric and rubric not in (rubrics := hashes or dataset.scales):
+        whose = dataset.name if hashes is None else "the study"
+        raise InputError(f"{whose} has no rubric {rubric!r}; it has {', '.join(rubrics)}")
     found: dict[str, ThresholdResults] = {}
     missing: NoReference | None = None
     for name, scale in dataset.scales.items():
@@ -52,7 +156,7 @@ def study_thresholds(
                 dataset.settings,
                 reference=reference,
                 seed=dataset.seed,
-                rubric_hashes=study.accepted_hashes()[scale.part_of or name],
+                rubric_hashes=hashes.get(scale.part_of or name) if hashes else None,
                 excluded=dataset.facts.excluded,
             )
         except NoReference as error:

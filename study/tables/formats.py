@@ -262,6 +262,8 @@ def cell_text(value: object) -> str:
         return ""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
+    if isinstance(value, (tuple, set, frozenset)):
+        value = list(value) if isinstance(value, tuple) else sorted(value, key=str)
     if isinstance(value, (dict, list)):
         return json.dumps(value, ensure_ascii=False)
     return str(value)

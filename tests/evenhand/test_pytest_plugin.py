@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -32,6 +34,36 @@ def test_doubt_that_is_let_pass(evenhand_gate):
 
 def test_wrong_use(evenhand_gate):
     evenhand_gate("ratings.csv", "nobody", require="coverage >= 1")
+
+def test_wrong_word(evenhand_gate):
+    evenhand_gate("ratings.csv", "g", requires="coverage >= 1")
+
+WIDE = {"human": ["ann", "ben"], "model": "g", "affirmative": "yes", "resamples": 20}
+RULE = "coverage >= 1, tpr > 0"
+
+def test_a_wide_file(evenhand_gate):
+    evenhand_gate("wide.csv", "g", require=RULE, **WIDE)
+
+def test_a_table(evenhand_gate):
+    import pandas as pd
+
+    table = pd.read_csv("wide.csv")
+    for ratings in (table, table.to_dict("list"), table.to_dict("records")):
+        evenhand_gate(ratings, "g", require=RULE, **WIDE)
+
+def test_other_names_of_columns(evenhand_gate):
+    columns = {"unit": "item", "rater": "who", "kind": "what", "label": "said"}
+    evenhand_gate("named.jsonl", "g", require="coverage >= 1", columns=columns)
+
+def test_a_file_of_another_tool(evenhand_gate):
+    found = evenhand_gate("langfuse.json", "openai/gpt-5-mini", require="coverage >= 0.9")
+    assert "Langfuse" in found.notes[0]
+
+def test_a_workbook(evenhand_gate):
+    evenhand_gate("wide.xlsx", "gpt-4o", require="coverage > 0")
+
+def test_units(evenhand_gate):
+    evenhand_gate("ratings.csv", "g", require="coverage >= 1", units="units.csv", cluster="topic")
 """
 
 
@@ -45,6 +77,17 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "ratings.csv").write_text("\n".join(rows))
     (tmp_path / "lone.csv").write_text("\n".join([rows[0], *rows[4:7]]))  # one unit
     (tmp_path / "test_grader.py").write_text(TESTS)
+    table = pd.read_csv(tmp_path / "ratings.csv")
+    wide = table.pivot(index="unit_id", columns="rater_id", values="label").reset_index()
+    wide.to_csv(tmp_path / "wide.csv", index=False)
+    wide.assign(topic=["tax", "war"] * 20)[["unit_id", "topic"]].to_csv(
+        tmp_path / "units.csv", index=False
+    )
+    names = {"unit_id": "item", "rater_id": "who", "rater_kind": "what", "label": "said"}
+    lines = table.rename(columns=names).to_json(orient="records", lines=True)
+    (tmp_path / "named.jsonl").write_text(lines)
+    for name in ("langfuse.json", "wide.xlsx"):
+        shutil.copy(ROOT / "tests" / "exchange" / "files" / name, tmp_path)
     return tmp_path
 
 
@@ -53,12 +96,13 @@ def test_a_project_gates_its_grader_with_the_fixture(project: Path) -> None:
     command = [sys.executable, "-P", "-m", "pytest", "-p", "evenhand.pytest_plugin", "-rA", "-q"]
     command += ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:rerunfailures"]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
-    assert "3 failed, 2 passed, 1 skipped" in done.stdout, done.stdout
+    assert "4 failed, 8 passed, 1 skipped" in done.stdout, done.stdout
     for name in ("without_it", "met"):
         assert f"PASSED test_grader.py::test_{name}" in done.stdout
     assert "not met  cohen_kappa, estimate" in done.stdout
     assert "unknown  cohen_kappa, estimate: undefined" in done.stdout
     assert "there is no grader 'nobody' here" in done.stdout
+    assert "gate has no argument requires; did you mean require?" in done.stdout
 
 
 def test_pytest_finds_it_and_pays_nothing() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,14 +21,21 @@ from evenhand.reporting.gate.requirement import (
     check_clauses,
     parse_rule,
 )
+from evenhand.reporting.panel import Shown
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.texts import written
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from evenhand.analysis import Analysis, Verdict
     from evenhand.analysis.report import ReportContext
     from evenhand.analysis.requirement import State
+    from evenhand.analysis.results import ResultRow
     from evenhand.analysis.verdicts.drift import Drift
+    from evenhand.reporting.gate.baseline import Baseline
+    from evenhand.reporting.load import Source
+    from evenhand.reporting.panel import Line
 
 Outcome = Literal["met", "not_met", "cannot_tell"]
 _WORST_FIRST: tuple[Outcome, ...] = ("not_met", "cannot_tell", "met")
@@ -46,6 +54,7 @@ OUTCOMES: dict[str, Outcome] = {
     "disagrees_with_reference": "not_met",
     "cannot_tell": "cannot_tell",
 }
+EXIT_CODES: dict[Outcome, int] = {"met": 0, "not_met": 1, "cannot_tell": 3}
 _MARKS: dict[Outcome, str] = {"met": "met", "not_met": "not met", "cannot_tell": "unknown"}
 SCHEMA = 1
 """Of the JSON; a key may be added to it without another number."""
@@ -66,11 +75,11 @@ class Check:
         return f"{_MARKS[self.outcome]:<7}  {self.sentence}"
 
 
-@dataclass(frozen=True)
-class Gate:
-    """All checks on one grader; `notes` list what was assumed of the labels. `verdict` is that on
-    the grader, where the labels were analysed, and `weaker` is a sentence where the rule is met
-    without it.
+@dataclass(frozen=True, repr=False)
+class Gate(Shown):
+    """All checks on one grader; true only if they are all met. `notes` list what was assumed of the
+    labels. `verdict` is that on the grader, where the labels were analysed, and `weaker` is a
+    sentence where the rule is met without it.
     """
 
     source: str
@@ -79,6 +88,47 @@ class Gate:
     notes: tuple[str, ...] = ()
     verdict: str = ""
     weaker: str = ""
+    rows: Sequence[ResultRow] = field(default=(), compare=False)
+
+    def __bool__(self) -> bool:
+        return self.passed is True
+
+    @property
+    def passed(self) -> bool | None:
+        """True if all checks are met, False if one is not met, None where we cannot tell."""
+        return {"met": True, "not_met": False, "cannot_tell": None}[self.outcome]
+
+    @property
+    def exit_code(self) -> int:
+        """The code that `evenhand gate` ends with: 0 met, 1 not met, 3 we cannot tell."""
+        return EXIT_CODES[self.outcome]
+
+    @property
+    def sentence(self) -> str:
+        """The sentences of all checks."""
+        return " ".join(each.sentence for each in self.checks)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """A row for each check: its name, outcome and sentence, and the figures behind it."""
+        import pandas as pd
+
+        about = [
+            {"check": e.name, "outcome": e.outcome, "sentence": e.sentence} for e in self.checks
+        ]
+        return pd.DataFrame([{**a, **e.figures} for a, e in zip(about, self.checks, strict=True)])
+
+    @property
+    def results(self) -> pd.DataFrame:
+        """All figures of the analysis or the comparison, defined in docs/statistics.md."""
+        from evenhand.analysis import Analysis
+
+        return Analysis(list(self.rows)).results
+
+    @property
+    def lines(self) -> list[Line]:
+        """The checks with their outcomes, and that the rule is weaker than the verdict if it is."""
+        return [*(each.line for each in self.checks), *([self.weaker] if self.weaker else [])]
 
     @property
     def outcome(self) -> Outcome:
@@ -100,8 +150,23 @@ class Gate:
         return [*self.notes, *([self.weaker] if self.weaker else [])]
 
 
+@dataclass(frozen=True, repr=False)
+class Comparison(Gate):
+    """What became of a grader since its baseline, or under another name."""
+
+    @property
+    def changed(self) -> bool | None:
+        """False if it is unchanged, True if it has changed, None where we cannot tell."""
+        return None if self.passed is None else not self.passed
+
+    @property
+    def lines(self) -> list[Line]:
+        """A sentence for each rubric."""
+        return [each.sentence for each in self.checks]
+
+
 def gate(
-    source: Path | str,
+    source: Source | str,
     grader: str,
     *,
     require: str | None = None,
@@ -112,11 +177,12 @@ def gate(
     on_stage: Callable[[str], None] | None = None,
     **changes: Any,
 ) -> Gate:
-    """Check a grader's labels, in a study's folder or a ratings file, against a rule (`require`, as
-    in `evenhand gate --help`), against a `baseline` file, or both. With neither the verdict on the
-    grader must be a pass.
+    """Check a grader's labels, in a study's folder, a ratings file or a table, against a rule
+    (`require`, as in `evenhand gate --help`), against a `baseline` file, or both. With neither the
+    verdict on the grader must be a pass.
 
-    `options` name the rubric and describe a file's labels and its units, `changes` are settings.
+    `options` name the rubric and describe a file's labels and its units, `changes` are settings. A
+    source that is a text is an address, which is read with an `engine`.
     With an `engine` the rule is checked on ratings that are reduced while they are read
     (`reporting.at_scale`). Raises InputError where either cannot be checked on these labels.
     """
@@ -124,28 +190,88 @@ def gate(
         require = VERDICT
     options = options or ScaleOptions()
     changes = {**options.settings, **changes}
+    if baseline is None and (new_rubric or "drift_margin" in changes):
+        option = "--new-rubric" if new_rubric else "--drift-margin"
+        raise InputError(f"{option} is about a comparison with a baseline; add --baseline")
     checks: list[Check] = []
     notes: list[str] = []
+    rows: list[ResultRow] = []
     verdict, weaker = "", ""
     if require is not None:
         rule = parse_rule(require)
         asked = replace(options, settings=changes)
         analysis, context = _analysed(source, asked, engine, on_stage)
         checks, verdict, weaker = _of_rule(source, grader, rule, options, analysis)
-        notes += [*context.notes, *([written("terminal.synthetic")] if context.synthetic else [])]
+        notes += context.said
+        rows += analysis.rows
     if baseline is not None:
         if isinstance(source, str):
             raise InputError("this is an address; a baseline is compared with a file's labels")
+        from evenhand.reporting.gate.baseline import read_baseline
+
+        saved = read_baseline(baseline)
         alone = replace(options, units=None, settings={})
-        drifts, said = _drifts(source, grader, baseline, alone, new_rubric, **changes)
-        checks += drifts
+        drifts, said = _drifts(source, grader, saved, alone, new_rubric, **changes)
+        checks += [_of_drift(each, f"baseline {baseline.name}") for each in drifts]
+        rows += [row for each in drifts for row in each.rows]
         notes += said
     once = tuple(dict.fromkeys(notes))
-    return Gate(str(source), grader, tuple(checks), once, verdict, weaker)
+    return Gate(_called(source, options), grader, tuple(checks), once, verdict, weaker, rows)
+
+
+def compare(
+    source: Source,
+    grader: str,
+    *,
+    baseline: Path | None = None,
+    against: str = "",
+    options: ScaleOptions | None = None,
+    new_rubric: bool = False,
+) -> Comparison:
+    """Compare a grader with its `baseline`, under the name `against` if it has another one now.
+    Without a baseline its labels in the source itself are compared with those of `against`.
+
+    Raises InputError where the baseline is another grader's, and as `gate` does.
+    """
+    from evenhand.reporting.gate.baseline import baseline_of, read_baseline
+    from evenhand.reporting.load import is_file, load
+
+    options = options or ScaleOptions()
+    alone = replace(options, units=None, settings={})
+    said: list[str] = []
+    if baseline is not None:
+        saved, called = read_baseline(baseline), f"baseline {baseline.name}"
+        if saved.grader != grader:
+            again = f"--grader {saved.grader} --against {grader}"
+            if options.in_python:
+                again = f"grader={saved.grader!r} and against={grader!r}"
+            raise InputError(
+                f"{baseline.name} is of {saved.grader!r}, not of {grader!r}; write {again} if that "
+                "is its name now"
+            )
+    elif against:
+        # Of a file only the rubric's rows were read, whatever the rubric is called there.
+        found = load(source, options)
+        saved = baseline_of(found, grader, None if is_file(source) else options.rubric)
+        called, said = grader, [written("gate.between", first=grader, second=against)]
+    else:
+        raise InputError("name the --baseline, or with --against the grader to compare with")
+    now = against or grader
+    drifts, notes = _drifts(source, now, saved, alone, new_rubric, **options.settings)
+    checks = tuple(_of_drift(each, called) for each in drifts)
+    rows = [row for each in drifts for row in each.rows]
+    return Comparison(_called(source, options), now, checks, (*said, *notes), rows=rows)
+
+
+def _called(source: Source | str, options: ScaleOptions) -> str:
+    """The name of a source in messages."""
+    if isinstance(source, (str, PathLike)):
+        return str(source)
+    return str(getattr(source, "name", options.name))
 
 
 def _analysed(
-    source: Path | str,
+    source: Source | str,
     options: ScaleOptions,
     engine: str,
     on_stage: Callable[[str], None] | None,
@@ -154,23 +280,27 @@ def _analysed(
         from evenhand.reporting.at_scale.checking import analyse_at_scale
 
         units, changes = options.units, options.settings
+        if not isinstance(source, (str, Path)) or not isinstance(units, (Path, type(None))):
+            raise InputError("--engine reads files; a table is here already")
         return analyse_at_scale(
             source, options, engine=engine, units=units, on_stage=on_stage, **changes
         )
     from evenhand.reporting.analysing import analyse_source
 
-    return analyse_source(Path(source), options, on_stage=on_stage)
+    where = Path(source) if isinstance(source, str) else source
+    return analyse_source(where, options, on_stage=on_stage)
 
 
 def _of_rule(
-    source: Path | str, grader: str, rule: Rule, options: ScaleOptions, analysis: Analysis
+    source: Source | str, grader: str, rule: Rule, options: ScaleOptions, analysis: Analysis
 ) -> tuple[list[Check], str, str]:
     """Return the checks of the rule; the verdict on the grader; and, where the rule is met without
     the verdict, a sentence that the rule is the weaker of the two.
     """
+    from evenhand.reporting.load import is_file
+
     rubrics = sorted(set(analysis.results["rubric"]))
-    is_file = isinstance(source, str) or source.is_file()
-    rubric = _one_rubric(options.rubric, rubrics, is_file=is_file)
+    rubric = _one_rubric(options.rubric, rubrics, is_file=is_file(source))
     checks = [
         _of_clause(each) for each in check_clauses(rule.clauses, analysis.results, rubric, grader)
     ]
@@ -206,20 +336,19 @@ def _of_clause(found: CheckedClause) -> Check:
 
 
 def _drifts(
-    source: Path,
+    source: Source,
     grader: str,
-    file: Path,
+    baseline: Baseline,
     options: ScaleOptions,
     new_rubric: bool,
     seed: int | None = None,
     **changes: Any,
-) -> tuple[list[Check], list[str]]:
+) -> tuple[list[Drift], list[str]]:
     """The comparison with the baseline, on each rubric, and whether its labels are made up."""
-    from evenhand.reporting.gate.baseline import compared, read_baseline
+    from evenhand.reporting.gate.baseline import compared
     from evenhand.reporting.load import load
     from evenhand.rubrics import load_rubric
 
-    baseline = read_baseline(file)
     if seed is not None:
         baseline = baseline.model_copy(update={"seed": seed})
     now = load(source, options, scales=baseline.known_scales())
@@ -228,10 +357,10 @@ def _drifts(
         rubric = load_rubric(rubric).name
     found = compared(baseline, now, grader, rubric=rubric, new_rubric=new_rubric, **changes)
     notes = [written("terminal.synthetic")] if baseline.synthetic or now.synthetic else []
-    return [_of_drift(each, file.name) for each in found], notes
+    return found, notes
 
 
-def _of_drift(found: Drift, file: str) -> Check:
+def _of_drift(found: Drift, called: str) -> Check:
     from evenhand.analysis.verdicts.drift import KAPPA_BEFORE
 
     figures: dict[str, float | int | str | None] = {"verdict": found.verdict}
@@ -241,7 +370,7 @@ def _of_drift(found: Drift, file: str) -> Check:
             name = row["statistic"]
             ends = {name: row["estimate"], f"{name}_low": row["low"], f"{name}_high": row["high"]}
             figures |= {key: None if math.isnan(n) else n for key, n in ends.items()}
-    name = f"baseline {file}" + (f", {found.rubric}" if found.rubric else "")
+    name = called + (f", {found.rubric}" if found.rubric else "")
     return Check(name, _OF_DRIFT[found.verdict], found.sentence, figures)
 
 

@@ -19,8 +19,9 @@ from evenhand.reporting.ratings_file.columns import (
     guessed_grid,
     named_grid,
 )
+from evenhand.reporting.ratings_file.frames import frame_of
 from evenhand.reporting.ratings_file.missing import kinds_spelled, listed, refuse_missing
-from evenhand.study.tables.formats import FIRST_ROW, cell_text
+from evenhand.study.tables.formats import FIRST_ROW, cell_text, read_table, row_number
 from evenhand.study.tables.names import renamed
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts, with_unit_id
 from evenhand.texts import written
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.reporting.ratings_file.declared import ScaleOptions
+    from evenhand.reporting.ratings_file.frames import Table
 
 Names = Hashable | Iterable[Hashable]
 """Several names or labels, or one alone."""
@@ -60,30 +62,36 @@ def kinds_of(human: Names, model: Names) -> dict[str, str]:
     return dict.fromkeys(people, "human") | dict.fromkeys(models, "model")
 
 
-def units_as_texts(given: pd.DataFrame) -> pd.DataFrame:
-    """A table of units, with texts for cells."""
-    table = _as_in_a_file(given, "units")
+def units_table(given: Path | Table) -> tuple[pd.DataFrame, str]:
+    """A file or a table of units, with texts for cells, and its name in messages."""
+    if isinstance(given, Path):
+        return read_table(given), given.name
+    table = _as_in_a_file(frame_of(given, "units"))
+    return _with_texts(table, table.columns), "units"
+
+
+def items_table(given: Table) -> pd.DataFrame:
+    """A table of items to rate, with texts for cells."""
+    table = _numbered(frame_of(given, "items"))
     return _with_texts(table, table.columns)
 
 
-def _as_in_a_file(given: pd.DataFrame, name: str) -> pd.DataFrame:
-    """A table with texts for column names and unit ids, and rows numbered so that messages name
-    them by the index.
-    """
-    import pandas as pd
-
-    if not isinstance(given, pd.DataFrame):
-        raise InputError(f"{name} must be a DataFrame; `evenhand.read(path)` reads a file")
-    table = given.set_axis([cell_text(column) for column in given.columns], axis=1)
-    again = table.columns[table.columns.duplicated()]
-    if len(again):
-        raise InputError(f"{name}: two columns are called {again[0]!r}; rename one")
+def _as_in_a_file(given: pd.DataFrame) -> pd.DataFrame:
+    """A table with texts for unit ids."""
+    table = given
     if table.index.name in ("unit_id", "item_id") and table.index.name not in table:
         table = table.reset_index()
+    table = with_unit_id(_numbered(table))
+    return _with_texts(table, ["unit_id"]) if "unit_id" in table else table
+
+
+def _numbered(table: pd.DataFrame) -> pd.DataFrame:
+    """A table with rows numbered so that messages name them by the index."""
+    import pandas as pd
+
     numbered = pd.api.types.is_integer_dtype(table.index) and table.index.is_unique
     rows = table.index if numbered else pd.RangeIndex(len(table))
-    table = with_unit_id(table.set_axis(rows - FIRST_ROW, axis=0))
-    return _with_texts(table, ["unit_id"]) if "unit_id" in table else table
+    return table.set_axis(rows - FIRST_ROW, axis=0)
 
 
 def _with_texts(table: pd.DataFrame, columns: Iterable[Hashable]) -> pd.DataFrame:
@@ -112,6 +120,18 @@ def rows_of_file(file: Path, options: ScaleOptions) -> LongRows:
     units = table["unit_id"].tolist() if export.by_unit else None
     notes = [*export.notes, *told, *rows.notes]
     return replace(rows, notes=notes, places=replace(rows.places, units=units))
+
+
+def rows_of_table(given: Table, options: ScaleOptions) -> LongRows:
+    """The rows of a long or wide table of any library.
+
+    In a wide one a missing cell is no rating, and an empty text one without a label.
+    """
+    found = frame_of(given, options.name)
+    table = renamed(found, options.columns, options.name)
+    table, options, told = _told_by_names(table, options.name, options, strict=False)
+    rows = long_rows(table, options.name, options)
+    return replace(rows, notes=[*found.attrs.get("notes", ()), *told, *rows.notes])
 
 
 def _told_by_names(
@@ -191,7 +211,7 @@ def long_rows(
     of `options`, or for each of them and each rubric. An empty cell of a wide table is a rating
     without a label, or none where `blanks` do not count.
     """
-    table, kinds = _as_in_a_file(given, name), options.kinds
+    table, kinds = _as_in_a_file(given), options.kinds
     if "rater_id" in table or not (kinds or options.wide):
         if options.wide:
             raise InputError(f"{name} has a row for each rating; leave {_wide(options)} out")
@@ -298,6 +318,9 @@ def _melted(
                 f"{name}: the column {column!r} has its own meaning where each row is a rating; "
                 "rename it"
             )
+    if (unnamed := table["unit_id"] == "").any():
+        at = row_number(table, int(unnamed.to_numpy().argmax()))
+        raise InputError(f"{name}, row {at}: unit_id is ''; it must be filled in")
     again = table.duplicated([column for column in about if column in ("unit_id", "rubric")])
     if again.any():
         raise InputError(

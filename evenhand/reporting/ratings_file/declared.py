@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evenhand.analysis.labels.scale import Level
+    from evenhand.reporting.ratings_file.frames import Table
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,10 @@ class ScaleOptions:
     Units that are `independent` are so even where a column names items that several of them share.
     With `several` each label is a set of options.
     With `normalise` labels that differ only in how they are written are taken for one.
-    `units` is a file of the units' columns; `settings` are those of the analysis that replace the
-    study's or the sidecar's own, by name.
-    Messages name these as options of the command line, or as they are called `in_python`.
+    `units` is a file or a table of the units' columns; `settings` are those of the analysis that
+    replace the study's or the sidecar's own, by name.
+    Messages name these as options of the command line, or as they are called `in_python`, and a
+    table that is no file by its `name`.
     """
 
     rubric: str | None = None
@@ -45,9 +47,10 @@ class ScaleOptions:
     normalise: bool = False
     independent: bool = False
     several: bool = False
-    units: Path | None = None
+    units: Path | Table | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     in_python: bool = False
+    name: str = "ratings"
 
     @property
     def normalise_option(self) -> str:

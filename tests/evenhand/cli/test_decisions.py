@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import RESULTS_KEY
-from evenhand.cli import planning
 from evenhand.errors import InputError
+from evenhand.reporting import planning
 from evenhand.reporting.gate.checks import _of_clause
 from evenhand.reporting.gate.requirement import check_clauses, parse_requirement
 from tests.evenhand.cli.commands import Run

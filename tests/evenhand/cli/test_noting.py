@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 from evenhand.cli.main import build_parser
-from evenhand.cli.noting import changing_settings, operator
 from evenhand.cli.verbs import Parser
+from evenhand.reporting.noting import changing_settings, operator
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk

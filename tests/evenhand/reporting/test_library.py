@@ -220,7 +220,7 @@ def test_a_missing_cell_is_no_rating_and_an_empty_text_is_unscored(labels: pd.Da
         (lambda t: t.rename(columns={"topic": "ann"}), {"human": PEOPLE}, "two columns are called"),
         (lambda t: t[:0], {"human": PEOPLE}, "has a header but no ratings"),
         (lambda t: t.rename(columns={"ann": "all"}), {"human": ["all"]}, "stands for a group"),
-        (lambda t: t.to_dict(), {"human": PEOPLE}, "must be a DataFrame"),
+        (lambda t: t.to_dict(), {"human": PEOPLE}, "'unit_id' must be a list of cells, not a dict"),
     ],
 )  # fmt: skip
 def test_bad_tables_are_one_sentence(
@@ -411,8 +411,10 @@ def test_a_study_opened_in_python_is_that_of_the_report(tmp_path: Path) -> None:
 
 
 def test_the_public_names() -> None:
-    public = ["Check", "Dataset", "InputError", "__version__", "analysis", "check", "open_study"]
-    assert dir(eh) == [*public, "read"]
+    results = ["Calibration", "Check", "Comparison", "Gate", "Labelling", "Plan", "Selection"]
+    verbs = ["calibrate", "check", "compare", "gate", "label", "plan", "select"]
+    others = ["Dataset", "InputError", "__version__", "analysis", "open_study", "read"]
+    assert dir(eh) == sorted([*results, *verbs, *others])
     assert set(dir(eh)) == set(eh.__all__)
     for name in dir(eh):
         getattr(eh, name)

@@ -1,0 +1,153 @@
+"""A study of the rows of a file or a table, with a link for each person who labels them."""
+
+from __future__ import annotations
+
+import atexit
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import join
+from typing import TYPE_CHECKING
+
+from evenhand.errors import InputError
+from evenhand.reporting.item_study import Ask, ItemOptions, item_study
+from evenhand.reporting.new_study import check_numbers
+from evenhand.reporting.noting import note, note_edits, operator
+from evenhand.reporting.panel import Shown
+from evenhand.texts import written
+
+if TYPE_CHECKING:
+    from evenhand.reporting.panel import Line
+    from evenhand.reporting.ratings_file.frames import Table
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelOptions:
+    """What is said of items and asked of them, and how many of them are sampled for how many
+    raters. `given` are the options that a user named, in order.
+    """
+
+    items: ItemOptions
+    sample: int | None = None
+    stratify: Sequence[str] = ()
+    seed: int = 1
+    raters: int | None = None
+    given: Sequence[str] = ()
+
+
+@dataclass(frozen=True, repr=False)
+class Labelling(Shown):
+    """A study to label: its folder, the `links` of those who do, and the `command` that serves the
+    page behind them. `said` lists what was made of the items.
+    """
+
+    folder: Path
+    links: Sequence[str]
+    port: int
+    said: Sequence[str] = ()
+
+    @property
+    def command(self) -> str:
+        """The command that serves the page until it is stopped."""
+        return join(["evenhand", "annotate", str(self.folder), "--port", str(self.port)])
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What the columns were taken for, and what was made of the items."""
+        return self.said
+
+    @property
+    def links_heading(self) -> str:
+        """What the links are."""
+        return written("items.links" if len(self.links) > 1 else "items.link")
+
+    @property
+    def lines(self) -> list[Line]:
+        """The links, and the command that serves their page."""
+        served = written("items.served", command=self.command)
+        return [self.links_heading, *self.links, served]
+
+    def serve(self) -> subprocess.Popen[bytes]:
+        """Serve the page in a process of its own, which ends with this one or by `terminate()`."""
+        words = ["annotate", str(self.folder), "--port", str(self.port)]
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "evenhand", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        atexit.register(process.terminate)
+        return process
+
+
+def label_items(
+    source: Path | Table, folder: Path, wanted: LabelOptions, *, port: int, ask: Ask | None = None
+) -> Labelling:
+    """Make a study of the rows of a file or a table, or go on with the one that is there, and make
+    a link for each rater that is good for a week.
+
+    Raises InputError where the items are bad, where it is not said what to ask, or where the study
+    that is there is of other items or asks something else.
+    """
+    from evenhand.study import open_study
+    from evenhand.study.access.admission import make_invites
+
+    if (folder / "study.toml").is_file():
+        _check_same(source, folder, wanted, ask)
+        said = [written("items.goes_on", folder=folder)]
+    else:
+        said = _make(source, folder, wanted, ask)
+    with open_study(folder) as study:
+        places = study.config.annotation.raters_per_unit
+        raters = [f"rater-{n}" for n in range(1, places + 1)]
+        invites = make_invites(study, raters, hours=168.0)
+        note(study, "invite", "", f"made: {len(raters)}")
+    links = [f"http://localhost:{port}?invite={each.token}" for each in invites]
+    return Labelling(folder, links, port, said)
+
+
+def _check_same(source: Path | Table, folder: Path, wanted: LabelOptions, ask: Ask | None) -> None:
+    """Raise InputError where the study that is there is of other items, or asks something else."""
+    from evenhand.study import open_study
+
+    settled = f"is settled in {folder}, which is there already; leave it out, or name a new folder"
+    if not wanted.items.question and not wanted.items.rubrics:  # only the file is named
+        for option in wanted.given:
+            raise InputError(f"{option} {settled}")
+        return
+    made = item_study(source, wanted.items, ask)
+    with open_study(folder) as study:
+        config, pairs = study.config, study.store.pairs()
+        asked = {rubric.hash for rubric in study.rubrics.values()}
+    same = asked == {rubric.hash for rubric in made.rubrics}
+    same &= pairs.drop(columns="sample_position").equals(made.items.pairs.reset_index(drop=True))
+    same &= wanted.sample in (None, config.sample.pairs) and wanted.seed == config.seed
+    same &= wanted.raters in (None, config.annotation.raters_per_unit)
+    if not same:
+        raise InputError(f"what is asked for {settled}")
+
+
+def _make(source: Path | Table, folder: Path, wanted: LabelOptions, ask: Ask | None) -> list[str]:
+    """Make the study; return what was made."""
+    from evenhand.study import create_study, open_study
+    from evenhand.study.creation import StudyPlan
+
+    raters = 1 if wanted.raters is None else wanted.raters
+    check_numbers(raters, wanted.seed)
+    made = item_study(source, wanted.items, ask)
+    plan = StudyPlan(
+        items=made.items,
+        rubrics=made.rubrics,
+        sample=wanted.sample,
+        stratify=wanted.stratify,
+        seed=wanted.seed,
+        raters_per_unit=raters,
+    )
+    create_study(folder, plan)
+    with open_study(folder) as study:
+        note(study, "study", study.folder.name)
+        note_edits(study, operator())
+        judged = made.import_judge(study)
+        return made.said(judged, folder, study.config.sample.pairs)

@@ -1,0 +1,432 @@
+"""How many pairs and people a verdict or a wanted precision takes.
+
+Without a pilot it goes by what is assumed of the raters (`plan_ahead`). With one - a study that has
+begun, or a file - it shows how many pairs and people decide, why people disagree there, and what
+more would bring (`plan_from`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from evenhand.errors import InputError
+from evenhand.reporting.panel import Shown
+from evenhand.texts import written
+
+Record = dict[str, object]
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.analysis import Analysis, Scenario
+    from evenhand.analysis.planning.g_study import VarianceComponents
+    from evenhand.analysis.planning.pass_chance import Chances
+    from evenhand.analysis.results import ResultRow
+    from evenhand.reporting.panel import Line
+    from evenhand.study.settings.analysis import DecisionSettings, Scope
+
+SIZES = (50, 100, 200, 400, 800, 1600)
+"""Pairs, where there is no pilot."""
+PEOPLE = (3, 4, 5, 6, 7, 8)
+"""Numbers of people to plan for, in a verdict that holds for others like them."""
+GROWTH = (1.0, 2.0, 4.0)
+"""Sizes of samples, as multiples of the pilot."""
+MORE_PEOPLE = (0, 1, 2, 4, 8, 16)
+"""Numbers of people to add to the pilot's."""
+MOST_RATERS = 6
+STATISTICS = {
+    "kappa": ("weighted_kappa_quadratic", "cohen_kappa"),
+    "alpha": ("krippendorff_alpha_ordinal", "krippendorff_alpha_nominal"),
+    "ac1": ("gwet_ac1",),
+    "rate": ("prevalence",),
+    "threshold": ("threshold",),
+}
+"""Statistics that may be wanted, and the rows in which a pilot may have them, in order."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A statistic, and half the width that its 95% CI is to have. Raises InputError for another."""
+
+    statistic: str = "kappa"
+    half_width: float = 0.1
+
+    def __post_init__(self) -> None:
+        _check_between("half_width", self.half_width, 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assumptions:
+    """What is assumed of the raters where there is no pilot, and the `power` that is wanted.
+
+    Two annotators agree on a share `agreement` of the units, of which a share `prevalence` is
+    affirmative. `raters` label each unit, or one of them those outside the `overlap`. A pair has
+    answers of `subjects`, whose labels resemble one another by the correlation `likeness`.
+    `strictness` is the standard deviation of annotators' cut-offs, where what they cut has one
+    of 1.
+    """
+
+    agreement: float = 0.85
+    prevalence: float = 0.5
+    raters: int = 3
+    overlap: float = 1.0
+    subjects: int = 1
+    likeness: float = 1.0
+    strictness: float | None = None
+    power: float = 0.8
+
+    def scenario(self) -> Scenario:
+        """The raters of a simulation. Raises InputError where a number is out of range, or where
+        there can be no such raters.
+        """
+        from evenhand.analysis import Scenario
+        from evenhand.analysis.planning.scenarios import usual_strictness
+        from evenhand.study.settings.annotation import MOST_RATERS
+
+        for name in ("agreement", "prevalence", "power"):
+            _check_between(name, getattr(self, name), 0.5 if name == "agreement" else 0.0)
+        if not 2 <= self.raters <= MOST_RATERS or self.subjects < 1:
+            raise InputError(f"--raters must be 2 to {MOST_RATERS:,} and --subjects 1 or more")
+        if not 0 < self.overlap <= 1 or not 0 <= self.likeness <= 1:
+            raise InputError("--overlap and --likeness are shares, from 0 to 1")
+        scenario = Scenario(self.agreement, self.prevalence, self.raters, self.overlap)
+        if not scenario.is_possible:
+            raise InputError(
+                f"two equally good annotators cannot agree on only {self.agreement:.0%} of units "
+                f"where {self.prevalence:.0%} are affirmative; raise --agreement or bring "
+                "--prevalence closer to 0.5"
+            )
+        strictness = self.strictness
+        if strictness is None:
+            strictness = usual_strictness(self.agreement, self.prevalence)
+        scenario = replace(scenario, strictness=strictness)
+        if strictness < 0 or not scenario.is_possible_so_strict:
+            raise InputError(
+                f"--strictness is {strictness:g}; it must be 0 or more, and low enough for "
+                f"annotators to agree on {self.agreement:.0%} of units"
+            )
+        return scenario
+
+    @property
+    def units_per_pair(self) -> float:
+        """The number of independent units that a pair with its subjects' answers is worth."""
+        from evenhand.analysis.planning.scenarios import design_effect
+
+        return self.subjects / design_effect(self.subjects, self.likeness)
+
+
+def _check_between(name: str, value: float, low: float, high: float = 1.0) -> None:
+    if not low < value < high:
+        option = f"--{name.replace('_', '-')}"
+        raise InputError(f"{option} is {value:g}; it must lie between {low:g} and {high:g}")
+
+
+@dataclass(frozen=True, repr=False)
+class Plan(Shown):
+    """Sentences and tables of a plan; `tables` has the tables as data, by name.
+
+    Without a pilot there is `sizes`: for numbers of pairs the half-width of the 95% CI of the
+    statistic, and the chance to pass with these annotators (`these`) and for annotators like so
+    many (`like_3` and so on). With a pilot there are `deciding`, the pairs that decide on each
+    grader; `components`, why people disagree; `dependability`, by annotators per unit; and
+    `intervals`, the statistic and its half-width at multiples of the pilot's size.
+    """
+
+    parts: Sequence[Line]
+    tables: Mapping[str, pd.DataFrame]
+    said: Sequence[str] = field(default=())
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Notes on how the pilot's labels were read."""
+        return self.said
+
+    @property
+    def lines(self) -> Sequence[Line]:
+        """Sentences and tables, the conclusion first."""
+        return self.parts
+
+
+# ---- without a pilot ----------------------------------------------------------------------------
+
+
+def plan_ahead(
+    assumed: Assumptions,
+    wanted: Wanted,
+    settings: Mapping[str, Any] | None = None,
+) -> Plan:
+    """Plan by what is assumed: for the interval that is `wanted`, and for a grader as good as a
+    person to pass. `settings` are those of the rule that it is to meet.
+
+    Raises InputError where a number is out of range.
+    """
+    import pandas as pd
+
+    from evenhand.analysis import half_width
+    from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, with_changes
+
+    statistic = wanted.statistic
+    scenario, worth = assumed.scenario(), assumed.units_per_pair
+    analysis, rule = with_changes(AnalysisSettings(), DecisionSettings(), settings or {})
+    chances = _chances(scenario, worth, analysis.margin, rule)
+    widths = [half_width(statistic, max(round(n * worth), 2), scenario) for n in SIZES]
+    sizes = pd.DataFrame({"pairs": SIZES, "half_width": widths})
+    sizes["these"] = [each["these"][scenario.humans] for each in chances]
+    for k in PEOPLE:
+        sizes[f"like_{k}"] = [each["like_these"][k] for each in chances]
+    shown = [
+        [str(pairs), f"±{width:.2f}", *(f"{chance:.0%}" for chance in passing)]
+        for pairs, width, *passing in sizes.itertuples(index=False)
+    ]
+    like = [f"like {k}" for k in PEOPLE]
+    lines: list[Line] = [
+        _needed_to_pass(scenario, assumed.power, chances, rule),
+        _needed(scenario, assumed, wanted),
+        (
+            written("plan.sizes", statistic=statistic),
+            ["pairs", statistic, f"these {scenario.humans}", *like],
+            shown,
+        ),
+        _assumed(scenario, worth, analysis.margin, rule),
+    ]
+    return Plan(lines, {"sizes": sizes})
+
+
+def _chances(
+    scenario: Scenario, worth: float, margin: float, rule: DecisionSettings
+) -> list[Chances]:
+    """Return the probability that a grader as good as a person passes, for each of SIZES."""
+    from evenhand.analysis.planning.pass_chance import pass_chances
+
+    per_pair = worth * scenario.overlap
+    people = sorted({scenario.humans, *PEOPLE})
+    return [
+        pass_chances(max(round(n * per_pair), 2), scenario, people, margin=margin, rule=rule)
+        for n in SIZES
+    ]
+
+
+def _needed_to_pass(
+    scenario: Scenario, power: float, chances: Sequence[Chances], rule: DecisionSettings
+) -> str:
+    """The plan's conclusion: the number of pairs and people needed."""
+    from evenhand.analysis.planning.pass_chance import size_for
+
+    if scenario.kappa < rule.min_people_kappa:
+        least = rule.min_people_kappa
+        return written("plan.cannot_pass", kappa=scenario.kappa, least=least)
+
+    def pairs_for(scope: Scope, people: int) -> int | None:
+        return size_for(power, SIZES, [each[scope][people] for each in chances])
+
+    humans, most = scenario.humans, SIZES[-1]
+    these = pairs_for("these", humans)
+    like = [(k * pairs, k, pairs) for k in PEOPLE if (pairs := pairs_for("like_these", k))]
+    said = written("plan.these_none", people=humans, power=power, most=most)
+    wider = written("plan.like_these_none", people=PEOPLE[-1], most=most)
+    if these:
+        said = written("plan.these", pairs=_rounded(these), people=humans, power=power)
+    if like:
+        _, people, pairs = min(like)
+        wider = written("plan.like_these", people=people, pairs=_rounded(pairs))
+    return f"{said} {wider}"
+
+
+def _rounded(pairs: int) -> int:
+    """Two figures, as simulated chances allow no more."""
+    step: int = 10 ** max(len(str(pairs)) - 2, 0)
+    return -(-pairs // step) * step
+
+
+def _assumed(scenario: Scenario, worth: float, margin: float, rule: DecisionSettings) -> str:
+    from evenhand.analysis.bootstrap.looks import level_of_look
+
+    assumed = written(
+        "plan.assumed",
+        agreement=scenario.agreement,
+        prevalence=scenario.prevalence,
+        spread=scenario.spread_of_shares,
+        strictness=scenario.strictness,
+        overlap=scenario.overlap,
+        worth=worth,
+    )
+    meets = written(
+        "plan.rule",
+        margin=f"{rule.margin_share:.0%}" if rule.margin_share else f"{margin:g}",
+        level=level_of_look(1, rule.looks),
+        least=rule.min_people_kappa,
+    )
+    return f"{assumed} {meets} {written('plan.simulated')}"
+
+
+def _needed(scenario: Scenario, assumed: Assumptions, wanted: Wanted) -> str:
+    from evenhand.analysis import units_needed
+
+    found = units_needed(wanted.statistic, wanted.half_width, scenario)
+    about: dict[str, Any] = {"statistic": wanted.statistic, "width": wanted.half_width}
+    if found is None:
+        return written("plan.too_many", **about)
+    pairs = math.ceil(found / assumed.units_per_pair)
+    units = pairs * assumed.subjects
+    shared = math.ceil(units * scenario.overlap)
+    labels = shared * scenario.humans + (units - shared)
+    about |= {"pairs": pairs, "units": units, "labels": labels, "people": scenario.humans}
+    if shared < units:
+        return written("plan.needed_overlap", shared=shared, **about)
+    return written("plan.needed", **about)
+
+
+# ---- with a pilot -------------------------------------------------------------------------------
+
+
+def plan_from(analysis: Analysis, wanted: Wanted, said: Sequence[str] = ()) -> Plan:
+    """Plan by a pilot, analysed with `why`: what would decide; then for each rubric its variance
+    components, and the effect of more data. `said` are the notes on its labels.
+    """
+    lines, deciding = _deciding(analysis)
+    components: list[Record] = []
+    dependability: list[Record] = []
+    for rubric, found in analysis.components.items():
+        for part, rows in ((_components, components), (_dependability, dependability)):
+            line, own = part(rubric, found)
+            lines.append(line)
+            rows += own
+    width_lines, intervals = _intervals(analysis, wanted)
+    tables = {
+        "deciding": deciding,
+        "components": components,
+        "dependability": dependability,
+        "intervals": intervals,
+    }
+    return Plan([*lines, *width_lines], _frames(tables), said)
+
+
+def _frames(tables: Mapping[str, list[Record]]) -> dict[str, pd.DataFrame]:
+    import pandas as pd
+
+    return {name: pd.DataFrame(rows) for name, rows in tables.items()}
+
+
+def _deciding(analysis: Analysis) -> tuple[list[Line], list[Record]]:
+    """The number of pairs that would decide on each grader, by the number of people per pair."""
+    from evenhand.analysis.verdicts.pilot import pilots
+
+    found = pilots(analysis.rows)
+    if not found:
+        return [written("pilot.no_grader")], []
+    first = max(3, *(each.people for each in found))
+    numbers = [first + more for more in MORE_PEOPLE]
+    shown: list[list[str]] = []
+    rows: list[Record] = []
+    for each in found:
+        like = {k: each.clusters_to_decide(k) if each.people else None for k in numbers}
+        these = each.clusters_to_decide()
+        shown.append(
+            [
+                f"{each.rubric} {each.grader}".strip(),
+                f"{each.difference:+z.2f}",
+                str(each.clusters),
+                _or_none(these),
+                *(_or_none(clusters) if each.people else "-" for clusters in like.values()),
+            ]
+        )
+        rows.append(
+            {
+                "rubric": each.rubric,
+                "grader": each.grader,
+                "difference": each.difference,
+                "now": each.clusters,
+                "these": these,
+                **{f"like_{k}": clusters for k, clusters in like.items()},
+            }
+        )
+    columns = ["", "difference", "now", "these", *(f"like {k}" for k in numbers)]
+    return [(written("pilot.to_decide"), columns, shown), written("pilot.if_it_stays")], rows
+
+
+def _or_none(clusters: int | None) -> str:
+    return "none" if clusters is None else str(clusters)
+
+
+def _components(rubric: str, found: VarianceComponents) -> tuple[Line, list[Record]]:
+    names = ("units differ", "annotators are lenient or strict", "everything else")
+    values = (found.unit, found.rater, found.residual)
+    shown: list[list[str]] = []
+    rows: list[Record] = []
+    for name, value, share in zip(names, values, found.shares, strict=True):
+        shown.append([name, f"{value:.3f}", f"{share:.0%}" if share == share else "-"])
+        rows.append({"rubric": rubric, "source": name, "variance": value, "share": share})
+    title = written(
+        "pilot.components", rubric=rubric or "labels", units=found.n_units, people=found.n_raters
+    )
+    return (title, ["source", "variance", "share"], shown), rows
+
+
+def _dependability(rubric: str, found: VarianceComponents) -> tuple[Line, list[Record]]:
+    from evenhand.analysis import d_study
+
+    shown: list[list[str]] = []
+    rows: list[Record] = []
+    for one in (d_study(found, raters) for raters in range(1, MOST_RATERS + 1)):
+        shown.append([str(one.raters), f"{one.relative:.2f}", f"{one.absolute:.2f}"])
+        rows.append(
+            {
+                "rubric": rubric,
+                "raters": one.raters,
+                "ranking": one.relative,
+                "placing": one.absolute,
+            }
+        )
+    columns = ["annotators per unit", "ranking units", "placing units"]
+    return ("Dependability", columns, shown), rows
+
+
+def _intervals(analysis: Analysis, wanted: Wanted) -> tuple[list[Line], list[Record]]:
+    """The wanted statistic as the pilot has it, and how wide its interval would be with more."""
+    from evenhand.analysis.labels.matrix import BINARY
+    from evenhand.analysis.planning.more_clusters import clusters_for_width
+
+    statistic, width = wanted.statistic, wanted.half_width
+    shown: list[list[str]] = []
+    rows: list[Record] = []
+    for row in _wanted(analysis, statistic):
+        half = (row["high"] - row["low"]) / 2
+        more = clusters_for_width(row["n_clusters"], row["low"], row["high"], width)
+        widths = {size: half / size**0.5 for size in GROWTH}
+        who = " · ".join(part for part in (row["rater_a"], row["rater_b"]) if part)
+        if row["subset"].endswith(BINARY):
+            who = f"{who}, binary verdict"
+        shown.append(
+            [
+                f"{row['rubric']} {who} {row['at']}".strip(),
+                f"{row['estimate']:.2f}",
+                *(f"±{each:.2f}" for each in widths.values()),
+                "-" if more is None else str(more),
+            ]
+        )
+        own = ("rubric", "statistic", "rater_a", "rater_b", "subset", "at", "estimate")
+        named: dict[str, object] = {name: row[name] for name in own}  # type: ignore[literal-required]
+        growth = {f"half_width_{size:g}": each for size, each in widths.items()}
+        rows.append({**named, **growth, "more": more})
+    if not rows:
+        return [written("pilot.no_interval", statistic=statistic)], []
+    columns = ["", "estimate", "pilot's size", "twice", "four times", f"more for ±{width:g}"]
+    title = written("pilot.half_widths", statistic=statistic)
+    return [(title, columns, shown), written("pilot.narrowing")], rows
+
+
+def _wanted(analysis: Analysis, statistic: str) -> list[ResultRow]:
+    results = analysis.results
+    found: list[ResultRow] = []
+    for rubric in dict.fromkeys(results["rubric"]):
+        own = results[(results["rubric"] == rubric) & (results["rater_a"] == "humans")]
+        for name in STATISTICS[statistic]:
+            rows = own[(own["statistic"] == name) & own["subset"].isin(["all", "all|binary"])]
+            rows = rows[rows["low"].notna()]
+            if not rows.empty:
+                found += rows.to_dict("records")
+                break
+    return found

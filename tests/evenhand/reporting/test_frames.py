@@ -1,0 +1,254 @@
+"""Tables of any library: the same labels give the same figures, and a bad table is one sentence."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import evenhand as eh
+from evenhand.cli.main import main
+from evenhand.reporting.ratings_file.frames import frame_of
+
+pl = pytest.importorskip("polars")
+PEOPLE = ["ann", "ben"]
+WHO: dict[str, Any] = {"human": PEOPLE, "model": "gpt", "resamples": 50}
+
+
+@pytest.fixture(scope="module")
+def wide() -> pd.DataFrame:
+    """Two people and a grader on 60 items with numbers for ids; two labels are missing."""
+    rng = np.random.default_rng(7)
+    truth = rng.integers(0, 2, 60)
+    table = pd.DataFrame({"unit_id": np.arange(60) + 1000})
+    for rater in (*PEOPLE, "gpt"):
+        said = np.where(rng.random(60) < 0.85, truth, 1 - truth)
+        table[rater] = np.array(["no", "yes"])[said]
+    table.loc[3, "ben"] = table.loc[9, "gpt"] = None
+    table["topic"] = ["tax", "war", "law"] * 20
+    return table
+
+
+@pytest.fixture(scope="module")
+def expected(wide: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """results.csv of `evenhand check` on the same labels in a file."""
+    place = tmp_path_factory.mktemp("check")
+    wide.to_csv(place / "wide.csv", index=False)
+    words = ["check", str(place / "wide.csv"), "--human", "ann,ben", "--model", "gpt"]
+    assert main([*words, "--resamples", "50", "--out", str(place / "out")]) == 0
+    return (place / "out" / "results.csv").read_bytes()
+
+
+class OnlyInterchange:
+    """A table of a library that speaks the interchange protocol alone."""
+
+    def __init__(self, table: Any) -> None:
+        self.table = table
+
+    def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> Any:
+        return self.table.__dataframe__(nan_as_null, allow_copy)
+
+
+def coded(table: pd.DataFrame) -> pa.Table:
+    """All texts as dictionary columns."""
+    found = pa.Table.from_pandas(table, preserve_index=False)
+    for at, column in enumerate(found.columns):
+        if not pa.types.is_integer(column.type):
+            found = found.set_column(at, found.field(at).name, column.dictionary_encode())
+    return found
+
+
+FORMS: dict[str, Callable[[pd.DataFrame], Any]] = {
+    "pandas": lambda t: t,
+    "pandas by index": lambda t: t.set_index("unit_id"),
+    "pandas, two levels": lambda t: t.set_index(["topic", "unit_id"]),
+    "pandas, categories": lambda t: t.astype("category"),
+    "pandas on Arrow": lambda t: t.convert_dtypes(dtype_backend="pyarrow"),
+    "polars": pl.from_pandas,
+    "polars, categories": lambda t: pl.from_pandas(t).with_columns(
+        pl.col(pl.String).cast(pl.Categorical)
+    ),
+    "polars, an enumeration": lambda t: pl.from_pandas(t).with_columns(
+        pl.col(*PEOPLE, "gpt").cast(pl.Enum(["no", "yes"]))
+    ),
+    "pyarrow": lambda t: pa.Table.from_pandas(t, preserve_index=False),
+    "pyarrow, a batch": lambda t: pa.RecordBatch.from_pandas(t, preserve_index=False),
+    "pyarrow, dictionaries": coded,
+    "interchange": lambda t: OnlyInterchange(t),
+    "columns": lambda t: t.where(t.notna(), None).to_dict("list"),
+    "arrays": lambda t: {name: t[name].to_numpy() for name in t},
+    "records": lambda t: t.where(t.notna(), None).to_dict("records"),
+    "records without what is missing": lambda t: [
+        {name: cell for name, cell in row.items() if cell == cell and cell is not None}
+        for row in t.to_dict("records")
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_the_bytes_of_the_command(
+    wide: pd.DataFrame, expected: bytes, tmp_path: Path, form: str
+) -> None:
+    found = eh.check(FORMS[form](wide), **WHO, name="wide.csv")
+    found.report(tmp_path)
+    assert (tmp_path / "results.csv").read_bytes() == expected
+
+
+@pytest.mark.slow
+def test_a_file_by_its_path(wide: pd.DataFrame, expected: bytes, tmp_path: Path) -> None:
+    wide.to_csv(tmp_path / "wide.csv", index=False)
+    wide.to_parquet(tmp_path / "wide.parquet", index=False)
+    for path in (tmp_path / "wide.csv", str(tmp_path / "wide.csv"), tmp_path / "wide.parquet"):
+        eh.check(path, **WHO).report(tmp_path / "out")
+        assert (tmp_path / "out" / "results.csv").read_bytes() == expected
+
+
+@pytest.mark.slow
+def test_names_that_say_who_is_who(wide: pd.DataFrame, expected: bytes, tmp_path: Path) -> None:
+    """As for a file: a person and a model by their names alone."""
+    named = wide.rename(columns={"ann": "human_1", "ben": "human_2", "gpt": "gpt-5"})
+    path = tmp_path / "named.csv"
+    named.drop(columns="topic").to_csv(path, index=False)
+    of_file, of_table = (
+        eh.check(ratings, resamples=20) for ratings in (path, named.drop(columns="topic"))
+    )
+    pd.testing.assert_frame_equal(of_table.results, of_file.results)
+    assert of_table.notes == of_file.notes
+
+
+@pytest.mark.parametrize("form", ["polars", "columns", "records", "interchange"])
+def test_units_and_columns_in_any_form(wide: pd.DataFrame, form: str) -> None:
+    long = wide.drop(columns="topic").melt("unit_id", var_name="who", value_name="said").dropna()
+    units = FORMS[form](wide[["unit_id", "topic"]])
+    table = FORMS[form](long.rename(columns={"unit_id": "item"}))
+    columns = {"unit": "item", "rater": "who", "label": "said"}
+    found = eh.check(table, **WHO, columns=columns, units=units, cluster="topic")
+    people = found.results.query("statistic == 'cohen_kappa' and subset == 'all'")
+    assert people["n_clusters"].max() == 3
+
+
+def test_what_is_missing_stays_missing_and_numbers_stay_whole() -> None:
+    table = pl.DataFrame({
+        "number": [2**53 + 1, None], "text": ["NA", None], "yes": [True, None],
+        "several": [["a", "b"], None], "share": [0.5, None],
+        "code": pl.Series(["x", None], dtype=pl.Categorical),
+    })  # fmt: skip
+    for given in (table, table.to_arrow(), table.to_dict(as_series=False), table.to_dicts()):
+        found = frame_of(given)
+        assert found.iloc[1].isna().all()
+        assert found.loc[0, "number"] == 2**53 + 1
+        assert found.loc[0, "text"] == "NA"
+        assert list(found.loc[0, "several"]) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        lambda sets: sets,
+        lambda sets: pl.Series(sets).to_list(),
+        lambda sets: [tuple(each) for each in sets],
+        lambda sets: [frozenset(each) for each in sets],
+        lambda sets: [";".join(each) or "none" for each in sets],
+    ],
+)
+@pytest.mark.slow
+def test_columns_of_lists_are_sets_of_options(cells: Callable[[Any], Any]) -> None:
+    ann = [["rude"], ["rude", "long"], [], ["long"]] * 15
+    gpt = [["rude"], ["long", "rude"], [], []] * 15
+    wide = {"ann": cells(ann), "ben": cells(ann), "gpt": cells(gpt)}
+    options: dict[str, Any] = {"several": True, "categories": ["long", "rude"]}
+    expected = eh.check(pl.DataFrame({"ann": ann, "ben": ann, "gpt": gpt}), **WHO, **options)
+    found = eh.check(wide, **WHO, **options)
+    pd.testing.assert_frame_equal(found.results, expected.results)
+    assert {verdict["rubric"] for verdict in found.verdicts} == {"labels/long", "labels/rude"}
+
+
+def test_a_time_with_a_zone_describes_a_unit(wide: pd.DataFrame) -> None:
+    times = pd.date_range("2026-01-01", periods=60, freq="h", tz="Europe/Berlin")
+    for table in (wide.assign(at=times), pl.from_pandas(wide.assign(at=times))):
+        assert eh.check(table, **WHO).verdicts[0]["grader"] == "gpt"
+
+
+WITHOUT_PYARROW = """
+import sys
+class NoPyarrow:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "pyarrow":
+            raise ModuleNotFoundError(name=name)
+sys.meta_path.insert(0, NoPyarrow())
+import polars, evenhand as eh
+table = polars.read_csv("wide.csv")
+found = eh.check(table, human=["ann", "ben"], model="gpt", resamples=50, name="wide.csv")
+found.results.to_csv("results.csv", index=False)
+class OnlyArrow:
+    __arrow_c_stream__ = None
+try:
+    eh.check(OnlyArrow())
+except eh.InputError as error:
+    print(error)
+"""
+
+
+@pytest.mark.slow
+def test_without_pyarrow(wide: pd.DataFrame, tmp_path: Path) -> None:
+    """An installation for `check` alone reads other libraries' tables by the interchange."""
+    wide.to_csv(tmp_path / "wide.csv", index=False)
+    command = [sys.executable, "-W", "error", "-c", WITHOUT_PYARROW]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert not done.stderr
+    assert done.stdout == (
+        "ratings: reading a OnlyArrow takes pyarrow; run pip install pyarrow, or give a DataFrame "
+        "of pandas\n"
+    )
+    expected = eh.check(wide, **WHO).results.to_csv(index=False)
+    assert (tmp_path / "results.csv").read_text() == expected
+
+
+def two_levels(table: pd.DataFrame) -> pd.DataFrame:
+    return table.set_axis(pd.MultiIndex.from_product([["a"], list(table)]), axis=1)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda t: t[:0], "ratings has a header but no ratings"),
+        (lambda t: pl.from_pandas(t[:0]), "ratings has a header but no ratings"),
+        (lambda t: pd.DataFrame(), "ratings has no column"),
+        (lambda t: pl.DataFrame(), "ratings has no column"),
+        (lambda t: {}, "ratings has no column"),
+        (lambda t: [], "ratings has no column"),
+        (lambda t: pa.table([pa.array([1])] * 2, names=["ann", "ann"]),
+         "ratings: two columns are called 'ann'; rename one"),
+        (two_levels, "the columns have names of 2 levels; give each one name"),
+        (lambda t: t.set_axis(pd.MultiIndex.from_product([[1, 2], range(30)])),
+         "its rows are named by an index of 2 levels; name the levels"),
+        (lambda t: pl.from_pandas(t).lazy(), "this LazyFrame is not computed yet; write .collec"),
+        (lambda t: t["ann"], "a Series is one column; a table of ratings has several"),
+        (lambda t: pl.from_pandas(t)["ann"], "a Series is one column"),
+        (lambda t: t.to_numpy(), "a ndarray is no table; give a DataFrame"),
+        (lambda t: 3, "a int is no table; give a DataFrame"),
+        (lambda t: None, "a NoneType is no table; give a DataFrame"),
+        (lambda t: {"ann": "yes"}, "the column 'ann' must be a list of cells, not a str"),
+        (lambda t: {"ann": ["yes"], "ben": []},
+         "the columns differ in length (ann 1, ben 0); each row needs a cell"),
+        (lambda t: [["yes", "no"]], "record 0 is a list; give each row as a dict"),
+        (lambda t: "nothing.csv", "there is no file nothing.csv"),
+        (lambda t: t.assign(unit_id=[None, None, *range(58)]), "row 0: unit_id is ''"),
+        (lambda t: t.assign(gpt=[["yes"]] * 60), "the label '[\"yes\"]' is nested JSON"),
+    ],
+)  # fmt: skip
+def test_a_bad_table_is_one_sentence(
+    wide: pd.DataFrame, change: Callable[[pd.DataFrame], Any], says: str
+) -> None:
+    with pytest.raises(eh.InputError) as error:
+        eh.check(change(wide), **WHO)
+    assert says in str(error.value)
+    assert len(str(error.value).splitlines()) == 1
