@@ -1,8 +1,8 @@
 """Which files of other tools are read, and what is taken from each: `python -m benchmarks.formats`.
 
 Reads the exports in tests/exchange/files and tests/exchange/items, which the tools made themselves
-(`harness/exports`), and writes docs/formats.md. Of each file with texts it makes a study, has every
-item labelled, and counts the labels that go back under the tool's own ids.
+(`harness/exports`), and writes results/formats.md. Of each file with texts it makes a study, has
+every item labelled, and counts the labels that go back under the tool's own ids.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 
 import pandas as pd
 
+from benchmarks.documents import RESULTS
 from evenhand.cli.main import main as run
 from evenhand.errors import InputError
 from evenhand.exchange.readers.reading import (
@@ -37,7 +38,7 @@ from evenhand.study.tables.ratings import validate_ratings
 ROOT = Path(__file__).parent.parent
 FILES = ROOT / "tests" / "exchange" / "files"
 WITH_TEXTS = "../items/"
-OUT = ROOT / "docs" / "formats.md"
+OUT = RESULTS / "formats.md"
 BY_HAND = "by hand, from its documentation"
 MADE = {
     "wide.xlsx": "openpyxl 3.1.5",
@@ -125,84 +126,14 @@ FOREIGN = {
 """What became of the files of tests/exchange/foreign.py, which a test counts."""
 _COLUMNS = ["unit_id", "rubric", "rater_id", "rater_kind", "label"]
 
-PAGE = """# Files that are read
+PAGE = """# What is read of other tools' files
 
-`evenhand check FILE` reads what the tools below write. So do `import`, `gate`, `select` and
-`evenhand.read` in Python. A file is known by its content; where it is not, name it by `--format`. A
-line says what was taken for what, and what was left out and why.
-
-```
-evenhand check export.json
-evenhand check log.eval --human ann,ben --model model_graded_qa
-evenhand check scores.json --format langfuse
-```
-
-A table with a column for each rater, and one with other names for its columns:
-
-```sh
-cat > wide.csv <<'END'
-item;human_1;human_2;gpt-4o
-u1;yes;yes;yes
-u2;no;no;yes
-u3;no;yes;no
-END
-cat > long.csv <<'END'
-item,who,score
-u1,ann,yes
-u1,ben,yes
-u1,gpt,no
-u2,ann,no
-u2,ben,yes
-u2,gpt,no
-END
-evenhand check wide.csv
-evenhand check long.csv --columns unit=item,rater=who,label=score --human ann,ben --model gpt
-```
-
-Who is a person and who a model is taken from the file. Where it does not say, names count only if
-they say it plainly, such as *human_1* or *gpt-4o*. Otherwise evenhand asks for `--human` and
-`--model`, and lists the raters. Numbers stay as they are written, true and false are labels, and
-several scores of one unit are rubrics. A rating without a label that has a reason, such as an error
-of the model, is kept as unscored. Labels that are numbers are read with `--level interval`. Answers
-of several labels (a cell `a;b`, a JSON list, doccano, choices in Label Studio) are read with
-`--several` ([how](howto/own-rubric.md#several-options-at-once)); else an export's are left out.
-
-A file may hold at most 256 MB of JSON, and an archive may unpack to at most 1 GB.
-
-## Tables
-
-`table` is CSV, with commas, semicolons, tabs or vertical bars between its cells, TSV, JSON lines
-and Parquet; `excel` is the one sheet of a workbook that holds a table. A table is *long*, with a
-row for each rating, or *wide*, with a column for each rater. `--columns` says what it calls its
-columns.
-
-Columns of each rater and rubric, such as *ann_clear*, are read with a pattern of their names. It is
-guessed, and said, where they have all combinations. Of a workbook with several tables `--sheet`
-names one.
-
-```sh
-cat > both.csv <<'END'
-item,ann_clear,ann_true,ben_clear,ben_true,gpt_clear,gpt_true
-u1,yes,yes,yes,no,yes,yes
-u2,no,yes,no,yes,no,yes
-u3,yes,no,no,no,no,no
-END
-evenhand check both.csv --wide "{{rater}}_{{rubric}}" --human ann,ben --model gpt
-```
-
-Where a table has none of these names, evenhand says what its columns may be, with the options to
-type. None is proposed whose cells are dates, nested values or texts, or whose name is that of a
-measurement or a fact. `python -m tests.exchange.foreign` reads {foreign} files (separators,
-encodings, orders, times, nested values, surveys, workbooks, tools' exports) and types what is said
-as it stands: {outcomes}.
-
-## What is read
-
-Written by `python -m benchmarks.formats` from synthetic files: eight units, two annotators, a
-grader; or four answers. Rows are ratings; *in* counts those left out. *Items in* are what
-[`evenhand label FILE`](howto/label-a-file.md) takes from the same file: texts, who answered, what
-belongs together, and the tool's own ids. *Labels back* is the format of `evenhand export --format`
-that takes labels to the tool, and how many of the items it then named by the tool's own ids.
+Written by `python -m benchmarks.formats` from synthetic files of 2026-11-23: eight units, two
+annotators, a grader; or four answers. Rows are ratings; *in* counts those left out. *Items in* are
+what [`evenhand label FILE`](../../docs/label-a-file.md) takes from the same file: texts, who
+answered, what belongs together, and the tool's own ids. *Labels back* is the format of `evenhand
+export --format` that takes labels to the tool, and how many of the items it then named by the
+tool's own ids.
 
 | `--format` | made by | rows in | rows read | left out | items in | labels back |
 | --- | --- | ---: | ---: | --- | ---: | --- |
@@ -211,8 +142,8 @@ that takes labels to the tool, and how many of the items it then named by the to
 `chat` holds items alone; `a table` is read as one, by its columns. A
 file with no texts (*none*) is refused with a sentence that says which one has them.
 
-What `evenhand export --format NAME` writes ([what each holds](exporting.md)) is read back: of the
-ratings of eight units by two annotators and a grader, so many return as they were.
+What `evenhand export --format NAME` writes ([what each holds](../../docs/formats.md#written)) is
+read back: of the ratings of eight units by two annotators and a grader, so many return unchanged.
 
 | `--format` | ratings written | read back, unchanged | what does not go there |
 | --- | ---: | ---: | --- |
@@ -220,13 +151,9 @@ ratings of eight units by two annotators and a grader, so many return as they we
 
 Refused: doccano's export of a project with shared annotation, which has lost who labelled what.
 
-## What is taken for what
-
-{taken}
-
-And as items:
-
-{items}
+`python -m tests.exchange.foreign` reads {foreign} files of tables under other names (separators,
+encodings, orders, times, nested values, surveys, workbooks, tools' exports) and types what is said
+as it stands: {outcomes}.
 """
 
 
@@ -314,27 +241,20 @@ def page() -> str:
     order = list(ITEM_READERS)
     found = sorted(rows(), key=lambda row: order.index(row[0]))
     lines: list[list[str]] = []
-    taken: dict[str, str] = {}
-    as_items: dict[str, str] = {}
     for form, maker, export, path in found:
         cells = ["", "", ""]
         if export is not None:
             left = ", ".join(f"{reason} ({count})" for reason, count in export.left_out.items())
             read = len(export.table)
             cells = [f"{read + sum(export.left_out.values())}", f"{read}", left]
-            taken.setdefault(form, export.notes[0])
         items = items_in(path)
         back = labels_back(form, path) if items.isdecimal() else ""
         lines.append([f"`{form}`", maker, *cells, items, back])
-        if items.isdecimal():
-            as_items.setdefault(form, read_items(path).notes[0])
     return PAGE.format(
         foreign=sum(FOREIGN.values()),
         outcomes=", ".join(f"{count} {how}" for how, count in FOREIGN.items()),
         back="\n".join(round_trips()),
         rows="\n".join(f"| {' | '.join(cells)} |" for cells in lines),
-        taken="\n".join(f"- `{form}`: {note}" for form, note in taken.items()),
-        items="\n".join(f"- `{form}`: {note}" for form, note in as_items.items()),
     )
 
 

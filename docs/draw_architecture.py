@@ -1,7 +1,7 @@
 """Draws the pictures and tables of architecture.md from the imports.
 
 `python docs/draw_architecture.py` writes them anew between the page's markers;
-tests/test_architecture.py fails where the page shows other rooms or arrows than the code has.
+tests/test_architecture.py fails where the page shows other packages or arrows than the code has.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _reached(arrows: dict[str, set[str]], room: str) -> set[str]:
 def table(folder: str, arrows: dict[str, set[str]], outside: dict[str, set[str]]) -> str:
     """A row for each room: files and lines of Python, and all that it imports."""
     beyond = any(outside.values())
-    heads = ["room", "files", "lines", "imports", *(["from outside"] if beyond else [])]
+    heads = ["package", "files", "lines", "imports", *(["from outside"] if beyond else [])]
     aligned = ["---", "---:", "---:", "---", *(["---"] if beyond else [])]
     lines = [heads, aligned]
     for room, below in arrows.items():

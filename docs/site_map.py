@@ -28,8 +28,9 @@ ELSEWHERE = {
     **{f"benchmarks/results/{log.name}": f"results/{log.name}" for log in LOGS},
 }
 """Files of the checkout that do not lie in docs/, and the pages that they become."""
-VERBS = "verbs.md"
-"""The page that comes from no file: the command line's parser writes it."""
+VERBS, ROWS = "verbs.md", "rows.md"
+WRITTEN = {"evenhand/cli": VERBS, "analysis/statistics.toml": ROWS}
+"""Code of the checkout, and the pages that are written from it."""
 OVERVIEW = "Overview"
 ENOUGH = 60
 """Characters; a lead that is shorter goes on with the next sentence."""
@@ -37,6 +38,7 @@ ENOUGH = 60
 Link = Callable[[str], str]
 _ABOUT = {
     VERBS: "What `evenhand VERB --help` says of every verb.",
+    ROWS: "Every statistic of `results.csv`: its name, its meaning and its source.",
     "changes.md": "What has changed, and what you must change, version by version.",
 }
 """Leads of pages that begin with none."""
@@ -45,9 +47,8 @@ _SENTENCES = re.compile(r".*?[^.].[.?!:](?<!et al\.)(?=\s|$)")
 
 def source_of(page: str) -> str:
     """The file of the checkout that becomes this page."""
-    if page == VERBS:
-        return "evenhand/cli"
-    return next((file for file, its in ELSEWHERE.items() if its == page), f"docs/{page}")
+    known = ELSEWHERE | WRITTEN
+    return next((file for file, its in known.items() if its == page), f"docs/{page}")
 
 
 def address_of(page: str) -> str:

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -24,7 +25,9 @@ from docs.diagrams import DIAGRAM, picture_name
 from docs.site_map import (
     ELSEWHERE,
     ROOT,
+    ROWS,
     VERBS,
+    WRITTEN,
     address_of,
     llms_txt,
     source_of,
@@ -52,6 +55,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             text = f"---\nsearch: {{exclude: true}}\n---\n\n{text}"
         files.append(File.generated(config, page, content=text))
     files.append(File.generated(config, VERBS, content=verbs_page()))
+    files.append(File.generated(config, ROWS, content=rows_page()))
     return files
 
 
@@ -74,7 +78,8 @@ def _link(found: re.Match[str], here: str) -> str:
     if found["target"] is None:
         return found[0]
     file = os.path.normpath(PurePosixPath(source_of(here)).parent / found["target"])
-    page = ELSEWHERE.get(file) or (file.removeprefix("docs/") if file.startswith("docs/") else "")
+    known = ELSEWHERE | WRITTEN
+    page = known.get(file) or (file.removeprefix("docs/") if file.startswith("docs/") else "")
     if not (ROOT / file).exists():
         return found[0]  # for MkDocs to complain of
     if not page:
@@ -117,6 +122,25 @@ def _cell(cell: dict[str, Any]) -> Iterator[str]:
         else:
             printed = "".join(output.get("text", shown.get("text/plain", "")))
             yield f"```text\n{printed.rstrip()}\n```"
+
+
+# ---- statistics ----------------------------------------------------------------------------------
+
+
+def rows_page() -> str:
+    """Every statistic of results.csv: its name, what it says, and its source."""
+    table = tomllib.loads((ROOT / "analysis" / "statistics.toml").read_text("utf-8"))
+    lines = [
+        "---\nhide: [toc]\n---\n",
+        "# Every row of results.csv\n",
+        "How each is computed, and when it is undefined: [statistics](../docs/statistics.md).\n",
+        "| statistic | is | says | source |",
+        "| --- | --- | --- | --- |",
+    ]
+    for name, about in table.items():
+        said = about.get("meaning", "").replace("|", "\\|")
+        lines.append(f"| `{name}` | {about['name']} | {said} | {about.get('source', '')} |")
+    return "\n".join(lines) + "\n"
 
 
 # ---- verbs ---------------------------------------------------------------------------------------

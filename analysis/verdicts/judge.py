@@ -161,7 +161,7 @@ def _short(case: Case, decision: Decision) -> str:
 
 
 def _decide(case: Case) -> Decision:
-    """Decide, in the order of the picture in docs/choosing.md."""
+    """Decide, in the order of the picture in docs/concepts.md."""
     present, tuned, bounds = case.present, case.tuned, case.present.bounds
     answers = answers_enough(case.answers, case.rule.min_coverage, case.noun)
     faults = reasons(no_faults(case, present), "broken")

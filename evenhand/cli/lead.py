@@ -1,6 +1,6 @@
 """`lead`, `progress`, `pause`, `quality`, `exclude`, `adjudicate`: the tasks of a study's lead.
 
-Each is also a page of the app; see docs/leading.md.
+Each is also a page of the app; see docs/people.md.
 """
 
 from __future__ import annotations

@@ -144,8 +144,7 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--engine",
         metavar="ENGINE",
-        help="for millions of ratings: stream, dask, or dask:tcp://HOST:PORT "
-        "(docs/howto/millions.md)",
+        help="for millions of ratings: stream, dask, or dask:tcp://HOST:PORT (docs/millions.md)",
     )
 
 

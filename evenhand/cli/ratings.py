@@ -56,7 +56,7 @@ def _grade_options(grade: Parser) -> None:
         required=True,
         metavar="GRADER",
         help="anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL, baseline:lexical, or another "
-        "provider's (docs/providers.md); repeatable",
+        "provider's (docs/graders.md); repeatable",
     )
     grade.add_argument(
         "--rubric", action="append", metavar="NAME", help="only this rubric; repeatable (all)"

@@ -128,7 +128,7 @@ def _check_prolific(study: Study) -> None:
     if study.config.prolific is None:
         raise InputError(
             "study.toml has no [prolific] section, so participants would get no completion code; "
-            "see docs/sessions.md"
+            "see docs/people.md"
         )
 
 

@@ -24,7 +24,7 @@ def settings_table() -> str:
     """Return a Markdown table of every key of study.toml in its order, its meaning, and its
     default.
     """
-    lines = ["| key | says | usual |", "| --- | --- | --- |"]
+    lines = ["| key | says | default |", "| --- | --- | --- |"]
     for name, field in StudyConfig.model_fields.items():
         section = _section_of(field)
         if section is None:

@@ -48,7 +48,7 @@ class ProviderSettings(Section):
     key_env: str = Field(
         default="",
         description="the variable that holds its key; without it, one named for the host "
-        "([providers](providers.md))",
+        "([providers](graders.md#providers-and-keys))",
     )
     headers: dict[str, str] = Field(
         default_factory=dict,
@@ -58,7 +58,7 @@ class ProviderSettings(Section):
     speaks: str = Field(
         default="",
         description="`chat` (OpenAI's Chat Completions), `messages` (Anthropic's) or a form of "
-        "[your own](providers.md)",
+        "[your own](graders.md#a-provider-of-another-form)",
         json_schema_extra={"usual": "`chat`"},
     )
 

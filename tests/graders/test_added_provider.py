@@ -1,4 +1,4 @@
-"""The provider that docs/providers.md adds: added as it stands there, asked by the command line."""
+"""The provider that docs/graders.md adds: added as it stands there, asked by the command line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.conftest import ROOT
 from tests.graders.running.test_runner import rows
 
 COMMAND = (sys.executable, "-P", "-m", "evenhand")
-PAGE = (ROOT / "docs" / "providers.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "graders.md").read_text("utf-8")
 
 
 @pytest.fixture

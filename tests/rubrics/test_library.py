@@ -188,7 +188,7 @@ def test_they_are_listed_and_say_where_they_do_not_apply(
 
 
 def test_the_manual_names_them_with_their_questions() -> None:
-    page = (ROOT / "docs" / "howto" / "label-a-file.md").read_text("utf-8")
+    page = (ROOT / "docs" / "label-a-file.md").read_text("utf-8")
     for name in [*NAMES, "refusal"]:
         assert f"| `{name}` | {load_rubric(name).question} |" in page
 

@@ -29,7 +29,7 @@ def page(browser: Browser) -> Iterator[Page]:
     assert complaints == []
 
 
-@pytest.mark.parametrize("start", ["index.html", "howto/labels.html"])
+@pytest.mark.parametrize("start", ["index.html", "cases/llmbar.html"])
 def test_a_word_that_is_typed_leads_to_its_page(site: Path, page: Page, start: str) -> None:
     page.goto((site / start).as_uri())
     page.get_by_role("textbox", name="Search").fill("Krippendorff")

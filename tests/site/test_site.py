@@ -16,6 +16,7 @@ import evenhand.analysis
 from docs.doctest_blocks import in_blocks
 from docs.site_map import ELSEWHERE, ROOT
 from docs.site_pages import notebook_page
+from evenhand.analysis.statistics import statistics
 from evenhand.cli.main import GROUPS
 
 pytestmark = pytest.mark.slow
@@ -57,6 +58,41 @@ def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
         assert not re.search(r"(@import|url\()\s*[\"']?(\w+:)?//", sheet.read_text("utf-8"))
 
 
+class Links(HTMLParser):
+    """Collects where a page's own text leads: the menus, which lead everywhere, are left out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inside, self.targets = False, set[str]()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.inside = self.inside or tag == "article"
+        if self.inside and tag == "a":
+            self.targets.add((dict(attrs).get("href") or "").partition("#")[0])
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = self.inside and tag != "article"
+
+
+def led_to(page: Path) -> set[Path]:
+    links = Links()
+    links.feed(page.read_text("utf-8"))
+    return {(page.parent / target).resolve() for target in links.targets if "://" not in target}
+
+
+def test_every_page_is_two_clicks_from_the_first_or_from_start(site: Path) -> None:
+    pages = {page.resolve() for page in site.rglob("*.html")} - {(site / "404.html").resolve()}
+    reached = {(site / name).resolve() for name in ("index.html", "start.html")}
+    for _ in range(2):
+        reached |= set().union(*map(led_to, reached & pages))
+    assert pages - reached == set()
+
+
+def test_every_row_of_results_is_listed(site: Path) -> None:
+    rows = text_of(site / "rows.html")
+    assert all(f"{name}\n" in rows for name in statistics())
+
+
 def test_every_page_from_elsewhere_is_there(site: Path) -> None:
     for page in ELSEWHERE.values():
         assert (site / page).with_suffix(".html").is_file()
@@ -93,7 +129,7 @@ PLANNING = {"clusters_to_decide", "half_width", "pass_chance", "units_needed"}
 
 def test_links_out_of_the_checkout_become_links_of_the_site(site: Path) -> None:
     home = (site / "index.html").read_text("utf-8")
-    assert 'href="howto/labels.html"' in home
+    assert 'href="labels.html"' in home
     assert 'href="cases/llmbar.html"' in home
     case = (site / "cases" / "dices.html").read_text("utf-8")
     assert 'href="../notebooks/dices.html"' in case
@@ -101,7 +137,7 @@ def test_links_out_of_the_checkout_become_links_of_the_site(site: Path) -> None:
 
 
 def test_diagrams_are_pictures(site: Path) -> None:
-    assert re.search(r'src="pictures/diagram-\w+\.svg"', (site / "choosing.html").read_text())
+    assert re.search(r'src="pictures/diagram-\w+\.svg"', (site / "concepts.html").read_text())
 
 
 def test_examples_of_docstrings_become_blocks() -> None:

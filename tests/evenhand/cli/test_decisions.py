@@ -162,7 +162,7 @@ def test_select_knows_what_a_study_has_paid(run: Run, tmp_path: Path, make_study
 def test_plan_without_and_with_a_pilot(
     run: Run, ratings: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Panels of few people only: docs/choosing.md has commands that simulate larger ones."""
+    """Panels of few people only: docs/concepts.md has commands that simulate larger ones."""
     monkeypatch.setattr(planning, "PEOPLE", (3,))
     plain = run("plan", "--agreement", "0.85", "--prevalence", "0.5")
     assert plain.returncode == 0, plain.stderr

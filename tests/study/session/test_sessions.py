@@ -297,12 +297,12 @@ def test_a_session_on_postgresql(make_session, new_postgresql) -> None:
 
 
 def test_what_the_documentation_shows_is_a_session(make_session) -> None:
-    page = Path(__file__).parents[3] / "docs" / "sessions.md"
+    page = Path(__file__).parents[3] / "docs" / "people.md"
     blocks = re.findall(r"^```toml\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
     settings = [block for block in blocks if not block.startswith("[[unit]]")]
     (units,) = [block for block in blocks if block.startswith("[[unit]]")]
-    first, second, prolific, pay = settings
-    toml = first + second + prolific.partition("\n\n")[2] + pay
+    first, attention, crowd, _, pay = settings
+    toml = first + attention + crowd[crowd.index("[prolific]") :] + pay
     study = make_session(toml, {"training.toml": units, "attention.toml": units})
     assert Sessions(study).steps == [
         "welcome", "consent", "rubric", "practice", "comprehension", "background", "labelling",

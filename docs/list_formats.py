@@ -1,0 +1,44 @@
+"""Lists the files that are read in the table of formats.md, from the readers and their sentences.
+
+`python docs/list_formats.py` writes it anew between the page's markers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from evenhand.exchange.readers.reading import ITEM_READERS, READERS
+from evenhand.texts import texts
+
+PAGE = Path(__file__).with_name("formats.md")
+TABLE = "A table, by its columns."
+BEGIN, END = "<!-- readers: written from the code -->", "<!-- end of the readers -->"
+
+
+def renewed(page: str) -> str:
+    """The page with the table as it is now."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    lines = ["| format | ratings | items to rate |", "| --- | --- | --- |", *_rows()]
+    return f"{before}{BEGIN}\n\n" + "\n".join(lines) + f"\n\n{END}{after}"
+
+
+def _rows() -> Iterator[str]:
+    for name, reader in ITEM_READERS.items():
+        key = name.replace("-", "_")
+        module = getattr(reader, "__name__", "").rpartition(".")[2]
+        ratings = _taken(key) if name in READERS else ""
+        items = _taken(f"{key}_items") or _taken(f"{module}_items")
+        items = items or (ratings if ratings == TABLE else "")
+        yield f"| `{name}` | {ratings} | {items} |"
+
+
+def _taken(key: str) -> str:
+    """What a reader says that it took for what, behind the name of the tool."""
+    said = texts().get(f"exchange.{key}", "")
+    return said.partition(". ")[2] or (TABLE if said else "")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(renewed(PAGE.read_text("utf-8")), "utf-8")
