@@ -110,10 +110,12 @@ class Session:
                 return
 
     def _restored(self, data: dict[str, Any]) -> dict[str, Any]:
-        """With the words and rubrics that were sent before: what `panel/kept.js` does."""
+        """With the texts and rubrics that were sent before: what `panel/kept.js` does."""
         self.kept |= data["kept"]
-        for question in (data["sheet"] or {"questions": []})["questions"]:
-            question |= self.kept[question["rubric"]]
+        for sheet in filter(None, (data["sheet"], data["ahead"])):
+            sheet["blocks"] = [self.kept[name] for name in sheet["blocks"]]
+            for question in sheet["questions"]:
+                question |= self.kept[question["rubric"]]
         return data
 
 

@@ -121,7 +121,9 @@ def _show_case(study: Study, who: Visitor, case: QueuedUnit) -> None:
         )
         st.text(written("lead.keys"))
         with st.expander("Instructions"):
-            show(drawn_text(people.instructions))
+            # Only what the lead wrote is drawn with its links, not what a unit filled into it.
+            own = people.instructions == study.rubrics[case.rubric].instructions
+            show(drawn_text(people.instructions) if own else block(people.instructions))
 
 
 def _texts(study: Study, case: QueuedUnit, texts: Sequence[TextBlock]) -> str:

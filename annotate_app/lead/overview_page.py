@@ -124,4 +124,4 @@ def _leads_to(page: str, sentence: str) -> bool:
     def open_it() -> None:
         st.session_state["lead_page"] = page
 
-    return st.button(plain(sentence), key=f"to-{page}", on_click=open_it)
+    return st.button(plain(sentence), key=f"to-{page}-{sentence}", on_click=open_it)

@@ -48,6 +48,7 @@ class DrawnPanel {
 
   drawSheet() {
     const { sheet, words, questions } = this;
+    this.say("");
     const material = this.find(".material");
     this.texts = [];
     const fill = (text, block) => this.texts.push({ text, block });
@@ -81,7 +82,6 @@ class DrawnPanel {
     this.drawEvidence();
     this.drawKeys();
     this.drawJumps(material);
-    this.say("");
     this.toTop(material);
   }
 

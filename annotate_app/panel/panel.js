@@ -192,6 +192,7 @@ class Panel extends MarkingPanel {
     if (!ahead || this.left.has(ahead.id) || sheet?.id !== this.sheet.id) return;
     this.left.add(this.sheet.id);
     this.openNext(ahead);
+    this.drawFrame();
     this.drawChip();
   }
 

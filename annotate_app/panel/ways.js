@@ -1,5 +1,6 @@
 // Ways of reading and working that are each reader's own, and that this browser remembers.
 
+const TWICE_MS = 700;
 const SIZES = [0.85, 1, 1.15, 1.3, 1.5, 1.75, 2];
 
 class WaysPanel extends DrawnPanel {
@@ -53,15 +54,21 @@ class WaysPanel extends DrawnPanel {
     this.toTexts();
   }
 
+  // The second half of a double click, or of a double press, is no answer to the unit that follows.
   sendAtOnce() {
-    if (this.phase === "choosing" && this.atOnce() && this.missing() < 0) this.submit();
+    const twice = performance.now() - this.sentAtOnce < TWICE_MS;
+    if (twice) return;
+    if (this.phase === "choosing" && this.atOnce() && this.missing() < 0) {
+      this.sentAtOnce = performance.now();
+      this.submit();
+    }
   }
 
   drawWays() {
     this.find(".material").style.setProperty("--size", this.size());
     this.drawSize(".smaller", this.words.smaller_text, SIZES[0]);
     this.drawSize(".larger", this.words.larger_text, SIZES.at(-1));
-    this.find(".differ").hidden = !this.hasSides();
+    this.find(".differ").hidden = this.find(".material").querySelectorAll(".side .response").length !== 2;
     this.find(".differ").setAttribute("aria-pressed", String(this.showsDifferences()));
     const folded = this.drafts.read("folded") === true;
     this.root.toggleAttribute("data-folded", folded);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,8 @@ from evenhand.reporting.panel import Shown
 from evenhand.texts import written
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from evenhand.reporting.panel import Line
     from evenhand.reporting.ratings_file.frames import Table
 
@@ -121,14 +124,19 @@ def _check_same(source: Path | Table, folder: Path, wanted: LabelOptions, ask: A
         return
     made = item_study(source, wanted.items, ask)
     with open_study(folder) as study:
-        config, pairs = study.config, study.store.pairs()
+        config, pairs, responses = study.config, study.store.pairs(), study.store.responses()
         asked = {rubric.hash for rubric in study.rubrics.values()}
     same = asked == {rubric.hash for rubric in made.rubrics}
     same &= pairs.drop(columns="sample_position").equals(made.items.pairs.reset_index(drop=True))
+    same &= _texts_of(responses) == _texts_of(made.items.responses)
     same &= wanted.sample in (None, config.sample.pairs) and wanted.seed == config.seed
     same &= wanted.raters in (None, config.annotation.raters_per_unit)
     if not same:
         raise InputError(f"what is asked for {settled}")
+
+
+def _texts_of(responses: pd.DataFrame) -> set[tuple[str, ...]]:
+    return set(responses[["pair_id", "subject", "side", "response"]].itertuples(index=False))
 
 
 def _make(
@@ -152,10 +160,14 @@ def _make(
         raters_per_unit=raters,
     )
     create_study(folder, plan)
-    with open_study(folder) as study:
-        note(study, "study", study.folder.name)
-        note_edits(study, operator())
-        return made, made.import_judge(study), study.config.sample.pairs
+    try:
+        with open_study(folder) as study:
+            note(study, "study", study.folder.name)
+            note_edits(study, operator())
+            return made, made.import_judge(study), study.config.sample.pairs
+    except BaseException:
+        shutil.rmtree(folder)  # it was made here, and holds nothing that the file does not
+        raise
 
 
 def preview_items(source: Path, wanted: LabelOptions) -> tuple[StudyPreview, list[str]]:

@@ -471,6 +471,8 @@ def _asked(
     human, model = said.pop("human", ()), said.pop("model", ())
     for name in ("categories", "affirmative", "sides"):
         if name in said:
+            if name != "affirmative" and isinstance(said[name], (str, set, frozenset)):
+                raise InputError(f'{name} is in order; give a list, such as {name}=["1", "2"]')
             said[name] = as_texts(said[name])
     if isinstance(units := said.get("units"), (str, os.PathLike)):
         said["units"] = Path(units)

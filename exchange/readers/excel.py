@@ -124,7 +124,12 @@ def _table(rows: list[tuple[int, list[str]]], name: str) -> pd.DataFrame:
         header.pop()
     for column in header:
         if not column or header.count(column) > 1:
-            what = f"two columns are called {column!r}" if column else "a column has no name"
+            at = (
+                ""
+                if any(header[:1])
+                else " (cell A1; to_excel(index=False) leaves pandas' index out)"
+            )
+            what = f"two columns are called {column!r}" if column else f"a column has no name{at}"
             raise InputError(f"{name}: {what}; give each column a name of its own in its first row")
     for number, row in body:
         if any(row[len(header) :]):

@@ -7,6 +7,7 @@ Facts: docs.prolific.com, "Retrieve JSON Web Key Set (JWKS)": RS256, the page's 
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 import urllib.request
@@ -28,8 +29,10 @@ TOKEN = "prolific_token"  # noqa: S105 - the name of a parameter
 _LONGEST_TOKEN = 8_000
 _LARGEST_KEYS = 1_000_000
 _DAY, _MINUTE = 86_400.0, 60.0
-_PATIENCE = 10.0
+_PATIENCE = 5.0
 """Seconds to wait for the keys."""
+_CLOCKS = 60
+"""Seconds by which Prolific's clock may differ from this machine's."""
 
 
 def check_signing() -> None:
@@ -51,6 +54,7 @@ def signed_ids(settings: ProlificSettings, token: str) -> dict[str, str]:
     must_have = jwt.JWTClaimsRegistry(
         aud={"essential": True, "values": [settings.signed_for, f"{settings.signed_for}/"]},
         exp={"essential": True},
+        leeway=_CLOCKS,
     )
     try:
         keys = _KEYS.of(settings.signing_keys, token)
@@ -58,7 +62,7 @@ def signed_ids(settings: ProlificSettings, token: str) -> dict[str, str]:
         must_have.validate(read.claims)
     except Refused:
         raise
-    except (JoseError, ValueError) as error:
+    except (JoseError, ValueError, TypeError, AttributeError) as error:  # any text may come
         raise Refused("prolific_unsigned") from error
     said = read.claims.get("prolific")
     ids = said if isinstance(said, Mapping) else {}
@@ -66,20 +70,25 @@ def signed_ids(settings: ProlificSettings, token: str) -> dict[str, str]:
 
 
 class _Keys:
-    """Prolific's public keys, asked for once a day, and when a token names one that is new."""
+    """Prolific's public keys, asked for once a day, and when a token names one that is new; once a
+    minute at most, whether they could be had or not.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: dict[str, tuple[float, KeySet]] = {}
+        self._known: dict[str, tuple[float, KeySet | None]] = {}
 
     def of(self, url: str, token: str) -> KeySet:
-        """The keys at an address. Raises Refused where they cannot be had."""
+        """The keys at an address. Raises Refused where there are none and none can be had."""
         with self._lock:
-            asked, keys = self._known.get(url, (0.0, None))
+            asked, keys = self._known.get(url, (-math.inf, None))
             age = time.monotonic() - asked
-            if keys is None or age > _DAY or (age > _MINUTE and not _has_key_of(keys, token)):
-                keys = _fetched(url)
+            wanted = keys is None or age > _DAY or not _has_key_of(keys, token)
+            if wanted and age > _MINUTE:
+                keys = _fetched(url) or keys
                 self._known[url] = (time.monotonic(), keys)
+            if keys is None:
+                raise Refused("prolific_keys_away")
             return keys
 
 
@@ -93,12 +102,14 @@ def _has_key_of(keys: KeySet, token: str) -> bool:
     return any(key.kid == named for key in keys.keys)
 
 
-def _fetched(url: str) -> KeySet:
+def _fetched(url: str) -> KeySet | None:
+    """The keys at an address; None where they cannot be had."""
+    from joserfc.errors import JoseError
     from joserfc.jwk import KeySet
 
     try:
         with urllib.request.urlopen(url, timeout=_PATIENCE) as answer:  # noqa: S310 - see settings
             held: Any = json.loads(answer.read(_LARGEST_KEYS))
         return KeySet.import_key_set(held)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise Refused("prolific_keys_away") from error
+    except (OSError, ValueError, KeyError, TypeError, JoseError):
+        return None

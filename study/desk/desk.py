@@ -163,12 +163,14 @@ class AnnotationDesk:
         """As above, once the rater has given so many `more` answers. The unit at hand is finished,
         and a day ends only where more is left.
         """
+        self._work.refresh(connection)
         by_lead = self._oversight.ended(tasks.rater_id)
         if by_lead or tasks.held:
             return by_lead
-        self._work.refresh(connection)
-        at = now.isoformat(timespec="milliseconds")
-        worked = [*self._work.of_rater(tasks.rater_id), *[Worked(at, 0.0)] * more]
+        at, idle = now.isoformat(timespec="milliseconds"), self.study.config.session.idle_minutes
+        # What is in view counts as long as it can; a change of an earlier answer may come between.
+        ahead = [Worked(at, 60 * idle)] * (2 * more)
+        worked = [*self._work.of_rater(tasks.rater_id), *ahead]
         over = is_enough(self.study.config.session, worked, now)
         done, total = tasks.progress() if over else (0, 0)
         return "day" if done < total else ""

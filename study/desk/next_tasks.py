@@ -111,10 +111,12 @@ class NextTasks:
         again.
         """
         aging = minutes_ago(self.design.settings.lease_minutes / 2)
-        for claim in self.opened:
+        renews = any(claim.claimed_at < aging for claim in self.held)
+        # All of them and in order: a renewed claim has a later version, by which they are shown.
+        for claim in sorted(self.opened, key=lambda claim: claim.version):
             if claim not in self.held:
                 changes.mark(claim.task_id, state="released")
-            elif claim.claimed_at < aging:
+            elif renews:
                 changes.mark(claim.task_id, claimed_at=utc_now())
 
     @cached_property

@@ -86,8 +86,9 @@ def _content(cell: str, folder: Path) -> bytes:
                 "the image is an address, and nothing is fetched; save it beside the file and name "
                 "it"
             )
-        path = folder / cell
-        if not path.is_file():
+        path = (folder / cell).resolve()
+        # A cell is anybody's: it names nothing outside the file's folder.
+        if not path.is_relative_to(folder.resolve()) or not path.is_file():
             raise ValueError(f"there is no image {cell!r} beside the file")
         if path.stat().st_size > MOST_BYTES:
             raise ValueError(f"the image has more than {MOST_BYTES // 1024**2} MB")

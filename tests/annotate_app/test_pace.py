@@ -37,10 +37,10 @@ def test_block_and_minutes_left_are_told_once_the_pace_is_known(annotator, new_c
     for _ in range(5):
         page.clock.fast_forward(MINUTES)
         person.answer("L")
-    assert page.text_content(".pace") == "Block 1 of 5, about 35 minutes left"
+    page.locator(".pace", has_text="Block 1 of 5, about 35 minutes left").wait_for()
     for _ in range(3):
         person.answer("L")
-    assert page.text_content(".pace").startswith("Block 2 of 5, about ")
+    page.locator(".pace", has_text="Block 2 of 5, about ").wait_for()
     page.keyboard.press("Backspace")
     person.in_panel("!panel.querySelector('.editing').hidden")
     assert page.text_content(".pace").startswith("Block 2 of 5, about ")

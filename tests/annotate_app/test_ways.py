@@ -42,6 +42,9 @@ key = "no"
 name = "No"
 """
 
+READ = 800
+"""Milliseconds after which a click is not the second half of a double click."""
+
 PROSE = (
     "The committee met on Thursday and talked about the new bridge, its price, and who is going to"
     " pay for it once the first year is over. "
@@ -146,10 +149,13 @@ def test_an_answer_goes_as_soon_as_it_is_chosen_where_a_rater_wants_it_so(faithf
     page.get_by_role("checkbox", name="Submit as soon as I choose").check()
     page.keyboard.press("1")
     answered(page, 1)
+    page.wait_for_timeout(READ)
     page.locator(".option", has_text="No").click()
     answered(page, 2)
+    page.wait_for_timeout(READ)
     page.keyboard.press("1")
     answered(page, 3)
+    page.wait_for_timeout(READ)
     page.keyboard.press("Backspace")  # the last one was a slip
     page.get_by_text("You are changing an earlier answer").wait_for()
     page.wait_for_selector(READY)
@@ -218,3 +224,16 @@ def test_no_more_is_marked_than_must_be(new_context):
         assert len(pairs) == longest
         assert all(one[at] == other[to] for at, to in pairs)
         assert pairs == sorted(pairs)
+
+
+def test_a_double_click_answers_one_unit(faithful, entered):
+    page = entered("twice")
+    page.get_by_role("checkbox", name="Submit as soon as I choose").check()
+    page.locator(".option", has_text="No").dblclick(delay=20)
+    page.wait_for_timeout(300)
+    page.locator(".option", has_text="No").click()  # within the same press, as slow hands do it
+    answered(page, 1)
+    page.wait_for_timeout(READ)
+    assert labels(faithful, "twice") == ["no"]
+    page.keyboard.press("Enter")  # what was chosen then waits to be sent
+    answered(page, 2)

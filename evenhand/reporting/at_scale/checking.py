@@ -170,6 +170,11 @@ def _reading(
     for piece in pieces:
         known = [n if n != "item_id" else "unit_id" for n in piece.columns]
         known += ["rater_kind"] if scale.kinds else []
+        if scale.kinds and "rater_id" not in known and piece.kind != "jsonl":
+            raise InputError(
+                f"{piece.name} has no column 'rater_id': with --engine a row is a rating; name its "
+                "column with --columns, or leave --engine out"
+            )
         if piece.kind != "jsonl":
             refuse_missing(pd.DataFrame(columns=known), piece.name, scale)
         if cluster not in ("pair", "unit") and column not in known:

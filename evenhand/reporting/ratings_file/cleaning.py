@@ -122,7 +122,7 @@ def _fault_of(label: str) -> str:
     if "\n" in label or "\r" in label:
         return "contains a line break; remove it, and close the quote if one is left open"
     if label.lstrip()[:1] in ("{", "[") and _is_nested(label):
-        return "is nested JSON; write only the label"
+        return "is nested JSON; write only the label, or, if several may apply, declare that"
     return ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -71,8 +72,11 @@ def units_table(given: Path | Table) -> tuple[pd.DataFrame, str]:
 
 
 def items_table(given: Table) -> pd.DataFrame:
-    """A table of items to rate, with texts for cells."""
-    table = _numbered(frame_of(given, "items"))
+    """A table of items to rate, with texts for cells; an index with a name is a column."""
+    frame = frame_of(given, "items")
+    if frame.index.name and frame.index.name not in frame:
+        frame = frame.reset_index()
+    table = _numbered(frame)
     return _with_texts(table, table.columns)
 
 
@@ -233,7 +237,7 @@ def long_rows(
         notes.append(written("reading.grid", raters=raters, rubrics=rubrics, wide=said))
         if grid.others:
             notes.append(written("reading.grid_others", columns=listed(grid.others)))
-    cells = _melted(table, kinds, name, grid, blanks=blanks)
+    cells = _melted(table, options, name, grid, blanks=blanks)
     rows = (cells.index + FIRST_ROW).tolist()
     places = Places(name, rows, columns=cells.pop(_COLUMN).tolist())
     return LongRows(_others_as_texts(cells.reset_index(drop=True)), places, notes)
@@ -302,14 +306,20 @@ def _named(
 
 
 def _melted(
-    table: pd.DataFrame, kinds: Mapping[str, str], name: str, grid: Grid | None, *, blanks: bool
+    table: pd.DataFrame, options: ScaleOptions, name: str, grid: Grid | None, *, blanks: bool
 ) -> pd.DataFrame:
     """A wide table as a row for each label, with the column it is from and the index of its row;
     a missing cell is none, and so is an empty one unless `blanks` count.
     """
+    kinds = options.kinds
     for rater in kinds if grid is None else ():
         if rater not in table:
-            raise InputError(f"{name} has no column {rater!r}; it has {listed(table.columns)}")
+            marked = [each for each in map(str, table) if rater in re.split(r"[^A-Za-z0-9]", each)]
+            wide = options.wide_spelled("{rater}_{rubric}")
+            hint = f"; columns such as {marked[0]} are read with {wide}" if marked else ""
+            raise InputError(
+                f"{name} has no column {rater!r}; it has {listed(table.columns)}{hint}"
+            )
     labels = dict(grid.columns) if grid else {rater: (rater, "") for rater in kinds}
     about = [column for column in table if column not in labels]
     for column in about:
@@ -324,8 +334,9 @@ def _melted(
     again = table.duplicated([column for column in about if column in ("unit_id", "rubric")])
     if again.any():
         raise InputError(
-            f"{name}: unit {table.loc[again, 'unit_id'].iloc[0]!r} has two rows; keep one, as "
-            "a wide table has one for each unit"
+            f"{name}: unit {table.loc[again, 'unit_id'].iloc[0]!r} has two rows. If each row is a "
+            "unit of its own, call the column of ids 'item' (rows of one item then count as one "
+            "cluster; an index goes by reset_index(drop=True)); else keep one row"
         )
     cells = table.melt(about, list(labels), _COLUMN, "label", ignore_index=False)
     cells = cells[cells["label"].notna()]

@@ -83,6 +83,8 @@ class ScaleOptions:
         >>> ScaleOptions(in_python=True).spelled("categories", "1", "2")
         "categories=['1', '2']"
         """
+        if self.in_python and name == "level":
+            return f"level={keys[0]!r}" if keys else "level="
         if self.in_python:
             return f"{name}={list(keys) or ''}"
         return f"--{name} {shlex.quote(','.join(keys))}" if keys else f"--{name}"

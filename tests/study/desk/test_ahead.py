@@ -59,15 +59,23 @@ def test_who_is_sent_units_ahead_gets_the_same_ones_in_the_same_order(
     assert with_ahead == without
 
 
-def test_no_unit_is_sent_ahead_that_a_day_has_no_room_for(make_session) -> None:
-    study = make_session("[session]\nanswers_per_day = 3\n")
-    desk, count = AnnotationDesk(study), 0
+@pytest.mark.parametrize(
+    ("limit", "seconds", "given"),
+    [("answers_per_day = 5", 1.0, 5), ("minutes_per_day = 20", 300.0, 4)],
+)
+def test_no_unit_is_sent_ahead_that_a_day_may_have_no_room_for(
+    make_session, limit, seconds, given
+) -> None:
+    """A change of an earlier answer counts, too, and a unit may take as long as it can."""
+    study = make_session(f"[session]\n{limit}\n")
+    desk, count, ahead = AnnotationDesk(study), 0, []
     while sheet := desk.next_sheet("r1"):
-        following = desk.sheet_ahead("r1", sheet)
+        ahead.append(desk.sheet_ahead("r1", sheet) is not None)
         count += 1
-        assert (following is None) == (count == 3)
-        desk.submit("r1", sheet.tasks[0].task_id, str(count), "1")
-    assert (count, desk.ended("r1")) == (3, "day")
+        desk.submit("r1", sheet.tasks[0].task_id, str(count), "1", seconds)
+    assert (count, desk.ended("r1")) == (given, "day")
+    assert ahead[0]
+    assert not any(ahead[-2:])
 
 
 def test_nothing_is_sent_ahead_in_a_paused_study_or_to_who_is_excluded(make_session) -> None:
@@ -97,3 +105,17 @@ def test_a_unit_sent_ahead_counts_as_one_of_its_raters(make_session) -> None:
     ratings = study.ratings()
     assert not ratings.duplicated(["unit_id", "rubric"]).any()
     assert first.next_sheet("r1") is None
+
+
+def test_a_renewed_lease_keeps_the_order_of_what_is_in_view_and_what_comes(
+    make_session, monkeypatch
+) -> None:
+    study = make_session("")
+    desk = AnnotationDesk(study)
+    sheet = desk.next_sheet("r1")
+    with study.store.write() as connection:  # half of the lease ago
+        connection.execute(sa.update(claims).values(claimed_at="2020-01-01T00:00:00.000+00:00"))
+    desk = AnnotationDesk(study)
+    ahead = desk.sheet_ahead("r1", sheet)
+    assert desk.next_sheet("r1").tasks[0].task_id == sheet.tasks[0].task_id
+    assert desk.sheet_ahead("r1", sheet).tasks[0].task_id == ahead.tasks[0].task_id
