@@ -94,13 +94,16 @@ class Annotator:
         self.page.wait_for_function(IS_NEXT, arg=before)
 
     def answer(self, option: str, key: str | None = None, gap: float = 0) -> None:
-        """Choose, submit, and wait until the next unit, or the end, is on the page."""
+        """Choose, submit, and wait until the next unit, or the end, is on the page, and the answer in
+        the store.
+        """
         before = self.page.locator(".material").text_content() or ""
         self.choose(option, key)
         if gap:
             self.page.wait_for_timeout(gap)
         self.submit()
         self.wait_for_next(before)
+        self.wait_for_chip("saved")
 
     def stored(self) -> dict[str, str]:
         rows = self.server.labels(self.rater)
