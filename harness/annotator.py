@@ -94,9 +94,7 @@ class Annotator:
         self.page.wait_for_function(IS_NEXT, arg=before)
 
     def answer(self, option: str, key: str | None = None, gap: float = 0) -> None:
-        """Choose, submit, and wait until the next unit, or the end, is on the page, and the answer in
-        the store.
-        """
+        """Choose, submit, and wait for the next unit, or the end, until the answer is stored."""
         before = self.page.locator(".material").text_content() or ""
         self.choose(option, key)
         if gap:
