@@ -9,8 +9,8 @@ import html
 from collections.abc import Iterable, Sequence
 
 from evenhand.annotate_app.languages import Language
-from evenhand.annotate_app.payload import block_label, drawn_code, tree_of
-from evenhand.annotate_app.plain_text import lang_attribute
+from evenhand.annotate_app.payload import block_label, drawn_code, tree_of, turn_label
+from evenhand.annotate_app.plain_text import label_above, lang_attribute
 from evenhand.annotate_app.rendered import FOLLOWED, Node, rendered
 from evenhand.rubrics.rendering import TextBlock
 
@@ -23,8 +23,8 @@ def drawn_text(text: str, kind: str = "text", label: str = "", lang: str | None 
     nodes = rendered(text, links=True)
     inside = "".join(map(_html, nodes)) if nodes else html.escape(text)
     look = f"evenhand-{kind} evenhand-drawn" if nodes else f"evenhand-{kind}"
-    above = f'<p class="evenhand-label">{html.escape(label)}</p>' if label else ""
-    return f'{above}<div class="{look}" dir="auto"{lang_attribute(lang)}>{inside}</div>'
+    own = lang_attribute(lang)
+    return f'{label_above(label)}<div class="{look}" dir="auto"{own}>{inside}</div>'
 
 
 def drawn_blocks(blocks: Sequence[TextBlock], reader: Language, display: str) -> str:
@@ -47,9 +47,9 @@ def beside_each_other(parts: Sequence[tuple[str, str]]) -> str:
 
 
 def drawn_block(block: TextBlock, reader: Language, display: str) -> str:
-    label = html.escape(block_label(block, reader))
-    content = _content(block, reader, display)
-    return f'<div><p class="evenhand-label" dir="auto">{label}</p>{content}</div>'
+    """A text of a unit under its label: Markdown, code, turns or an image as such."""
+    label = label_above(block_label(block, reader))
+    return f"<div>{label}{_content(block, reader, display)}</div>"
 
 
 def _content(block: TextBlock, reader: Language, display: str) -> str:
@@ -71,10 +71,7 @@ def _quote(inside: str, look: str = "") -> str:
 
 def _turns(block: TextBlock, reader: Language) -> Iterable[str]:
     for turn in block.turns:
-        name = f" · {turn.name}" if turn.name else ""
-        who = html.escape(reader.say(f"turn.{turn.role}") + name)
-        said = html.escape(turn.text)
-        title = f'<p class="evenhand-label">{who}</p>'
+        title, said = label_above(turn_label(turn, reader)), html.escape(turn.text)
         yield f'<div class="evenhand-turn">{title}<div dir="auto">{said}</div></div>'
 
 

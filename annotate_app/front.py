@@ -108,8 +108,8 @@ def front_page() -> str:
     later = [panel_path(), *(f"static/js/{name}" for name in _fetched_later(page))]
     head = "\n".join(f'<link rel="modulepreload" href="./{path}">' for path in later)
     page = page.replace("</head>", f"{head}\n</head>")
-    # In the body: Streamlit's rules are in the head; of two equally specific ones the last wins.
-    # Its file of styles comes after our words, which would else wait for it.
+    # In the body, so that our words need not wait for Streamlit's file of styles; ours come after
+    # it, because of two equally specific rules the last wins.
     styles = "".join(re.findall(_STYLESHEET, page))
     page = re.sub(_STYLESHEET, "", page)
     first = (_HERE / "front.css").read_text("utf-8") + _one_language_shows()

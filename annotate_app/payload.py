@@ -423,8 +423,13 @@ def drawn_code(block: TextBlock) -> tuple[Node, ...] | None:
 
 
 def _turn(turn: Turn, reader: Language) -> dict[str, str]:
+    return {"role": turn.role, "label": turn_label(turn, reader), "text": turn.text}
+
+
+def turn_label(turn: Turn, reader: Language) -> str:
+    """The label above a turn: whose it is, in the reader's words, and by name where it has one."""
     name = f" · {turn.name[:_LONGEST_LINE]}" if turn.name else ""
-    return {"role": turn.role, "label": reader.say(f"turn.{turn.role}") + name, "text": turn.text}
+    return reader.say(f"turn.{turn.role}") + name
 
 
 def _after_questions(block: TextBlock) -> bool:

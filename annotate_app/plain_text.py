@@ -25,9 +25,14 @@ def block(text: str, kind: str = "text", label: str = "", lang: str | None = Non
 
     `lang` is its language, where that may differ from the page's: "" if unknown.
     """
-    above = f'<p class="evenhand-label">{html.escape(label)}</p>' if label else ""
     said = html.escape(text)
-    return f'{above}<div class="evenhand-{kind}" dir="auto"{lang_attribute(lang)}>{said}</div>'
+    own = lang_attribute(lang)
+    return f'{label_above(label)}<div class="evenhand-{kind}" dir="auto"{own}>{said}</div>'
+
+
+def label_above(label: str) -> str:
+    """The label above a text; nothing where there is none."""
+    return f'<p class="evenhand-label" dir="auto">{html.escape(label)}</p>' if label else ""
 
 
 def lang_attribute(code: str | None) -> str:
@@ -43,8 +48,7 @@ def marked_block(pieces: Iterable[tuple[str, str]], label: str) -> str:
         else html.escape(text)
         for text, said in pieces
     )
-    above = f'<p class="evenhand-label">{html.escape(label)}</p>'
-    return f'{above}<div class="evenhand-quote" dir="auto">{inside}</div>'
+    return f'{label_above(label)}<div class="evenhand-quote" dir="auto">{inside}</div>'
 
 
 def items(terms: Iterable[tuple[str, Iterable[str]]], lang: str | None = None) -> str:

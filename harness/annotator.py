@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from harness.served import holds
+
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
@@ -47,6 +49,9 @@ watch();
 
 READY = ".panel[data-phase=choosing]"
 """The panel once its unit has been seen: from then on an answer counts."""
+
+SAVED = ".chip[data-state=saved]"
+"""The mark that says that all answers of this window are stored."""
 
 IS_NEXT = """
 (before) => {
@@ -102,6 +107,12 @@ class Annotator:
         self.submit()
         self.wait_for_next(before)
         self.wait_for_chip("saved")
+
+    def all_stored(self) -> bool:
+        """Wait until what is stored is what was given: a unit can be left while its answer is
+        still on its way.
+        """
+        return holds(lambda: self.stored() == self.given)
 
     def stored(self) -> dict[str, str]:
         rows = self.server.labels(self.rater)

@@ -83,6 +83,22 @@ class Served:
             ratings = study.ratings()
         return ratings[ratings["rater_id"] == rater]
 
+    def comes_to_hold(self, rater: str, labels: list[str]) -> bool:
+        """Wait until the rater's stored labels are these: a unit can be left while its answer
+        is still on its way.
+        """
+        return holds(lambda: self.labels(rater)["label"].tolist() == labels)
+
+
+def holds(condition: Callable[[], bool], seconds: float = 20) -> bool:
+    """Whether something comes true within so many seconds."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
+
 
 def _spy(home: Path) -> Path:
     """A folder that, on PYTHONPATH, makes the server note the garbage collections it asks for."""
@@ -108,8 +124,5 @@ def _answers(url: str) -> bool:
 
 
 def _wait_for(condition: Callable[[], bool], what: str, seconds: float = 30) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            raise TimeoutError(f"waited {seconds} s for {what}")
-        time.sleep(0.05)
+    if not holds(condition, seconds):
+        raise TimeoutError(f"waited {seconds} s for {what}")

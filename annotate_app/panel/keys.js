@@ -57,7 +57,7 @@ class KeyedPanel extends FindingPanel {
     if (pages !== undefined) return () => scrollTexts(this.find(".material"), pages);
     if (target.closest?.(".wide") && /^Arrow/.test(event.key)) return null; // scrolls it
     if (event.key === "=" && this.hasSides()) return () => this.tie();
-    if (event.key === "%" && this.hasSides()) return () => this.switchDifferences();
+    if (event.key === "%" && this.bothResponses().length > 0) return () => this.switchDifferences();
     const inText = target.closest?.(".text") && !this.sheet?.earlier;
     if (event.key === "Escape" && inText && !this.awaits()) return () => this.toTexts();
     const ownsEnter = event.shiftKey || target.closest?.("a, summary, button:not(.go)");
@@ -178,6 +178,20 @@ class KeyedPanel extends FindingPanel {
         }),
       );
     show();
+  }
+
+  // The guidelines of the question at hand, over the texts.
+  toggleGuidelines() {
+    if (this.find(".sheet").open) return this.find(".sheet").close();
+    const question = this.questions[Math.min(this.at, this.sheet.questions.length - 1)];
+    const title = heading(`${this.words.guidelines}: ${question.title}`);
+    title.tabIndex = -1;
+    title.autofocus = true; // reading begins at the top, not at the button below
+    this.showDialog([
+      title,
+      element("div", { class: "guidelines" }, ...guidelineParts(question, this.words, this.data.controls)),
+      element("form", { method: "dialog" }, button(this.words.sheet_close, "quiet")),
+    ]);
   }
 
   showDialog(parts) {

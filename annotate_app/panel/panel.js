@@ -22,6 +22,7 @@ class Panel extends MarkingPanel {
     // -> (next unit)
     this.phase = "showing";
     this.seen = new Set(); // ids of the sheets that this window has shown for long enough
+    this.lost = []; // what was said of answers that were refused, until it is read
     this.left = new Set(); // ids of the sheets that were answered here and gone on from
     this.pending = []; // submit ids of this unit's answers that are on their way
     this.statuses = new Map();
@@ -172,6 +173,24 @@ class Panel extends MarkingPanel {
       this.drafts.drop(`answer:${answer.submit_id}`);
       if (isAnswer(answer)) this.drafts.drop(`draft:${answer.sheet_id}`);
     }
+  }
+
+  // An answer that was refused although nobody here waits for it: given before a reload, say.
+  lose(answer, status) {
+    const why = this.words[status];
+    const said = answer.unit ? filled(this.words.lost, { unit: answer.unit, why }) : why;
+    this.lost = [...new Set([...this.lost, said])];
+    this.drawLost();
+  }
+
+  drawLost() {
+    this.find(".lost span").textContent = this.lost.join(" ");
+    this.find(".lost").hidden = this.lost.length === 0;
+  }
+
+  forgetLost() {
+    this.lost = [];
+    this.drawLost();
   }
 
   // Whether what the server said is of the time before it heard of this window's last answer.

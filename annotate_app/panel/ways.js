@@ -1,6 +1,6 @@
 // Ways of reading and working that are each reader's own, and that this browser remembers.
 
-const TWICE_MS = 700;
+const TWICE_MS = 700; // the second half of a double click, or of a double press, comes within it
 const SIZES = [0.85, 1, 1.15, 1.3, 1.5, 1.75, 2];
 
 class WaysPanel extends DrawnPanel {
@@ -24,14 +24,19 @@ class WaysPanel extends DrawnPanel {
   }
 
   showsDifferences() {
-    return this.hasSides() && this.drafts.read("differences") === true;
+    return this.bothResponses().length > 0 && this.drafts.read("differences") === true;
+  }
+
+  // The two responses that can be compared; none where there are not just two.
+  bothResponses() {
+    const texts = [...this.find(".material").querySelectorAll(".side .response .text")];
+    return texts.length === 2 ? texts : [];
   }
 
   drawDifferences() {
     globalThis.CSS?.highlights?.delete("differs");
-    const texts = [...this.find(".material").querySelectorAll(".side .response .text")];
-    if (!this.showsDifferences() || texts.length !== 2) return;
-    const said = texts.map(saidIn);
+    if (!this.showsDifferences()) return;
+    const said = this.bothResponses().map(saidIn);
     const places = differences(said[0].whole, said[1].whole);
     if (!places) return this.say(this.words.differ_everywhere);
     const ranges = places.flatMap((own, side) => own.map(([start, beyond]) => said[side].rangeOf(start, beyond)));
@@ -54,21 +59,19 @@ class WaysPanel extends DrawnPanel {
     this.toTexts();
   }
 
-  // The second half of a double click, or of a double press, is no answer to the unit that follows.
+  // Not twice by one press: the unit that follows is in view by then, and nobody has read it.
   sendAtOnce() {
-    const twice = performance.now() - this.sentAtOnce < TWICE_MS;
-    if (twice) return;
-    if (this.phase === "choosing" && this.atOnce() && this.missing() < 0) {
-      this.sentAtOnce = performance.now();
-      this.submit();
-    }
+    if (performance.now() - this.sentAtOnce < TWICE_MS) return;
+    if (this.phase !== "choosing" || !this.atOnce() || this.missing() >= 0) return;
+    this.sentAtOnce = performance.now();
+    this.submit();
   }
 
   drawWays() {
     this.find(".material").style.setProperty("--size", this.size());
     this.drawSize(".smaller", this.words.smaller_text, SIZES[0]);
     this.drawSize(".larger", this.words.larger_text, SIZES.at(-1));
-    this.find(".differ").hidden = this.find(".material").querySelectorAll(".side .response").length !== 2;
+    this.find(".differ").hidden = this.bothResponses().length === 0;
     this.find(".differ").setAttribute("aria-pressed", String(this.showsDifferences()));
     const folded = this.drafts.read("folded") === true;
     this.root.toggleAttribute("data-folded", folded);
@@ -90,37 +93,5 @@ class WaysPanel extends DrawnPanel {
   foldQuestion() {
     this.drafts.write("folded", !this.drafts.read("folded"));
     this.drawWays();
-  }
-
-  // The guidelines of the question at hand, over the texts.
-  toggleGuidelines() {
-    if (this.find(".sheet").open) return this.find(".sheet").close();
-    const question = this.questions[Math.min(this.at, this.sheet.questions.length - 1)];
-    const title = heading(`${this.words.guidelines}: ${question.title}`);
-    title.tabIndex = -1;
-    title.autofocus = true; // reading begins at the top, not at the button below
-    this.showDialog([
-      title,
-      element("div", { class: "guidelines" }, ...guidelineParts(question, this.words, this.data.controls)),
-      element("form", { method: "dialog" }, button(this.words.sheet_close, "quiet")),
-    ]);
-  }
-
-  // An answer that was refused although nobody here waits for it: given before a reload, say.
-  lose(answer, status) {
-    const why = this.words[status];
-    const said = answer.unit ? filled(this.words.lost, { unit: answer.unit, why }) : why;
-    this.lost = [...new Set([...(this.lost ?? []), said])];
-    this.drawLost();
-  }
-
-  drawLost() {
-    this.find(".lost span").textContent = (this.lost ?? []).join(" ");
-    this.find(".lost").hidden = !this.lost?.length;
-  }
-
-  forgetLost() {
-    this.lost = [];
-    this.drawLost();
   }
 }

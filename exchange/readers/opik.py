@@ -26,25 +26,30 @@ def recognises(source: Source) -> bool:
 
 def read(source: Source) -> Export:
     """A trace or span is a unit, a score's name a rubric. What people gave on the page is theirs,
-    online scores are models'; scores by the SDK may be of either kind.
+    online scores are models'; scores by the SDK may be of either kind. A rule that runs under a
+    person's name, as where all are called admin, is called online_scoring.
     """
     rows = Rows(source)
-    for record, unit in _records(source.records()):
+    found = list(_scores(source.records()))
+    people = {author for _, author, origin, _, _ in found if _KINDS.get(origin) == "human"}
+    for unit, author, origin, name, entry in found:
+        is_person = _KINDS.get(origin) == "human"
+        own = "" if origin == "sdk" or (author in people and not is_person) else author
+        value = inside(entry, "category_name") or inside(entry, "value")
+        at = name_of(inside(entry, "last_updated_at"))
+        rows.add(unit, own or origin, _KINDS.get(origin, ""), value, name, created_at=at)
+    return rows.export(written("exchange.opik"))
+
+
+def _scores(records: list[Record]) -> Iterator[tuple[str, str, str, str, object]]:
+    """Yield each score as unit, author, where it was given, name and entry."""
+    for record, unit in _records(records):
         for score in objects(record.get("feedback_scores")):
             by = score.get("value_by_author")
             own = by if isinstance(by, dict) and by else {text_of(score.get("created_by")): score}
             for author, entry in own.items():
                 origin = name_of(inside(entry, "source"), score.get("source"))
-                value = inside(entry, "category_name") or inside(entry, "value")
-                rows.add(
-                    unit,
-                    (author if origin != "sdk" else "") or origin,
-                    _KINDS.get(origin, ""),
-                    value,
-                    text_of(score.get("name")),
-                    created_at=name_of(inside(entry, "last_updated_at")),
-                )
-    return rows.export(written("exchange.opik"))
+                yield unit, author, origin, text_of(score.get("name")), entry
 
 
 def items(source: Source) -> ItemTable | None:

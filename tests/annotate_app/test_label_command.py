@@ -19,7 +19,7 @@ from playwright.sync_api import Error
 from evenhand.cli.main import main
 from evenhand.study import open_study
 from evenhand.study.store.logs.decisions import acts
-from harness.annotator import IS_NEXT, READY
+from harness.annotator import IS_NEXT, READY, SAVED
 from harness.ports import free_port
 from tests.exchange.test_items import ITEMS
 
@@ -128,6 +128,7 @@ def test_a_conversation_is_read_in_turns(labelling, browser, axe):
     page.keyboard.press("3")
     page.keyboard.press("Enter")
     page.get_by_text("1 of 3 answered").wait_for()
+    page.wait_for_selector(SAVED, state="attached")
     page.close()
 
 
@@ -166,6 +167,7 @@ def test_keys_lead_from_turn_to_turn_and_words_are_found(labelling, browser, axe
     page.keyboard.press("2")
     page.keyboard.press("Enter")
     page.get_by_text("1 of 1 answered").wait_for()
+    page.wait_for_selector(SAVED, state="attached")
     page.close()
 
 
@@ -187,6 +189,7 @@ def test_an_image_is_shown_with_its_description(labelling, browser, axe, tmp_pat
     page.keyboard.press("1")
     page.keyboard.press("Enter")
     page.get_by_text("1 of 1 answered").wait_for()
+    page.wait_for_selector(SAVED, state="attached")
     page.close()
     with open_study(tmp_path / "images-study") as study:
         assert study.units()["shot"].tolist() == ["[image: a <i>green</i> field]"]
@@ -223,6 +226,7 @@ def test_two_answers_stand_next_to_each_other(labelling, browser, axe, tmp_path,
     assert received
     everything = b"".join(received) + page.content().encode()
     assert [word for word in (b"hidden-", b"winner", b"model_1") if word in everything] == []
+    page.wait_for_selector(SAVED, state="attached")
     page.close()
     with open_study(tmp_path / "versus-study") as study:
         own = study.ratings().query("rater_kind == 'human'")
@@ -253,6 +257,7 @@ def test_json_folds_and_code_is_coloured(labelling, browser, axe, tmp_path):
     page.keyboard.press("1")
     page.keyboard.press("Enter")
     page.get_by_text("1 of 1 answered").wait_for()
+    page.wait_for_selector(SAVED, state="attached")
     page.close()
 
 
@@ -278,6 +283,7 @@ def test_a_tools_own_file_from_the_command_to_the_verdict(
         page.get_by_text(f"{n} of 4 answered").wait_for()
         if n < 4:
             page.wait_for_function(IS_NEXT, arg=before)
+    page.wait_for_selector(SAVED, state="attached")
     page.close()
     study = tmp_path / f"{Path(file).stem}-study"
     assert main(["report", str(study)]) == 0
@@ -322,6 +328,7 @@ def test_one_command_from_a_file_to_a_label(labelling, browser, tmp_path, capsys
     page.keyboard.press("Enter")
     page.get_by_text("1 of 12 answered").wait_for()
     assert time.monotonic() - began < 60
+    page.wait_for_selector(SAVED, state="attached")
     page.close()
     with open_study(tmp_path / "answers-study") as study:
         ratings = study.ratings()

@@ -12,7 +12,7 @@ from evenhand.cli.main import main
 from evenhand.study import open_study
 from evenhand.study.desk.answers import Answer
 from evenhand.study.desk.desk import AnnotationDesk
-from harness.annotator import READY
+from harness.annotator import READY, SAVED
 from harness.served import Served
 
 pytestmark = pytest.mark.browser
@@ -65,12 +65,6 @@ def entered(served: Served, new_context, rater: str, **settings):
     return page
 
 
-def labels(served: Served, rater: str) -> list[str]:
-    with open_study(served.folder) as study:
-        ratings = study.ratings()
-    return ratings.loc[ratings["rater_id"] == rater, "label"].tolist()
-
-
 def focused(page) -> str:
     return page.evaluate(
         "document.querySelector('[data-testid=stBidiComponentIsolated]')"
@@ -109,7 +103,7 @@ def test_digits_from_anywhere_and_enter(asked, new_context, axe):
     field.fill("100.0")
     field.press("Enter")
     page.get_by_text("3 of 6 answered").wait_for()
-    assert labels(asked, "typist") == ["73", "0", "100"]
+    assert asked.comes_to_hold("typist", ["73", "0", "100"])
     # Back: the number stands in the field, and a new one replaces it.
     page.wait_for_selector(READY)
     page.keyboard.press("Backspace")
@@ -120,7 +114,7 @@ def test_digits_from_anywhere_and_enter(asked, new_context, axe):
     assert field.input_value() == "99"
     page.keyboard.press("Enter")
     page.locator(".editing").wait_for(state="hidden")
-    assert labels(asked, "typist") == ["73", "0", "99"]
+    assert asked.comes_to_hold("typist", ["73", "0", "99"])
 
 
 def test_a_draft_survives_the_window(asked, new_context):
@@ -136,6 +130,7 @@ def test_a_draft_survives_the_window(asked, new_context):
     page.get_by_role("radio").first.check()
     page.keyboard.press("Enter")
     page.get_by_text("1 of 6 answered").wait_for()
+    page.wait_for_selector(SAVED, state="attached")
     with open_study(asked.folder) as study:
         ratings = study.ratings()
     assert (ratings[ratings["rater_id"] == "drafts"]["unscored_reason"] != "").all()
@@ -167,4 +162,4 @@ def test_a_comma_and_two_places(share, new_context):
             "() => document.querySelector('[data-testid=stBidiComponentIsolated]')"
             ".shadowRoot.querySelector('.number')?.value === ''"
         )
-    assert labels(share, "comma") == ["0.5", "0.07", "1"]
+    assert share.comes_to_hold("comma", ["0.5", "0.07", "1"])

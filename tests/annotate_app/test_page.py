@@ -15,7 +15,7 @@ from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.store.schema import claims, session_events, told_totals
 from harness.annotator import READY
-from harness.served import Served
+from harness.served import Served, holds
 from harness.studies import SHORTER
 
 pytestmark = pytest.mark.browser
@@ -265,7 +265,7 @@ def test_from_the_rater_code_to_the_end(new_context, mortal):
         page.keyboard.press("Enter")
         page.get_by_text(f"{done} answered").wait_for()
     page.get_by_text("All done").wait_for()
-    assert len(mortal.labels("anna")) == 2
+    assert holds(lambda: len(mortal.labels("anna")) == 2)
     page.reload()
     page.get_by_text("All done").wait_for()
 

@@ -9,7 +9,7 @@ import pytest
 
 from evenhand.demo.studies import make_demo
 from evenhand.study import open_study
-from harness.annotator import IS_NEXT, READY
+from harness.annotator import IS_NEXT, READY, SAVED
 
 pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 
@@ -39,6 +39,7 @@ def test_a_visitor_labels_a_response_of_the_stance_demo(
     page.keyboard.press("u")
     page.keyboard.press("Enter")
     page.wait_for_function(IS_NEXT, arg=before)
+    page.wait_for_selector(SAVED, state="attached")
 
     (row,) = served.labels("visitor").to_dict("records")
     assert (row["label"], row["rubric"], row["order"]) == ("U", "stance", "")

@@ -64,12 +64,6 @@ def entered(topics, new_context):
     return enter
 
 
-def labels(served: Served, rater: str) -> list[str]:
-    with open_study(served.folder) as study:
-        ratings = study.ratings()
-    return ratings.loc[ratings["rater_id"] == rater, "label"].tolist()
-
-
 def ticked(page) -> list[str]:
     return page.locator(".option:has(:checked) .name").all_inner_texts()
 
@@ -97,7 +91,7 @@ def test_keys_tick_and_untick_and_enter_submits(topics, entered, axe):
     page.keyboard.press("2")  # nothing is ticked: no answer
     assert ticked(page) == []
     page.keyboard.press("Enter")
-    assert labels(topics, "keys") == []
+    assert topics.comes_to_hold("keys", [])
     page.keyboard.press("3")
     page.keyboard.press("1")
     page.keyboard.press("Enter")
@@ -110,7 +104,7 @@ def test_keys_tick_and_untick_and_enter_submits(topics, entered, axe):
     page.get_by_role("checkbox", name="Praise").check()
     page.get_by_role("button", name="Submit and go on").click()
     answered(page, 3)
-    assert labels(topics, "keys") == ["billing;praise", "none", "bug;praise"]
+    assert topics.comes_to_hold("keys", ["billing;praise", "none", "bug;praise"])
     # Back to it: what was ticked is ticked, and may be changed.
     page.keyboard.press("Backspace")
     page.locator(".editing").wait_for()
@@ -119,7 +113,7 @@ def test_keys_tick_and_untick_and_enter_submits(topics, entered, axe):
     page.keyboard.press("1")
     page.keyboard.press("Enter")
     page.locator(".editing").wait_for(state="hidden")
-    assert labels(topics, "keys")[2] == "billing;bug;praise"
+    assert topics.comes_to_hold("keys", ["billing;praise", "none", "billing;bug;praise"])
     page.keyboard.press("/")
     page.get_by_text("Billing, A bug, Praise").wait_for()
 

@@ -10,9 +10,8 @@ from importlib.resources import files
 import pytest
 
 from evenhand.cli.main import main
-from evenhand.study import open_study
 from harness.annotator import READY
-from harness.served import Served
+from harness.served import Served, holds
 
 pytestmark = pytest.mark.browser
 
@@ -96,12 +95,6 @@ def entered(faithful, new_context):
     return enter
 
 
-def labels(served: Served, rater: str) -> list[str]:
-    with open_study(served.folder) as study:
-        ratings = study.ratings()
-    return ratings.loc[ratings["rater_id"] == rater, "label"].tolist()
-
-
 def answered(page, number: int) -> None:
     page.get_by_text(re.compile(rf"^{number} of \d+ answered")).wait_for()
     page.wait_for_selector(READY)
@@ -162,7 +155,7 @@ def test_an_answer_goes_as_soon_as_it_is_chosen_where_a_rater_wants_it_so(faithf
     page.keyboard.press("2")
     page.get_by_text("You are changing an earlier answer").wait_for(state="hidden")
     answered(page, 3)
-    assert sorted(labels(faithful, "quick")) == ["no", "no", "yes"]
+    assert holds(lambda: sorted(faithful.labels("quick")["label"]) == ["no", "no", "yes"])
     page.reload()
     page.wait_for_selector(READY)
     assert page.get_by_role("checkbox", name="Submit as soon as I choose").is_checked()
@@ -175,10 +168,10 @@ def test_arrows_among_the_options_send_nothing(faithful, entered):
     page.keyboard.press("ArrowDown")
     assert page.get_by_role("radio", name="No").is_checked()
     page.wait_for_timeout(300)
-    assert labels(faithful, "arrows") == []
+    assert faithful.comes_to_hold("arrows", [])
     page.keyboard.press("Enter")
     answered(page, 1)
-    assert labels(faithful, "arrows") == ["no"]
+    assert faithful.comes_to_hold("arrows", ["no"])
 
 
 def test_what_only_one_of_two_responses_says_is_marked_on_request(
@@ -234,6 +227,6 @@ def test_a_double_click_answers_one_unit(faithful, entered):
     page.locator(".option", has_text="No").click()  # within the same press, as slow hands do it
     answered(page, 1)
     page.wait_for_timeout(READ)
-    assert labels(faithful, "twice") == ["no"]
+    assert faithful.comes_to_hold("twice", ["no"])
     page.keyboard.press("Enter")  # what was chosen then waits to be sent
     answered(page, 2)
