@@ -47,6 +47,17 @@ function watch() {
 watch();
 """
 
+CONNECTING = """
+window.connecting = [];
+window.WebSocket = class extends WebSocket {
+  constructor(...asked) {
+    super(...asked);
+    connecting.push(document.readyState);
+  }
+};
+"""
+"""Notes in the page how far its loading was when it connected, each time."""
+
 READY = ".panel[data-phase=choosing]"
 """The panel once its unit has been seen: from then on an answer counts."""
 
