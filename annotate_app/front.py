@@ -25,7 +25,7 @@ from evenhand.annotate_app.health import answer_health
 from evenhand.annotate_app.languages import ENGLISH, codes_english_first
 from evenhand.annotate_app.panel_files import panel_module, panel_path
 from evenhand.annotate_app.plain_text import said
-from evenhand.annotate_app.where import address_of, has_room, is_secure
+from evenhand.annotate_app.where import address_of, has_room, is_called_here, is_secure
 
 _HERE = Path(__file__).parent
 _STYLESHEET = r'<link rel="stylesheet"[^>]*>'
@@ -79,8 +79,10 @@ def _discreet(message: Message) -> Message:
 
 
 async def _front_page(request: Request) -> Response:
-    # Browsers speak HTTP/2 with TLS alone, and then many files cost no more than one.
-    page = front_page(in_one_file=not is_secure(request.scope))
+    # With TLS browsers speak HTTP/2, over which many files cost no more than one, as on this
+    # machine; and of files a browser keeps what it made of the code.
+    near = is_secure(request.scope) or is_called_here(request.scope)
+    page = front_page(in_one_file=not near)
     answer = HTMLResponse(page, headers={"Cache-Control": "no-cache"})
     _ensure_xsrf_cookie(request, answer)  # before the page connects, which it does at once
     return answer

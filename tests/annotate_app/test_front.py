@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import pytest
 import streamlit
@@ -17,7 +18,8 @@ from evenhand.annotate_app.front import front_page
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.panel_files import panel_path
 from evenhand.study.creation import usual_rubrics
-from harness.annotator import CONNECTING, IS_NEXT, READY
+from harness.annotator import CONNECTING, IS_NEXT, READY, SAVED
+from harness.served import Served
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -147,6 +149,8 @@ def test_the_first_page_carries_our_words_and_style():
 
 # ---- the way to the first unit ------------------------------------------------------------------
 
+FAR = "far.localhost"
+"""A name that is not this machine's own, though Chromium looks for it there."""
 WITH_TLS = {"X-Forwarded-Proto": "https"}
 """A page that comes with TLS, over which many files cost no more than one."""
 EXPORTS = """
@@ -157,6 +161,22 @@ async (names) => {
   return found;
 }
 """
+
+
+@pytest.fixture(scope="module")
+def far(
+    make_study: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], str]]:
+    """far(rater) -> the address of a server elsewhere, without TLS, for somebody who has begun."""
+    served = Served(make_study(20), tmp_path_factory.mktemp("far"), public_host=FAR)
+    served.start()
+
+    def address(rater: str) -> str:
+        served.enter(rater)
+        return f"http://{FAR}:{served.port}/?rater={rater}"
+
+    yield address
+    served.kill()
 
 
 def events_of(page: Page) -> list[str]:
@@ -186,11 +206,10 @@ def exported_by(name: str) -> list[str]:
 
 
 @pytest.mark.browser
-def test_all_that_the_first_unit_needs_comes_in_three_scripts(new_context, served):
+def test_all_that_the_first_unit_needs_comes_in_three_scripts(new_context, far):
     page = new_context().new_page()
     events = events_of(page)
-    served.enter("few")
-    page.goto(f"{served.url}?rater=few")
+    page.goto(far("few"))
     page.wait_for_selector(READY)
     assert sorted(name.partition(".")[0] for name in scripts_in(events)) == [
         *("bundle", "front", "panel"),
@@ -201,11 +220,11 @@ def test_all_that_the_first_unit_needs_comes_in_three_scripts(new_context, serve
 
 @pytest.mark.thorough
 @pytest.mark.browser
-def test_the_bundle_is_compressed_and_kept(new_context, served):
+def test_the_bundle_is_compressed_and_kept(new_context, far):
     page = new_context().new_page()
-    served.enter("kept-bundle")
+    address = far("kept-bundle")
     for sizes in (lambda size, whole: 0 < size < whole / 3, lambda size, _: size == 0):
-        page.goto(f"{served.url}?rater=kept-bundle")
+        page.goto(address)
         page.wait_for_selector(READY)
         [entry] = page.evaluate(
             "performance.getEntriesByType('resource').filter((e) => e.name.includes('/bundle.'))"
@@ -216,11 +235,10 @@ def test_the_bundle_is_compressed_and_kept(new_context, served):
 
 @pytest.mark.thorough
 @pytest.mark.browser
-def test_every_module_of_the_bundle_is_the_one_of_its_file(new_context, served):
+def test_every_module_of_the_bundle_is_the_one_of_its_file(new_context, far):
     """Each runs, has its exports, and is the one that a file fetched later meets."""
     page = new_context().new_page()
-    served.enter("modules")
-    page.goto(f"{served.url}?rater=modules")
+    page.goto(far("modules"))
     page.wait_for_selector(READY)
     modules = modules_of(front_page())
     events = events_of(page)
@@ -239,35 +257,62 @@ def _names(folder: Path) -> list[str]:
 
 
 @pytest.mark.browser
-def test_where_the_bundle_is_not_taken_the_files_are(new_context, served):
+def test_where_the_bundle_is_not_taken_the_files_are(new_context, far):
     """As under a policy that forbids what stands in the page itself."""
     # An answer that Playwright hands on is of no network, so that Chromium would ask.
     page = new_context(permissions=["local-network-access"]).new_page()
     events = events_of(page)
 
     def strict(route) -> None:
-        answer = route.fetch()
+        # Playwright itself does not know where such a name leads.
+        asked = urlsplit(route.request.url)
+        here = asked._replace(netloc=f"127.0.0.1:{asked.port}").geturl()
+        answer = route.fetch(url=here, headers=route.request.headers | {"host": asked.netloc})
+        assert "/bundle." in answer.text()
         policy = {"content-security-policy": "script-src 'self' blob:"}
         route.fulfill(response=answer, headers=answer.headers | policy)
 
     page.route(re.compile(r"/\?rater="), strict)
-    served.enter("strict")
-    page.goto(f"{served.url}?rater=strict")
+    page.goto(far("strict"))
     page.wait_for_selector(READY)
     assert set(modules_of(front_page())) <= set(scripts_in(events))
 
 
 @pytest.mark.thorough
 @pytest.mark.browser
-def test_a_page_with_tls_begins_with_the_files_themselves(new_context, served):
+def test_a_page_with_tls_begins_with_the_files_themselves(new_context, far):
     page = new_context(extra_http_headers=WITH_TLS).new_page()
     events = events_of(page)
-    served.enter("files")
-    page.goto(f"{served.url}?rater=files")
-    page.wait_for_selector(READY)
+    page.goto(far("files"), wait_until="load")
     scripts = scripts_in(events)
     assert set(modules_of(front_page())) <= set(scripts)
     assert not [name for name in scripts if name.startswith("bundle.")]
+
+
+@pytest.mark.thorough
+@pytest.mark.browser
+def test_a_page_whose_bundle_got_lost_is_loaded_anew(new_context, far):
+    page = new_context().new_page()
+    lost = re.compile("/evenhand/bundle")
+    page.route(lost, lambda route: route.abort())
+    page.goto(far("lost"))
+    page.locator(".evenhand-offline").wait_for()
+    page.unroute(lost)
+    page.wait_for_selector(READY)
+
+
+@pytest.mark.thorough
+@pytest.mark.browser
+def test_a_unit_is_labelled_with_the_bundle(new_context, far):
+    page = new_context().new_page()
+    page.goto(far("labels"))
+    page.wait_for_selector(READY)
+    for _ in range(2):
+        answer_all(page)
+    page.wait_for_selector(SAVED, state="attached")
+    page.reload()
+    page.wait_for_selector(READY)
+    assert page.locator(".count").inner_text().startswith("2 of")
 
 
 def test_where_no_bundle_can_be_made_a_page_has_the_files():

@@ -12,8 +12,6 @@ from harness.annotator import READY
 pytestmark = pytest.mark.browser
 
 OURS = ".evenhand-offline"
-WITH_TLS = {"X-Forwarded-Proto": "https"}
-"""A page that comes with TLS begins with Streamlit's own files instead of the bundle of them."""
 AT_THE_TEXT = "([x, y]) => document.elementFromPoint(x, y).dataset.testid"
 
 
@@ -94,17 +92,15 @@ def test_a_page_that_came_while_the_line_broke_comes_back_by_itself(new_context,
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("part", "headers"),
+    "part",
     [
-        ("/evenhand/bundle", {}),
-        ("/evenhand/panel", {}),
-        ("/static/js/index", WITH_TLS),
-        ("/static/js/BidiComponent", WITH_TLS),
-        ("/evenhand/panel", WITH_TLS),
+        pytest.param("/static/js/index", marks=pytest.mark.thorough),
+        pytest.param("/static/js/BidiComponent", marks=pytest.mark.thorough),
+        "/evenhand/panel",
     ],
 )
-def test_a_page_of_which_a_part_got_lost_is_loaded_anew(new_context, served, part, headers):
-    page = new_context(extra_http_headers=headers).new_page()
+def test_a_page_of_which_a_part_got_lost_is_loaded_anew(new_context, served, part):
+    page = new_context().new_page()
     lost = re.compile(part)
     page.route(lost, lambda route: route.abort())
     served.enter("lost")
@@ -118,7 +114,7 @@ def test_a_page_of_which_a_part_got_lost_is_loaded_anew(new_context, served, par
 def test_a_page_that_is_long_on_its_way_says_so_until_it_is_there(new_context, served):
     page = new_context().new_page()
     page.clock.install()
-    page.route(re.compile("/evenhand/bundle"), lambda route: None)  # neither comes nor fails
+    page.route(re.compile("/static/js/index"), lambda route: None)  # neither comes nor fails
     served.enter("late")
     page.goto(f"{served.url}?rater=late", wait_until="commit")
     page.locator(OURS).wait_for(state="attached")
@@ -126,7 +122,7 @@ def test_a_page_that_is_long_on_its_way_says_so_until_it_is_there(new_context, s
     page.locator(":root[data-reads]").wait_for()  # what counts the seconds is there
     page.clock.fast_forward(20_000)
     page.locator(OURS).wait_for()
-    page.unroute(re.compile("/evenhand/bundle"))
+    page.unroute(re.compile("/static/js/index"))
     page.wait_for_selector(READY)
     page.clock.fast_forward(4_000)
     page.locator(OURS).wait_for(state="hidden")
