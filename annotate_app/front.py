@@ -4,6 +4,7 @@ the store. And what a browser must not get: a path or a version of this machine.
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import hashlib
 import html
@@ -97,7 +98,7 @@ async def _script(request: Request) -> Response:
 
 
 async def _bundle(request: Request) -> Response:
-    return _kept_script(request, _bundled())
+    return await asyncio.to_thread(_kept_script, request, _bundled())
 
 
 async def _room(request: Request) -> Response:
