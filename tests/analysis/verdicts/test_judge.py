@@ -63,7 +63,7 @@ def test_a_good_grader_that_met_one_kind_of_unit_is_not_refused(
 ) -> None:
     """With few units, or few of the rarer kind, a grader that knows both may give one label."""
     for people in ("1112", "1" * 38 + "22", "1" * 95 + "2" * 5):
-        labels = {human: people for human in humans.split()} | {"g": "1" * len(people)}
+        labels = dict.fromkeys(humans.split(), people) | {"g": "1" * len(people)}
         found = analyse(make_ratings(labels, ["g"]), None, [TWO], resamples=100)
         (verdict,) = found.verdicts
         assert verdict["verdict"] == "cannot_tell"
