@@ -288,7 +288,7 @@ def stays_with_one_process(site: Site) -> None:
         _, headers = site.proxy.ask("GET", "/")
         given = headers.get_all("Set-Cookie")
         assert all("Secure" in each.split("; ") for each in given)
-        # Streamlit's scripts send back the one that others cannot read.
+        # Scripts read Streamlit's, to send it back beside the cookie itself.
         own = [each for each in given if not each.startswith("_streamlit_xsrf=")]
         assert len(own) == 2
         assert all("HttpOnly" in each.split("; ") for each in own)
