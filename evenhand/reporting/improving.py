@@ -164,8 +164,8 @@ def improve(
     from evenhand.graders.running.runner import grading_in_rounds
     from evenhand.study.store.logs.improvements import note_candidates, note_parts
 
-    trial = Trial(study, options)
     with grading_in_rounds(study, limits, progress) as rounds:
+        trial = Trial(study, options)
         new = {each: part for each, part in trial.parts.items() if each not in trial.known_parts}
         if new:
             note_parts(study.store, trial.rubric.name, new, done_by)
