@@ -223,7 +223,8 @@ class Trial:
         self.clusters = clusters_of(self._dataset)
         self.known_parts = parts_of(study.store, self.rubric.name)
         self.parts = self._parted()
-        self._units = self._labelled_units()
+        self.units = self._labelled_units()
+        """The units that people labelled, by cluster."""
         self.old, *self.candidates = _candidates(study, self.rubric, options)
 
     def ratings(self) -> pd.DataFrame:
@@ -269,13 +270,13 @@ class Trial:
         """Return the labelled clusters of a part, in the order in which they are used."""
         from evenhand.analysis.planning.parting import in_order
 
-        own = [each for each in self._units if self.parts[each] == part]
+        own = [each for each in self.units if self.parts[each] == part]
         return in_order(own, seed=self.study.config.seed, rubric=self.rubric.name)
 
     def asked(self, candidate: Candidate, clusters: Sequence[str]) -> tuple[str, GradingOptions]:
         """Return what a grader is asked about these clusters."""
-        units = frozenset(unit for each in clusters for unit in self._units[each])
-        return candidate.grader, replace(candidate.grading, units=units)
+        units = frozenset(unit for each in clusters for unit in self.units[each])
+        return candidate.grader, replace(candidate.grading, units=units, scope="all")
 
     def labels_of(self, raters: Collection[str], clusters: Collection[str]) -> LabelMatrix:
         """Return the labels of people and these graders on these clusters, and on no other."""
@@ -287,7 +288,7 @@ class Trial:
         from evenhand.study.tables.columns import INCLUSION
 
         ratings = self.ratings()
-        units = {unit for each in clusters for unit in self._units[each]}
+        units = {unit for each in clusters for unit in self.units[each]}
         wanted = (ratings["rater_kind"] == "human") | ratings["rater_id"].isin(list(raters))
         ratings = ratings[wanted & ratings["unit_id"].isin(units)]
         ids = sorted(units)
@@ -299,7 +300,7 @@ class Trial:
 
     def verdict_on(self, new: str, clusters: Collection[str], look: int) -> Verdict | None:
         """Return the ordinary verdict on a grader from these clusters alone."""
-        units = {unit for each in clusters for unit in self._units[each]}
+        units = {unit for each in clusters for unit in self.units[each]}
         ratings = replace(self._dataset, ratings=self.study.ratings()).counted(self.rubric.name)
         wanted = (ratings["rater_kind"] != "model") | (ratings["rater_id"] == new)
         facts = replace(self._dataset.facts, looks={self.rubric.name: look})
@@ -371,12 +372,12 @@ class _Run:
     trial: Trial
     rounds: Rounds
     done_by: str
-    _summaries: dict[str, GraderSummary] = field(default_factory=dict)
+    _asked: dict[str, set[str]] = field(default_factory=dict)
 
     def improved(self) -> Improved:
         """Choose, prove, and keep what came of it."""
         trial = self.trial
-        sizes = Counter[str](trial.parts[each] for each in trial._units)
+        sizes = Counter[str](trial.parts[each] for each in trial.units)
         found = Improved(trial.rubric.name, trial.old, trial.candidates, sizes)
         try:
             found = self._chosen(found)
@@ -396,7 +397,7 @@ class _Run:
 
     @property
     def _so_far(self) -> dict[str, Any]:
-        return {"spent": self.rounds.spent, "graders": tuple(self._summaries.values())}
+        return {"spent": self.rounds.spent, "graders": tuple(self.rounds.summaries.values())}
 
     @cached_property
     def _by_id(self) -> dict[str, Candidate]:
@@ -408,9 +409,14 @@ class _Run:
         return self.trial.labels_of(raters, clusters)
 
     def _ask(self, raters: Sequence[str], clusters: Sequence[str]) -> None:
-        wanted = [self.trial.asked(self._by_id[each], clusters) for each in raters]
+        """Ask graders about the clusters that they were not asked about in this run."""
+        wanted = []
+        for rater in raters:
+            known = self._asked.setdefault(rater, set())
+            new = [each for each in clusters if each not in known]
+            known.update(new)
+            wanted.append(self.trial.asked(self._by_id[rater], new))
         summary = self.rounds.grade(wanted)
-        self._summaries |= {each.rater_id: each for each in summary.graders}
         if summary.over_budget or summary.stopped:
             raise _Stopped(summary)
 

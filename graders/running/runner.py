@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -108,6 +108,7 @@ class Rounds:
 
     study: Study
     context: RunContext
+    summaries: dict[str, GraderSummary] = field(default_factory=dict)
 
     @property
     def spent(self) -> float:
@@ -116,14 +117,14 @@ class Rounds:
 
     def grade(self, wanted: Sequence[tuple[str, GradingOptions]]) -> RunSummary:
         """Collect the grades that are missing, of all these graders side by side; together they
-        have as many requests under way as one has.
+        have as many requests under way as one has. The summary is of all rounds so far.
         """
         tasks = planned(self.study, wanted, self.context.scrubber)
-        limits, summaries = self.context.limits, dict[str, GraderSummary]()
+        limits = self.context.limits
         each = max(limits.concurrency // max(len(tasks), 1), 1)
         context = replace(self.context, limits=replace(limits, concurrency=each))
-        _collect(self.study, tasks, context, summaries)
-        return RunSummary(tuple(summaries.values()), self.context.budget.exhausted)
+        _collect(self.study, tasks, context, self.summaries)
+        return RunSummary(tuple(self.summaries.values()), self.context.budget.exhausted)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -164,6 +165,9 @@ def test_the_best_candidate_is_found_proved_and_told(
     assert len(end["rounds"][0]["kappas"]) == 4, "candidates that failed are kept too"
     kept = study.folder / "prompts" / f"{found.best.grading.prompt.hash}.toml"
     assert kept.read_text("utf-8") == (tmp_path / "c" / "c0.toml").read_text("utf-8")
+    counts = {each.rater_id: (each.already, each.planned, each.scored) for each in found.graders}
+    assert counts[found.best.rater_id] == (0, 96, 96), "each unit is planned once"
+    assert sum(planned for _, planned, _ in counts.values()) == len(server.calls)
     asked = len(server.calls)
     again = improve(study, options(server, tmp_path / "c"), FAST)
     assert len(server.calls) == asked
@@ -391,6 +395,24 @@ def test_a_candidate_that_asks_something_else_is_refused(
         improve(study, options(server, folder), FAST)
     assert server.calls == []
     assert parts_of(study.store, "kind") == {}
+
+
+def test_the_better_grader_grades_the_rest_and_can_be_frozen(
+    study: Study, server: ProtocolServer, tmp_path: Path
+) -> None:
+    found = improve(study, options(server, candidates(tmp_path / "c")), FAST)
+    server.calls.clear()
+    study.close()
+    assert main(shlex.split(found.command)[1:]) == 0
+    with open_study(study.folder) as again:
+        parts, ratings = parts_of(again.store, "kind"), again.ratings()
+    graded = ratings[ratings["rater_id"] == found.best.rater_id]
+    assert len(graded) == 2 * PAIRS
+    assert {parts[unit.partition("|")[0]] for unit in units_asked(server)} == {"learn"}
+    frozen = tmp_path / "better.json"
+    freeze = ["baseline", "save", str(study.folder), "--file", str(frozen)]
+    assert main([*freeze, "--grader", found.best.rater_id]) == 0
+    assert frozen.is_file()
 
 
 def test_too_few_labels_are_refused_with_a_number(
