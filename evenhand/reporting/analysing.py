@@ -274,6 +274,8 @@ def _improved(study: Study) -> dict[str, str]:
         count = len(end["rounds"][0]["kappas"]) - 1 if end["rounds"] else 0
         about = {"old": end["old"], "new": end["new"], "count": count, **end["parts"]}
         told = [written("methods.improved_tried", **about)]
+        if end["price"] is not None:
+            told.append(written("methods.improved_price", price=end["price"]))
         came = _OUTCOMES[end["outcome"]] if end["new"] else "improved_none"
         told.append(written(f"methods.{came}", **about))
         if end.get("low") is not None:

@@ -465,6 +465,7 @@ class _Run:
             "new": best.rater_id if best else "",
             "origin": best.origin if best else "",
             "prompt": best.grading.prompt.hash if best and best.grading.prompt else "",
+            "price": self._price(),
             "parts": dict(found.parts),
             "rounds": [
                 {
@@ -480,6 +481,17 @@ class _Run:
             detail |= {name: _number(getattr(gain, name)) for name in names}
             detail |= {"look": gain.look, "clusters": gain.clusters, "units": gain.units}
         note_end(self.trial.study.store, found.rubric, detail, self.done_by)
+
+    def _price(self) -> float | None:
+        """Return what all grades of the candidates on this rubric cost, in US dollars; None where
+        that is not known.
+        """
+        from evenhand.study.store.totals import grade_totals
+
+        totals = grade_totals(self.trial.study.store)
+        own = totals["rater_id"].isin([each.rater_id for each in self.trial.candidates])
+        costs = totals.loc[own & (totals["rubric"] == self.trial.rubric.name), "cost_usd"]
+        return _number(round(float(costs.sum(skipna=False)), 6))
 
 
 def _number(value: float) -> float | None:

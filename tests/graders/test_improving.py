@@ -448,3 +448,5 @@ def test_the_report_tells_how_a_grader_was_improved(
     (told,) = [value for name, value in context.facts.items() if name.startswith("improved")]
     assert found.best.rater_id in told
     assert "3 candidates" in told
+    asked = [call for call in server.calls if any(word in call.user for word in SKILL)]
+    assert f"Their grades cost ${PRICE * len(asked):.2f}." in told
