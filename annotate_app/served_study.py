@@ -1,5 +1,5 @@
-"""The study that this process serves, as its files are now: a change of them, by a lead's page or by
-hand, is in force at the next page that is drawn, in every process that serves the study.
+"""The study that this process serves, as its files are now: a change of them, on a lead's page or
+by hand, is in force at the next page that is drawn, in every process that serves the study.
 """
 
 from __future__ import annotations

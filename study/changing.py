@@ -32,6 +32,9 @@ from evenhand.texts import written
 Files = Mapping[str, bytes | None]
 """Contents by path in the study's folder; None for a file that is not there."""
 
+USUAL_FILES = ("training.toml", "attention.toml")
+"""Where units with a known answer are put if no setting names another file."""
+
 FIXED = {
     "seed": "sample",
     "sample": "sample",
@@ -116,8 +119,8 @@ def read_files(study: Study) -> dict[str, bytes | None]:
     """The study's files as they are now. Raises InputError where the settings are not valid, or
     name a file elsewhere.
     """
-    config = read_config(study.folder)
-    return {name: _content(study.folder, name) for name in files_of(study.folder, config)}
+    names = files_of(study.folder, read_config(study.folder))
+    return {name: _content(study.folder, name) for name in (*names, *USUAL_FILES)}
 
 
 def contents_of(study: Study, files: Files) -> Contents:

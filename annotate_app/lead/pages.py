@@ -20,8 +20,11 @@ from evenhand.annotate_app.lead.overview_page import show_overview
 from evenhand.annotate_app.lead.parts.counting import stand_by
 from evenhand.annotate_app.lead.progress_page import show_progress
 from evenhand.annotate_app.lead.raters_page import show_raters
+from evenhand.annotate_app.lead.rubrics_page import show_rubrics
 from evenhand.annotate_app.lead.sessions_page import show_sessions
 from evenhand.annotate_app.lead.settings_page import show_settings
+from evenhand.annotate_app.lead.texts_page import show_texts
+from evenhand.annotate_app.lead.training_page import show_training
 from evenhand.annotate_app.logins.lead_login import WAITED, leave, require
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError
@@ -48,6 +51,9 @@ PAGES = (
     _Page("Accounts", show_accounts),
     _Page("Log", show_log),
     _Page("Settings", show_settings),
+    _Page("Texts", show_texts),
+    _Page("Rubrics", show_rubrics),
+    _Page("Training and checks", show_training),
     _Page("New study", show_new_study),
     _Page("Export", show_export),
 )

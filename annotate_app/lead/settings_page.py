@@ -14,12 +14,11 @@ from evenhand.annotate_app.lead.parts.controls import control, explained, named
 from evenhand.annotate_app.lead.parts.editing import Editing, begin, offer, show_offer
 from evenhand.annotate_app.lead.parts.tables import show_table
 from evenhand.annotate_app.logins.lead_login import require
-from evenhand.annotate_app.plain_text import block, show
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.changing import fixed_because, has_begun
 from evenhand.study.settings.page import in_words, section_of, settings_in_force
-from evenhand.study.settings.sections import Section, keys_of
+from evenhand.study.settings.sections import keys_of
 from evenhand.study.settings.study_toml import FILE_NAME, StudyConfig, with_values
 from evenhand.texts import written
 
@@ -37,6 +36,8 @@ _PARTS = {
     "sample": "Study and sample",
     _ALL: "All settings",
 }
+_BESIDE = {"sample": ("name", "seed", "store", "synthetic")}
+"""Settings outside any section -> the part that they are shown with."""
 _ELSEWHERE = {
     "session.content_warning": "texts",
     "session.instructions": "texts",
@@ -49,30 +50,76 @@ _ELSEWHERE = {
 def show_settings(study: Study) -> None:
     require(study, "lead")
     st.text(written("lead.settings"))
-    part = st.selectbox("Part", list(_PARTS), format_func=_PARTS.__getitem__, key="settings_part")
-    if part == _ALL:
+    part = st.segmented_control(
+        "Part of the settings",
+        list(_PARTS),
+        default="annotation",
+        format_func=_PARTS.__getitem__,
+        required=True,
+        key="settings_part",
+    )
+    if part is None or part == _ALL:
         _show_all(study)
         return
     editing = begin(study, f"settings-{part}")
-    fields = StudyConfig.model_fields
-    section = section_of(fields[part])
-    present = getattr(editing.present.config, part)
-    own = {"name": fields["name"]} if part == "sample" else {}
-    begun = has_begun(study)
+    fields = _fields(editing.present.config, part)
+    stays = {place: reason for place in fields if (reason := _why_it_stays(place, study))}
     with st.form(editing.key("form"), border=False):
-        wanted = _switch(editing, fields[part], present)
-        entered: dict[str, Any] = {}
-        for name, field in own.items():
-            entered[name] = _row(study, editing, "", name, field, editing.present.config, begun)
-        for name, field in keys_of(section).items() if section else ():
-            entered[f"{part}.{name}"] = _row(study, editing, part, name, field, present, begun)
-        if part == "sample":
-            for name in ("seed", "store", "synthetic"):
-                _row(study, editing, "", name, fields[name], editing.present.config, begun)
+        wanted = _switch(editing, part)
+        entered = {
+            place: _row(study, editing, place, *of)
+            for place, of in fields.items()
+            if place not in stays
+        }
         sent = st.form_submit_button("See what it does")
     if sent:
         offer(study, editing, lambda: _changed(editing, part, wanted, entered))
     show_offer(study, editing)
+    _show_fixed(fields, stays)
+
+
+def _fields(config: StudyConfig, part: str) -> dict[str, tuple[FieldInfo, Any]]:
+    """The settings of a part by their keys, each with its value: that in force, or the usual one
+    where the study leaves the section out.
+    """
+    fields = StudyConfig.model_fields
+    section, of = section_of(fields[part]), getattr(config, part)
+    own = {name: (fields[name], getattr(config, name)) for name in _BESIDE.get(part, ())}
+    for name, field in keys_of(section).items() if section else ():
+        usual = None if field.is_required() else field.get_default(call_default_factory=True)
+        own[f"{part}.{name}"] = (field, usual if of is None else getattr(of, name))
+    return own
+
+
+def _why_it_stays(place: str, study: Study) -> str:
+    """Why there is no control for a setting; "" where there is one."""
+    if place in _ELSEWHERE:
+        return written(f"change.elsewhere_{_ELSEWHERE[place]}")
+    return fixed_because(place, has_begun(study))
+
+
+def _show_fixed(fields: Mapping[str, tuple[FieldInfo, Any]], stays: Mapping[str, str]) -> None:
+    """The settings without a control, with the reasons."""
+    import pandas as pd
+
+    if not stays:
+        return
+    rows = [
+        {
+            "name": named(place.rpartition(".")[2]),
+            "value": in_words(_without_address(place, fields[place][1])),
+            "why": reason.replace("`", ""),
+            "key": place,
+        }
+        for place, reason in stays.items()
+    ]
+    titles = {"name": "Setting", "value": "Set to", "why": "Why it stays", "key": "Key"}
+    show_table(pd.DataFrame(rows), written("change.fixed"), titles)
+
+
+def _without_address(place: str, value: Any) -> Any:
+    """A setting's value; of the store's address, which may hold a password, its kind alone."""
+    return str(value).partition("://")[0] if place == "store" else value
 
 
 def _show_all(study: Study) -> None:
@@ -82,41 +129,23 @@ def _show_all(study: Study) -> None:
     show_table(table, "Settings", {"key": "Key", "value": "Set to", "says": "What it says"})
 
 
-def _switch(editing: Editing, field: FieldInfo, present: Section | None) -> bool:
-    """Whether a section that may be left out is wanted."""
-    if field.is_required() or field.default is not None:
+def _switch(editing: Editing, part: str) -> bool:
+    """Draw the switch of a section that may be left out; return whether it is wanted."""
+    if StudyConfig.model_fields[part].default is not None or part == "sample":
         return True
-    return st.toggle("Use this part of a session", present is not None, key=editing.key("used"))
+    used = getattr(editing.present.config, part) is not None
+    return st.toggle("Use this part in the study", used, key=editing.key("used"))
 
 
-def _row(
-    study: Study,
-    editing: Editing,
-    part: str,
-    name: str,
-    field: FieldInfo,
-    section: Section | None,
-    begun: bool,
-) -> Any:
-    """One setting: its control, or the reason why there is none, beside its explanation. Return
-    what is entered; None where nothing can be.
-    """
-    place = f"{part}.{name}" if part else name
-    usual = None if field.is_required() else field.get_default(call_default_factory=True)
-    present = usual if section is None else getattr(section, name)
-    left, right = st.columns([2, 3], gap="medium")
-    reason = fixed_because(place, begun)
-    if not reason and place in _ELSEWHERE:
-        reason = written(f"change.elsewhere_{_ELSEWHERE[place]}")
+def _row(study: Study, editing: Editing, place: str, field: FieldInfo, present: Any) -> Any:
+    """Draw a setting's control beside its explanation; return what is entered."""
+    left, right = st.columns([2, 3], gap="medium", vertical_alignment="center")
+    with left:
+        name = place.rpartition(".")[2]
+        entered = control(editing.key(place), field, name, present, study)
     with right:
         st.html(explained(field.description or "", place))
-    with left:
-        if reason:
-            value = str(present).partition("://")[0] if place == "store" else in_words(present)
-            show(block(value, "fixed", named(name)))
-            st.html(explained(reason.rstrip(".")))
-            return None
-        return control(editing.key(place), field, name, present, study)
+    return entered
 
 
 def _changed(

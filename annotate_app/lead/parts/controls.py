@@ -12,7 +12,6 @@ import streamlit as st
 from pydantic.fields import FieldInfo
 
 from evenhand.annotate_app.languages import codes_english_first
-from evenhand.errors import InputError
 from evenhand.study import Study
 
 _INTEGERS = 2**31 - 1
@@ -27,12 +26,13 @@ def named(key: str) -> str:
     return key.replace("_", " ").capitalize()
 
 
-def explained(text: str, place: str = "") -> str:
+def explained(text: str, place: str) -> str:
     """What a setting says, and its key, as HTML; `code` in backticks is drawn as such."""
-    said = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text)
+    said = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text.removeprefix("true "))
     said = re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(said, quote=False))
-    key = f" <code>{html.escape(place)}</code>" if place else ""
-    return f'<p class="evenhand-explained">{said}{"." if said else ""}{key}</p>'
+    begun = f"{said[:1].upper()}{said[1:]}."
+    key = f"<code>{html.escape(place)}</code>"
+    return f'<p class="evenhand-explained">{begun} <small>{key}</small></p>'
 
 
 def control(key: str, field: FieldInfo, name: str, present: Any, study: Study) -> Any:
@@ -111,9 +111,7 @@ def _lines(key: str, label: str, present: Any) -> Any:
         return [listed(line) for line in entered]
     found = {}
     for line in entered:
-        name, colon, rest = line.partition(":")
-        if not colon:
-            raise InputError(f"{label}: write a name, a colon and a list, not {line!r}")
+        name, _, rest = line.partition(":")
         found[name.strip()] = listed(rest)
     return found
 

@@ -1,4 +1,4 @@
-"""A change of the study on the lead's pages: entered, shown with what it does, then saved or not."""
+"""A change of the study on the lead's pages: entered, shown with what it does, then saved."""
 
 from __future__ import annotations
 
