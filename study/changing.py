@@ -135,6 +135,8 @@ def contents_of(study: Study, files: Files) -> Contents:
                 path.parent.mkdir(exist_ok=True, parents=True)
                 path.write_bytes(content)
         config = read_config(folder)
+        for name in files_of(folder, config):
+            _inside(folder, name)
         made = Study(folder, config, rubrics_in_step(folder, config), study.store)
         made.check_labelled_subjects()
         OwnTexts(made)
