@@ -15,6 +15,7 @@ from evenhand.annotate_app.lead.parts.controls import listed
 from evenhand.annotate_app.lead.parts.editing import Editing, begin, offer, show_offer
 from evenhand.annotate_app.lead.parts.preview import as_raters_see
 from evenhand.annotate_app.logins.lead_login import require
+from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
 from evenhand.rubrics.rendering import TEXT_VARIABLES
 from evenhand.study import Study
@@ -38,21 +39,25 @@ class _List:
 
 
 _LISTS = {
-    "practice": _List("Practice units", "Practice unit", "training", "unit", "name"),
-    "checks": _List("Attention checks", "Attention check", "attention", "unit", "name"),
-    "comprehension": _List("Comprehension questions", "Question", "", "comprehension", "question"),
-    "background": _List("Background questions", "Question", "", "background.questions", "key"),
+    "practice": _List("Practice units", "practice unit", "training", "unit", "name"),
+    "checks": _List("Attention checks", "attention check", "attention", "unit", "name"),
+    "comprehension": _List("Comprehension questions", "question", "", "comprehension", "question"),
+    "background": _List("Background questions", "question", "", "background.questions", "key"),
 }
 
 
 def show_training(study: Study) -> None:
     require(study, "lead")
     st.text(written("lead.training"))
-    left, right = st.columns(2)
-    kind = left.selectbox(
-        "What", list(_LISTS), format_func=lambda each: _LISTS[each].title, key="training_kind"
+    kind = st.segmented_control(
+        "Kind",
+        list(_LISTS),
+        default="practice",
+        format_func=lambda each: _LISTS[each].title,
+        required=True,
+        key="training_kind",
     )
-    own = _LISTS[kind]
+    own = _LISTS[kind or "practice"]
     editing = begin(study, f"training-{kind}")
     file = _file(editing, own)
     entries = _entries(editing, own, file)
@@ -61,8 +66,8 @@ def show_training(study: Study) -> None:
     else:
         st.text(written("lead.no_entries"))
     names = [str(entry.get(own.name, "")) for entry in entries]
-    at = right.selectbox(
-        own.one,
+    at = st.selectbox(
+        f"Which {own.one}",
         range(len(names) + 1),
         format_func=lambda place: names[place] if place < len(names) else _NEW,
         key=editing.key("at"),
@@ -193,6 +198,8 @@ def _changed(
 ) -> dict[str, str]:
     """The file with the entry; the first one turns its part on, and the last one turns it off."""
     text = editing.text(file)
+    if own.place == "unit" and entry is not None and not entry["expected"]:
+        raise InputError(written("lead.no_right_answer"))
     if own.place == "background.questions" and editing.present.config.background is None:
         text = with_values(text, {"background": {}})
     text = with_entry(text, own.place, at, entry)
