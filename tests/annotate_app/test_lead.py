@@ -39,6 +39,9 @@ PAGES = {
     "Accounts": "Save the account",
     "Log": "What leads did",
     "Settings": "These are the settings in study.toml.",
+    "Texts": "What raters read before the work.",
+    "Rubrics": "Raters and graders read the same words",
+    "Training and checks": "What raters go through before the work",
     "New study": "What people rate",
     "Export": "Times and pay",
 }

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from evenhand.cli.lead import lead_link
 from evenhand.study import open_study
 from evenhand.study.settings.study_toml import change_config, read_config
 from evenhand.study.store.logs.decisions import acts
 from harness.annotator import READY, Annotator
 from harness.served import Served, holds
 from tests.annotate_app.participants import KNOWN
+from tests.annotate_app.test_lead import enter, turn_to
 
 pytestmark = pytest.mark.browser
 
@@ -34,18 +34,17 @@ def folder(make_study: Callable[..., Path]) -> Path:
 def lead(new_context: Callable[..., BrowserContext]) -> Callable[..., Page]:
     """lead(served, page title, **how) -> the lead at one of their pages, in a browser of theirs."""
 
-    def enter(served: Served, title: str, **how: object) -> Page:
+    def at_page(served: Served, title: str, **how: object) -> Page:
         page = new_context(**how).new_page()
-        page.goto(lead_link(served.folder, served.url))
-        turn_to(page, title)
+        enter(page, served)
+        open_page(page, title)
         return page
 
-    return enter
+    return at_page
 
 
-def turn_to(page: Page, title: str) -> None:
-    expect(page.get_by_role("heading", name="Leading the study")).to_be_visible()
-    page.get_by_role("radio", name=title, exact=True).click()
+def open_page(page: Page, title: str) -> None:
+    turn_to(page, title)
     expect(page.get_by_role("button", name="See what it does")).to_be_visible()
 
 
@@ -91,7 +90,7 @@ def test_a_setting_is_in_force_at_once_in_every_process(
         in (act["detail"])
     )
     assert act["done_by"] == "lead"
-    page.get_by_role("radio", name="Log", exact=True).click()
+    turn_to(page, "Log")
     expect(page.get_by_role("cell", name="annotation.confidence: false -> true")).to_be_visible()
 
 
@@ -297,7 +296,7 @@ def test_the_pages_are_accessible_and_fit(
     look(page, "until it has 4 raters")
     axe(page, "a setting")
     for title in ("Texts", "Rubrics", "Training and checks"):
-        turn_to(page, title)
+        open_page(page, title)
         expect(page.get_by_text("As raters see it")).to_be_visible()
         axe(page, title)
         wide = page.evaluate("document.scrollingElement.scrollWidth - innerWidth")
