@@ -63,7 +63,8 @@ def show_settings(study: Study) -> None:
         return
     editing = begin(study, f"settings-{part}")
     fields = _fields(editing.present.config, part)
-    stays = {place: reason for place in fields if (reason := _why_it_stays(place, study))}
+    begun = has_begun(study)
+    stays = {place: reason for place in fields if (reason := _why_it_stays(place, begun))}
     with st.form(editing.key("form"), border=False):
         wanted = _switch(editing, part)
         entered = {
@@ -91,11 +92,11 @@ def _fields(config: StudyConfig, part: str) -> dict[str, tuple[FieldInfo, Any]]:
     return own
 
 
-def _why_it_stays(place: str, study: Study) -> str:
+def _why_it_stays(place: str, begun: bool) -> str:
     """Why there is no control for a setting; "" where there is one."""
     if place in _ELSEWHERE:
         return written(f"change.elsewhere_{_ELSEWHERE[place]}")
-    return fixed_because(place, has_begun(study))
+    return fixed_because(place, begun)
 
 
 def _show_fixed(fields: Mapping[str, tuple[FieldInfo, Any]], stays: Mapping[str, str]) -> None:
@@ -109,11 +110,10 @@ def _show_fixed(fields: Mapping[str, tuple[FieldInfo, Any]], stays: Mapping[str,
             "name": named(place.rpartition(".")[2]),
             "value": in_words(_without_address(place, fields[place][1])),
             "why": reason.replace("`", ""),
-            "key": place,
         }
         for place, reason in stays.items()
     ]
-    titles = {"name": "Setting", "value": "Set to", "why": "Why it stays", "key": "Key"}
+    titles = {"name": "Setting", "value": "Set to", "why": "Why it stays"}
     show_table(pd.DataFrame(rows), written("change.fixed"), titles)
 
 
@@ -156,7 +156,7 @@ def _changed(
     section = getattr(config, part)
     if not wanted:
         if section is None:
-            raise InputError(written("change.nothing"))
+            raise InputError(written("change.not_used"))
         return {FILE_NAME: with_values(editing.settings, {part: None})}
     changes: dict[str, dict[str, Any]] = {}
     for place, value in entered.items():

@@ -11,10 +11,11 @@ import streamlit as st
 
 from evenhand.annotate_app.drawn import drawn_blocks, drawn_text
 from evenhand.annotate_app.languages import ENGLISH
-from evenhand.annotate_app.lead.parts.controls import listed
+from evenhand.annotate_app.lead.parts.controls import listed, named
 from evenhand.annotate_app.lead.parts.editing import Editing, begin, offer, show_offer
 from evenhand.annotate_app.lead.parts.preview import as_raters_see
 from evenhand.annotate_app.logins.lead_login import require
+from evenhand.annotate_app.plain_text import plain
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
 from evenhand.rubrics.rendering import TEXT_VARIABLES
@@ -119,7 +120,7 @@ def _unit(
     values = {}
     for variable in dict.fromkeys(name for rubric in rubrics for name in rubric.variables):
         present = entry.get("values", {}).get(variable, "")
-        label = TEXT_VARIABLES.get(variable, variable.replace("_", " ").capitalize())
+        label = TEXT_VARIABLES.get(variable, named(variable))
         values[variable] = st.text_area(label, present, key=key(f"values.{variable}"), height=110)
     found["values"] = {variable: text for variable, text in values.items() if text}
     expected = {
@@ -143,7 +144,7 @@ def _unit(
 def _right(rubric: Rubric, present: str | list[str], key: Callable[[str], str]) -> list[str]:
     """Draw the right answers on a rubric; return those chosen."""
     keys = [present] if isinstance(present, str) else list(present)
-    label, at = f"Right on {rubric.title}", key(f"expected.{rubric.name}")
+    label, at = f"Right on {plain(rubric.title)}", key(f"expected.{rubric.name}")
     if rubric.number:
         return listed(st.text_input(label, ", ".join(keys), key=at, autocomplete="off"))
     names = {option.key: f"{option.key}: {option.name}" for option in rubric.options}

@@ -130,7 +130,7 @@ def test_a_rubrics_new_text_parts_the_labels_and_needs_no_reload(
     old = open_study(folder)
     page = lead(served, "Rubrics")
     page.get_by_label("Question", exact=True).fill("Which one is the shorter?")
-    look(page, "The 1 labels given under the present text of Length are kept apart")
+    look(page, "Labels given under the present text of Length (1) are kept apart")
     save(page)
     # The unit in view is finished as it is shown; one that was sent ahead is not asked any more.
     person.choose("R")
@@ -183,6 +183,8 @@ def test_what_is_wrong_is_said_and_nothing_is_written(
         "Nothing is different from what is in force."
     )
     page.get_by_role("radio", name="Pay", exact=True).click()
+    page.get_by_role("button", name="See what it does").click()
+    expect(page.locator(".evenhand-complaint")).to_contain_text("does not use this part")
     page.get_by_text("Use this part in the study").click()
     page.get_by_label("Complete").fill("6")
     page.get_by_label("Currency").fill("pounds")

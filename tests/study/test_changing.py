@@ -244,7 +244,7 @@ def test_a_rubrics_new_text_parts_the_labels_unless_it_means_the_same(
     settings = {"same_text": {"shorter": [rubric.hash]}} if same else {}
     after = with_settings(study, settings) | {file: text.encode()}
     told = said(study, after)
-    assert told.startswith("The 3 labels given under the present text of Length ")
+    assert told.startswith("Labels given under the present text of Length (3) ")
     assert ("keep counting" in told) is same
     (*_, found) = differences(contents_of(study, before), contents_of(study, after))
     assert (found.place, found.then) == ("rubric.shorter.question", "Which one is the shorter?")

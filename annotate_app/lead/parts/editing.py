@@ -10,7 +10,7 @@ import streamlit as st
 
 from evenhand.annotate_app.lead.parts.tables import show_table
 from evenhand.annotate_app.logins.lead_login import admitted
-from evenhand.annotate_app.plain_text import show_complaint
+from evenhand.annotate_app.plain_text import plain, show_complaint
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.changing import (
@@ -77,7 +77,7 @@ def begin(study: Study, place: str) -> Editing:
         st.session_state[_EDITING] = found
         st.session_state.pop(_OFFER, None)
     if said := st.session_state.pop(_SAVED, ""):
-        st.success(said)
+        st.success(plain(said))
     return found
 
 
