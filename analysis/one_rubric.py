@@ -346,7 +346,8 @@ def _add_verdict_rows(
         add_humans_rows(rows, overall.on_verdicts(), shared, "pair_")
     if labels.subjects:
         add_overall_rows(rows, overall, shared)
-    add_corrected_rate_rows(rows, overall, shared, overall.columns(request.strata))
+    strata = overall.columns(request.strata)
+    add_corrected_rate_rows(rows, overall, shared, strata, request.rubrics)
 
 
 def _add_bias(

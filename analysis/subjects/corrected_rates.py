@@ -28,6 +28,7 @@ from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.notes import Note, Reason, Remark, join_notes
 from evenhand.analysis.results import ResultRow, ResultRows, from_to
 from evenhand.analysis.subjects.correlation import kendall, mid_ranks
+from evenhand.analysis.subjects.differences import add_difference_rows, counts_of
 from evenhand.analysis.subjects.formulas import (
     RateSums,
     clipped,
@@ -53,7 +54,11 @@ resample must not come out without any, and a share of few says nothing of its o
 
 
 def add_corrected_rate_rows(
-    rows: ResultRows, labels: LabelMatrix, resamples: Resamples, strata: Sequence[UnitColumn] = ()
+    rows: ResultRows,
+    labels: LabelMatrix,
+    resamples: Resamples,
+    strata: Sequence[UnitColumn] = (),
+    rubrics: int = 1,
 ) -> None:
     """Rates by subject (at): people's own, and each grader's before and after correction.
 
@@ -62,6 +67,7 @@ def add_corrected_rate_rows(
     units that the grader graded; `sensitivity`, `specificity` and `youden_j` of those that people
     labelled too. `rogan_gladen_bias` is the corrected rate minus people's own rate on these.
     `strata` are the columns that the labelled sample is stratified by: PPI++ is stratified, too.
+    Differences between subjects hold together over so many `rubrics`.
     Where the units table names no subject, all units are one. For the order of the subjects
     see `add_rank_rows`. Without people or without graders there is no row.
     """
@@ -78,7 +84,8 @@ def add_corrected_rate_rows(
         if graded.any():
             features = rate_features(reference, grades)
             sums = groups.sums(features, out)
-            rates = _GradersRates(out, groups, labels.raters[model], graded, reference, sums)
+            grader = labels.raters[model]
+            rates = _GradersRates(out, groups, grader, graded, reference, sums, rubrics)
             rates.add_rows(groups.powered(features, joint_strata(strata, len(grades)), sums, out))
 
 
@@ -173,7 +180,9 @@ def cell_sums(features: Array, codes: Codes, count: int, out: Writer) -> Array:
 
 @dataclass(frozen=True)
 class _GradersRates:
-    """Rates of one grader. `reference` and `graded` are by unit, `sums` by row and group."""
+    """Rates of one grader. `reference` and `graded` are by unit, `sums` by row and group. What is
+    said of every two groups holds together over so many `rubrics`.
+    """
 
     out: Writer
     groups: _Groups
@@ -181,6 +190,7 @@ class _GradersRates:
     graded: Mask
     reference: Array
     sums: RateSums
+    rubrics: int
 
     def add_rows(self, powered: _Powered) -> None:
         """All rows of this grader."""
@@ -204,8 +214,30 @@ class _GradersRates:
             self._add_corrected("rate_ppi", powered.rates[:, at], name, mine, why, within)
             if not why:
                 self._add("rate_ppi_lambda", powered.weight[:, at], name, mine)
-        names, corrected = self.groups.names, clipped(powered.rates)
-        add_rank_rows(self.out, self.grader, names, self.sums.raw, corrected)
+        self._add_order(powered)
+
+    def _add_order(self, powered: _Powered) -> None:
+        """Add what may be said of the order of the groups by their corrected rates, if there are
+        two whose rate is defined.
+        """
+        found = {
+            at: self.out.rows.get("rate_ppi", "humans", self.grader, self.out.subset, name)
+            for at, name, _ in self.groups
+        }
+        of = {at: row for at, row in found.items() if row and not np.isnan(row["estimate"])}
+        if len(of) < 2:
+            return
+        # Ranks jump: no jackknife can measure a subject's influence on them.
+        raw, rates = (
+            self.out.resamples.plain(each)[:, list(of)] for each in (self.sums.raw, powered.rates)
+        )
+        add_rank_rows(self.out, self.grader, list(of.values()), raw, clipped(rates))
+        both = self.graded & ~np.isnan(self.reference)
+        labelled = [self.out.count(both & member)[1] for at, _, member in self.groups if at in of]
+        rates[0] = clipped(rates[0])  # as the rows of the rates have it
+        add_difference_rows(
+            self.out, self.grader, list(of.values()), rates, np.array(labelled), self.rubrics
+        )
 
     def _add_error_rates(self, pooled: RateSums) -> Remark | None:
         """Add sensitivity and specificity overall and by group; return why they cannot be used, if
@@ -289,10 +321,10 @@ class _GradersRates:
 
 
 def add_rank_rows(
-    out: Writer, grader: str, subjects: Sequence[str], raw: Array, corrected: Array
+    out: Writer, grader: str, of: Sequence[ResultRow], raw: Array, corrected: Array
 ) -> None:
-    """Add rows on a grader's ranking of the subjects by raw and by corrected rates (rows,
-    subjects): does the correction change the order, and how sure is that?
+    """Add rows on a grader's ranking of subjects, by raw and by corrected rates (rows, subjects):
+    does the correction change the order, and how sure is that? `of` are their `rate_ppi` rows.
 
     Only for PPI++: Rogan-Gladen with one pair of error rates for all subjects is one straight line
     for all raw rates, and leaves their order as it is.
@@ -300,16 +332,9 @@ def add_rank_rows(
     `rate_rank_raw` and `rate_rank_ppi` (at = subject) are places, 1 the highest rate;
     `rate_order_kendall` is tau-b of raw and corrected rates; `rate_order_flip` (at = "A>B",
     neighbours by the raw rates) is the share of resamples in which the corrected rate of B is above
-    that of A, equal rates counting half: an order that changes at all flips two neighbours. Only of
-    subjects whose `rate_ppi` row is defined, and two of them at least.
+    that of A, equal rates counting half: an order that changes at all flips two neighbours.
     """
-    found = (out.rows.get("rate_ppi", "humans", grader, out.subset, name) for name in subjects)
-    of = {at: row for at, row in enumerate(found) if row and not np.isnan(row["estimate"])}
-    if len(of) < 2:
-        return
-    order = _Order(out, grader, list(of.values()))
-    # Ranks jump: no jackknife can measure a subject's influence on them.
-    raw, corrected = (out.resamples.plain(rates)[:, list(of)] for rates in (raw, corrected))
+    order = _Order(out, grader, of)
     order.add_ranks("rate_rank_raw", raw)
     order.add_ranks("rate_rank_ppi", corrected)
     order.add_kendall(raw, corrected)
@@ -326,11 +351,11 @@ class _Order:
 
     def add_ranks(self, statistic: str, rates: Array) -> None:
         for row, values in zip(self.of, mid_ranks(-rates).T, strict=True):
-            units = self._units([row])
+            units = counts_of([row])
             self.out.add(statistic, values, units, a="humans", b=self.grader, at=row["at"])
 
     def add_kendall(self, raw: Array, corrected: Array) -> None:
-        values, units = kendall(raw, corrected), self._units(self.of)
+        values, units = kendall(raw, corrected), counts_of(self.of)
         self.out.add("rate_order_kendall", values, units, a="humans", b=self.grader)
 
     def add_flips(self, raw: Array, corrected: Array) -> None:
@@ -344,8 +369,4 @@ class _Order:
             rows = [self.of[first], self.of[second]]
             at = from_to(rows[0]["at"], rows[1]["at"])
             of = About(a="humans", b=self.grader, at=at, note=note)
-            self.out.add_value("rate_order_flip", share, self._units(rows), **of)
-
-    def _units(self, of: Sequence[ResultRow]) -> tuple[int, int]:
-        """Units and clusters of the subjects that a row is about."""
-        return sum(row["n_units"] for row in of), max(row["n_clusters"] for row in of)
+            self.out.add_value("rate_order_flip", share, counts_of(rows), **of)

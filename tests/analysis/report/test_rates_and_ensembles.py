@@ -48,6 +48,7 @@ def test_corrected_rates_in_sentences(written: Callable[..., Path]) -> None:
     swapped = f"s1 and s0 (swapped in {flip:.0%} of the resamples, results.csv row"
     assert flip >= 0.975
     assert f"kin: PPI++ changes the order of {swapped}" in said
+    assert "fair, corrected, tells 1 of 1 pairs of subjects apart: s0 is above s1." in said
     j = rows.loc[("youden_j", "dice", ""), "estimate"]
     assert (
         f"dice cannot be corrected by Rogan-Gladen: its sensitivity + specificity - 1 is {j:z.2f}"
