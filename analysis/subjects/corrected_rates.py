@@ -23,7 +23,7 @@ import numpy as np
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.significance import bootstrap_p, holm
-from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
+from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.notes import Note, Reason, Remark, join_notes
 from evenhand.analysis.results import ResultRow, ResultRows, from_to
@@ -48,6 +48,8 @@ NOTHING_UNLABELLED = Remark("no_unlabelled_units")
 IMPOSSIBLE = Remark("outside_zero_one")
 """The whole interval lies beyond [0, 1]: the error rates cannot be those of this subject."""
 _ALPHA = 0.05
+FEW_UNITS = 30
+FEW = f"fewer than {FEW_UNITS} units are labelled"
 MIN_STRATUM = 20
 """A stratum of fewer labelled clusters, or fewer others, is taken together with the next: a
 resample must not come out without any, and a share of few says nothing of its own."""
@@ -76,17 +78,45 @@ def add_corrected_rate_rows(
     out = Writer(rows, resamples, labels.clusters, BINARY_ALL)
     reference, groups = people_means(labels), _Groups.of(labels)
     _add_people_rows(out, reference, groups)
+    for model, grades in graded_verdicts(labels).items():
+        features = rate_features(reference, grades)
+        sums = groups.sums(features, out)
+        grader = labels.raters[model]
+        rates = _GradersRates(out, groups, grader, ~np.isnan(grades), reference, sums, rubrics)
+        rates.add_rows(groups.powered(features, joint_strata(strata, len(grades)), sums, out))
+
+
+def add_part_rate_rows(
+    rows: ResultRows, labels: LabelMatrix, resamples: Resamples, columns: Sequence[UnitColumn]
+) -> None:
+    """Rates by subject (at) in every part of the sample, subset "column=value|binary": people's
+    own, each grader's, and its PPI++ with the errors that it makes in that part.
+
+    A rate that rests on fewer than `FEW_UNITS` labelled units says so.
+    """
+    if not labels.humans or not labels.models:
+        return
+    whole = Writer(rows, resamples, labels.clusters, BINARY_ALL)
+    reference, groups, grades = people_means(labels), _Groups.of(labels), graded_verdicts(labels)
+    for column in columns:
+        for code, value in enumerate(column.values):
+            out = whole.on(f"{column.name}={value}{BINARY}")
+            inside = groups.within(column.codes == code)
+            _add_people_rows(out, reference, inside)
+            for model, own in grades.items():
+                features = rate_features(reference, own)
+                sums = inside.sums(features, out)
+                rates = _GradersRates(
+                    out, inside, labels.raters[model], ~np.isnan(own), reference, sums, 1
+                )
+                rates.add_uncorrected_and_ppi(_Powered.plain(sums))
+
+
+def graded_verdicts(labels: LabelMatrix) -> dict[int, Array]:
+    """The verdicts (units,) of every grader that has any, 1 or 0, NaN for none."""
     verdicts = labels.verdicts.astype(float)
     verdicts[verdicts < 0] = np.nan
-    for model in labels.models:
-        grades = verdicts[:, model]
-        graded = ~np.isnan(grades)
-        if graded.any():
-            features = rate_features(reference, grades)
-            sums = groups.sums(features, out)
-            grader = labels.raters[model]
-            rates = _GradersRates(out, groups, grader, graded, reference, sums, rubrics)
-            rates.add_rows(groups.powered(features, joint_strata(strata, len(grades)), sums, out))
+    return {model: verdicts[:, model] for model in labels.models if (verdicts[:, model] >= 0).any()}
 
 
 def _add_people_rows(out: Writer, reference: Array, groups: _Groups) -> None:
@@ -116,6 +146,10 @@ class _Groups:
         for at, name in enumerate(self.names):
             yield at, name, self.codes == at
 
+    def within(self, part: Mask) -> _Groups:
+        """The same groups among the units of a part (units,)."""
+        return _Groups(self.names, np.where(part, self.codes, -1))
+
     def sums(self, features: Array, out: Writer) -> RateSums:
         """The features (units, 6) summed by group in every resample: each (rows, groups)."""
         return RateSums(*cell_sums(features, self.codes, len(self.names), out))
@@ -142,6 +176,12 @@ class _Powered(NamedTuple):
     rates: Array
     weight: Array
     strata: Codes
+
+    @classmethod
+    def plain(cls, sums: RateSums) -> _Powered:
+        """PPI++ without strata."""
+        weight = sums.ppi_weight
+        return cls(sums.ppi(weight), weight, np.ones(weight.shape[1], dtype=np.intp))
 
 
 def joint_strata(columns: Sequence[UnitColumn], n_units: int) -> Codes:
@@ -197,6 +237,7 @@ class _GradersRates:
         pooled = RateSums(*(each.sum(axis=1, keepdims=True) for each in self.sums))
         useless = self._add_error_rates(pooled)
         differ = set() if useless else self._add_subject_bias(pooled)
+        self.add_uncorrected_and_ppi(powered)
         inverted = invert(self.sums.raw, pooled.sensitivity, pooled.specificity)
         labelled = ~np.isnan(self.reference)
         for at, name, member in self.groups:
@@ -204,17 +245,28 @@ class _GradersRates:
             if not mine.any():
                 continue
             needless = None if (mine & ~labelled).any() else NOTHING_UNLABELLED
-            alone = None if (mine & labelled).any() else Remark("no_pairable_units")
             about = Remark("errors_differ") if name in differ else ""
-            self._add("rate_raw", self.sums.raw[:, at], name, mine)
             why = needless or useless
             self._add_corrected("rate_rogan_gladen", inverted[:, at], name, mine, why, about)
-            why, count = needless or alone, powered.strata[at]
+        self._add_order(powered)
+
+    def add_uncorrected_and_ppi(self, powered: _Powered) -> None:
+        """Add each group's raw rate, and PPI++ with its weight."""
+        labelled = ~np.isnan(self.reference)
+        for at, name, member in self.groups:
+            mine = self.graded & member
+            if not mine.any():
+                continue
+            self._add("rate_raw", self.sums.raw[:, at], name, mine)
+            needless = None if (mine & ~labelled).any() else NOTHING_UNLABELLED
+            why = needless or (None if (mine & labelled).any() else Remark("no_pairable_units"))
+            count = powered.strata[at]
             within = f"in {count} strata" if count > 1 else ""
+            if self.out.subset != BINARY_ALL and (mine & labelled).sum() < FEW_UNITS:
+                within = FEW
             self._add_corrected("rate_ppi", powered.rates[:, at], name, mine, why, within)
             if not why:
                 self._add("rate_ppi_lambda", powered.weight[:, at], name, mine)
-        self._add_order(powered)
 
     def _add_order(self, powered: _Powered) -> None:
         """Add what may be said of the order of the groups by their corrected rates, if there are

@@ -18,6 +18,8 @@ _RATES = ["rate_raw", "rate_rogan_gladen", "rate_ppi", "rate_ppi_lambda"]
 _RANKS = ["rate_rank_raw", "rate_rank_ppi", "rate_rank_set"]
 _ERRORS = ["sensitivity", "specificity", "youden_j"]
 _SURE = 0.975
+_MOST_COLUMNS = 8
+"""Of more subjects the rates by part are in results.csv alone."""
 
 
 def section(source: Source) -> ReportSection | None:
@@ -34,6 +36,7 @@ def section(source: Source) -> ReportSection | None:
         found = [
             *_rates(source, rubric, graders),
             *_differences(source, rubric, graders),
+            *_parts(source, rubric, graders),
             *_errors(source, rubric, graders),
         ]
         if sentences := tuple(_sentences(source, rubric, graders)):
@@ -103,6 +106,23 @@ def _differences(source: Source, rubric: str, graders: list[str]) -> list[Block]
         draft.group(grader)
         for first, second, figure in _pairs(source, rubric, grader):
             draft.add(written("rates.difference", first=first, second=second), [figure])
+    return [*draft.finish()]
+
+
+def _parts(source: Source, rubric: str, graders: list[str]) -> list[Block]:
+    """The rates by PPI++ in every part of the sample, a column for each subject."""
+    parts = source.figures.parts(rubric, "rate_ppi")
+    subjects = list(dict.fromkeys(each.at for figures in parts.values() for each in figures))
+    if not 1 <= len(subjects) <= _MOST_COLUMNS:
+        return []
+    caption = source.caption(rubric, written("rates.parts"))
+    heads = [subject or written("rates.all_units") for subject in subjects]
+    draft = TableDraft(caption, "Part", heads, count="")
+    for grader in graders:
+        draft.group(grader)
+        for part, figures in parts.items():
+            own = {each.at: each for each in figures if each.raters == ("humans", grader)}
+            draft.add(part, [own.get(subject) for subject in subjects])
     return [*draft.finish()]
 
 
