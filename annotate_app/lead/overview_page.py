@@ -13,8 +13,9 @@ from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.annotate_app.lead.parts.board import BoardCard, board, show_funnel
 from evenhand.annotate_app.lead.parts.counting import latest
 from evenhand.annotate_app.lead.parts.live_figures import LiveFigures, latest_figures
+from evenhand.annotate_app.lead.parts.ways import link_to
 from evenhand.annotate_app.logins.lead_login import require
-from evenhand.annotate_app.plain_text import plain, show
+from evenhand.annotate_app.plain_text import show
 from evenhand.reporting.live_figures import count_look
 from evenhand.reporting.workers import apart
 from evenhand.study import Study
@@ -46,8 +47,8 @@ def _progress(study: Study) -> None:
     st.header("Who has come how far", anchor=False)
     st.text(time_left(latest(study, rubric_progress)))
     show_funnel(study)
-    if latest(study, rater_progress).empty and _leads_to("Sessions", written("lead.invite_first")):
-        st.rerun()
+    if latest(study, rater_progress).empty:
+        link_to("Sessions", written("lead.invite_first"))
 
 
 @st.fragment(run_every=_EVERY)
@@ -68,9 +69,8 @@ def _verdicts(study: Study) -> None:
             st.text(limit)
     st.header("Waiting for you", anchor=False)
     to_do = waiting(study, figures)
-    pressed = [_leads_to(page, sentence) for page, sentence in to_do.items()]
-    if any(pressed):
-        st.rerun()  # the frame, too: it shows which page is open
+    for page, sentence in to_do.items():
+        link_to(page, sentence)
     if not to_do:
         st.text(written("lead.nothing_waits"))
     hours = hours_since_backup(study.store)
@@ -116,12 +116,3 @@ def waiting(study: Study, figures: LiveFigures | None) -> dict[str, str]:
     if oversight(study.store).paused:
         said["Sessions"] = written("lead.paused")
     return said
-
-
-def _leads_to(page: str, sentence: str) -> bool:
-    """A sentence that opens a page; True where it was pressed."""
-
-    def open_it() -> None:
-        st.session_state["lead_page"] = page
-
-    return st.button(plain(sentence), key=f"to-{page}-{sentence}", on_click=open_it)
