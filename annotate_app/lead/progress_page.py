@@ -16,6 +16,7 @@ from evenhand.study import Study
 from evenhand.study.desk.oversight import oversight
 from evenhand.study.lead.people import labels_over_time
 from evenhand.study.lead.progress import rater_progress, rubric_progress, time_left
+from evenhand.study.session.costs import grader_costs
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -75,6 +76,29 @@ def _progress(study: Study) -> None:
             "last_answer": "Last answer (UTC)",
         },
         {"median_seconds": ".0f", "hours": ".1f"},
+    )
+    _graders(study)
+
+
+def _graders(study: Study) -> None:
+    totals = latest(study, grader_costs)
+    if totals.empty:
+        return
+    show_table(
+        totals,
+        "By grader",
+        {
+            "rater_id": "Grader",
+            "rubric": "Rubric",
+            "units": "Units",
+            "labelled": "Labelled",
+            "unscored": "Unscored",
+            "tokens_input": "Tokens read",
+            "tokens_output": "Tokens written",
+            "cost_usd": "Cost (USD)",
+        },
+        {"tokens_input": ".0f", "tokens_output": ".0f", "cost_usd": ".2f"},
+        folded=True,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -117,6 +118,29 @@ def test_the_verdicts_come_first_and_a_look_is_asked_for(lead: Page) -> None:
     lead.get_by_role("link", name="Flags that nobody has dealt with: 2").click()
     expect(lead.get_by_text("2 open")).to_be_visible()
     expect(lead.locator("a[aria-current=page]")).to_have_text("Flags")
+
+
+def test_every_number_of_the_first_page_leads_to_its_rows(lead: Page) -> None:
+    step = lead.locator(".st-key-next-step")
+    tiles = lead.locator("[class*=st-key-tile-]")
+    expect(tiles.first).to_contain_text("1600 of 2400 labels")
+    expect(tiles.nth(1)).to_contain_text("Nobody has labelled in the last 24 hours")
+    answers = {
+        "1600 of 2400 labels": "Progress",
+        "Raters: 1": "Raters",
+        re.compile("^. of 2 verdicts$"): "Agreement",
+        "Not yet": "Log",
+    }
+    for answer, title in answers.items():
+        lead.get_by_role("link", name=answer).click(timeout=180_000)
+        expect(lead.locator("a[aria-current=page]")).to_have_text(title)
+        lead.go_back()
+        expect(lead.locator("a[aria-current=page]")).to_have_text("Overview")
+    step.get_by_role("link", name=f"Look at the work of {CARELESS}").click(timeout=180_000)
+    expect(lead.get_by_role("heading", name="Confusions with the others")).to_be_visible()
+    lead.wait_for_url(f"**/raters?one_rater={CARELESS}")
+    lead.reload()
+    expect(lead.get_by_role("heading", name="Confusions with the others")).to_be_visible()
 
 
 def test_the_funnel_and_the_labels_over_time(lead: Page) -> None:
