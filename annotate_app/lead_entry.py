@@ -37,6 +37,8 @@ def is_asked_for() -> bool:
 def show_lead_entry(study: Study) -> None:
     """The lead's pages for visitors who may see them, the login for everyone else."""
     _use_link(study)
+    if not LOGIN.known():
+        _stay_at_address()  # before the browser may give its login back
     LOGIN.show(study)
     try:
         require(study, "lead", "expert")
@@ -67,7 +69,6 @@ def _ask_for_login(study: Study, complaint: str) -> None:
         st.session_state[_COMPLAINT] = complaint
         LOGIN.forget()
         st.rerun()
-    _stay_at_address()
     with st.container(key="entry"):
         st.title(written("lead_door.title"), anchor=False)
         st.text(written("lead_door.text"))

@@ -275,10 +275,12 @@ def _verdicts(study: Study, figures: LiveFigures | None) -> None:
     if not verdicts:
         st.text(written("lead.no_verdict"))
     titles = {name: rubric.title for name, rubric in study.rubrics.items()}
+    boards = []
     for rubric in dict.fromkeys(each["rubric"] for each in verdicts):
         own = [each for each in verdicts if each["rubric"] == rubric]
         cards = [verdict_card(each, figures.results) for each in own]
-        show(board(titles.get(rubric, rubric), cards))
+        boards.append(board(titles.get(rubric, rubric), cards))
+    show(f'<div class="evenhand-boards">{"".join(boards)}</div>')
     for limit in limits_of(verdicts):
         st.text(limit)
 

@@ -76,6 +76,9 @@ def show_pages(study: Study) -> None:
     chosen = st.navigation([*ways, *hidden], expanded=True)
     st.set_page_config(page_title=f"{chosen.title}: {study.config.name}")
     if not chosen.url_path:
+        for way in ways:  # the browser has not yet heard what the page at its address is called
+            if way.url_path == present_place():
+                st.switch_page(way)
         st.query_params[LINK_PARAMETER] = "in"
     st.html(Path(__file__).with_name("lead.css"))
     synthetic = "\nSynthetic: responses or ratings in it are simulated"

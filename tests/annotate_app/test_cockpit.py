@@ -159,6 +159,9 @@ def test_the_funnel_and_the_labels_over_time(lead: Page) -> None:
     )
     expect(lead.get_by_role("heading", name="Labels by the day")).to_be_visible()
     turn_to(lead, "Agreement")
+    drawn = lead.get_by_role("img", name="Kappa")  # the report's forest plots, of both rubrics
+    expect(drawn).to_have_count(2, timeout=180_000)
+    assert all(drawn.evaluate_all("each => each.map(({ naturalWidth }) => naturalWidth > 100)"))
     folded = lead.locator("summary", has_text="People's kappa with 95% intervals, as labels")
     folded.click(timeout=180_000)
     course = lead.get_by_role("table", name="People's kappa with 95% intervals, as labels")

@@ -232,9 +232,8 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     expect(page.get_by_text("1 of 12 labels are still needed")).to_be_visible()
 
     turn_to(page, "Agreement")
-    expect(page.get_by_role("cell", name="Annotators with one another").first).to_be_visible(
-        timeout=60_000
-    )
+    page.locator("summary", has_text="Main figures").click(timeout=60_000)
+    expect(page.get_by_role("cell", name="Annotators with one another").first).to_be_visible()
     expect(page.get_by_text("With every label so far.")).to_be_visible(timeout=60_000)
 
     turn_to(page, "Sessions")
