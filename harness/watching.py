@@ -54,7 +54,9 @@ class Watching:
         run.query_string, run.page_script_hash, run.fragment_id = self._query, self._hash, part
         run.is_auto_rerun = bool(part)
         run.context_info.timezone = "UTC"
-        run.context_info.url = f"http://127.0.0.1:{self.port}/{place_of(self.page)}"
+        place = place_of(self.page)
+        run.page_name = "" if self._hash else place
+        run.context_info.url = f"http://127.0.0.1:{self.port}/{place}"
         run.widget_states.SetInParent()
         begun = time.monotonic()
         await self.socket.send(message.SerializeToString())
