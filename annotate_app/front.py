@@ -13,18 +13,21 @@ from importlib.resources import files
 from pathlib import Path
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from evenhand.annotate_app.health import answer_health
 from evenhand.annotate_app.languages import ENGLISH, codes_english_first
+from evenhand.annotate_app.logins.lead_login import FIRST_PLACE, PLACES
 from evenhand.annotate_app.panel_files import panel_module, panel_path
 from evenhand.annotate_app.plain_text import said
 from evenhand.annotate_app.where import address_of, has_room
+from evenhand.study.access.lead_login import LINK_PARAMETER
 
 _HERE = Path(__file__).parent
+_ASKED_AGAIN = {"Cache-Control": "no-cache"}
 _STYLESHEET = r'<link rel="stylesheet"[^>]*>'
 
 
@@ -32,6 +35,7 @@ def routes() -> list[Route]:
     """Our own addresses; every other one is Streamlit's."""
     return [
         Route("/", _front_page),
+        *(Route(f"/{place}", _page_of_the_lead) for place in PLACES),
         Route(f"/{panel_path()}", _panel),
         Route(f"/{_front_path()}", _script),
         Route("/health", answer_health),
@@ -70,8 +74,14 @@ def _discreet(message: Message) -> Message:
     return {**message, "bytes": forward.SerializeToString()}
 
 
-async def _front_page(_: Request) -> Response:
-    return HTMLResponse(front_page(), headers={"Cache-Control": "no-cache"})
+async def _front_page(request: Request) -> Response:
+    if LINK_PARAMETER in request.query_params:  # to the address of a page, which a reload keeps
+        return RedirectResponse(f"{FIRST_PLACE}?{request.url.query}", headers=_ASKED_AGAIN)
+    return await _page_of_the_lead(request)
+
+
+async def _page_of_the_lead(_: Request) -> Response:
+    return HTMLResponse(front_page(), headers=_ASKED_AGAIN)
 
 
 async def _panel(_: Request) -> Response:
