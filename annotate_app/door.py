@@ -25,6 +25,7 @@ from evenhand.annotate_app.logins.browser import (
     may_upload,
     new_cookie,
 )
+from evenhand.annotate_app.logins.lead_login import PLACES
 from evenhand.annotate_app.where import (
     address_of,
     has_room,
@@ -131,7 +132,8 @@ def _with_cookies(scope: Scope, send: Send) -> Send:
     async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = list(message.get("headers", ()))
-            if scope["path"] == "/" and not browser_of(scope):
+            is_page = scope["path"].removeprefix("/") in {"", *PLACES}
+            if is_page and not browser_of(scope):
                 headers.append((b"set-cookie", new_cookie(scope)))
             if is_secure(scope):
                 headers = [(name, _secure(name, value)) for name, value in headers]

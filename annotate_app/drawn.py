@@ -9,9 +9,16 @@ import html
 from collections.abc import Iterable, Sequence
 
 from evenhand.annotate_app.languages import Language
-from evenhand.annotate_app.payload import block_label, drawn_code, tree_of, turn_label
-from evenhand.annotate_app.plain_text import label_above, lang_attribute
+from evenhand.annotate_app.payload import (
+    block_label,
+    drawn_code,
+    number_said,
+    tree_of,
+    turn_label,
+)
+from evenhand.annotate_app.plain_text import block, heading, items, label_above, lang_attribute
 from evenhand.annotate_app.rendered import FOLLOWED, Node, rendered
+from evenhand.rubrics import Rubric
 from evenhand.rubrics.rendering import TextBlock
 
 _OWN_WAY = ("p", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "table", "th", "td")
@@ -25,6 +32,33 @@ def drawn_text(text: str, kind: str = "text", label: str = "", lang: str | None 
     look = f"evenhand-{kind} evenhand-drawn" if nodes else f"evenhand-{kind}"
     own = lang_attribute(lang)
     return f'{label_above(label)}<div class="{look}" dir="auto"{own}>{inside}</div>'
+
+
+def drawn_rubric(rubric: Rubric, reader: Language) -> str:
+    """A rubric as it is explained before the work: its words, its options and their examples."""
+    lang = rubric.language
+    # A rubric may speak of the unit's own columns: here they are named, not filled in.
+    named = {name: f"[{name.replace('_', ' ')}]" for name in rubric.variables}
+    people = rubric.for_people(named)
+    options = [
+        (
+            option.name,
+            [
+                option.description,
+                *(reader.say("session.example", text=text) for text in option.examples),
+            ],
+        )
+        for option in rubric.options
+    ]
+    return "".join(
+        (
+            heading(people.title, 1, lang),
+            heading(people.question, lang=lang),
+            drawn_text(people.instructions, lang=lang),
+            heading(reader.say("session.options")),
+            block(number_said(rubric.number, reader)) if rubric.number else items(options, lang),
+        )
+    )
 
 
 def drawn_blocks(blocks: Sequence[TextBlock], reader: Language, display: str) -> str:

@@ -15,7 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -24,11 +24,14 @@ from streamlit.web.server.starlette.starlette_routes import _ensure_xsrf_cookie
 from evenhand.annotate_app.bundle import bundle, modules_of
 from evenhand.annotate_app.health import answer_health
 from evenhand.annotate_app.languages import ENGLISH, codes_english_first
+from evenhand.annotate_app.logins.lead_login import FIRST_PLACE, PLACES
 from evenhand.annotate_app.panel_files import panel_module, panel_path
 from evenhand.annotate_app.plain_text import said
 from evenhand.annotate_app.where import address_of, has_room, is_called_here, is_secure
+from evenhand.study.access.lead_login import LINK_PARAMETER
 
 _HERE = Path(__file__).parent
+_ASKED_AGAIN = {"Cache-Control": "no-cache"}
 _STYLESHEET = r'<link rel="stylesheet"[^>]*>'
 _FONT = r'<link\s+rel="preload"[^>]*\sas="font"[^>]*>'
 _MODULE = r'<script type="module"[^>]*></script>|<link rel="modulepreload"[^>]*>'
@@ -40,6 +43,7 @@ def routes() -> list[Route]:
     """Our own addresses; every other one is Streamlit's."""
     return [
         Route("/", _front_page),
+        *(Route(f"/{place}", _page) for place in PLACES),
         Route(f"/{panel_path()}", _panel),
         Route(f"/{_front_path()}", _script),
         *([Route(f"/{_bundle_path()}", _bundle)] if _bundled() else ()),
@@ -80,11 +84,16 @@ def _discreet(message: Message) -> Message:
 
 
 async def _front_page(request: Request) -> Response:
+    if LINK_PARAMETER in request.query_params:  # to the address of a page, which a reload keeps
+        return RedirectResponse(f"{FIRST_PLACE}?{request.url.query}", headers=_ASKED_AGAIN)
+    return await _page(request)
+
+
+async def _page(request: Request) -> Response:
     # With TLS browsers speak HTTP/2, over which many files cost no more than one, as on this
     # machine; and of files a browser keeps what it made of the code.
     near = is_secure(request.scope) or is_called_here(request.scope)
-    page = front_page(in_one_file=not near)
-    answer = HTMLResponse(page, headers={"Cache-Control": "no-cache"})
+    answer = HTMLResponse(front_page(in_one_file=not near), headers=_ASKED_AGAIN)
     _ensure_xsrf_cookie(request, answer)  # before the page connects, which it does at once
     return answer
 

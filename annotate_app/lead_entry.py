@@ -10,7 +10,12 @@ import streamlit as st
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.logins.browser import present_browser
 from evenhand.annotate_app.logins.entry import ask_for_password
-from evenhand.annotate_app.logins.lead_login import LOGIN, require
+from evenhand.annotate_app.logins.lead_login import (
+    LOGIN,
+    hidden_page,
+    present_place,
+    require,
+)
 from evenhand.annotate_app.logins.single_sign_on import offer
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.annotate_app.where import visitor_address
@@ -26,12 +31,14 @@ _COMPLAINT = "lead_complaint"
 
 def is_asked_for() -> bool:
     """Return True if the address asks for the lead's pages."""
-    return LINK_PARAMETER in st.query_params
+    return LINK_PARAMETER in st.query_params or bool(present_place())
 
 
 def show_lead_entry(study: Study) -> None:
     """The lead's pages for visitors who may see them, the login for everyone else."""
     _use_link(study)
+    if not LOGIN.known():
+        _stay_at_address()  # before the browser may give its login back
     LOGIN.show(study)
     try:
         require(study, "lead", "expert")
@@ -51,7 +58,10 @@ def _use_link(study: Study) -> None:
         _admit(open_link(study.store, token))
     except InputError as error:
         st.session_state[_COMPLAINT] = str(error)
-    st.query_params[LINK_PARAMETER] = _INSIDE
+    if present_place():
+        del st.query_params[LINK_PARAMETER]
+    else:
+        st.query_params[LINK_PARAMETER] = _INSIDE
 
 
 def _ask_for_login(study: Study, complaint: str) -> None:
@@ -72,6 +82,12 @@ def _ask_for_login(study: Study, complaint: str) -> None:
                 st.rerun()
         if complained := st.session_state.get(_COMPLAINT):
             show_complaint(complained)
+
+
+def _stay_at_address() -> None:
+    """Have the page that was asked for shown after the login. No other page is named here."""
+    places, title = {"", present_place()}, written("lead_door.title")
+    st.navigation([hidden_page(place, title, lambda: None) for place in places], position="hidden")
 
 
 def _admit(login: str) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import streamlit as st
 
-from evenhand.annotate_app.health import watch_over
 from evenhand.annotate_app.language_choice import keep_language, present_language
 from evenhand.annotate_app.languages import ENGLISH, Language
 from evenhand.annotate_app.lead_entry import is_asked_for, show_lead_entry
@@ -20,18 +19,16 @@ from evenhand.annotate_app.logins.entry import (
 )
 from evenhand.annotate_app.logins.single_sign_on import arrive
 from evenhand.annotate_app.plain_text import show_complaint
+from evenhand.annotate_app.served_study import ServedStudy
 from evenhand.annotate_app.session_pages import show_step
 from evenhand.annotate_app.unit_page import check_store, show_practice, show_units, take_panel
 from evenhand.annotate_app.waiting import wait_for_store
-from evenhand.annotate_app.watch import start_watch
 from evenhand.errors import InputError, StoreAway
-from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.session.sessions import Sessions
 from evenhand.texts import written
 
 _HERE = Path(__file__).parent
-_PATIENCE = 1.5  # seconds to wait for the store: less than the panel waits before it sends again
 
 
 def show_page(arguments: Sequence[str]) -> None:
@@ -44,7 +41,7 @@ def show_page(arguments: Sequence[str]) -> None:
         check_store()
         if not arguments:
             raise InputError(written("lead_door.no_study"))
-        desk, sessions = _desks(arguments[0])
+        desk, sessions = _served(arguments[0]).desks()
         arrive(desk.study)
         if is_asked_for():
             show_lead_entry(desk.study)
@@ -85,9 +82,6 @@ def _show_work(desk: AnnotationDesk, sessions: Sessions, reader: Language) -> No
 
 
 @st.cache_resource(show_spinner=False)
-def _desks(folder: str) -> tuple[AnnotationDesk, Sessions]:
+def _served(folder: str) -> ServedStudy:
     """Open a study, and with it one database connection, for all sessions of this process."""
-    study = open_study(folder, patience=_PATIENCE)
-    start_watch(study)
-    watch_over(study)
-    return AnnotationDesk(study), Sessions(study)
+    return ServedStudy(folder)

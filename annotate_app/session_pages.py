@@ -8,11 +8,9 @@ from pathlib import Path
 import streamlit as st
 from streamlit.components.v2 import component
 
-from evenhand.annotate_app.drawn import drawn_blocks, drawn_text
+from evenhand.annotate_app.drawn import drawn_blocks, drawn_rubric, drawn_text
 from evenhand.annotate_app.languages import Language
-from evenhand.annotate_app.payload import number_said
-from evenhand.annotate_app.plain_text import block, heading, items, plain, show, show_complaint
-from evenhand.rubrics import Rubric
+from evenhand.annotate_app.plain_text import block, heading, plain, show, show_complaint
 from evenhand.study.access.admission import Admission
 from evenhand.study.session.prolific import End, completion_code, completion_url
 from evenhand.study.session.sessions import CHANCES, Sessions
@@ -90,32 +88,10 @@ def _consent(sessions: Sessions, rater: str, step: Step, reader: Language) -> No
 def _rubric(sessions: Sessions, rater: str, step: Step, reader: Language) -> None:
     assert step.rubric is not None  # noqa: S101 - the step says so
     rubric = step.rubric.in_language(reader.code)
-    lang = rubric.language
-    # A rubric may speak of the unit's own columns: here they are named, not filled in.
-    named = {name: f"[{name.replace('_', ' ')}]" for name in rubric.variables}
-    people = rubric.for_people(named)
-    show(heading(people.title, 1, lang), heading(people.question, lang=lang))
-    show(drawn_text(people.instructions, lang=lang))
-    if rubric.number:
-        show(heading(reader.say("session.options")), block(number_said(rubric.number, reader)))
-    else:
-        show(heading(reader.say("session.options")), items(_anchors(rubric, reader), lang))
+    show(drawn_rubric(rubric, reader))
     if _goes_on(f"rubric-{rubric.name}", reader):
         sessions.read_rubric(rater, step.rubric, reader.code)
         st.rerun()
-
-
-def _anchors(rubric: Rubric, reader: Language) -> list[tuple[str, list[str]]]:
-    return [
-        (
-            option.name,
-            [
-                option.description,
-                *(reader.say("session.example", text=text) for text in option.examples),
-            ],
-        )
-        for option in rubric.options
-    ]
 
 
 def _feedback(sessions: Sessions, rater: str, step: Step, reader: Language) -> None:

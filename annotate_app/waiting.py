@@ -11,7 +11,6 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from evenhand.annotate_app.lead_entry import is_asked_for
-from evenhand.annotate_app.logins.lead_login import WAITED
 from evenhand.annotate_app.plain_text import block, heading, said, show
 from evenhand.annotate_app.unit_page import PanelShown, take_panel
 from evenhand.errors import StoreAway
@@ -28,7 +27,6 @@ def wait_for_store(error: StoreAway, panel: PanelShown | None) -> None:
     if panel is not None:
         panel.draw_again()
     else:
-        st.session_state[WAITED] = True
         with st.container(key="entry"):
             show(*_words())
     _come_back()

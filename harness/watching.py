@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
+from evenhand.annotate_app.logins.lead_login import place_of
 from harness.sessions import connected, next_message
 
 
@@ -27,13 +28,12 @@ class Watching:
     shown: list[str] = field(default_factory=list)
     _query: str = ""
     _hash: str = ""
-    _choice: str = ""
 
     async def open(self) -> None:
         self._query = f"lead={self.token}"
         self.socket = await connected(self.port)
         await self._draw()
-        self._query = "lead=in"
+        self._query = ""
         await self._draw()
 
     async def watch(self, until: float) -> None:
@@ -54,11 +54,10 @@ class Watching:
         run.query_string, run.page_script_hash, run.fragment_id = self._query, self._hash, part
         run.is_auto_rerun = bool(part)
         run.context_info.timezone = "UTC"
+        place = place_of(self.page)
+        run.page_name = "" if self._hash else place
+        run.context_info.url = f"http://127.0.0.1:{self.port}/{place}"
         run.widget_states.SetInParent()
-        if self._choice:
-            state = run.widget_states.widgets.add()
-            state.id = self._choice
-            state.string_array_value.data.append(self.page)
         begun = time.monotonic()
         await self.socket.send(message.SerializeToString())
         if not part:
@@ -73,12 +72,12 @@ class Watching:
             kind = message.WhichOneof("type")
             if kind == "new_session":
                 self._hash = message.new_session.page_script_hash
+            elif kind == "navigation":
+                self._hash = message.navigation.page_script_hash
             elif kind == "auto_rerun":
                 self.parts[message.auto_rerun.fragment_id] = message.auto_rerun.interval
             elif kind == "delta":
                 element = message.delta.new_element
                 self.shown.append(element.html.body or element.text.body)
-                if element.button_group.label == "Page":
-                    self._choice = element.button_group.id
             elif kind == "script_finished":
                 return

@@ -14,7 +14,7 @@ from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study.prompts.pairs import with_words
 from evenhand.study.prompts.units import parse_unit_id, presented_values, units_table
 from evenhand.study.questions import Question
-from evenhand.study.settings.study_toml import StudyConfig, read_config
+from evenhand.study.settings.study_toml import FILE_NAME, StudyConfig, read_config
 from evenhand.study.store.database import PATIENCE
 from evenhand.study.store.logs.decisions import inclusion_so_far
 from evenhand.study.store.meta import hours_since_backup, key_for, note_moment
@@ -184,6 +184,16 @@ def open_study(folder: str | Path, *, patience: float = PATIENCE) -> Study:
     config = read_config(folder)
     if tighten(folder):
         _log.warning("Note: others could read %s; only you can from now on", folder)
+    rubrics = rubrics_in_step(folder, config)
+    store = Store.open(config.store, folder, patience=patience)
+    if read_config(folder).store != config.store:  # who moves a study makes others wait
+        store.close()
+        raise InputError("the study was moved to another store meanwhile; run this again")
+    return Study(folder, config, rubrics, store)
+
+
+def rubrics_in_step(folder: Path, config: StudyConfig) -> dict[str, Rubric]:
+    """The study's own rubrics. Raises InputError where the settings name one that is not there."""
     rubrics = study_rubrics(folder)
     for section, names in (
         ("annotation.rubrics", config.annotation.rubrics),
@@ -196,11 +206,17 @@ def open_study(folder: str | Path, *, patience: float = PATIENCE) -> Study:
                     f"study.toml: {section} names the rubric {name!r}, but the study has "
                     + ", ".join(rubrics)
                 )
-    store = Store.open(config.store, folder, patience=patience)
-    if read_config(folder).store != config.store:  # who moves a study makes others wait
-        store.close()
-        raise InputError("the study was moved to another store meanwhile; run this again")
-    return Study(folder, config, rubrics, store)
+    return rubrics
+
+
+def files_of(folder: Path, config: StudyConfig) -> list[str]:
+    """The files that say what a study is, by their paths in its folder: settings, rubrics, units
+    with a known answer, texts in other languages.
+    """
+    known = [section.file for section in (config.training, config.attention) if section]
+    rubrics = (f"{RUBRICS_FOLDER}/{path.name}" for path in (folder / RUBRICS_FOLDER).glob("*.toml"))
+    texts = (path.name for path in folder.glob("*.md"))
+    return [FILE_NAME, *sorted(rubrics), *filter(None, known), *sorted(texts)]
 
 
 @dataclass(frozen=True)

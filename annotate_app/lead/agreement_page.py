@@ -10,12 +10,21 @@ import streamlit as st
 
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.planning.more_clusters import clusters_for_width
+from evenhand.analysis.report.charts.style import (
+    SERIES,
+    SHAPES,
+    Spec,
+    chart_spec,
+    field,
+    layer,
+    span,
+)
 from evenhand.analysis.report.figures import ALL, ALL_BINARY
 from evenhand.analysis.report.source import GROUPS, rater_title
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.verdicts.ranking import deciding_keys
-from evenhand.annotate_app.lead.parts.board import SERIES
+from evenhand.annotate_app.lead.parts.charts import records, show_chart, show_drawn
 from evenhand.annotate_app.lead.parts.live_figures import latest_figures
 from evenhand.annotate_app.lead.parts.tables import show_table, to_the_minute
 from evenhand.annotate_app.logins.lead_login import require
@@ -29,7 +38,7 @@ if TYPE_CHECKING:
     from evenhand.analysis.verdicts.judge import Verdict
 
 _EVERY = "3s"
-_COLOUR = "#4a8fc7"  # seen on the light page and on the dark one
+_UNTIL = {"type": "temporal", "title": "labels until", "axis": {"tickCount": 8}}
 _KAPPAS = ("cohen_kappa", "weighted_kappa_quadratic")
 _STATISTICS = ("observed_agreement", *_KAPPAS, CEILING)
 
@@ -62,24 +71,7 @@ def _agreement(study: Study, half_width: float) -> None:
     for verdict in verdicts:
         st.text(verdict["sentence"])
     st.header("Agreement", anchor=False)
-    st.vega_lite_chart(_forest(main), width="stretch")
-    st.header("As labels came in", anchor=False)
-    st.vega_lite_chart(over_time_chart(figures.over_time), width="stretch")
-    titles = {
-        "rubric": "Rubric",
-        "until": "Labels until (UTC)",
-        "labels": "Labels",
-        "n_units": "Units labelled twice",
-        "estimate": "People's kappa",
-        "low": "From",
-        "high": "To",
-    }
-    course = figures.over_time.assign(until=figures.over_time["until"].map(to_the_minute))
-    spec = dict.fromkeys(("estimate", "low", "high"), ".2f")
-    show_table(
-        course, "People's kappa with 95% intervals, as labels came in", titles, spec, folded=True
-    )
-    st.header("Figures", anchor=False)
+    show_drawn(figures.forests)
     titles = {
         "rubric": "Rubric",
         "who": "Who",
@@ -91,7 +83,25 @@ def _agreement(study: Study, half_width: float) -> None:
         "n_clusters": "Clusters",
         "note": "Note",
     }
-    show_table(main, f"Main figures with 95% CIs. {written('verdict.bounds')}", titles, spec)
+    spec = dict.fromkeys(("estimate", "low", "high"), ".2f")
+    show_table(
+        main, f"Main figures with 95% CIs. {written('verdict.bounds')}", titles, spec, folded=True
+    )
+    st.header("As labels came in", anchor=False)
+    show_chart(over_time_chart(figures.over_time))
+    titles = {
+        "rubric": "Rubric",
+        "until": "Labels until (UTC)",
+        "labels": "Labels",
+        "n_units": "Units labelled twice",
+        "estimate": "People's kappa",
+        "low": "From",
+        "high": "To",
+    }
+    course = figures.over_time.assign(until=figures.over_time["until"].map(to_the_minute))
+    show_table(
+        course, "People's kappa with 95% intervals, as labels came in", titles, spec, folded=True
+    )
     for note in figures.report["study"]["notes"]:
         st.text(note)
 
@@ -141,61 +151,33 @@ def enough(main: pd.DataFrame, half_width: float, noun: str) -> list[str]:
     return sentences
 
 
-def over_time_chart(course: pd.DataFrame) -> dict[str, object]:
+def over_time_chart(course: pd.DataFrame) -> Spec:
     """People's kappa by rubric, after each further share of their labels."""
-    known = course.dropna(subset=["estimate"])
-    values = known.astype(object).where(known.notna(), None).to_dict("records")
-    x = {"field": "until", "type": "temporal", "title": "labels until"}
-    colour = {
-        "field": "rubric",
-        "type": "nominal",
-        "title": None,
-        "scale": {"range": list(SERIES)},
-        "legend": {"orient": "bottom"},
-    }
     kappa = {"type": "quantitative", "title": "people's kappa", "scale": {"zero": False}}
-    return {
-        "description": "People's kappa with 95% intervals as labels came in; the table has it all.",
-        "data": {"values": values},
-        "height": 320,
-        "encoding": {"x": x, "color": colour},
-        "layer": [
-            {
-                "mark": {"type": "rule", "strokeWidth": 2},
-                "encoding": {"y": {"field": "low", **kappa}, "y2": {"field": "high"}},
+    rubric = {"type": "nominal", "title": None}
+    return chart_spec(
+        records(course.dropna(subset=["estimate"])),
+        {
+            "description": "People's kappa with 95% intervals as labels came in; "
+            "the table has it all.",
+            "height": 320,
+            "encoding": {
+                "x": field("until", _UNTIL),
+                "color": field("rubric", rubric | {"scale": {"range": SERIES}}),
             },
-            {
-                "mark": {"type": "line", "point": {"size": 50}},
-                "encoding": {"y": {"field": "estimate", **kappa}},
-            },
-        ],
-    }
-
-
-def _forest(main: pd.DataFrame) -> dict[str, object]:
-    on_categories = main[main["statistic"].isin(_KAPPAS) & (main["subset"] == ALL)]
-    kappas = on_categories.drop_duplicates(["rubric", "rater_b"], keep="last")
-    kappas = kappas.assign(who=kappas["rubric"] + ": " + kappas["who"])
-    known = kappas.dropna(subset=["estimate"])[["who", "estimate", "low", "high"]]
-    records = known.astype(object).where(known.notna(), None).to_dict("records")
-    place: dict[str, object] = {"field": "who", "type": "nominal", "title": None, "sort": None}
-    place["axis"] = {"labelLimit": 400}
-    return {
-        "description": "Kappa with 95% intervals by rubric; the table has the numbers.",
-        "data": {"values": records},
-        "height": {"step": 28},
-        "layer": [
-            {
-                "mark": {"type": "rule", "strokeWidth": 2, "color": _COLOUR},
-                "encoding": {
-                    "y": place,
-                    "x": {"field": "low", "type": "quantitative", "title": "kappa"},
-                    "x2": {"field": "high"},
-                },
-            },
-            {
-                "mark": {"type": "point", "filled": True, "size": 70, "color": _COLOUR},
-                "encoding": {"y": place, "x": {"field": "estimate", "type": "quantitative"}},
-            },
-        ],
-    }
+            "layer": [
+                layer("rule", span("y", kappa), strokeWidth=2),
+                layer("line", {"y": field("estimate", kappa)}),
+                layer(
+                    "point",
+                    {
+                        "y": field("estimate", kappa),
+                        "shape": field("rubric", rubric | {"scale": {"range": SHAPES}}),
+                    },
+                    filled=True,
+                    size=60,
+                    opacity=1,
+                ),
+            ],
+        },
+    )

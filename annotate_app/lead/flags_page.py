@@ -37,7 +37,11 @@ def show_flags(study: Study) -> None:
         st.text(written("lead.flags_withdrawn", count=withdrawn))
     kinds = [reason for reason in _REASONS if any(flag.reason == reason for flag in flags)]
     chosen = st.selectbox(
-        "Reason", ["", *kinds], format_func=lambda reason: _REASONS.get(reason, "All"), key="flags"
+        "Reason",
+        ["", *kinds],
+        format_func=lambda reason: _REASONS.get(reason, "All"),
+        key="flags",
+        bind="query-params",
     )
     shown = [flag for flag in flags if chosen in ("", flag.reason)]
     for flag in shown[:_MOST]:

@@ -18,6 +18,7 @@ _ACTS = (
     "act_disagreement",
     "act_exclude",
     "act_export",
+    "act_file",
     "act_flag_closed",
     "act_flag_reopened",
     "act_flag_withdrawn",

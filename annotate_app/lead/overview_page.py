@@ -1,8 +1,11 @@
-"""The verdicts first, in the report's own words; then what is waiting for the lead."""
+"""The cockpit: how far, until when, at what cost, what stands in the way, and the next step; then
+the verdicts, in the report's own words.
+"""
 
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -13,17 +16,22 @@ from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.annotate_app.lead.parts.board import BoardCard, board, show_funnel
 from evenhand.annotate_app.lead.parts.counting import latest
 from evenhand.annotate_app.lead.parts.live_figures import LiveFigures, latest_figures
+from evenhand.annotate_app.lead.parts.tables import show_table
+from evenhand.annotate_app.lead.parts.ways import Tile, Way, show_tiles
 from evenhand.annotate_app.logins.lead_login import require
-from evenhand.annotate_app.plain_text import plain, show
+from evenhand.annotate_app.plain_text import show
 from evenhand.reporting.live_figures import count_look
 from evenhand.reporting.workers import apart
 from evenhand.study import Study
 from evenhand.study.desk.oversight import oversight
 from evenhand.study.lead.adjudication import queue_length
 from evenhand.study.lead.flags import raised_flags
+from evenhand.study.lead.forecast import FEWEST_HOURS, FEWEST_LABELS, Forecast, forecast
 from evenhand.study.lead.progress import rater_progress, rubric_progress, time_left
+from evenhand.study.prompts.pairs import cluster_noun
+from evenhand.study.session.costs import Costs, costs
 from evenhand.study.store.meta import hours_since_backup
-from evenhand.texts import written
+from evenhand.texts import DASH, written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,59 +39,250 @@ if TYPE_CHECKING:
     from evenhand.analysis.verdicts.judge import Verdict
 
 _EVERY = "5s"
+_FAR = timedelta(days=30)
 
 
 def show_overview(study: Study) -> None:
     require(study, "lead")
-    _verdicts(study)
-    _ask_for_verdict(study)
-    _progress(study)
+    _cockpit(study)
 
 
 @st.fragment(run_every=_EVERY)
-def _progress(study: Study) -> None:
+def _cockpit(study: Study) -> None:
     require(study, "lead")
-    st.header("Who has come how far", anchor=False)
-    st.text(time_left(latest(study, rubric_progress)))
-    show_funnel(study)
-    if latest(study, rater_progress).empty and _leads_to("Sessions", written("lead.invite_first")):
-        st.rerun()
-
-
-@st.fragment(run_every=_EVERY)
-def _verdicts(study: Study) -> None:
-    require(study, "lead")
-    st.header("Verdicts so far", anchor=False)
     figures = latest_figures(study)
-    if figures is not None:
-        verdicts = figures.report["verdicts"]
-        if not verdicts:
-            st.text(written("lead.no_verdict"))
-        titles = {name: rubric.title for name, rubric in study.rubrics.items()}
-        for rubric in dict.fromkeys(each["rubric"] for each in verdicts):
-            own = [each for each in verdicts if each["rubric"] == rubric]
-            cards = [verdict_card(each, figures.results) for each in own]
-            show(board(titles.get(rubric, rubric), cards))
-        for limit in limits_of(verdicts):
-            st.text(limit)
-    st.header("Waiting for you", anchor=False)
+    ends, paid = latest(study, forecast), latest(study, costs)
+    step = next_step(study, figures, ends)
+    with st.container(key="next-step"):
+        st.text("Next step")
+        if step:
+            step.show()
+        else:
+            _ask_for_verdict(study)
+    show_tiles(
+        [
+            _how_far(study, ends),
+            Tile("Until when?", Way("Progress", _until(ends)), how_sure(ends)),
+            _what_it_costs(paid),
+            _whose_work(study, figures),
+            _in_the_way(study, figures),
+            _is_safe(study),
+        ]
+    )
     to_do = waiting(study, figures)
-    pressed = [_leads_to(page, sentence) for page, sentence in to_do.items()]
-    if any(pressed):
-        st.rerun()  # the frame, too: it shows which page is open
+    st.header("Waiting for you", anchor=False)
+    with st.container(key="waiting"):
+        for way in to_do:
+            way.show()
     if not to_do:
         st.text(written("lead.nothing_waits"))
+    _verdicts(study, figures)
+    if step:
+        _ask_for_verdict(study)
+    st.header("Who has come how far", anchor=False)
+    rubrics = latest(study, rubric_progress)
+    st.text(time_left(rubrics))
+    show_funnel(study)
+    _by_rubric(study, rubrics)
+
+
+# ---- the tiles ----------------------------------------------------------------------------------
+
+
+def _how_far(study: Study, ends: Forecast) -> Tile:
+    states = latest(study, rater_progress)["state"].tolist()
+    share = ends.done / ends.wanted if ends.wanted else math.nan
+    said = written("cockpit.raters", share=share, working=states.count("working"), came=len(states))
+    way = Way("Progress", written("cockpit.labels", done=ends.done, wanted=ends.wanted))
+    return Tile("How far?", way if ends.wanted else Way("Progress", DASH), said)
+
+
+def _until(ends: Forecast) -> str:
+    if ends.wanted and ends.left <= 0:
+        return written("cockpit.all_given")
+    return DASH if ends.at is None else _said(ends.at)
+
+
+def how_sure(ends: Forecast) -> str:
+    """Return the range of the end and what it rests on, or why there is none."""
+    if not ends.wanted:
+        return written("progress.nothing")
+    if ends.left <= 0:
+        return written("progress.done")
+    if not ends.hours:
+        return written("cockpit.no_pace")
+    if ends.at is None or ends.earliest is None:
+        least = {"labels": FEWEST_LABELS, "hours": FEWEST_HOURS}
+        return written("cockpit.short_pace", recent=ends.recent, **least)
+    about = {"earliest": _said(ends.earliest), "hours": ends.hours}
+    if ends.latest is None:
+        return written("cockpit.uneven_pace", **about)
+    return written("cockpit.pace", latest=_said(ends.latest), **about)
+
+
+def _said(at: datetime) -> str:
+    """A moment to the hour, or a date where it is far away."""
+    if at - datetime.now(UTC) > _FAR:
+        return f"{at.day} {at:%b %Y}"
+    return f"{at:%a} {at.day} {at:%b}, {at.hour}:00"
+
+
+def _what_it_costs(paid: Costs) -> Tile:
+    said, way = [], Way("Progress", DASH)
+    if paid.owed is not None:
+        amount = written("cockpit.amount", amount=paid.owed, currency=paid.currency)
+        way = Way("Sessions", amount)
+    elif paid.graders_usd is not None:
+        amount = written("cockpit.amount", amount=paid.graders_usd, currency="USD")
+        way = Way("Progress", amount)
+    if paid.owed is None:
+        said.append(written("cockpit.no_pay"))
+    elif paid.expected is None:
+        said.append(written("cockpit.no_expected"))
+    else:
+        said.append(written("cockpit.expected", amount=paid.expected, currency=paid.currency))
+    if paid.undecided:
+        said.append(written("cockpit.undecided", count=paid.undecided))
+    if paid.graders_usd is not None:
+        said.append(written("cockpit.graders", amount=paid.graders_usd))
+    if paid.unpriced:
+        said.append(written("cockpit.unpriced", count=paid.unpriced))
+    return Tile("At what cost?", way, " ".join(said))
+
+
+def _whose_work(study: Study, figures: LiveFigures | None) -> Tile:
+    question = "Whose work needs a look?"
+    if figures is None:
+        return Tile(question, Way("Raters", DASH), written("cockpit.not_yet"))
+    names = suspects(study, figures)
+    if not names:
+        return Tile(question, Way("Raters", written("cockpit.nobody")))
+    shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    return Tile(question, Way("Raters", written("cockpit.flagged", count=len(names))), shown)
+
+
+def suspects(study: Study, figures: LiveFigures) -> list[str]:
+    """The raters whose work is flagged and who are not excluded."""
+    flagged = figures.quality[figures.quality["flagged"] != ""]["rater_id"].tolist()
+    excluded = oversight(study.store).exclusions
+    return [rater for rater in flagged if rater not in excluded]
+
+
+def _in_the_way(study: Study, figures: LiveFigures | None) -> Tile:
+    question, verdicts = "What stands in the way?", figures.report["verdicts"] if figures else []
+    if not verdicts:
+        why = written("lead.no_verdict" if figures else "cockpit.not_yet")
+        return Tile(question, Way("Agreement", DASH), why)
+    undecided = [each for each in verdicts if each["verdict"] == "cannot_tell"]
+    decided = written(
+        "cockpit.decided", decided=len(verdicts) - len(undecided), graders=len(verdicts)
+    )
+    return Tile(question, Way("Agreement", decided), obstacle(study, undecided))
+
+
+def obstacle(study: Study, undecided: list[Verdict]) -> str:
+    """Return what keeps most of these verdicts open, and how much more would close them."""
+    if not undecided:
+        return written("cockpit.no_obstacle")
+    if any(is_unseen(each) for each in undecided):
+        return written("cockpit.unseen")
+    more = [each["more_clusters"] for each in undecided if each["more_clusters"]]
+    if more:
+        noun = cluster_noun(study.store.pairs(), study.config.analysis.cluster)
+        return written("cockpit.more", more=max(more), noun=noun, count=len(more))
+    return written("lead.reason", reason=undecided[0]["reason"])
+
+
+def _is_safe(study: Study) -> Tile:
     hours = hours_since_backup(study.store)
-    st.text(written("lead.no_backup") if hours is None else written("lead.backup_age", hours=hours))
+    if hours is None:
+        return Tile("Is it safe?", Way("Log", written("cockpit.unsafe")), written("lead.no_backup"))
+    said = written("lead.backup_age", hours=hours)
+    return Tile("Is it safe?", Way("Log", written("cockpit.backup", hours=hours)), said)
+
+
+def is_unseen(verdict: Verdict) -> bool:
+    """Return True if the verdict is open because nobody has asked for it on these labels."""
+    return written("short.not_a_look") in verdict["reason"]
+
+
+# ---- the next step ------------------------------------------------------------------------------
+
+
+def next_step(study: Study, figures: LiveFigures | None, ends: Forecast) -> Way | None:
+    """Return what the lead had best do now; None where that is to ask for a verdict."""
+    if oversight(study.store).paused:
+        return Way("Sessions", written("cockpit.go_on"))
+    if not ends.wanted:
+        return Way("Progress", written("cockpit.no_units"))
+    if latest(study, rater_progress).empty:
+        return Way("Sessions", written("lead.invite_first"))
+    if figures is not None and (names := suspects(study, figures)):
+        said = written("cockpit.look_at", rater=names[0])
+        return Way("Raters", said, {"one_rater": names[0]})
+    if flags := sum(flag.is_open for flag in raised_flags(study)):
+        return Way("Flags", written("lead.to_do_flags", count=flags))
+    if ends.left > 0:
+        return Way("Progress", written("cockpit.wait"))
+    if count := latest(study, queue_length):
+        return Way("Adjudication", written("lead.to_do_adjudication", count=count))
+    verdicts = figures.report["verdicts"] if figures else []
+    if any(map(is_unseen, verdicts)):
+        return None
+    undecided = [each for each in verdicts if each["verdict"] == "cannot_tell"]
+    sampled, total = len(study.store.sample()), len(study.store.pairs())
+    if any(each["more_clusters"] for each in undecided) and sampled < total:
+        return Way("Sessions", written("cockpit.enlarge"))
+    return Way("Export", written("cockpit.report"))
 
 
 def _ask_for_verdict(study: Study) -> None:
     """A look at the verdict: only on request, never as a side effect, as each look is counted."""
-    st.text(written("lead.look"))
     if st.button("Ask for a verdict now"):
         with st.spinner("Counting the look"):
             apart(count_look, study.folder.resolve())
         st.rerun()
+    st.text(written("lead.look"))
+
+
+def waiting(study: Study, figures: LiveFigures | None) -> list[Way]:
+    """What waits for the lead's decision, each with the page where it is made."""
+    counts = {
+        "adjudication": latest(study, queue_length),
+        "flags": sum(flag.is_open for flag in raised_flags(study)),
+        "raters": len(suspects(study, figures)) if figures else 0,
+    }
+    found = [
+        Way(name.capitalize(), written(f"lead.to_do_{name}", count=count))
+        for name, count in counts.items()
+        if count
+    ]
+    if latest(study, rater_progress).empty:
+        found.append(Way("Sessions", written("lead.invite_first")))
+    if oversight(study.store).paused:
+        found.append(Way("Sessions", written("lead.paused")))
+    return found
+
+
+# ---- verdicts and progress ----------------------------------------------------------------------
+
+
+def _verdicts(study: Study, figures: LiveFigures | None) -> None:
+    st.header("Verdicts so far", anchor=False)
+    if figures is None:
+        return
+    verdicts = figures.report["verdicts"]
+    if not verdicts:
+        st.text(written("lead.no_verdict"))
+    titles = {name: rubric.title for name, rubric in study.rubrics.items()}
+    boards = []
+    for rubric in dict.fromkeys(each["rubric"] for each in verdicts):
+        own = [each for each in verdicts if each["rubric"] == rubric]
+        cards = [verdict_card(each, figures.results) for each in own]
+        boards.append(board(titles.get(rubric, rubric), cards))
+    show(f'<div class="evenhand-boards">{"".join(boards)}</div>')
+    for limit in limits_of(verdicts):
+        st.text(limit)
 
 
 def verdict_card(verdict: Verdict, results: pd.DataFrame) -> BoardCard:
@@ -98,30 +297,10 @@ def verdict_card(verdict: Verdict, results: pd.DataFrame) -> BoardCard:
     return BoardCard(verdict["verdict"], words, verdict["grader"], said, verdict["sentence"])
 
 
-def waiting(study: Study, figures: LiveFigures | None) -> dict[str, str]:
-    """What waits for the lead's decision: the page where it is made -> a sentence."""
-    excluded = oversight(study.store).exclusions
-    counts = {
-        "adjudication": latest(study, queue_length),
-        "flags": sum(flag.is_open for flag in raised_flags(study)),
-    }
-    if figures is not None:
-        flagged = figures.quality[figures.quality["flagged"] != ""]["rater_id"]
-        counts["raters"] = int((~flagged.isin(list(excluded))).sum())
-    to_do = {name: count for name, count in counts.items() if count}
-    said = {
-        name.capitalize(): written(f"lead.to_do_{name}", count=count)
-        for name, count in to_do.items()
-    }
-    if oversight(study.store).paused:
-        said["Sessions"] = written("lead.paused")
-    return said
-
-
-def _leads_to(page: str, sentence: str) -> bool:
-    """A sentence that opens a page; True where it was pressed."""
-
-    def open_it() -> None:
-        st.session_state["lead_page"] = page
-
-    return st.button(plain(sentence), key=f"to-{page}-{sentence}", on_click=open_it)
+def _by_rubric(study: Study, rubrics: pd.DataFrame) -> None:
+    titles = {name: rubric.title for name, rubric in study.rubrics.items()}
+    show_table(
+        rubrics.assign(rubric=rubrics["rubric"].map(titles)),
+        "By rubric",
+        {"rubric": "Rubric", "wanted": "Labels wanted", "done": "Given", "open": "Given out"},
+    )

@@ -1,4 +1,4 @@
-"""The frame around the lead's pages: the study's name, the page that is open, the way out."""
+"""The frame around the lead's pages: the way to each, what the study is called, the way out."""
 
 from __future__ import annotations
 
@@ -20,13 +20,23 @@ from evenhand.annotate_app.lead.overview_page import show_overview
 from evenhand.annotate_app.lead.parts.counting import stand_by
 from evenhand.annotate_app.lead.progress_page import show_progress
 from evenhand.annotate_app.lead.raters_page import show_raters
+from evenhand.annotate_app.lead.rubrics_page import show_rubrics
 from evenhand.annotate_app.lead.sessions_page import show_sessions
 from evenhand.annotate_app.lead.settings_page import show_settings
-from evenhand.annotate_app.logins.lead_login import WAITED, leave, require
+from evenhand.annotate_app.lead.texts_page import show_texts
+from evenhand.annotate_app.lead.training_page import show_training
+from evenhand.annotate_app.logins.lead_login import (
+    hidden_page,
+    leave,
+    place_of,
+    present_place,
+    require,
+)
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.accounts import Role
+from evenhand.study.access.lead_login import LINK_PARAMETER
 
 
 @dataclass(frozen=True)
@@ -46,38 +56,55 @@ PAGES = (
     _Page("Disagreements", show_disagreements),
     _Page("Sessions", show_sessions),
     _Page("Accounts", show_accounts),
-    _Page("Log", show_log),
     _Page("Settings", show_settings),
+    _Page("Texts", show_texts),
+    _Page("Rubrics", show_rubrics),
+    _Page("Training and checks", show_training),
+    _Page("Log", show_log),
     _Page("New study", show_new_study),
     _Page("Export", show_export),
 )
 
 
 def show_pages(study: Study) -> None:
-    """The page that is open, among those for the visitor's role."""
+    """The page that the address names, among those for the visitor's role."""
     who = require(study, "lead", "expert")
     stand_by()
-    simulated = ". Synthetic: responses or ratings in it are simulated"
-    synthetic = simulated if study.config.synthetic else ""
-    open_to = {page.title: page for page in PAGES if who.role in page.roles}
+    own = [page for page in PAGES if who.role in page.roles]
+    ways = [
+        st.Page(_shown(study, page), title=page.title, url_path=place_of(page.title))
+        for page in own
+    ]
+    # The root is the raters' address; there, and at a page of another role, the first is shown.
+    first, others = own[0], {"", present_place()} - {place_of(page.title) for page in own}
+    shown_first = _shown(study, first)
+    hidden = [hidden_page(place, first.title, shown_first) for place in others]
+    chosen = st.navigation([*ways, *hidden], expanded=True)
+    st.set_page_config(page_title=f"{chosen.title}: {study.config.name}")
+    if not chosen.url_path:
+        for way in ways:  # the browser has not yet heard what the page at its address is called
+            if way.url_path == present_place():
+                st.switch_page(way)
+        st.query_params[LINK_PARAMETER] = "in"
     st.html(Path(__file__).with_name("lead.css"))
+    synthetic = "\nSynthetic: responses or ratings in it are simulated"
+    with st.sidebar.container(key="lead-study"):
+        st.text("Leading the study")
+        st.text(f"{study.config.name}, as {who.name}{synthetic if study.config.synthetic else ''}")
+        st.button("Log out", on_click=_log_out, args=(study,), width="stretch")
     with st.container(key="lead"):
-        title, way_out = st.columns([5, 1], vertical_alignment="center")
-        with title:
-            st.title("Leading the study", anchor=False)
-            st.text(f"{study.config.name}, as {who.name}{synthetic}")
-        way_out.button("Log out", on_click=_log_out, args=(study,), width="stretch")
-        # Repeated after a wait for the store: the browser does not know which page was open.
-        first = next(iter(open_to))
-        if "lead_page" not in st.session_state or st.session_state.pop(WAITED, False):
-            st.session_state["lead_page"] = st.session_state.get("lead_page", first)
-        chosen = st.segmented_control("Page", list(open_to), key="lead_page", required=True)
-        # Emptied first: the page before would stay until this one is drawn.
-        with st.empty().container():
-            try:
-                open_to[chosen or first].show(study)
-            except InputError as error:
-                show_complaint(str(error))
+        chosen.run()
+
+
+def _shown(study: Study, page: _Page) -> Callable[[], None]:
+    def show() -> None:
+        st.title(page.title, anchor=False)
+        try:
+            page.show(study)
+        except InputError as error:
+            show_complaint(str(error))
+
+    return show
 
 
 def _log_out(study: Study) -> None:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from evenhand.annotate_app.lead.parts.board import SERIES, show_funnel
+from evenhand.analysis.report.charts.style import ROLES, SERIES, Spec, chart_spec, field
+from evenhand.annotate_app.lead.parts.board import show_funnel
+from evenhand.annotate_app.lead.parts.charts import records, show_chart
 from evenhand.annotate_app.lead.parts.counting import latest
 from evenhand.annotate_app.lead.parts.tables import show_table, to_the_minute
 from evenhand.annotate_app.logins.lead_login import require
@@ -16,12 +18,19 @@ from evenhand.study import Study
 from evenhand.study.desk.oversight import oversight
 from evenhand.study.lead.people import labels_over_time
 from evenhand.study.lead.progress import rater_progress, rubric_progress, time_left
+from evenhand.study.session.costs import grader_costs
 from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _EVERY = "10s"
+_PLACES = {
+    "type": "quantitative",
+    "title": "places",
+    "stack": True,
+    "axis": {"tickCount": 6},
+}
 _STATES = {"done": "labelled", "open": "given out", "free": "free"}
 
 
@@ -38,7 +47,7 @@ def _progress(study: Study) -> None:
         st.text(written("lead.paused"))
     st.text(time_left(rubrics))
     show_funnel(study)
-    st.vega_lite_chart(_bars(rubrics.to_dict("records")), width="stretch")
+    show_chart(places_chart(rubrics.to_dict("records")))
     show_table(
         rubrics,
         "Places by rubric: one for every rater that a unit wants",
@@ -60,7 +69,7 @@ def _progress(study: Study) -> None:
         return
     counts, step = latest(study, labels_over_time)
     show(heading(f"Labels by the {step}", 3))
-    st.vega_lite_chart(timeline_chart(counts, step), width="stretch")
+    show_chart(timeline_chart(counts, step))
     show_table(
         raters.assign(last_answer=raters["last_answer"].map(to_the_minute)),
         "By rater",
@@ -76,56 +85,76 @@ def _progress(study: Study) -> None:
         },
         {"median_seconds": ".0f", "hours": ".1f"},
     )
+    _graders(study)
 
 
-def timeline_chart(counts: pd.DataFrame, step: str) -> dict[str, object]:
+def _graders(study: Study) -> None:
+    totals = latest(study, grader_costs)
+    if totals.empty:
+        return
+    show_table(
+        totals,
+        "By grader",
+        {
+            "rater_id": "Grader",
+            "rubric": "Rubric",
+            "units": "Units",
+            "labelled": "Labelled",
+            "unscored": "Unscored",
+            "tokens_input": "Tokens read",
+            "tokens_output": "Tokens written",
+            "cost_usd": "Cost (USD)",
+        },
+        {"tokens_input": ".0f", "tokens_output": ".0f", "cost_usd": ".2f"},
+        folded=True,
+    )
+
+
+def timeline_chart(counts: pd.DataFrame, step: str) -> Spec:
     """Bars of labels by the hour or day, in UTC."""
     unit = "utcyearmonthdate" + ("hours" if step == "hour" else "")
-    return {
-        "description": f"Labels by the {step}, by rubric.",
-        "data": {"values": counts.to_dict("records")},
-        "mark": "bar",
-        "height": 280,
-        "encoding": {
-            "x": {"field": "start", "type": "temporal", "timeUnit": unit, "title": f"{step} (UTC)"},
-            "y": {"field": "labels", "type": "quantitative", "title": "labels", "stack": True},
-            "color": {
-                "field": "rubric",
-                "type": "nominal",
-                "title": None,
-                "scale": {"range": list(SERIES)},
-                "legend": {"orient": "bottom"},
+    return chart_spec(
+        records(counts),
+        {
+            "description": f"Labels by the {step}, by rubric.",
+            "mark": "bar",
+            "height": 280,
+            "encoding": {
+                "x": field(
+                    "start", {"type": "temporal", "timeUnit": unit, "title": f"{step} (UTC)"}
+                ),
+                "y": field("labels", {"type": "quantitative", "title": "labels", "stack": True}),
+                "color": field(
+                    "rubric", {"type": "nominal", "title": None, "scale": {"range": SERIES}}
+                ),
+                "tooltip": [field("start"), field("rubric"), field("labels")],
             },
-            "tooltip": [{"field": "start"}, {"field": "rubric"}, {"field": "labels"}],
         },
-    }
+    )
 
 
-def _bars(rubrics: list[dict[Hashable, Any]]) -> dict[str, object]:
+def places_chart(rubrics: list[dict[Hashable, Any]]) -> Spec:
+    """Bars of places labelled, given out and free, by rubric."""
     values = [
         {"rubric": row["rubric"], "state": word, "places": row[state], "at": at}
         for row in rubrics
         for at, (state, word) in enumerate(_STATES.items())
     ]
-    return {
-        "description": "Places labelled, given out and free, by rubric; the table has the numbers.",
-        "data": {"values": values},
-        "mark": "bar",
-        "height": {"step": 28},
-        "encoding": {
-            "y": {"field": "rubric", "type": "nominal", "title": None},
-            "x": {"field": "places", "type": "quantitative", "title": "places", "stack": True},
-            "order": {"field": "at", "type": "quantitative"},
-            "color": {
-                "field": "state",
-                "type": "nominal",
-                "title": None,
-                # Okabe & Ito's colours: distinct for all colour vision, and by lightness too.
-                "scale": {
-                    "domain": list(_STATES.values()),
-                    "range": ["#0072b2", "#e69f00", "#bbbbbb"],
-                },
+    colours = [SERIES[0], SERIES[4], ROLES["rule"]]
+    states = {"domain": list(_STATES.values()), "range": colours}
+    return chart_spec(
+        values,
+        {
+            "description": "Places labelled, given out and free, by rubric; "
+            "the table has the numbers.",
+            "mark": "bar",
+            "height": {"step": 28},
+            "encoding": {
+                "y": field("rubric", {"type": "nominal", "title": None}),
+                "x": field("places", _PLACES),
+                "order": field("at", {"type": "quantitative"}),
+                "color": field("state", {"type": "nominal", "title": None, "scale": states}),
+                "tooltip": [field("rubric"), field("state"), field("places")],
             },
-            "tooltip": [{"field": "rubric"}, {"field": "state"}, {"field": "places"}],
         },
-    }
+    )

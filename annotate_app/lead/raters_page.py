@@ -52,7 +52,12 @@ def show_raters(study: Study) -> None:
     who = require(study, "lead")
     raters = latest(study, rater_progress)["rater_id"].tolist()
     rater = st.selectbox(
-        "A page for one rater", raters, index=None, placeholder="All raters", key="one_rater"
+        "A page for one rater",
+        raters,
+        index=None,
+        placeholder="All raters",
+        key="one_rater",
+        bind="query-params",
     )
     if rater is None:
         _quality(study)

@@ -8,7 +8,7 @@ import streamlit as st
 
 from evenhand.annotate_app.lead.parts.tables import show_table, to_the_minute
 from evenhand.annotate_app.lead.parts.uploads import MOST_MB, written_down
-from evenhand.annotate_app.logins.lead_login import admitted, require
+from evenhand.annotate_app.logins.lead_login import admitted, require, root_address
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError
 from evenhand.study import Study, extend_sample, open_study
@@ -96,7 +96,7 @@ def _revoke(study: Study, who: str) -> None:
 
 
 def _show_links(made: list[Invite]) -> None:
-    base = f"{(st.context.url or '').partition('?')[0].rstrip('/')}/"
+    base = root_address()
     st.text(written("lead.links_once"))
     lines = (
         f"{each.rater_id} {base}?invite={each.token}"

@@ -5,6 +5,14 @@ Below the door (`annotate_app.lead_entry`) and the pages (`annotate_app.lead`), 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+import streamlit as st
+from streamlit.navigation.page import StreamlitPage
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.util import calc_hash
+
 from evenhand.annotate_app.logins.browser import give_pass, take_pass
 from evenhand.annotate_app.logins.kept_login import KeptLogin
 from evenhand.errors import InputError, StoreAway
@@ -14,8 +22,54 @@ from evenhand.study.access.lead_login import Visitor, log_out, visitor
 from evenhand.texts import written
 
 LOGIN = KeptLogin("lead")
-WAITED = "waited"
-"""Set in a session that has been shown, in place of its page, that the store is away."""
+FIRST_PLACE = "overview"
+PLACES = frozenset(
+    (
+        FIRST_PLACE,
+        "progress",
+        "agreement",
+        "raters",
+        "flags",
+        "adjudication",
+        "disagreements",
+        "sessions",
+        "accounts",
+        "log",
+        "settings",
+        "texts",
+        "rubrics",
+        "training-and-checks",
+        "new-study",
+        "export",
+    )
+)
+"""The pages' addresses: all that the address of the root can be followed by."""
+
+
+def place_of(title: str) -> str:
+    """Return the address of the page with this title, behind that of the root."""
+    return title.lower().replace(" ", "-")
+
+
+def present_place() -> str:
+    """Return the page that the browser asks for, by its link or address; "" if it asks for none."""
+    if (context := get_script_run_ctx()) is None:
+        return ""
+    by_link = {calc_hash(place): place for place in PLACES}  # as `st.navigation` names them
+    by_address = urlsplit(context.context_info.url if context.context_info else "").path
+    place = by_link.get(context.page_script_hash, by_address.rpartition("/")[2])
+    return place if place in PLACES else ""
+
+
+def root_address() -> str:
+    """Return the address at which raters begin, as the browser of this session has it."""
+    before, _, place = (st.context.url or "").partition("?")[0].rpartition("/")
+    return f"{before}/" if place in ("", *PLACES) else f"{before}/{place}/"
+
+
+def hidden_page(place: str, title: str, show: Callable[[], None]) -> StreamlitPage:
+    """A page that no list of pages names; that of "" is shown at every address without its own."""
+    return st.Page(show, title=title, url_path=place, default=not place, visibility="hidden")
 
 
 def leave(study: Study) -> None:

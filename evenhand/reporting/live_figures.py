@@ -21,21 +21,26 @@ Counted = TypeVar("Counted")
 QUALITY_FILE = "quality.csv"
 OVER_TIME_FILE = "over_time.csv"
 DISAGREEMENTS_FILE = "disagreements.json"
+FORESTS_FILE = "forests.json"
 
 
 def study_figures(
     folder: Path, out: Path, on_stage: Callable[[str], None] = lambda stage: None
 ) -> None:
     """Write into `out` a study's report files, its table of raters (`QUALITY_FILE`), people's
-    agreement over time (`OVER_TIME_FILE`), and where graders and people differ, the widest first
-    (`DISAGREEMENTS_FILE`). `on_stage` is called with the name of each stage.
+    agreement over time (`OVER_TIME_FILE`), where graders and people differ, the widest first
+    (`DISAGREEMENTS_FILE`), and the report's forest plots (`FORESTS_FILE`). `on_stage` is called
+    with the name of each stage.
 
     The figures are those of the report, computed by this process alone and not verified against
     other libraries: for a report to decide on, use `evenhand report`. Raises InputError where
     nothing is labelled yet.
     """
     from evenhand.analysis.report import write_report
+    from evenhand.analysis.report.charts.forest import forest
+    from evenhand.analysis.report.charts.svg import can_draw, inline_svg
     from evenhand.analysis.report.disagreements_page import widest_first
+    from evenhand.analysis.report.source import Source
     from evenhand.reporting.analysing import analyse_study
     from evenhand.reporting.load import from_study
     from evenhand.reporting.quality import study_quality
@@ -56,6 +61,18 @@ def study_figures(
         write_table(agreement_so_far(study, dataset), out / OVER_TIME_FILE)
     on_stage(written("lead.stage_writing"))
     write_report(analysis, context, out)
+    source = Source.of(analysis, context)
+    forests = [chart for rubric in source.figures.rubrics for chart in forest(source, rubric)]
+    drawn = [
+        {
+            "caption": each.caption,
+            "note": each.note,
+            "alt": each.alt,
+            "svg": inline_svg(dict(each.spec), each.alt),
+        }
+        for each in (forests if can_draw() else ())
+    ]
+    atomic_write(out / FORESTS_FILE, json.dumps(drawn).encode())
     found = [asdict(each) for each in widest_first(analysis.disagreements)]
     atomic_write(out / DISAGREEMENTS_FILE, json.dumps(found).encode())
 

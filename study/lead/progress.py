@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 def data_version(study: Study) -> str:
     """Changes whenever a label, a grade, an exclusion, a tuned threshold, a look at the verdict, a
-    sampled pair or a response comes in.
+    sampled pair or a response comes in, or a lead changes the study's files.
     """
-    decided = lead_events.c.kind.in_(("exclude", "readmit"))
+    decided = lead_events.c.kind.in_(("exclude", "readmit", "settings", "file"))
     always = (labels, grades, threshold_events, look_events)
     events = dict.fromkeys(always, sa.true()) | {lead_events: decided}
     counts = [

@@ -26,7 +26,7 @@ def settings_table() -> str:
     """
     lines = ["| key | says | default |", "| --- | --- | --- |"]
     for name, field in StudyConfig.model_fields.items():
-        section = _section_of(field)
+        section = section_of(field)
         if section is None:
             lines.append(_line("", name, field))
         else:
@@ -50,13 +50,13 @@ def settings_in_force(config: StudyConfig) -> list[tuple[str, str, str]]:
     """
     rows = []
     for name, field in StudyConfig.model_fields.items():
-        value, section = getattr(config, name), _section_of(field)
+        value, section = getattr(config, name), section_of(field)
         if section is None:
             shown = value.partition("://")[0] if name == "store" else value
-            rows.append((name, _written(shown), _plain(field)))
+            rows.append((name, in_words(shown), _plain(field)))
         elif isinstance(value, Section):
             rows += [
-                (f"[{name}] {key}", _written(getattr(value, key)), _plain(each))
+                (f"[{name}] {key}", in_words(getattr(value, key)), _plain(each))
                 for key, each in keys_of(section).items()
             ]
         else:
@@ -68,10 +68,10 @@ def _plain(field: FieldInfo) -> str:
     return (field.description or "").replace("`", "")
 
 
-def _written(value: object) -> str:
+def in_words(value: object) -> str:
     """A value as a person reads it.
 
-    >>> _written(("a", "b")), _written(()), _written(0.5), _written({"x": 0.1})
+    >>> in_words(("a", "b")), in_words(()), in_words(0.5), in_words({"x": 0.1})
     ('a, b', 'none', '0.5', 'x = 0.1')
     """
     if value in ((), {}, "", None):
@@ -79,7 +79,7 @@ def _written(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict):
-        return ", ".join(f"{key} = {_written(each)}" for key, each in value.items())
+        return ", ".join(f"{key} = {in_words(each)}" for key, each in value.items())
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
@@ -108,7 +108,7 @@ def _usual(field: FieldInfo) -> str:
     return ", ".join(f"`{each}`" for each in value) if isinstance(value, tuple) else f"{value:g}"
 
 
-def _section_of(field: FieldInfo) -> type[Section] | None:
+def section_of(field: FieldInfo) -> type[Section] | None:
     """The section that a field holds, one or several of it, or None where it is a plain key."""
     for kind in (field.annotation, *get_args(field.annotation)):
         if isinstance(kind, type) and issubclass(kind, Section):

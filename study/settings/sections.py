@@ -26,6 +26,15 @@ Share = Annotated[float, Field(ge=0, le=1)]
 SectionType = TypeVar("SectionType", bound=Section)
 
 
+_FORMS = {
+    r"^[A-Z]{3}$": "be three capital letters, such as GBP",
+    r"^[A-Za-z0-9-]{1,64}$": "be 1 to 64 letters, digits or hyphens",
+    r"^[A-Za-z0-9._-]{1,64}$": "be 1 to 64 letters, digits, dots, hyphens or underscores",
+    r"^[a-z][a-z0-9_]{0,39}$": "be a lower-case letter, then up to 39 of a to z, 0 to 9 and _",
+}
+"""The patterns of texts in words."""
+
+
 def changed(section: SectionType, changes: Mapping[str, Any]) -> SectionType:
     """The section with other values for some of its fields.
 
@@ -64,6 +73,7 @@ def fault_of(error: ValidationError, called: Callable[[str], str] = lambda place
         return f"{place}: {fault['ctx']['error']}" if place else str(fault["ctx"]["error"])
     _, _, wanted = fault["msg"].partition(" should ")
     wanted = wanted.partition(", unable to parse")[0]
+    wanted = _FORMS.get(fault.get("ctx", {}).get("pattern", ""), wanted)
     found = fault["input"]
     is_plain = isinstance(found, str | int | float)
     return f"{place} is {found!r}; it must {wanted}" if is_plain else f"{place} must {wanted}"

@@ -28,6 +28,8 @@ from evenhand.study.settings.session import (
 from evenhand.study.tables.atomic import atomic_write
 
 FILE_NAME = "study.toml"
+Changes = Mapping[str, Mapping[str, Any] | None]
+"""Section -> key -> value."""
 
 
 class StudyConfig(Section):
@@ -121,17 +123,24 @@ def new_config_text(config: StudyConfig) -> str:
     return tomlkit.dumps(document)
 
 
-def change_config(folder: Path, changes: Mapping[str, Mapping[str, Any]]) -> None:
-    """Set keys (section -> key -> value) in study.toml; see `changed_text`."""
+def change_config(folder: Path, changes: Changes) -> None:
+    """Set keys in study.toml; see `changed_text`."""
     path = folder / FILE_NAME
     atomic_write(path, changed_text(path.read_text("utf-8-sig"), changes).encode())
 
 
-def changed_text(text: str, changes: Mapping[str, Mapping[str, Any]]) -> str:
-    """The settings with other values for some keys, the rest as its owner wrote it.
+def changed_text(text: str, changes: Changes) -> str:
+    """The settings with other values for some keys, the rest as its owner wrote it."""
+    text = with_values(text, changes)
+    StudyConfig.model_validate(tomllib.loads(text))
+    return text
+
+
+def with_values(text: str, changes: Changes) -> str:
+    """The text of a TOML file with other values for some keys; comments and layout stay.
 
     "thresholds.NAME" is a section within a section, "" the keys before any section; one that is not
-    there yet is added at the end.
+    there yet is added at the end. None takes out a key, or a whole section.
     """
     import tomlkit
 
@@ -139,12 +148,60 @@ def changed_text(text: str, changes: Mapping[str, Mapping[str, Any]]) -> str:
     for section, values in changes.items():
         table: Any = document
         parts = section.split(".", 1) if section else []
+        if values is None:
+            document.pop(section, None)
+            continue
         for depth, part in enumerate(parts, start=1):
             if part not in table:
                 table[part] = tomlkit.table(is_super_table=depth < len(parts))
             table = table[part]
-        for key, value in values.items():
-            table[key] = value
-    text = tomlkit.dumps(document)
-    StudyConfig.model_validate(tomllib.loads(text))
-    return text
+        _set(table, values)
+    return tomlkit.dumps(document)
+
+
+def with_entry(text: str, place: str, at: int, entry: Mapping[str, Any] | None) -> str:
+    """The text of a TOML file whose list of tables at this place, such as `background.questions`,
+    has this entry at place `at`, the one after the last being a new one; None takes it out.
+    """
+    import tomlkit
+
+    document = tomlkit.parse(text)
+    table: Any = document
+    *above, name = place.split(".")
+    for part in above:
+        table = table[part]
+    if name not in table:
+        table[name] = tomlkit.aot()
+    entries = table[name]
+    if entry is None:
+        del entries[at]
+        if not len(entries):
+            del table[name]
+    elif at < len(entries):
+        _set(entries[at], {key: entry.get(key) for key in {**entries[at], **entry}})
+    else:
+        inline = not isinstance(entries, tomlkit.items.AoT)
+        new = tomlkit.inline_table() if inline else tomlkit.table()
+        _set(new, entry)
+        if not inline:
+            new.add(tomlkit.nl())
+        entries.append(new)
+    return tomlkit.dumps(document)
+
+
+def _set(table: Any, values: Mapping[str, Any]) -> None:
+    """Set keys of a table; those that have their value already stay as they are written."""
+    import tomlkit
+
+    for key, value in values.items():
+        if value is None:
+            table.pop(key, None)
+        elif isinstance(value, Mapping):
+            if key not in table:
+                table[key] = tomlkit.inline_table()
+            _set(table[key], {each: value.get(each) for each in {**table[key], **value}})
+        elif key not in table or table[key] != value:
+            # A TOML text of several lines loses a line's end at its beginning.
+            several = isinstance(value, str) and "\n" in value[1:] and "\r" not in value
+            several = several and not value.startswith("\n")
+            table[key] = tomlkit.string(value, multiline=True) if several else value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -49,7 +50,7 @@ def lead(new_context: Callable[..., BrowserContext], served: Served) -> Iterator
 
 
 def turn_to(page: Page, title: str) -> None:
-    page.get_by_role("radio", name=title, exact=True).click()
+    page.get_by_role("link", name=title, exact=True).click()
 
 
 def settled(page: Page) -> Page:
@@ -114,9 +115,32 @@ def test_the_verdicts_come_first_and_a_look_is_asked_for(lead: Page) -> None:
     press(lead, "Ask for a verdict now")
     expect(lead.get_by_text(unseen)).to_have_count(0, timeout=180_000)
     expect(cards).to_have_count(2)
-    press(lead, "Flags that nobody has dealt with: 2")  # leads to where they are
+    lead.get_by_role("link", name="Flags that nobody has dealt with: 2").click()
     expect(lead.get_by_text("2 open")).to_be_visible()
-    expect(lead.get_by_role("radio", name="Flags", exact=True)).to_be_checked()
+    expect(lead.locator("a[aria-current=page]")).to_have_text("Flags")
+
+
+def test_every_number_of_the_first_page_leads_to_its_rows(lead: Page) -> None:
+    step = lead.locator(".st-key-next-step")
+    tiles = lead.locator("[class*=st-key-tile-]")
+    expect(tiles.first).to_contain_text("1600 of 2400 labels")
+    expect(tiles.nth(1)).to_contain_text("Nobody has labelled in the last 24 hours")
+    answers = {
+        "1600 of 2400 labels": "Progress",
+        "Raters: 1": "Raters",
+        re.compile("^. of 2 verdicts$"): "Agreement",
+        "Not yet": "Log",
+    }
+    for answer, title in answers.items():
+        lead.get_by_role("link", name=answer).click(timeout=180_000)
+        expect(lead.locator("a[aria-current=page]")).to_have_text(title)
+        lead.go_back()
+        expect(lead.locator("a[aria-current=page]")).to_have_text("Overview")
+    step.get_by_role("link", name=f"Look at the work of {CARELESS}").click(timeout=180_000)
+    expect(lead.get_by_role("heading", name="Confusions with the others")).to_be_visible()
+    lead.wait_for_url(f"**/raters?one_rater={CARELESS}")
+    lead.reload()
+    expect(lead.get_by_role("heading", name="Confusions with the others")).to_be_visible()
 
 
 def test_the_funnel_and_the_labels_over_time(lead: Page) -> None:
@@ -135,6 +159,9 @@ def test_the_funnel_and_the_labels_over_time(lead: Page) -> None:
     )
     expect(lead.get_by_role("heading", name="Labels by the day")).to_be_visible()
     turn_to(lead, "Agreement")
+    drawn = lead.get_by_role("img", name="Kappa")  # the report's forest plots, of both rubrics
+    expect(drawn).to_have_count(2, timeout=180_000)
+    assert all(drawn.evaluate_all("each => each.map(({ naturalWidth }) => naturalWidth > 100)"))
     folded = lead.locator("summary", has_text="People's kappa with 95% intervals, as labels")
     folded.click(timeout=180_000)
     course = lead.get_by_role("table", name="People's kappa with 95% intervals, as labels")
@@ -192,7 +219,7 @@ def test_two_adjudicators_work_by_keyboard_and_never_meet(
     assert first != second
 
     chair.keyboard.press("3")
-    expect(chair.get_by_role("radio", checked=True)).to_have_count(2)  # the page's, and this
+    expect(chair.get_by_role("radio", checked=True)).to_have_count(1)
     chair.keyboard.press("Enter")
     expect(chair.get_by_role("alert")).to_have_text("A decision needs a reason.")
     chair.keyboard.type("so it s 1")  # in the field, keys are only text
@@ -227,7 +254,7 @@ def test_a_decision_is_kept_where_the_page_is_left_at_once(lead: Page, served: S
     expect(lead.locator(".option input:checked")).to_have_count(1)
     fill(lead, "Your reason", "left at once")
     store = settled(lead).get_by_role("button", name="Store the decision Enter").element_handle()
-    leave = lead.get_by_role("radio", name="Flags", exact=True).element_handle()
+    leave = lead.get_by_role("link", name="Flags", exact=True).element_handle()
     lead.evaluate("([store, leave]) => { store.click(); leave.click(); }", [store, leave])
     expect(lead.get_by_role("combobox", name="Reason", exact=True)).to_be_visible()
     with open_study(served.folder) as study:

@@ -17,7 +17,6 @@ from evenhand.cli.lead import lead_link
 from evenhand.study import open_study
 from evenhand.study.access import lead_login as lead_access
 from evenhand.study.access.accounts import disable_account, set_account
-from evenhand.study.access.lead_login import LINK_PARAMETER
 from evenhand.study.tables.evidence import Mark
 from harness.annotator import READY, SUBJECT, Annotator
 from harness.served import Served
@@ -39,6 +38,9 @@ PAGES = {
     "Accounts": "Save the account",
     "Log": "What leads did",
     "Settings": "These are the settings in study.toml.",
+    "Texts": "What raters read before the work.",
+    "Rubrics": "Raters and graders read the same words",
+    "Training and checks": "What raters go through before the work",
     "New study": "What people rate",
     "Export": "Times and pay",
 }
@@ -67,12 +69,12 @@ def enter(page: Page, served: Served) -> None:
 
 def inside(page: Page) -> None:
     """Wait until the pages are there, and the browser has put the login by."""
-    expect(page.get_by_role("heading", name="Leading the study")).to_be_visible()
+    expect(page.get_by_text("Leading the study")).to_be_visible()
     page.wait_for_function("Object.keys(sessionStorage).some(k => k.startsWith('evenhand-login'))")
 
 
 def turn_to(page: Page, title: str) -> None:
-    page.get_by_role("radio", name=title, exact=True).click()
+    page.get_by_role("link", name=title, exact=True).click()
 
 
 def shut_out(page: Page) -> None:
@@ -95,7 +97,7 @@ def test_the_link_works_once_and_a_reload_goes_on(
     page = new_context().new_page()
     page.goto(link)
     inside(page)
-    assert page.url == f"{served.url}?{LINK_PARAMETER}=in"  # the token has left the address
+    assert page.url == f"{served.url}overview"  # the token has left the address
     page.reload()
     expect(page.get_by_text("Log out")).to_be_visible()
     elsewhere = new_context().new_page()
@@ -159,7 +161,8 @@ def test_an_expert_adjudicates_and_sees_nothing_else(
     page.get_by_label("Password", exact=True).fill(PASSWORD)
     page.get_by_role("button", name="Log in").click()
     expect(page.get_by_text("4 to adjudicate.")).to_be_visible()
-    expect(page.get_by_role("radiogroup").get_by_role("radio")).to_have_text(["Adjudication"])
+    expect(page.get_by_role("heading", level=1)).to_have_text("Adjudication")
+    expect(page.get_by_test_id("stSidebarNavLink")).to_have_count(0)
     expect(page.locator(".evenhand-quote mark")).to_have_text("Response")
     expect(page.locator(".evenhand-quote small")).to_have_text("(marked by 1 of 2)")
     seen = page.locator(".st-key-lead").inner_text()
@@ -211,7 +214,7 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     page.get_by_role("button", name="Make links").click()
     code, link = page.locator("code").inner_text().split()
     assert code == "anna"
-    assert link.startswith(served.url)
+    assert link.startswith(f"{served.url}?")
     page.get_by_role("button", name="Make the address for Prolific").click()
     expect(page.locator("code")).to_contain_text("&SESSION_ID={{%SESSION_ID%}}")
     invited = new_context().new_page()
@@ -232,9 +235,8 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     expect(page.get_by_text("1 of 12 labels are still needed")).to_be_visible()
 
     turn_to(page, "Agreement")
-    expect(page.get_by_role("cell", name="Annotators with one another").first).to_be_visible(
-        timeout=60_000
-    )
+    page.locator("summary", has_text="Main figures").click(timeout=60_000)
+    expect(page.get_by_role("cell", name="Annotators with one another").first).to_be_visible()
     expect(page.get_by_text("With every label so far.")).to_be_visible(timeout=60_000)
 
     turn_to(page, "Sessions")

@@ -79,7 +79,7 @@ def test_the_lead_sorts_what_a_grader_says_unlike_people(
     outside: list[str] = []
     page.on("request", lambda r: outside.append(r.url) if served.url not in r.url else None)
     page.goto(lead_link(served.folder, served.url))
-    page.get_by_role("radio", name="Disagreements").click()
+    page.get_by_role("link", name="Disagreements").click()
     expect(page.get_by_text("6 chosen. 6 of 6 are not sorted yet.")).to_be_visible(timeout=180_000)
     choose(page, "Grader", GRADER)
     expect(page.get_by_text("4 chosen. 6 of 6 are not sorted yet.")).to_be_visible()

@@ -108,13 +108,13 @@ def test_the_lead_comes_in_through_nginx_and_no_token_is_logged(
     page = context.new_page()
     link = lead_link(proxied.served.folder, proxied.url)
     page.goto(link)
-    expect(page.get_by_role("heading", name="Leading the study")).to_be_visible()
-    page.get_by_role("radio", name="Sessions").click()
+    expect(page.get_by_text("Leading the study")).to_be_visible()
+    page.get_by_role("link", name="Sessions").click()
     page.get_by_label("Rater codes").fill("anna")
     page.get_by_role("button", name="Make links").click()
     expect(page.locator("code")).to_contain_text(f"anna {proxied.url}?invite=")
     context.close()
-    assert "GET / 200" in proxied.log
+    assert "GET /overview 200" in proxied.log
     assert "lead" not in proxied.log
     assert link.partition("=")[2][:20] not in proxied.log
 
@@ -191,11 +191,11 @@ def test_the_policy_of_the_headers_lets_everything_run(proxied: Proxied, browser
     }.items():
         assert value in headers[name]
     page.goto(lead_link(proxied.served.folder, proxied.url))
-    expect(page.get_by_role("heading", name="Leading the study")).to_be_visible()
+    expect(page.get_by_text("Leading the study")).to_be_visible()
     for title in ("Progress", "Agreement", "Export"):
-        page.get_by_role("radio", name=title, exact=True).click()
+        page.get_by_role("link", name=title, exact=True).click()
         expect(page.get_by_role("heading").nth(1)).to_be_visible()
-    page.get_by_role("radio", name="Progress", exact=True).click()
+    page.get_by_role("link", name="Progress", exact=True).click()
     page.wait_for_selector("canvas, svg.marks")  # a chart has been compiled
     assert refused(page) == []
     # What the policy is for: nothing of another host, and nothing that was slipped into the page.

@@ -77,7 +77,7 @@ def come_by_it(
 
 
 def inside(page: Page) -> None:
-    expect(page.get_by_role("heading", name="Leading the study")).to_be_visible()
+    expect(page.get_by_text("Leading the study")).to_be_visible()
     page.wait_for_function("Object.keys(sessionStorage).some(k => k.startsWith('evenhand-login'))")
 
 

@@ -13,9 +13,6 @@ from evenhand.annotate_app.plain_text import heading, show
 from evenhand.study import Study
 from evenhand.study.session.funnel import funnel
 
-SERIES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
-"""Colours of several series: Okabe & Ito's, for all colour vision, on light and on dark."""
-
 
 @dataclass(frozen=True)
 class BoardCard:
@@ -30,7 +27,8 @@ class BoardCard:
 
 def board(title: str, cards: Sequence[BoardCard]) -> str:
     """A rubric's cards under its title; all texts are escaped."""
-    return heading(title, 3) + f'<ul class="evenhand-board">{"".join(map(_card, cards))}</ul>'
+    listed = f'<ul class="evenhand-board">{"".join(map(_card, cards))}</ul>'
+    return f"<section>{heading(title, 3)}{listed}</section>"
 
 
 def _card(card: BoardCard) -> str:

@@ -24,7 +24,12 @@ import streamlit as st
 from evenhand.analysis.raters.quality import QUALITY_COLUMNS
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError, StoreAway
-from evenhand.reporting.live_figures import OVER_TIME_FILE, QUALITY_FILE, study_figures
+from evenhand.reporting.live_figures import (
+    FORESTS_FILE,
+    OVER_TIME_FILE,
+    QUALITY_FILE,
+    study_figures,
+)
 from evenhand.reporting.workers import apart
 from evenhand.study import Study
 from evenhand.study.lead.progress import data_version
@@ -99,6 +104,12 @@ class LiveFigures:
             keep_default_na=False,
             na_values={name: [""] for name in numbers},
         )
+
+    @cached_property
+    def forests(self) -> list[dict[str, str]]:
+        """The report's forest plots: `svg`, `alt`, `caption`, `note`."""
+        found: list[dict[str, str]] = json.loads((self.folder / FORESTS_FILE).read_text("utf-8"))
+        return found
 
     @cached_property
     def over_time(self) -> pd.DataFrame:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Act = Literal[
-    "account", "backup", "export", "grades", "import", "invite", "link", "place", "responses",
-    "sample", "settings", "store", "study", "threshold",
+    "account", "backup", "export", "file", "grades", "import", "invite", "link", "place",
+    "responses", "sample", "settings", "store", "study", "threshold",
 ]  # fmt: skip
 """Acts logged only here; `lead_events` has decisions about raters, links and logins too."""
 ACT_COLUMNS = ("created_at", "done_by", "kind", "about", "detail")
@@ -55,12 +55,30 @@ def note_settings(store: Database, text: str, done_by: str = "") -> None:
     """Append that study.toml has changed since the study was last served. Anyone with write access
     may edit the file, so no author is recorded unless `done_by` names one.
     """
-    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     query = sa.select(lead_events.c.reason).where(lead_events.c.kind == "settings")
     with store.read() as connection:
         last = connection.execute(query.order_by(lead_events.c.event_id.desc())).scalar()
-    if last != digest:
+    digest = _settings_digest(text)
+    if (last or "").partition(" ")[0] != digest:
         note_act(store, "settings", "study.toml", digest, done_by)
+
+
+def note_files(
+    connection: sa.Connection, done_by: str, changed: Mapping[str, tuple[str, str]]
+) -> None:
+    """Append, within a `write()`, that a lead changed files of the study: by its name each file's
+    new text, and what is new in it.
+    """
+    for name, (text, said) in changed.items():
+        is_settings = name == "study.toml"
+        detail = f"{_settings_digest(text)} {said}" if is_settings else said
+        kind: Act = "settings" if is_settings else "file"
+        event = {"kind": kind, "rater_id": name, "reason": detail, "done_by": done_by}
+        append(connection, lead_events, event)
+
+
+def _settings_digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def acts(store: Database) -> pd.DataFrame:

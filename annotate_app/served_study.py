@@ -1,0 +1,84 @@
+"""The study that this process serves, as its files are now: a change of them, on a lead's page or
+by hand, is in force at the next page that is drawn, in every process that serves the study.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from pathlib import Path
+
+from evenhand.annotate_app.health import watch_over
+from evenhand.annotate_app.watch import start_watch
+from evenhand.errors import InputError
+from evenhand.study import Study, open_study
+from evenhand.study.desk.attention import AttentionChecks
+from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.session.sessions import Sessions
+from evenhand.study.settings.study_toml import FILE_NAME, read_config
+from evenhand.study.store.logs.decisions import note_settings
+from evenhand.study.workspace import files_of, rubrics_in_step
+
+_PATIENCE = 1.5  # seconds to wait for the store: less than the panel waits before it sends again
+
+_log = logging.getLogger(__name__)
+
+
+class ServedStudy:
+    """A study with its one connection to the store, for all pages of this process.
+
+    Where the files do not hold together, as while somebody edits them, the study stays as it was.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._lock = threading.Lock()
+        study = open_study(folder, patience=_PATIENCE)
+        self._seen = _stamp(study)
+        self._desks = AnnotationDesk(study), Sessions(study)
+        self._watch = start_watch(study)
+        watch_over(study)
+
+    def desks(self) -> tuple[AnnotationDesk, Sessions]:
+        """Return the desk and the sessions of the study as its files are now.
+
+        A page drawn before keeps those that it has: what was shown is answered as it was shown.
+        """
+        stamp = _stamp(self._desks[0].study)
+        if stamp != self._seen:
+            with self._lock:
+                if stamp != self._seen:
+                    self._take_in()
+                    self._seen = stamp
+        return self._desks
+
+    def _take_in(self) -> None:
+        old = self._desks[0].study
+        try:
+            config = read_config(old.folder)
+            if config.store != old.config.store:
+                raise InputError("the study was moved to another store; start the app again")
+            study = Study(old.folder, config, rubrics_in_step(old.folder, config), old.store)
+            AttentionChecks(study)  # which the desk reads when it first needs them
+            self._desks = AnnotationDesk(study), Sessions(study)
+        except InputError as error:
+            _log.warning("the study's files have changed, and are not taken in: %s", error)
+            return
+        note_settings(study.store, (study.folder / FILE_NAME).read_text("utf-8-sig"))
+        self._watch.set()
+        self._watch = start_watch(study)
+        watch_over(study)
+
+
+def _stamp(study: Study) -> tuple[tuple[str, int, int, int], ...]:
+    """Changes whenever one of the study's files is written, made or removed."""
+    return tuple(
+        map(_of_file, (study.folder / each for each in files_of(study.folder, study.config)))
+    )
+
+
+def _of_file(path: Path) -> tuple[str, int, int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return path.name, 0, 0, 0
+    return path.name, found.st_mtime_ns, found.st_size, found.st_ino

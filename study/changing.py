@@ -1,0 +1,330 @@
+"""Changes of a study while it runs: its settings, rubrics, texts and units with a known answer.
+
+The files stay the one truth. A change is new contents for some of them: the study that they make is
+checked as a whole before anything is written, and what is new in it, and what that does to the
+work, is worked out from the study before and after.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import sqlalchemy as sa
+
+from evenhand.errors import InputError
+from evenhand.rubrics import Rubric
+from evenhand.study.desk.attention import AttentionChecks
+from evenhand.study.desk.known_units import KnownUnit
+from evenhand.study.session.practice import PracticeDesk
+from evenhand.study.session.sessions import OwnTexts
+from evenhand.study.settings.page import in_words
+from evenhand.study.settings.sections import Section
+from evenhand.study.settings.study_toml import FILE_NAME, StudyConfig, read_config
+from evenhand.study.store.logs.decisions import note_files
+from evenhand.study.store.schema import claims, labels
+from evenhand.study.tables.atomic import atomic_write
+from evenhand.study.workspace import RUBRICS_FOLDER, Study, files_of, rubrics_in_step
+from evenhand.texts import written
+
+Files = Mapping[str, bytes | None]
+"""Contents by path in the study's folder; None for a file that is not there."""
+
+USUAL_FILES = ("training.toml", "attention.toml")
+"""Where units with a known answer are put if no setting names another file."""
+
+FIXED = {
+    "seed": "sample",
+    "sample": "sample",
+    "synthetic": "synthetic",
+    "store": "store",
+    "session.hosts": "machine",
+    "session.trusted_proxies": "machine",
+    "oidc": "machine",
+    "providers": "machine",
+    "prolific.signing_keys": "machine",
+}
+"""Settings that no page changes -> the name of the reason."""
+FIXED_ONCE_BEGUN = {
+    "annotation.subjects": "design",
+    "annotation.pairs_per_block": "design",
+    "annotation.screen": "design",
+    "annotation.repeat_share": "blind",
+    "annotation.repeat_gap": "blind",
+    "decision.looks": "looks",
+}
+"""Settings that stay as they are once a unit has been given out -> the name of the reason."""
+_EFFECTS = {
+    "name": "name",
+    "annotation": "page",
+    "annotation.rubrics": "rubrics",
+    "annotation.raters_per_unit": "raters_per_unit",
+    "annotation.units_per_rater": "units_per_rater",
+    "annotation.lease_minutes": "lease_minutes",
+    "session": "pace",
+    "session.entry": "entry",
+    "session.login_hours": "login_hours",
+    "session.content_warning": "read_again",
+    "session.instructions": "read_again",
+    "consent": "consent",
+    "training": "training",
+    "comprehension": "comprehension",
+    "background": "background",
+    "attention": "attention",
+    "prolific": "prolific",
+    "pay": "pay",
+    "quality": "quality",
+    "analysis": "figures",
+    "decision": "figures",
+    "thresholds": "figures",
+    "prices": "figures",
+    "same_text": "figures",
+}
+_LONGEST, _LONGEST_DETAIL = 60, 600
+
+
+def fixed_because(key: str, begun: bool) -> str:
+    """Why a setting such as "sample.pairs" is not changed; "" where it may be."""
+    for at in (key, key.partition(".")[0]):
+        reason = FIXED.get(at) or (FIXED_ONCE_BEGUN.get(at) if begun else None)
+        if reason:
+            return written(f"change.fixed_{reason}")
+    return ""
+
+
+def has_begun(study: Study) -> bool:
+    """Return True once a unit has been given out, or labelled elsewhere."""
+    given = (sa.exists(sa.select(claims.c.task_id)), sa.exists(sa.select(labels.c.event_id)))
+    with study.store.read() as connection:
+        return any(connection.execute(sa.select(each)).scalar_one() for each in given)
+
+
+# A study's files, and what they say
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What the files of a study say."""
+
+    files: Files
+    config: StudyConfig
+    rubrics: Mapping[str, Rubric]
+    practice: Mapping[str, KnownUnit]
+    checks: Mapping[str, KnownUnit]
+
+
+def read_files(study: Study) -> dict[str, bytes | None]:
+    """The study's files as they are now. Raises InputError where the settings are not valid, or
+    name a file elsewhere.
+    """
+    names = files_of(study.folder, read_config(study.folder))
+    return {name: _content(study.folder, name) for name in (*names, *USUAL_FILES)}
+
+
+def contents_of(study: Study, files: Files) -> Contents:
+    """What the study would be with these files. Raises InputError where it would not hold
+    together.
+    """
+    with tempfile.TemporaryDirectory(prefix="evenhand-change-") as home:
+        folder = Path(home)
+        for name, content in files.items():
+            if content is not None:
+                path = _inside(folder, name)
+                path.parent.mkdir(exist_ok=True, parents=True)
+                path.write_bytes(content)
+        config = read_config(folder)
+        for name in files_of(folder, config):
+            _inside(folder, name)
+        made = Study(folder, config, rubrics_in_step(folder, config), study.store)
+        made.check_labelled_subjects()
+        OwnTexts(made)
+        practice, checks = PracticeDesk(made).units.units, AttentionChecks(made).units
+        return Contents(files, config, made.rubrics, practice, checks)
+
+
+def changed_since(study: Study, files: Files) -> list[str]:
+    """Return the files that are not what they were when they were read."""
+    return [name for name in files if _content(study.folder, name) != files[name]]
+
+
+def save(study: Study, before: Files, after: Files, done_by: str) -> list[Difference]:
+    """Write the files whose contents are new, in the order of `after`, each whole or not at all,
+    and note in the log who changed what; return it.
+
+    Raises InputError, with nothing written, where the study would not hold together, a setting is
+    not to be changed, or anyone has changed a file since `before` was read.
+    """
+    old, new = contents_of(study, before), contents_of(study, after)
+    found = list(differences(old, new))
+    begun = has_begun(study)
+    for each in found:
+        if reason := fixed_because(each.place, begun):
+            raise InputError(f"{each.place} cannot be changed here: {reason}")
+    with study.store.write() as connection:  # which one lead at a time can have
+        if late := changed_since(study, before):
+            raise InputError(written("change.meanwhile", files=" and ".join(late)))
+        wanted = {name: text for name, text in after.items() if text is not None}
+        wanted = {name: text for name, text in wanted.items() if text != before.get(name)}
+        noted = {
+            name: (text.decode("utf-8-sig").replace("\r\n", "\n"), _said(found, name))
+            for name, text in wanted.items()
+        }
+        note_files(connection, done_by, noted)
+        for name, text in wanted.items():
+            try:
+                atomic_write(_inside(study.folder, name), text)
+            except OSError as error:
+                reason = (error.strerror or str(error)).lower()
+                raise InputError(f"{name} cannot be written: {reason}") from None
+    return found
+
+
+def _content(folder: Path, name: str) -> bytes | None:
+    path = _inside(folder, name)
+    return path.read_bytes() if path.is_file() else None
+
+
+def _inside(folder: Path, name: str) -> Path:
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts:
+        raise InputError(f"{name} is not in the study's folder; put it there to change the study")
+    return folder / path
+
+
+# What is new
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something that is new in a study: where, in which file, what it was and what it is."""
+
+    place: str
+    file: str
+    now: str
+    then: str
+
+
+def differences(before: Contents, after: Contents) -> Iterator[Difference]:
+    """Everything that differs between two states of a study, in the order of its files."""
+    old, new = settings_by_key(before.config), settings_by_key(after.config)
+    for key in dict.fromkeys([*old, *new]):
+        if old.get(key) != new.get(key):
+            yield Difference(key, FILE_NAME, in_words(old.get(key)), in_words(new.get(key)))
+    for name in dict.fromkeys([*before.rubrics, *after.rubrics]):
+        yield from _of_rubric(name, before.rubrics.get(name), after.rubrics.get(name))
+    for known, was, now in (
+        ("training", before.practice, after.practice),
+        ("attention", before.checks, after.checks),
+    ):
+        section = getattr(after.config, known) or getattr(before.config, known)
+        for unit in dict.fromkeys([*was, *now]):
+            if was.get(unit) != now.get(unit):
+                place = f"{known}.{unit.partition(':')[2]}"
+                yield Difference(place, section.file, _unit(was.get(unit)), _unit(now.get(unit)))
+    for name in dict.fromkeys([*before.files, *after.files]):
+        was_text, is_text = (of.files.get(name) or b"" for of in (before, after))
+        if name.endswith(".md") and was_text != is_text:
+            yield Difference(name, name, _text(was_text), _text(is_text))
+
+
+def settings_by_key(config: StudyConfig) -> dict[str, object]:
+    """Return every setting by its key, such as "annotation.screen"; a section that is left out has
+    none.
+    """
+    found: dict[str, object] = {}
+    for name, value in config:
+        if isinstance(value, Section):
+            found |= {f"{name}.{key}": each for key, each in value}
+        elif value is not None:
+            found[name] = value
+    return found
+
+
+def _of_rubric(name: str, old: Rubric | None, new: Rubric | None) -> Iterator[Difference]:
+    for field in Rubric.model_fields:
+        was, now = getattr(old, field, None), getattr(new, field, None)
+        if was != now:
+            place = f"rubric.{name}.{field}"
+            yield Difference(place, f"{RUBRICS_FOLDER}/{name}.toml", _words(was), _words(now))
+
+
+def _words(value: object) -> str:
+    if isinstance(value, tuple):
+        return "\n".join(_words(each) for each in value)
+    if option := getattr(value, "name", ""):
+        parts = (option, getattr(value, "description", ""), *getattr(value, "examples", ()))
+        return " / ".join(filter(None, parts))
+    return str(value)
+
+
+def _unit(unit: KnownUnit | None) -> str:
+    if unit is None:
+        return "none"
+    right = (f"{rubric}: {' or '.join(keys)}" for rubric, keys in unit.expected.items())
+    return "; ".join([*unit.values.values(), *right, unit.explanation])
+
+
+def _text(content: bytes) -> str:
+    return content.decode("utf-8-sig").strip() or "none"
+
+
+def _said(found: list[Difference], file: str) -> str:
+    """What is new in a file, in a line for the log."""
+    own = (f"{d.place}: {_short(d.now)} -> {_short(d.then)}" for d in found if d.file == file)
+    return _short("; ".join(own), _LONGEST_DETAIL)
+
+
+def _short(text: str, most: int = _LONGEST) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 3]}..."
+
+
+# What it does
+
+
+def effects(study: Study, before: Contents, after: Contents) -> list[str]:
+    """Return what a change does to open work, labels given so far and raters at their pages, a
+    sentence or two for each kind of change.
+    """
+    found: dict[str, None] = {}
+    for each in differences(before, after):
+        if each.place.startswith("rubric."):
+            found |= dict.fromkeys(_rubric_effects(study, each.place.split(".")[1], before, after))
+        elif each.place != "same_text":
+            found[_effect(each.place, before.config, after.config)] = None
+    return list(found)
+
+
+def _effect(place: str, old: StudyConfig, new: StudyConfig) -> str:
+    """What a change of one setting or text does."""
+    if place.endswith(".md"):
+        return written("change.translation")
+    section = place.partition(".")[0]
+    name = _EFFECTS.get(place) or _EFFECTS[section]
+    was, now = settings_by_key(old).get(place), settings_by_key(new).get(place)
+    if name == "raters_per_unit" and isinstance(was, int) and isinstance(now, int):
+        name = "more_raters" if now > was else "fewer_raters"
+    if section in ("consent", "training", "background") and getattr(new, section) is None:
+        name = "left_out"
+    return written(f"change.{name}", now=now)
+
+
+def _rubric_effects(study: Study, name: str, before: Contents, after: Contents) -> list[str]:
+    old, new = before.rubrics.get(name), after.rubrics.get(name)
+    if old is None or new is None:
+        return [written("change.rubrics")]
+    if old.hash == new.hash:
+        return [written("change.translation")]
+    told = labels_under(study, old)
+    same = old.hash in after.config.same_text.get(name, ())
+    key = "rubric_same" if same else "rubric_new" if told else "rubric_first"
+    return [written(f"change.{key}", count=told, title=new.title)]
+
+
+def labels_under(study: Study, rubric: Rubric) -> int:
+    """Return how many labels of people and graders count for a rubric as its text is now."""
+    hashes = (rubric.hash, *study.config.same_text.get(rubric.name, ()))
+    versions = study.store.text_versions()
+    return sum(versions.get((rubric.name, digest), 0) for digest in hashes)

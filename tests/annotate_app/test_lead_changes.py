@@ -1,0 +1,305 @@
+"""A lead changes a study that runs, in the browser: in force at once, in every server process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from evenhand.study import open_study
+from evenhand.study.settings.study_toml import change_config, read_config
+from evenhand.study.store.logs.decisions import acts
+from harness.annotator import READY, Annotator
+from harness.served import Served, holds
+from tests.annotate_app.participants import KNOWN
+from tests.annotate_app.test_lead import enter, turn_to
+
+pytestmark = pytest.mark.browser
+
+COMMENT = "# three, as agreed\n"
+
+
+@pytest.fixture
+def folder(make_study: Callable[..., Path]) -> Path:
+    folder = make_study(8, raters_per_unit=3)
+    settings = folder / "study.toml"
+    text = settings.read_text("utf-8").replace("raters_per_unit", f"{COMMENT}raters_per_unit")
+    settings.write_text(text, "utf-8")
+    return folder
+
+
+@pytest.fixture
+def lead(new_context: Callable[..., BrowserContext]) -> Callable[..., Page]:
+    """lead(served, page title, **how) -> the lead at one of their pages, in a browser of theirs."""
+
+    def at_page(served: Served, title: str, **how: object) -> Page:
+        page = new_context(**how).new_page()
+        enter(page, served)
+        open_page(page, title)
+        return page
+
+    return at_page
+
+
+def open_page(page: Page, title: str) -> None:
+    turn_to(page, title)
+    expect(page.get_by_role("button", name="See what it does")).to_be_visible()
+
+
+def look(page: Page, sentence: str) -> None:
+    """See what the change does, before it is saved."""
+    page.get_by_role("button", name="See what it does").click()
+    expect(page.locator(".st-key-offer")).to_contain_text(sentence)
+
+
+def save(page: Page) -> None:
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("Saved, and in force now")).to_be_visible()
+
+
+def test_a_setting_is_in_force_at_once_in_every_process(
+    folder: Path,
+    lead: Callable[..., Page],
+    annotator: Callable[..., Annotator],
+    serve_study: Callable[[Path], Served],
+) -> None:
+    served, other = serve_study(folder), serve_study(folder)
+    person = annotator("eve", other)
+    person.answer("L")
+    page = lead(served, "Settings")
+    page.get_by_label("Raters per unit").fill("4")
+    page.get_by_text("Confidence", exact=True).click()
+    look(page, "Every unit is given out until it has 4 raters")
+    assert read_config(folder).annotation.raters_per_unit == 3  # nothing is written before
+    save(page)
+    text = (folder / "study.toml").read_text("utf-8")
+    assert f"{COMMENT}raters_per_unit = 4\n" in text
+    expect(page.get_by_label("Raters per unit")).to_have_value("4")
+    # In the other process, for somebody in the middle of their work who does not reload.
+    expect(person.page.get_by_text("How sure are you?")).to_have_count(0)
+    for _ in range(2):  # the first of them shows a unit that was on the page already
+        person.answer("L")
+    expect(person.page.get_by_text("How sure are you?")).to_be_visible()
+    assert person.all_stored()
+    with open_study(folder) as study:
+        (act,) = acts(study.store)[lambda found: found["kind"] == "settings"].to_dict("records")
+    assert (
+        "annotation.raters_per_unit: 3 -> 4; annotation.confidence: false -> true"
+        in (act["detail"])
+    )
+    assert act["done_by"] == "lead"
+    turn_to(page, "Log")
+    expect(page.get_by_role("cell", name="annotation.confidence: false -> true")).to_be_visible()
+
+
+def test_a_changed_consent_is_asked_for_before_the_next_unit(
+    folder: Path,
+    lead: Callable[..., Page],
+    annotator: Callable[..., Annotator],
+    serve_study: Callable[[Path], Served],
+) -> None:
+    served = serve_study(folder)
+    person = annotator("ann", served)
+    page = lead(served, "Texts")
+    page.get_by_label("Consent (Markdown)").fill("# Why\n\nRead *this*, at [us](https://e.org).")
+    look(page, "Every rater is asked for consent again before their next unit")
+    preview = page.locator(".st-key-preview")
+    expect(preview.locator("em")).to_have_text("this")
+    expect(preview.get_by_role("link", name="us")).to_have_attribute("target", "_blank")
+    save(page)
+    person.choose("L")  # the answer at hand is stored, and then they are asked
+    person.submit()
+    expect(person.page.get_by_role("heading", name="Your consent")).to_be_visible()
+    expect(person.page.locator("em")).to_have_text("this")
+    assert person.all_stored()
+    person.page.get_by_role("button", name="I agree").click()
+    person.page.wait_for_selector(READY)
+
+
+def test_a_rubrics_new_text_parts_the_labels_and_needs_no_reload(
+    folder: Path,
+    lead: Callable[..., Page],
+    annotator: Callable[..., Annotator],
+    serve_study: Callable[[Path], Served],
+) -> None:
+    served = serve_study(folder)
+    person = annotator("ann", served)
+    person.answer("L")
+    old = open_study(folder)
+    page = lead(served, "Rubrics")
+    page.get_by_label("Question", exact=True).fill("Which one is the shorter?")
+    look(page, "Labels given under the present text of Length (1) are kept apart")
+    save(page)
+    # The unit in view is finished as it is shown; one that was sent ahead is not asked any more.
+    person.choose("R")
+    person.submit()
+    person.page.wait_for_selector(".notice:has-text('the study has changed')")
+    asked = person.page.get_by_role("heading", name="Which one is the shorter?")
+    expect(asked).to_have_count(0)
+    person.page.wait_for_timeout(800)  # a notice cannot be waved away before it was read
+    person.submit()
+    person.page.wait_for_selector(READY)
+    expect(asked).to_be_visible()
+    person.answer("L")
+    before, hashes = old.rubrics["shorter"].hash, [""]
+    old.close()
+    with open_study(folder) as study:
+        new = study.rubrics["shorter"].hash
+        hashes = study.ratings()["rubric_hash"].tolist()
+    assert new != before
+    assert set(hashes) == {before, new}
+
+
+def test_what_another_has_changed_is_shown_and_not_overwritten(
+    folder: Path, lead: Callable[..., Page], serve_study: Callable[[Path], Served]
+) -> None:
+    page = lead(serve_study(folder), "Settings")
+    page.get_by_label("Units per rater").fill("7")
+    change_config(folder, {"annotation": {"lease_minutes": 45.0}})
+    page.get_by_role("button", name="See what it does").click()
+    newer = page.locator(".st-key-newer")
+    expect(page.locator(".evenhand-complaint")).to_contain_text("changed by somebody else")
+    expect(newer.get_by_role("row", name="annotation.lease_minutes 120.0 45.0")).to_be_visible()
+    expect(page.get_by_label("Units per rater")).to_have_value("7")
+    newer.get_by_role("button", name="Begin again").click()
+    expect(page.get_by_label("Lease minutes")).to_have_value("45")
+    page.get_by_label("Units per rater").fill("7")
+    look(page, "The limit holds from each rater's next unit")
+    change_config(folder, {"annotation": {"lease_minutes": 50.0}})
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator(".evenhand-complaint")).to_contain_text("nothing was saved")
+    assert read_config(folder).annotation.units_per_rater == 0
+
+
+def test_what_is_wrong_is_said_and_nothing_is_written(
+    folder: Path, lead: Callable[..., Page], serve_study: Callable[[Path], Served]
+) -> None:
+    page = lead(serve_study(folder), "Settings")
+    before = (folder / "study.toml").read_bytes()
+    page.get_by_role("button", name="See what it does").click()
+    expect(page.locator(".evenhand-complaint")).to_have_text(
+        "Nothing is different from what is in force."
+    )
+    page.get_by_role("radio", name="Pay", exact=True).click()
+    page.get_by_role("button", name="See what it does").click()
+    expect(page.locator(".evenhand-complaint")).to_contain_text("does not use this part")
+    page.get_by_text("Use this part in the study").click()
+    page.get_by_label("Complete").fill("6")
+    page.get_by_label("Currency").fill("pounds")
+    page.get_by_role("button", name="See what it does").click()
+    expect(page.locator(".evenhand-complaint")).to_have_text(
+        "Study.toml: pay.currency is 'pounds'; it must be three capital letters, such as GBP."
+    )
+    assert (folder / "study.toml").read_bytes() == before
+    page.get_by_label("Currency").fill("GBP")
+    look(page, "also for parts that have ended")
+    save(page)
+    pay = read_config(folder).pay
+    assert pay is not None
+    assert (pay.complete, pay.currency) == (6.0, "GBP")
+    page.get_by_role("radio", name="Study and sample", exact=True).click()
+    stays = page.get_by_role("region", name="Settings that stay as they are")
+    expect(stays).to_contain_text("The sample was drawn with it.")
+    expect(page.get_by_label("Seed")).to_have_count(0)
+
+
+def test_practice_and_checks_are_made_without_a_file(
+    folder: Path,
+    lead: Callable[..., Page],
+    new_context: Callable[..., BrowserContext],
+    serve_study: Callable[[Path], Served],
+) -> None:
+    served = serve_study(folder)
+    page = lead(served, "Training and checks")
+    page.get_by_label("Name").fill("first")
+    for name in ("Prompt A", "Response A", "Prompt B", "Response B"):
+        page.get_by_label(name, exact=True).fill(f"{name}.\nAnd more.")
+    page.get_by_label("Explanation, shown with").fill("It is *shorter*.")
+    page.get_by_role("button", name="See what it does").click()
+    expect(page.locator(".evenhand-complaint")).to_contain_text("No answer is right yet")
+    page.get_by_label("Right on Length", exact=True).click()
+    page.get_by_role("option", name="L: Response A").click()
+    page.keyboard.press("Escape")
+    look(page, "Raters who have not passed the training as it is now")
+    save(page)
+    training = read_config(folder).training
+    assert training is not None
+    assert training.file == "training.toml"
+    served.enter("new")
+    rater = new_context().new_page()
+    rater.goto(f"{served.url}?rater=new")
+    rater.get_by_role("button", name="Continue").click()  # from the rubric
+    rater.wait_for_selector(READY)
+    expect(rater.get_by_text("And more.").first).to_be_visible()
+    # Taken out again, the last unit ends the practice; checks are turned on and off alike.
+    page.get_by_role("button", name="Take it out").click()
+    save(page)
+    expect(page.get_by_text("None so far.")).to_be_visible()
+    (folder / "attention.toml").write_text(KNOWN, "utf-8")
+    change_config(folder, {"attention": {"file": "attention.toml"}})
+    page.get_by_role("radio", name="Attention checks", exact=True).click()
+    expect(page.get_by_text("1 so far, in attention.toml.")).to_be_visible()
+    page.get_by_label("Prompt A", exact=True).fill("Another.")
+    look(page, "Checks come as set here")
+    save(page)
+    assert 'prompt_a = "Another."' in (folder / "attention.toml").read_text("utf-8")
+    page.get_by_role("radio", name="Comprehension questions", exact=True).click()
+    page.get_by_label("Question", exact=True).fill("What is compared?")
+    page.get_by_label("Answers, one a line").fill("Length\nAuthors")
+    page.get_by_label("The right answer").fill("Length")
+    look(page, "Every rater answers these questions anew")
+    save(page)
+    assert read_config(folder).comprehension[0].options == ("Length", "Authors")
+
+
+def test_a_file_that_is_broken_by_hand_changes_nothing_until_it_is_mended(
+    folder: Path,
+    lead: Callable[..., Page],
+    annotator: Callable[..., Annotator],
+    serve_study: Callable[[Path], Served],
+) -> None:
+    served = serve_study(folder)
+    person = annotator("ann", served)
+    settings = folder / "study.toml"
+    text = settings.read_text("utf-8")
+    settings.write_text(f"{text}\nconfidence = ", "utf-8")
+    person.answer("L")
+    page = new = person.page.context.new_page()
+    page.goto(f"{served.url}?rater=ann")
+    page.wait_for_selector(READY)
+    new.close()
+    settings.write_text(text.replace("confidence = false", "confidence = true"), "utf-8")
+    for _ in range(2):  # the first of them shows a unit that was on the page already
+        person.answer("L")
+    expect(person.page.get_by_text("How sure are you?")).to_be_visible()
+    assert person.all_stored()
+    with open_study(folder) as study:  # nobody says who it was
+        assert holds(lambda: "settings" in set(acts(study.store)["kind"]))
+        assert list(acts(study.store)["done_by"]) == [""]
+
+
+@pytest.mark.parametrize(
+    ("width", "colours"),
+    [(1280, "light"), pytest.param(390, "dark", marks=pytest.mark.thorough)],
+)
+def test_the_pages_are_accessible_and_fit(
+    folder: Path,
+    lead: Callable[..., Page],
+    serve_study: Callable[[Path], Served],
+    axe: Callable[[Page, str], None],
+    width: int,
+    colours: str,
+) -> None:
+    how = {"viewport": {"width": width, "height": 900}, "color_scheme": colours}
+    page = lead(serve_study(folder), "Settings", **how)
+    page.get_by_label("Raters per unit").fill("4")
+    look(page, "until it has 4 raters")
+    axe(page, "a setting")
+    for title in ("Texts", "Rubrics", "Training and checks"):
+        open_page(page, title)
+        expect(page.get_by_text("As raters see it")).to_be_visible()
+        axe(page, title)
+        wide = page.evaluate("document.scrollingElement.scrollWidth - innerWidth")
+        assert wide <= 0, title

@@ -1,0 +1,131 @@
+"""The ways between the lead's pages: each has its address, and nobody else learns of them."""
+
+from __future__ import annotations
+
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+
+from evenhand.annotate_app.front import front_page
+from evenhand.annotate_app.lead.pages import PAGES
+from evenhand.annotate_app.logins.lead_login import PLACES, place_of
+from evenhand.cli.lead import lead_link
+from evenhand.study import open_study
+from evenhand.study.access.accounts import set_account
+from evenhand.texts import written
+from harness.annotator import READY
+from harness.served import Served
+
+PASSWORD = "a long enough one"
+
+
+@pytest.fixture(scope="module")
+def served(make_study: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Served:
+    folder = make_study(2)
+    with open_study(folder) as study:
+        set_account(study.store, "ada", PASSWORD, "lead")
+        set_account(study.store, "chair", PASSWORD, "expert")
+    return serve_study(folder)
+
+
+def is_at(page: Page, served: Served, title: str) -> None:
+    expect(page.get_by_role("heading", level=1)).to_have_text(title)
+    page.wait_for_url(served.url + place_of(title))
+    expect(page.locator("a[aria-current=page]")).to_have_text(title)
+
+
+def log_in(page: Page, name: str) -> None:
+    page.get_by_label("Name").fill(name)
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+
+
+def test_every_page_has_its_address() -> None:
+    assert {place_of(page.title) for page in PAGES} == PLACES
+
+
+@pytest.mark.browser
+def test_back_reload_and_bookmark_lead_to_the_same_page(
+    new_context: Callable[..., BrowserContext], served: Served
+) -> None:
+    page = new_context().new_page()
+    page.goto(lead_link(served.folder, served.url))
+    is_at(page, served, "Overview")
+    for title in ("Sessions", "New study"):
+        page.get_by_role("link", name=title, exact=True).focus()
+        page.keyboard.press("Enter")
+        is_at(page, served, title)
+    assert page.title().startswith("New study: ")
+    page.go_back()
+    is_at(page, served, "Sessions")
+    page.reload()
+    is_at(page, served, "Sessions")
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_role("heading", name="Leading a study")).to_be_visible()
+    expect(page.get_by_test_id("stSidebarNavLink")).to_have_count(0)
+
+    kept = new_context().new_page()  # with a bookmark
+    kept.goto(f"{served.url}accounts")
+    log_in(kept, "ada")
+    is_at(kept, served, "Accounts")
+    assert kept.context.cookies()  # without which no file is taken in
+
+
+@pytest.mark.browser
+def test_an_expert_finds_one_page_at_every_address(
+    new_context: Callable[..., BrowserContext], served: Served
+) -> None:
+    page = new_context().new_page()
+    page.goto(f"{served.url}?lead")
+    log_in(page, "chair")
+    kept = "Object.keys(sessionStorage).some((each) => each.startsWith('evenhand-login'))"
+    page.wait_for_function(kept)
+    for place in ("overview", "sessions", "adjudication"):
+        page.goto(served.url + place)
+        expect(page.get_by_role("heading", level=1)).to_have_text("Adjudication")
+        expect(page.get_by_test_id("stSidebarNavLink")).to_have_count(0)  # one needs no list
+        page.wait_for_url(served.url + place)
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+@pytest.mark.browser
+def test_a_rater_receives_no_name_of_a_page(
+    new_context: Callable[..., BrowserContext], served: Served
+) -> None:
+    page = new_context().new_page()
+    received: list[ForwardMsg] = []
+
+    def keep(frame: str | bytes) -> None:
+        assert isinstance(frame, bytes)
+        received.append(ForwardMsg.FromString(frame))
+
+    page.on("websocket", lambda socket: socket.on("framereceived", keep))
+    served.enter("curious")
+    page.goto(f"{served.url}?rater=curious")
+    page.wait_for_selector(READY)
+    assert "delta" in {message.WhichOneof("type") for message in received}  # the listening works
+    assert named_to(received) == set()
+    expect(page.get_by_test_id("stSidebar")).to_have_count(0)
+    received.clear()
+    page.goto(f"{served.url}progress")  # the door says what was asked for, and no more
+    expect(page.get_by_role("heading", name="Leading a study")).to_be_visible()
+    assert named_to(received) == {"progress", written("lead_door.title")}
+
+
+def named_to(received: list[ForwardMsg]) -> set[str]:
+    """The pages that a browser was told of, by the two kinds of messages that name any."""
+    lists = [message.navigation.app_pages for message in received]
+    lists += [message.new_session.app_pages for message in received]
+    pages = [page for each in lists for page in each]
+    return {name for page in pages for name in (page.page_name, page.url_pathname)} - {""}
+
+
+@pytest.mark.browser
+def test_every_address_begins_with_our_page(served: Served) -> None:
+    for place in PLACES:
+        with urllib.request.urlopen(served.url + place) as answer:  # noqa: S310
+            assert answer.read().decode() == front_page()

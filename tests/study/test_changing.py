@@ -1,0 +1,256 @@
+"""Changes of a study that runs: what may be changed, what it does, and how it is written."""
+
+from __future__ import annotations
+
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from evenhand.errors import InputError
+from evenhand.study import Study, open_study
+from evenhand.study.changing import (
+    changed_since,
+    contents_of,
+    differences,
+    effects,
+    fixed_because,
+    has_begun,
+    labels_under,
+    read_files,
+    save,
+)
+from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.settings.study_toml import FILE_NAME, with_entry, with_values
+from evenhand.study.store.logs.decisions import acts, note_settings
+from harness.studies import panel_study, work_through
+
+WRITTEN = """# our study
+name = "mine"   # its name
+seed = 1
+
+[sample]
+pairs = 3
+
+[annotation]  # who labels what
+# three of them
+raters_per_unit = 3
+
+[consent]
+text = \"\"\"
+You may stop.
+
+At any time.\"\"\"
+
+[[comprehension]]
+# the one question
+question = "What?"   # really
+options = ["this", "that"]
+answer = "this"
+"""
+UNIT = """# practice
+[[unit]]
+name = "first"   # easy
+values = { prompt_a = "A", response_a = "a", prompt_b = "B", response_b = "b b" }
+expected = { shorter = "L" }
+"""
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    folder = panel_study(tmp_path, 3, raters_per_unit=2)
+    (folder / FILE_NAME).write_text(WRITTEN + '\n[training]\nfile = "training.toml"\n', "utf-8")
+    (folder / "training.toml").write_text(UNIT, "utf-8")
+    with open_study(folder) as opened:
+        yield opened
+
+
+def with_settings(study: Study, changes: dict[str, object]) -> dict[str, bytes | None]:
+    files = read_files(study)
+    text = files[FILE_NAME].decode()
+    return files | {FILE_NAME: with_values(text, changes).encode()}
+
+
+def saved(study: Study, changes: dict[str, object], who: str = "ada") -> None:
+    save(study, read_files(study), with_settings(study, changes), who)
+
+
+def said(study: Study, after: dict[str, bytes | None]) -> str:
+    before = contents_of(study, read_files(study))
+    return " ".join(effects(study, before, contents_of(study, after)))
+
+
+# ---- how a file is written ----------------------------------------------------------------------
+
+
+def test_what_is_not_changed_stays_as_its_owner_wrote_it() -> None:
+    new = with_values(WRITTEN, {"annotation": {"raters_per_unit": 4}, "": {"name": "ours"}})
+    assert new == WRITTEN.replace("unit = 3", "unit = 4").replace('"mine"', '"ours"')
+    assert with_values(WRITTEN, {"annotation": {"raters_per_unit": 3}}) == WRITTEN
+    kept = with_values(WRITTEN, {"pay": {"complete": 6.0, "currency": "GBP"}})
+    assert kept.startswith(WRITTEN)
+    assert with_values(kept, {"pay": None}).strip() == WRITTEN.strip()
+
+
+@pytest.mark.parametrize("text", ['a "b" \\ c', "two\n\nlines\n", '"""\nx\\', "\nfirst", "é\r\nx"])
+def test_any_text_is_read_as_it_was_written(text: str) -> None:
+    import tomllib
+
+    new = with_values(WRITTEN, {"consent": {"text": text}})
+    assert tomllib.loads(new)["consent"]["text"] == text
+    entry = {"question": text, "options": ["a", "b"], "answer": "a"}
+    new = with_entry(WRITTEN, "comprehension", 1, entry)
+    assert tomllib.loads(new)["comprehension"][1] == entry
+
+
+def test_an_entry_is_changed_in_its_place() -> None:
+    entry = {"question": "Which?", "options": ["this", "that"], "answer": "this"}
+    changed = with_entry(WRITTEN, "comprehension", 0, entry)
+    assert changed == WRITTEN.replace('"What?"', '"Which?"')
+    assert "comprehension" not in with_entry(changed, "comprehension", 0, None)
+    unit = {"name": "first", "expected": {"shorter": ["R"]}}
+    assert '"first"   # easy' in with_entry(UNIT, "unit", 0, unit)
+
+
+def test_a_change_is_whole_private_noted_and_in_the_file(study: Study) -> None:
+    saved(study, {"annotation": {"raters_per_unit": 5}})
+    file = study.folder / FILE_NAME
+    assert "# three of them\nraters_per_unit = 5\n" in file.read_text("utf-8")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    (act,) = acts(study.store).to_dict("records")
+    assert (act["done_by"], act["kind"], act["about"]) == ("ada", "settings", FILE_NAME)
+    assert act["detail"].endswith(" annotation.raters_per_unit: 3 -> 5")
+    note_settings(study.store, file.read_text("utf-8-sig"))
+    assert len(acts(study.store)) == 1  # it is known by whom
+    note_settings(study.store, "edited by hand")
+    assert len(acts(study.store)) == 2
+
+
+def test_nothing_is_written_over_what_somebody_else_wrote(study: Study) -> None:
+    before = read_files(study)
+    after = with_settings(study, {"": {"name": "ours"}})
+    theirs = with_settings(study, {"": {"name": "theirs"}})
+    save(study, before, theirs, "bea")
+    with pytest.raises(InputError, match="changed by somebody else since you opened this page"):
+        save(study, before, after, "ada")
+    assert changed_since(study, before) == [FILE_NAME]
+    assert read_files(study) == theirs
+    assert list(acts(study.store)["done_by"]) == ["bea"]
+
+
+@pytest.mark.slow
+def test_a_kill_in_the_middle_leaves_the_old_file_or_the_new_one(study: Study) -> None:
+    script = (
+        "import sys\n"
+        "from evenhand.study import open_study\n"
+        "from evenhand.study.changing import read_files, save\n"
+        "from evenhand.study.settings.study_toml import with_values\n"
+        "study, number = open_study(sys.argv[1]), 0\n"
+        "while True:\n"
+        "    before, number = read_files(study), number + 1\n"
+        "    new = {'': {'name': f'n{number}' * 2000}}\n"
+        "    text = with_values(before['study.toml'].decode(), new)\n"
+        "    save(study, before, before | {'study.toml': text.encode()}, 'ada')\n"
+        "    print(number, flush=True)\n"
+    )
+    for moment in range(6):
+        process = subprocess.Popen(
+            [sys.executable, "-c", script, str(study.folder)], stdout=subprocess.PIPE
+        )
+        assert process.stdout
+        assert process.stdout.readline()
+        time.sleep(0.007 * moment)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        config = contents_of(study, read_files(study)).config
+        assert len(set(config.name.split("n"))) == 2  # of one number alone
+        assert (study.folder / FILE_NAME).read_text("utf-8").endswith('"training.toml"\n')
+    saved(study, {"": {"name": "after"}})
+    assert read_files(study)[FILE_NAME].decode().startswith('# our study\nname = "after"')
+
+
+# ---- what is refused ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"annotation": {"raters_per_unit": 0}}, "annotation.raters_per_unit is 0; it must"),
+        ({"pay": {"complete": 1.0, "currency": "pounds"}}, "three capital letters, such as GBP"),
+        ({"annotation": {"rubrics": ["gone"]}}, "annotation.rubrics names the rubric 'gone'"),
+        ({"training": {"file": "none.toml"}}, "names none.toml, which cannot be read"),
+        ({"training": {"file": "/etc/passwd"}}, "/etc/passwd is not in the study's folder"),
+        ({"comprehension_": {"x": 1}}, "comprehension_ is no known key"),
+    ],
+)
+def test_what_does_not_hold_together_is_refused_in_a_sentence(
+    study: Study, changes: dict[str, object], sentence: str
+) -> None:
+    before = read_files(study)
+    with pytest.raises(InputError) as refused:
+        saved(study, changes)
+    assert sentence in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert read_files(study) == before
+    assert acts(study.store).empty
+
+
+def test_what_the_study_rests_on_is_not_changed(study: Study) -> None:
+    for changes in ({"": {"seed": 2}}, {"sample": {"pairs": 2}}, {"session": {"hosts": ["x"]}}):
+        with pytest.raises(InputError, match="cannot be changed here: "):
+            saved(study, changes)
+    saved(study, {"annotation": {"pairs_per_block": 2}})
+    assert not has_begun(study)
+    work_through(AnnotationDesk(study), "ann", 1)
+    assert has_begun(study)
+    with pytest.raises(InputError, match="pairs_per_block cannot be changed here: Units have been"):
+        saved(study, {"annotation": {"pairs_per_block": 3}})
+    assert fixed_because("annotation.screen", begun=True)
+    assert not fixed_because("annotation.screen", begun=False)
+    assert not fixed_because("annotation.raters_per_unit", begun=True)
+
+
+# ---- what it does -------------------------------------------------------------------------------
+
+
+def test_every_setting_has_a_sentence_on_what_it_does(study: Study) -> None:
+    more = with_settings(study, {"annotation": {"raters_per_unit": 9}, "consent": {"text": "New"}})
+    assert said(study, more).startswith("Every unit is given out until it has 9 raters")
+    assert "asked for consent again before their next unit" in said(study, more)
+    fewer = with_settings(study, {"annotation": {"raters_per_unit": 1}, "consent": None})
+    assert "No unit goes to more than 1 raters" in said(study, fewer)
+    assert "No rater meets this step any more" in said(study, fewer)
+    texts = read_files(study) | {"consent.de.md": b"Einverstanden?"}
+    assert "in that language" in said(study, texts)
+    unit = UNIT.replace('"L"', '["L", "C"]').encode()
+    assert "not passed the training" in said(study, read_files(study) | {"training.toml": unit})
+
+
+@pytest.mark.parametrize("same", [False, True])
+def test_a_rubrics_new_text_parts_the_labels_unless_it_means_the_same(
+    study: Study, same: bool
+) -> None:
+    assert work_through(AnnotationDesk(study), "ann") == 3
+    rubric = study.rubrics["shorter"]
+    assert labels_under(study, rubric) == 3
+    before = read_files(study)
+    file = "rubrics/shorter.toml"
+    text = with_values(before[file].decode(), {"": {"question": "Which one is the shorter?"}})
+    settings = {"same_text": {"shorter": [rubric.hash]}} if same else {}
+    after = with_settings(study, settings) | {file: text.encode()}
+    told = said(study, after)
+    assert told.startswith("Labels given under the present text of Length (3) ")
+    assert ("keep counting" in told) is same
+    (*_, found) = differences(contents_of(study, before), contents_of(study, after))
+    assert (found.place, found.then) == ("rubric.shorter.question", "Which one is the shorter?")
+    save(study, before, after, "ada")
+    with open_study(study.folder) as changed:
+        assert labels_under(changed, changed.rubrics["shorter"]) == (3 if same else 0)
+        # Units that were labelled are given out again where the labels do not count.
+        assert work_through(AnnotationDesk(changed), "ann") == (0 if same else 3)
+    assert set(acts(study.store)["kind"]) == ({"settings", "file"} if same else {"file"})
