@@ -190,7 +190,7 @@ class DrawnPanel {
   // A reader hears where they are, and Tab leads to the first text.
   toTop(material) {
     const { total } = this.data.progress;
-    const unit = this.sheet && filled(this.words.unit, { unit: this.numberOf(this.sheet), total });
+    const unit = this.sheet && filled(this.words.unit, { unit: this.sheet.number, total });
     const title = this.sheet?.earlier ? this.words.editing : unit;
     material.setAttribute("aria-label", this.sheet ? title : this.words.done_title);
     material.scrollTop = 0;
