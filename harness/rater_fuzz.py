@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from evenhand.errors import InputError
 from evenhand.study import open_study
 from evenhand.study.desk.oversight import exclude, oversight, pause, readmit, resume
 from evenhand.study.store.schema import claims, labels
@@ -89,6 +90,10 @@ RECORD = """
     const answer = JSON.parse(value);
     note({ at: now(), kind: "sent", answer, ...screen(), shown_for: now() - since });
   };
+  addEventListener("keydown", ({ key }) => {
+    sample();
+    note({ at: now(), kind: "key", key, unit, shown_for: now() - since });
+  }, true);
   const watch = () => { sample(); requestAnimationFrame(watch); };
   requestAnimationFrame(watch);
 })();
@@ -336,7 +341,8 @@ class Fuzz:
             if self.chance.random() < 0.5:
                 pause(study.store)
             else:
-                exclude(study.store, self.rater, "fuzz")
+                with contextlib.suppress(InputError):  # who has done nothing yet
+                    exclude(study.store, self.rater, "fuzz")
 
     def lease_ends(self, device: Device, page: Page) -> None:
         """The leases of what this rater holds are long over."""
@@ -447,7 +453,14 @@ class Fuzz:
                 found.append(f"{what}: stored, but the screen was {screen}")
             if screen["shown_for"] < SEEN_MS:
                 found.append(f"{what}: sent after {screen['shown_for']:.0f} ms: {screen}")
-            if not any(m.unit == unit and m.option == option and m.at <= at for m in self.meant):
+            pressed = (
+                Meant(each["unit"], each["key"].upper(), each["at"])
+                for told in heard.values()
+                for each in told
+                if each["kind"] == "key" and each["shown_for"] >= SEEN_MS
+            )
+            meant = (*self.meant, *pressed)
+            if not any(m.unit == unit and m.option == option and m.at <= at for m in meant):
                 found.append(f"{what}: stored, and nobody meant it: {screen}")
         kept = {event.submit_id for event in stored}
         for submit_id, (at, screen) in sent.items():
