@@ -16,6 +16,7 @@ import platform
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -186,7 +187,7 @@ def beside(version_before: str, asked: argparse.Namespace, home: Path) -> list[R
         copy = Path(shutil.copytree(folder, own / "study"))
         if python:
             _leave_out_later_settings(copy, python)
-        versions[name] = Served(copy, own, **({"python": python} if python else {}))
+        versions[name] = Served(copy, own, python=python or sys.executable)
         versions[name].start()
     found: dict[tuple[int, str], list[float]] = {}
     lost: dict[tuple[int, str], int] = {}
