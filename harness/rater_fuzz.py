@@ -209,7 +209,7 @@ class Fuzz:
 
     def answer(self, device: Device, page: Page) -> None:
         """Read, choose, perhaps think again, submit."""
-        unit = self.ready(page)
+        unit, editing = self.ready(page), self.shown(page).get("editing", False)
         if not unit:
             return
         for _ in range(self.chance.choice((1, 1, 1, 2))):
@@ -222,20 +222,26 @@ class Fuzz:
             else:
                 self.press(page, option.lower())
         self.press(page, "Enter")
-        device.last[page] = unit
+        self._left(device, page, unit, editing)
 
     def choose(self, device: Device, page: Page) -> None:
         if unit := self.ready(page):
+            editing = self.shown(page).get("editing", False)
             option = self.chance.choice("LRC")
             self.mean(unit, option)
             self.press(page, option.lower())
             if self.shown(page)["unit"] != unit:  # sent as soon as it was chosen
-                device.last[page] = unit
+                self._left(device, page, unit, editing)
 
     def skip(self, device: Device, page: Page) -> None:
         if unit := self.ready(page):
+            editing = self.shown(page).get("editing", False)
             self.mean(unit, "")
             self.press(page, "-", "1", "Enter")
+            self._left(device, page, unit, editing)
+
+    def _left(self, device: Device, page: Page, unit: str, editing: bool) -> None:
+        if not editing:  # Back goes by the order of the first answers
             device.last[page] = unit
 
     def type_ahead(self, device: Device, page: Page) -> None:

@@ -9,7 +9,7 @@ class DrawnPanel {
       node.textContent = words[node.dataset.word] ?? "";
     }
     this.drawLanguages();
-    this.find(".rater").textContent = rater;
+    this.find(".rater").textContent = this.find(".rater").title = rater; // a long one is cut off
     this.find(".who a").hidden = !words.change_rater;
     this.find(".way-out").hidden = !words.log_out;
     this.find(".practice").hidden = !practice;
