@@ -85,9 +85,11 @@ RECORD = """
     note({ at: now(), kind: "screen", ...shown });
   }
   Storage.prototype.setItem = function (name, value) {
+    const known = this.getItem(name) !== null;
     set.call(this, name, value);
-    if (!/:answer:/.test(name) || !value.includes("option_key")) return;
+    if (known || !/:answer:/.test(name) || !value.includes("option_key")) return;
     const answer = JSON.parse(value);
+    if (!answer.edit) window.answeredLast = screen().unit;
     note({ at: now(), kind: "sent", answer, ...screen(), shown_for: now() - since });
   };
   addEventListener("keydown", ({ key }) => {
@@ -121,8 +123,6 @@ class Device:
     context: BrowserContext
     line: SlowLine
     pages: list[Page] = field(default_factory=list)
-    last: dict[Page, str] = field(default_factory=dict)
-    """The unit that each window answered last."""
 
 
 @dataclass
@@ -170,7 +170,6 @@ class Fuzz:
             page.goto(f"{device.line.url}?rater={self.rater}", timeout=6_000, wait_until="commit")
 
     def reload(self, device: Device, page: Page) -> None:
-        device.last.pop(page, None)
         self._go(device, page)
 
     def close(self, device: Device, page: Page) -> None:
@@ -209,7 +208,7 @@ class Fuzz:
 
     def answer(self, device: Device, page: Page) -> None:
         """Read, choose, perhaps think again, submit."""
-        unit, editing = self.ready(page), self.shown(page).get("editing", False)
+        unit = self.ready(page)
         if not unit:
             return
         for _ in range(self.chance.choice((1, 1, 1, 2))):
@@ -222,27 +221,17 @@ class Fuzz:
             else:
                 self.press(page, option.lower())
         self.press(page, "Enter")
-        self._left(device, page, unit, editing)
 
     def choose(self, device: Device, page: Page) -> None:
         if unit := self.ready(page):
-            editing = self.shown(page).get("editing", False)
             option = self.chance.choice("LRC")
             self.mean(unit, option)
             self.press(page, option.lower())
-            if self.shown(page)["unit"] != unit:  # sent as soon as it was chosen
-                self._left(device, page, unit, editing)
 
     def skip(self, device: Device, page: Page) -> None:
         if unit := self.ready(page):
-            editing = self.shown(page).get("editing", False)
             self.mean(unit, "")
             self.press(page, "-", "1", "Enter")
-            self._left(device, page, unit, editing)
-
-    def _left(self, device: Device, page: Page, unit: str, editing: bool) -> None:
-        if not editing:  # Back goes by the order of the first answers
-            device.last[page] = unit
 
     def type_ahead(self, device: Device, page: Page) -> None:
         """Answer, and answer what is not yet there."""
@@ -252,7 +241,6 @@ class Fuzz:
             self.mean(unit, option)
             gap = self.chance.choice((0, 30, 80))
             self.press(page, option.lower(), "Enter", self.chance.choice("lrc"), "Enter", gap=gap)
-            device.last[page] = unit
 
     def undo(self, device: Device, page: Page) -> None:
         """Answer, and take it back at once for another answer, without waiting for anything."""
@@ -263,14 +251,16 @@ class Fuzz:
         self.mean(unit, first)
         self.mean(unit, second)
         self.press(page, first.lower(), "Enter", "Backspace", second.lower(), "Enter")
-        device.last[page] = unit
 
     def change_last(self, device: Device, page: Page) -> None:
         """Back and another answer, blind: it is for the unit that this window answered last."""
-        if not self.ready(page) or self.shown(page)["editing"] or page not in device.last:
+        if not self.ready(page) or self.shown(page)["editing"]:
+            return
+        answered = self.shown(page)["answered"]
+        if not answered:
             return
         option = self.chance.choice("LRC")
-        self.mean(device.last[page], option)
+        self.mean(answered, option)
         self.press(page, "Backspace", option.lower(), "Enter", gap=self.chance.choice((0, 40)))
 
     def back(self, device: Device, page: Page) -> None:
@@ -525,6 +515,7 @@ SHOWN = """() => {
   return {
     unit: texts.map((node) => node.textContent.split(".")[0]).join(" | "),
     phase: panel.dataset.phase,
+    answered: window.answeredLast ?? "",
     editing: !place.querySelector(".editing").hidden,
     notice: place.querySelector(".notice").textContent,
     lost: place.querySelector(".lost").innerText,
