@@ -169,6 +169,8 @@ def analyse_rubrics(
     check_ensembles(settings.ensembles, graders)
     counted, notes = _versions(ratings, declared, facts.rubric_hashes)
 
+    asked = sum(not _is_wording(scale, declared) for scale in declared.values())
+    request = replace(request, rubrics=max(asked, 1))
     tasks = [
         RubricTask(
             scale,

@@ -68,7 +68,7 @@ from evenhand.analysis.planning.g_study import VarianceComponents, components_of
 from evenhand.analysis.raters.pace import add_rater_rows, seconds_per_label
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.subjects.corrected_rates import add_corrected_rate_rows
+from evenhand.analysis.subjects.corrected_rates import add_corrected_rate_rows, add_part_rate_rows
 from evenhand.analysis.subjects.preference import add_preference_rows
 from evenhand.analysis.subjects.scores import add_overall_rows
 from evenhand.analysis.thresholds.confidence import add_confidence_rows
@@ -346,7 +346,10 @@ def _add_verdict_rows(
         add_humans_rows(rows, overall.on_verdicts(), shared, "pair_")
     if labels.subjects:
         add_overall_rows(rows, overall, shared)
-    add_corrected_rate_rows(rows, overall, shared, overall.columns(request.strata))
+    strata = overall.columns(request.strata)
+    add_corrected_rate_rows(rows, overall, shared, strata, request.rubrics)
+    add_part_rate_rows(rows, overall, shared, overall.columns(request.screened))
+    add_part_rate_rows(rows, labels, shared, labels.sides)
 
 
 def _add_bias(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Request:
     """Inputs of an analysis: the units, the settings, what else is known of the ratings, the seed
     of all resampling. `people` are the raters of every `column=value`; `why` asks for the variance
-    of their labels too.
+    of their labels too. `rubrics` is how many are asked of people and graders.
     """
 
     units: pd.DataFrame | None
@@ -31,6 +31,7 @@ class Request:
     seed: int = SEED
     people: Mapping[str, frozenset[str]] = field(default_factory=dict)
     why: bool = False
+    rubrics: int = 1
     _latest: dict[bytes, Resamples] = field(default_factory=dict)
 
     @property

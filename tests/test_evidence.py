@@ -113,6 +113,8 @@ def column(log: str, header: str) -> list[float]:
         ("coverage.md", "unit, percentile", min, "0.887"),
         ("coverage-small.md", "coverage", min, "0.686"),
         ("coverage-corrected.md", "coverage", min, "0.932"),
+        ("coverage-differences.md", "differences", min, "0.938"),
+        ("coverage-differences.md", "differences", max, "0.999"),
         ("coverage-preference.md", "coverage", min, "0.942"),
         ("coverage-preference.md", "coverage", max, "0.977"),
         ("rates.md", "TNR, majority", min, "94.5%"),

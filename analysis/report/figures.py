@@ -132,6 +132,16 @@ class ResultsIndex:
         """All figures of one statistic, in the order of the table."""
         return self._families.get((rubric, statistic), {}).get(subset, [])
 
+    def parts(self, rubric: str, statistic: str) -> dict[str, list[Figure]]:
+        """All figures of one statistic by part of the sample, on the binary verdict; the part as
+        "column=value".
+        """
+        return {
+            subset.removesuffix(BINARY): figures
+            for subset, figures in self._families.get((rubric, statistic), {}).items()
+            if "=" in subset and subset.endswith(BINARY)
+        }
+
     def slices(self, rubric: str, statistic: str) -> dict[str, list[Figure]]:
         """All figures of one statistic in parts of the sample, on the categories, by column."""
         found: dict[str, list[Figure]] = {}

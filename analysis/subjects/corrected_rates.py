@@ -23,11 +23,12 @@ import numpy as np
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.significance import bootstrap_p, holm
-from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
+from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.notes import Note, Reason, Remark, join_notes
 from evenhand.analysis.results import ResultRow, ResultRows, from_to
 from evenhand.analysis.subjects.correlation import kendall, mid_ranks
+from evenhand.analysis.subjects.differences import add_difference_rows, counts_of
 from evenhand.analysis.subjects.formulas import (
     RateSums,
     clipped,
@@ -47,13 +48,19 @@ NOTHING_UNLABELLED = Remark("no_unlabelled_units")
 IMPOSSIBLE = Remark("outside_zero_one")
 """The whole interval lies beyond [0, 1]: the error rates cannot be those of this subject."""
 _ALPHA = 0.05
+FEW_UNITS = 30
+FEW = f"fewer than {FEW_UNITS} units are labelled"
 MIN_STRATUM = 20
 """A stratum of fewer labelled clusters, or fewer others, is taken together with the next: a
 resample must not come out without any, and a share of few says nothing of its own."""
 
 
 def add_corrected_rate_rows(
-    rows: ResultRows, labels: LabelMatrix, resamples: Resamples, strata: Sequence[UnitColumn] = ()
+    rows: ResultRows,
+    labels: LabelMatrix,
+    resamples: Resamples,
+    strata: Sequence[UnitColumn] = (),
+    rubrics: int = 1,
 ) -> None:
     """Rates by subject (at): people's own, and each grader's before and after correction.
 
@@ -62,6 +69,7 @@ def add_corrected_rate_rows(
     units that the grader graded; `sensitivity`, `specificity` and `youden_j` of those that people
     labelled too. `rogan_gladen_bias` is the corrected rate minus people's own rate on these.
     `strata` are the columns that the labelled sample is stratified by: PPI++ is stratified, too.
+    Differences between subjects hold together over so many `rubrics`.
     Where the units table names no subject, all units are one. For the order of the subjects
     see `add_rank_rows`. Without people or without graders there is no row.
     """
@@ -70,16 +78,45 @@ def add_corrected_rate_rows(
     out = Writer(rows, resamples, labels.clusters, BINARY_ALL)
     reference, groups = people_means(labels), _Groups.of(labels)
     _add_people_rows(out, reference, groups)
+    for model, grades in graded_verdicts(labels).items():
+        features = rate_features(reference, grades)
+        sums = groups.sums(features, out)
+        grader = labels.raters[model]
+        rates = _GradersRates(out, groups, grader, ~np.isnan(grades), reference, sums, rubrics)
+        rates.add_rows(groups.powered(features, joint_strata(strata, len(grades)), sums, out))
+
+
+def add_part_rate_rows(
+    rows: ResultRows, labels: LabelMatrix, resamples: Resamples, columns: Sequence[UnitColumn]
+) -> None:
+    """Rates by subject (at) in every part of the sample, subset "column=value|binary": people's
+    own, each grader's, and its PPI++ with the errors that it makes in that part.
+
+    A rate that rests on fewer than `FEW_UNITS` labelled units says so.
+    """
+    if not labels.humans or not labels.models:
+        return
+    whole = Writer(rows, resamples, labels.clusters, BINARY_ALL)
+    reference, groups, grades = people_means(labels), _Groups.of(labels), graded_verdicts(labels)
+    for column in columns:
+        for code, value in enumerate(column.values):
+            out = whole.on(f"{column.name}={value}{BINARY}")
+            inside = groups.within(column.codes == code)
+            _add_people_rows(out, reference, inside)
+            for model, own in grades.items():
+                features = rate_features(reference, own)
+                sums = inside.sums(features, out)
+                rates = _GradersRates(
+                    out, inside, labels.raters[model], ~np.isnan(own), reference, sums, 1
+                )
+                rates.add_uncorrected_and_ppi(_Powered.plain(sums))
+
+
+def graded_verdicts(labels: LabelMatrix) -> dict[int, Array]:
+    """The verdicts (units,) of every grader that has any, 1 or 0, NaN for none."""
     verdicts = labels.verdicts.astype(float)
     verdicts[verdicts < 0] = np.nan
-    for model in labels.models:
-        grades = verdicts[:, model]
-        graded = ~np.isnan(grades)
-        if graded.any():
-            features = rate_features(reference, grades)
-            sums = groups.sums(features, out)
-            rates = _GradersRates(out, groups, labels.raters[model], graded, reference, sums)
-            rates.add_rows(groups.powered(features, joint_strata(strata, len(grades)), sums, out))
+    return {model: verdicts[:, model] for model in labels.models if (verdicts[:, model] >= 0).any()}
 
 
 def _add_people_rows(out: Writer, reference: Array, groups: _Groups) -> None:
@@ -109,6 +146,10 @@ class _Groups:
         for at, name in enumerate(self.names):
             yield at, name, self.codes == at
 
+    def within(self, part: Mask) -> _Groups:
+        """The same groups among the units of a part (units,)."""
+        return _Groups(self.names, np.where(part, self.codes, -1))
+
     def sums(self, features: Array, out: Writer) -> RateSums:
         """The features (units, 6) summed by group in every resample: each (rows, groups)."""
         return RateSums(*cell_sums(features, self.codes, len(self.names), out))
@@ -135,6 +176,12 @@ class _Powered(NamedTuple):
     rates: Array
     weight: Array
     strata: Codes
+
+    @classmethod
+    def plain(cls, sums: RateSums) -> _Powered:
+        """PPI++ without strata."""
+        weight = sums.ppi_weight
+        return cls(sums.ppi(weight), weight, np.ones(weight.shape[1], dtype=np.intp))
 
 
 def joint_strata(columns: Sequence[UnitColumn], n_units: int) -> Codes:
@@ -173,7 +220,9 @@ def cell_sums(features: Array, codes: Codes, count: int, out: Writer) -> Array:
 
 @dataclass(frozen=True)
 class _GradersRates:
-    """Rates of one grader. `reference` and `graded` are by unit, `sums` by row and group."""
+    """Rates of one grader. `reference` and `graded` are by unit, `sums` by row and group. What is
+    said of every two groups holds together over so many `rubrics`.
+    """
 
     out: Writer
     groups: _Groups
@@ -181,12 +230,14 @@ class _GradersRates:
     graded: Mask
     reference: Array
     sums: RateSums
+    rubrics: int
 
     def add_rows(self, powered: _Powered) -> None:
         """All rows of this grader."""
         pooled = RateSums(*(each.sum(axis=1, keepdims=True) for each in self.sums))
         useless = self._add_error_rates(pooled)
         differ = set() if useless else self._add_subject_bias(pooled)
+        self.add_uncorrected_and_ppi(powered)
         inverted = invert(self.sums.raw, pooled.sensitivity, pooled.specificity)
         labelled = ~np.isnan(self.reference)
         for at, name, member in self.groups:
@@ -194,18 +245,51 @@ class _GradersRates:
             if not mine.any():
                 continue
             needless = None if (mine & ~labelled).any() else NOTHING_UNLABELLED
-            alone = None if (mine & labelled).any() else Remark("no_pairable_units")
             about = Remark("errors_differ") if name in differ else ""
-            self._add("rate_raw", self.sums.raw[:, at], name, mine)
             why = needless or useless
             self._add_corrected("rate_rogan_gladen", inverted[:, at], name, mine, why, about)
-            why, count = needless or alone, powered.strata[at]
+        self._add_order(powered)
+
+    def add_uncorrected_and_ppi(self, powered: _Powered) -> None:
+        """Add each group's raw rate, and PPI++ with its weight."""
+        labelled = ~np.isnan(self.reference)
+        for at, name, member in self.groups:
+            mine = self.graded & member
+            if not mine.any():
+                continue
+            self._add("rate_raw", self.sums.raw[:, at], name, mine)
+            needless = None if (mine & ~labelled).any() else NOTHING_UNLABELLED
+            why = needless or (None if (mine & labelled).any() else Remark("no_pairable_units"))
+            count = powered.strata[at]
             within = f"in {count} strata" if count > 1 else ""
+            if self.out.subset != BINARY_ALL and (mine & labelled).sum() < FEW_UNITS:
+                within = FEW
             self._add_corrected("rate_ppi", powered.rates[:, at], name, mine, why, within)
             if not why:
                 self._add("rate_ppi_lambda", powered.weight[:, at], name, mine)
-        names, corrected = self.groups.names, clipped(powered.rates)
-        add_rank_rows(self.out, self.grader, names, self.sums.raw, corrected)
+
+    def _add_order(self, powered: _Powered) -> None:
+        """Add what may be said of the order of the groups by their corrected rates, if there are
+        two whose rate is defined.
+        """
+        found = {
+            at: self.out.rows.get("rate_ppi", "humans", self.grader, self.out.subset, name)
+            for at, name, _ in self.groups
+        }
+        of = {at: row for at, row in found.items() if row and not np.isnan(row["estimate"])}
+        if len(of) < 2:
+            return
+        # Ranks jump: no jackknife can measure a subject's influence on them.
+        raw, rates = (
+            self.out.resamples.plain(each)[:, list(of)] for each in (self.sums.raw, powered.rates)
+        )
+        add_rank_rows(self.out, self.grader, list(of.values()), raw, clipped(rates))
+        both = self.graded & ~np.isnan(self.reference)
+        labelled = [self.out.count(both & member)[1] for at, _, member in self.groups if at in of]
+        rates[0] = clipped(rates[0])  # as the rows of the rates have it
+        add_difference_rows(
+            self.out, self.grader, list(of.values()), rates, np.array(labelled), self.rubrics
+        )
 
     def _add_error_rates(self, pooled: RateSums) -> Remark | None:
         """Add sensitivity and specificity overall and by group; return why they cannot be used, if
@@ -289,10 +373,10 @@ class _GradersRates:
 
 
 def add_rank_rows(
-    out: Writer, grader: str, subjects: Sequence[str], raw: Array, corrected: Array
+    out: Writer, grader: str, of: Sequence[ResultRow], raw: Array, corrected: Array
 ) -> None:
-    """Add rows on a grader's ranking of the subjects by raw and by corrected rates (rows,
-    subjects): does the correction change the order, and how sure is that?
+    """Add rows on a grader's ranking of subjects, by raw and by corrected rates (rows, subjects):
+    does the correction change the order, and how sure is that? `of` are their `rate_ppi` rows.
 
     Only for PPI++: Rogan-Gladen with one pair of error rates for all subjects is one straight line
     for all raw rates, and leaves their order as it is.
@@ -300,16 +384,9 @@ def add_rank_rows(
     `rate_rank_raw` and `rate_rank_ppi` (at = subject) are places, 1 the highest rate;
     `rate_order_kendall` is tau-b of raw and corrected rates; `rate_order_flip` (at = "A>B",
     neighbours by the raw rates) is the share of resamples in which the corrected rate of B is above
-    that of A, equal rates counting half: an order that changes at all flips two neighbours. Only of
-    subjects whose `rate_ppi` row is defined, and two of them at least.
+    that of A, equal rates counting half: an order that changes at all flips two neighbours.
     """
-    found = (out.rows.get("rate_ppi", "humans", grader, out.subset, name) for name in subjects)
-    of = {at: row for at, row in enumerate(found) if row and not np.isnan(row["estimate"])}
-    if len(of) < 2:
-        return
-    order = _Order(out, grader, list(of.values()))
-    # Ranks jump: no jackknife can measure a subject's influence on them.
-    raw, corrected = (out.resamples.plain(rates)[:, list(of)] for rates in (raw, corrected))
+    order = _Order(out, grader, of)
     order.add_ranks("rate_rank_raw", raw)
     order.add_ranks("rate_rank_ppi", corrected)
     order.add_kendall(raw, corrected)
@@ -326,11 +403,11 @@ class _Order:
 
     def add_ranks(self, statistic: str, rates: Array) -> None:
         for row, values in zip(self.of, mid_ranks(-rates).T, strict=True):
-            units = self._units([row])
+            units = counts_of([row])
             self.out.add(statistic, values, units, a="humans", b=self.grader, at=row["at"])
 
     def add_kendall(self, raw: Array, corrected: Array) -> None:
-        values, units = kendall(raw, corrected), self._units(self.of)
+        values, units = kendall(raw, corrected), counts_of(self.of)
         self.out.add("rate_order_kendall", values, units, a="humans", b=self.grader)
 
     def add_flips(self, raw: Array, corrected: Array) -> None:
@@ -344,8 +421,4 @@ class _Order:
             rows = [self.of[first], self.of[second]]
             at = from_to(rows[0]["at"], rows[1]["at"])
             of = About(a="humans", b=self.grader, at=at, note=note)
-            self.out.add_value("rate_order_flip", share, self._units(rows), **of)
-
-    def _units(self, of: Sequence[ResultRow]) -> tuple[int, int]:
-        """Units and clusters of the subjects that a row is about."""
-        return sum(row["n_units"] for row in of), max(row["n_clusters"] for row in of)
+            self.out.add_value("rate_order_flip", share, counts_of(rows), **of)

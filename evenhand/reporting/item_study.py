@@ -117,7 +117,7 @@ def item_study(source: Path | Table, options: ItemOptions, ask: Ask | None = Non
         path, compared = source, compares or not options.of_one
         held = read_items(path, options.judge, compared=compared, sheet=options.sheet)
     else:
-        path, held = Path("items"), ItemTable(items_table(source))
+        path, held = Path("items"), ItemTable(items_table(source, options.sheet))
     check_items_table(held.table, path.name)
     answers = answer_columns(held.table, path.name, options.show or held.show)
     # What is asked of one response is not asked of two answers that stand beside it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 
 from evenhand.exchange.readers.items import ItemRows, ItemTable
 from evenhand.exchange.readers.rows import Export, Rows
@@ -37,7 +38,7 @@ def read(source: Source) -> Export:
             else:
                 rows.add(_unit(record), name, kind, value, created_at=record.get("created"))
         rows.describe(_unit(record), opened(record.get("metadata")))
-    return rows.export(written("exchange.braintrust"))
+    return replace(rows.export(written("exchange.braintrust")), by_score=True)
 
 
 def items(source: Source) -> ItemTable | None:

@@ -44,12 +44,14 @@ _ABOUT = re.compile(r"reason|explan|comment|note|rationale|confiden|time|cost|pr
 class Export:
     """A file as a table of texts: long, with `rater_id`, or wide. `notes` list what was taken for
     what and what was left out. Where `by_unit`, the rows are not those of the file, and
-    `left_out` counts by reason what of it is no row.
+    `left_out` counts by reason what of it is no row. Where `by_score`, raters go by the names of
+    scores, which do not show who gave them.
     """
 
     table: pd.DataFrame
     notes: Sequence[str] = ()
     by_unit: bool = False
+    by_score: bool = False
     left_out: Mapping[str, int] = field(default_factory=dict)
 
 

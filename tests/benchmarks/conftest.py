@@ -21,6 +21,7 @@ STARTS = {
     "coverage": "--runs 2 --resamples 40 --processes 1",
     "deciding_bound": "--runs 1 --processes 1",
     "decisions": "--runs 1 --resamples 20 --processes 1",
+    "differences": "--runs 2 --resamples 40 --processes 1",
     "drift": "--runs 2 --processes 1",
     "first_minute": "--rounds 1 --tools bare evenhand",
     "formats": "",

@@ -509,3 +509,15 @@ def test_scorers_of_braintrust_that_ask_no_model_are_code(tmp_path: Path) -> Non
     export = read_export(tmp_path / "f.json")
     assert set(export.table["rater_id"]) == {"ann", "ben"}
     assert dict(export.left_out) == {"scores that code computed": 8}
+
+
+def test_a_score_of_braintrust_without_a_span_is_not_taken_for_a_person(tmp_path: Path) -> None:
+    rows = json.loads((FILES / "braintrust.json").read_text())
+    for row in rows:
+        if row["span_id"] == row["root_span_id"]:
+            row["scores"]["levenshtein"] = 1
+    (tmp_path / "f.json").write_text(json.dumps(rows))
+    with pytest.raises(InputError) as error:
+        rows_of_file(tmp_path / "f.json", ScaleOptions())
+    assert "levenshtein" in str(error.value)
+    assert str(error.value).endswith("--human NAME,... --model NAME")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import permutations
+from itertools import combinations, permutations
 
 from evenhand.analysis.report.blocks import Block, Items, ReportSection
 from evenhand.analysis.report.figures import ALL_BINARY, Figure
@@ -15,9 +15,11 @@ from evenhand.analysis.statistics import entry_for
 from evenhand.texts import in_pieces, written
 
 _RATES = ["rate_raw", "rate_rogan_gladen", "rate_ppi", "rate_ppi_lambda"]
-_RANKS = ["rate_rank_raw", "rate_rank_ppi"]
+_RANKS = ["rate_rank_raw", "rate_rank_ppi", "rate_rank_set"]
 _ERRORS = ["sensitivity", "specificity", "youden_j"]
 _SURE = 0.975
+_MOST_COLUMNS = 8
+"""Of more subjects the rates by part are in results.csv alone."""
 
 
 def section(source: Source) -> ReportSection | None:
@@ -31,7 +33,12 @@ def section(source: Source) -> ReportSection | None:
         )
         if not graders:
             return Layers()
-        found = [*_rates(source, rubric, graders), *_errors(source, rubric, graders)]
+        found = [
+            *_rates(source, rubric, graders),
+            *_differences(source, rubric, graders),
+            *_parts(source, rubric, graders),
+            *_errors(source, rubric, graders),
+        ]
         if sentences := tuple(_sentences(source, rubric, graders)):
             found.append(Items(written("rates.what"), sentences))
         return Layers(
@@ -83,6 +90,64 @@ def _rates(source: Source, rubric: str, graders: list[str]) -> list[Block]:
     return [*draft.finish()]
 
 
+def _pairs(source: Source, rubric: str, grader: str) -> list[tuple[str, str, Figure]]:
+    """Every two subjects whose difference is known, in the order of the rows."""
+    found = _at(source, rubric, "rate_difference_ppi", grader)
+    subjects = _at(source, rubric, "rate_raw", grader)
+    pairs = ((*pair, found.get(from_to(*pair))) for pair in combinations(subjects, 2))
+    return [(first, second, figure) for first, second, figure in pairs if figure]
+
+
+def _differences(source: Source, rubric: str, graders: list[str]) -> list[Block]:
+    label = entry_for("rate_difference_ppi").label
+    caption = source.caption(rubric, written("rates.differences"))
+    draft = TableDraft(caption, "Subjects", [label], count="", drawn=label)
+    for grader in graders:
+        draft.group(grader)
+        for first, second, figure in _pairs(source, rubric, grader):
+            draft.add(written("rates.difference", first=first, second=second), [figure])
+    return [*draft.finish()]
+
+
+def _parts(source: Source, rubric: str, graders: list[str]) -> list[Block]:
+    """The rates by PPI++ in every part of the sample, a column for each subject."""
+    parts = source.figures.parts(rubric, "rate_ppi")
+    subjects = list(dict.fromkeys(each.at for figures in parts.values() for each in figures))
+    if not 1 <= len(subjects) <= _MOST_COLUMNS:
+        return []
+    caption = source.caption(rubric, written("rates.parts"))
+    heads = [subject or written("rates.all_units") for subject in subjects]
+    draft = TableDraft(caption, "Part", heads, count="")
+    for grader in graders:
+        draft.group(grader)
+        for part, figures in parts.items():
+            own = {each.at: each for each in figures if each.raters == ("humans", grader)}
+            draft.add(part, [own.get(subject) for subject in subjects])
+    return [*draft.finish()]
+
+
+def _apart(source: Source, rubric: str, grader: str) -> Iterator[str]:
+    """Yield a sentence on the subjects that can be told apart."""
+    pairs = _pairs(source, rubric, grader)
+    below: dict[str, list[str]] = {}
+    for first, second, figure in pairs:
+        low, _, high = figure.bounds
+        if low > 0 or high < 0:
+            above, other = (first, second) if low > 0 else (second, first)
+            below.setdefault(above, []).append(other)
+    if not below and pairs:
+        yield written("rates.none_apart", grader=grader)
+    elif below:
+        clear = [
+            written("rates.above", subject=subject, others=", ".join(others))
+            for subject, others in below.items()
+        ]
+        count = sum(map(len, below.values()))
+        yield written(
+            "rates.apart", grader=grader, pairs=len(pairs), apart=count, clear="; ".join(clear)
+        )
+
+
 def _errors(source: Source, rubric: str, graders: list[str]) -> list[Block]:
     draft = TableDraft(
         source.caption(rubric, written("rates.errors")),
@@ -129,6 +194,7 @@ def _sentences(source: Source, rubric: str, graders: list[str]) -> Iterator[str]
                     grader=grader, subject=subject, line=missed.line,
                     missed=f"{missed.estimate} {missed.interval}",
                 )  # fmt: skip
+        yield from _apart(source, rubric, grader)
         if flips := _at(source, rubric, "rate_order_flip", grader):
             yield from _order_sentences(source, rubric, grader, flips)
 

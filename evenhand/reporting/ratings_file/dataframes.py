@@ -30,6 +30,7 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     import pandas as pd
 
+    from evenhand.exchange.readers.rows import Export
     from evenhand.reporting.ratings_file.declared import ScaleOptions
     from evenhand.reporting.ratings_file.frames import Table
 
@@ -71,8 +72,16 @@ def units_table(given: Path | Table) -> tuple[pd.DataFrame, str]:
     return _with_texts(table, table.columns), "units"
 
 
-def items_table(given: Table) -> pd.DataFrame:
-    """A table of items to rate, with texts for cells; an index with a name is a column."""
+def _refuse_sheet(sheet: str) -> None:
+    if sheet:
+        raise InputError("sheet= names one of a workbook; a table in memory has none, leave it out")
+
+
+def items_table(given: Table, sheet: str = "") -> pd.DataFrame:
+    """A table of items to rate, with texts for cells; an index with a name is a column. Raises
+    InputError where a `sheet` is asked for.
+    """
+    _refuse_sheet(sheet)
     frame = frame_of(given, "items")
     if frame.index.name and frame.index.name not in frame:
         frame = frame.reset_index()
@@ -118,7 +127,7 @@ def rows_of_file(file: Path, options: ScaleOptions) -> LongRows:
     """
     export = read_export(file, options.format, several=options.several, sheet=options.sheet)
     table = renamed(export.table, options.columns, file.name)
-    table, options, told = _told_by_names(table, file.name, options, strict=export.by_unit)
+    table, options, told = _told_by_names(table, file.name, options, export)
     table = table.set_axis(table.index + FIRST_ROW, axis=0)
     rows = long_rows(table, file.name, options, blanks=False)
     units = table["unit_id"].tolist() if export.by_unit else None
@@ -131,20 +140,22 @@ def rows_of_table(given: Table, options: ScaleOptions) -> LongRows:
 
     In a wide one a missing cell is no rating, and an empty text one without a label.
     """
+    _refuse_sheet(options.sheet)
     found = frame_of(given, options.name)
     table = renamed(found, options.columns, options.name)
-    table, options, told = _told_by_names(table, options.name, options, strict=False)
+    table, options, told = _told_by_names(table, options.name, options)
     rows = long_rows(table, options.name, options)
     return replace(rows, notes=[*found.attrs.get("notes", ()), *told, *rows.notes])
 
 
 def _told_by_names(
-    table: pd.DataFrame, name: str, options: ScaleOptions, *, strict: bool
+    table: pd.DataFrame, name: str, options: ScaleOptions, export: Export | None = None
 ) -> tuple[pd.DataFrame, ScaleOptions, list[str]]:
     """Return the table or the options with the kinds of raters that their names show, if nothing
-    else gives them; and a note on these raters. Raises InputError where the table is `strict`ly one
-    of ratings and a name does not show the kind.
+    else gives them; and a note on these raters. Raises InputError where an `export` leaves a kind
+    open and a name does not show it.
     """
+    strict = export is not None and export.by_unit
     if options.kinds:
         return table, options, []
     if "rater_id" not in table:
@@ -161,11 +172,11 @@ def _told_by_names(
     own = table["rater_kind"] if strict else texts(table["rater_id"]).map(lambda _: "")
     unknown = list(dict.fromkeys(texts(table["rater_id"])[own == ""]))
     kinds = plain_kinds(unknown)
-    if len(kinds) < len(unknown) and strict:
+    if len(kinds) < len(unknown) and export is not None and export.by_unit:
         left = [rater for rater in unknown if rater not in kinds]
         raise InputError(
             f"{name} does not say who is a person and who a model ({listed(left)}); say so with "
-            + _unknown_spelled(table, left, options)
+            + _unknown_spelled(table, left, options, by_score=export.by_score)
         )
     if len(kinds) < len(unknown) or not unknown:
         return table, options, []
@@ -173,15 +184,17 @@ def _told_by_names(
     return table.assign(rater_kind=found), options, [_by_name(kinds)]
 
 
-def _unknown_spelled(table: pd.DataFrame, unknown: list[str], options: ScaleOptions) -> str:
+def _unknown_spelled(
+    table: pd.DataFrame, unknown: list[str], options: ScaleOptions, *, by_score: bool
+) -> str:
     """The options that name an export's raters. Those whose kind it does not say are proposed as
-    people only beside a model, and if their names are no tool's and no question's.
+    people only beside a model, and if their names are no tool's, no score's and no question's.
     """
     raters = texts(table["rater_id"])
     known = dict(zip(raters, table["rater_kind"], strict=True))
     names = [each for each in raters.unique() if known[each] in ("human", "model", "")]
     models = [each for each in names if known[each] == "model" or MODEL_NAME.search(each)]
-    if models and not {*_NOBODY} & {*unknown} and not criteria(unknown):
+    if models and not by_score and not {*_NOBODY} & {*unknown} and not criteria(unknown):
         return kinds_spelled(names, options, {each: kind for each, kind in known.items() if kind})
     return "human=[...] and model=[...]" if options.in_python else "--human NAME,... --model NAME"
 

@@ -32,7 +32,8 @@ def test_corrected_rates_in_sentences(written: Callable[..., Path]) -> None:
     }
     rng = np.random.default_rng(4)
     ratings, units = study(rng, graders, rates=(0.7, 0.5), pairs=1500, labelled=300)
-    found = analyse(ratings, units, [YES], resamples=300)
+    units["topic"] = np.where(np.arange(len(units)) // 2 % 2, "tax", "war")
+    found = analyse(ratings, units, [YES], resamples=300, slices=["topic"])
     said = part_of(text_of(written, found), "Corrected rates")
     rows = found.results.set_index(["statistic", "rater_b", "at"])
 
@@ -48,6 +49,12 @@ def test_corrected_rates_in_sentences(written: Callable[..., Path]) -> None:
     swapped = f"s1 and s0 (swapped in {flip:.0%} of the resamples, results.csv row"
     assert flip >= 0.975
     assert f"kin: PPI++ changes the order of {swapped}" in said
+    parts = said.split("in parts of the sample")[1].split("| **fair** |")[1]
+    own = found.results.set_index(["statistic", "rater_b", "subset", "at"])
+    rate = own.loc[("rate_ppi", "fair", "topic=tax|binary", "s1")]
+    cell = f"{rate['estimate']:.3f} [{rate['low']:.3f}, {rate['high']:.3f}]"
+    assert cell in parts[parts.index("| topic=tax |") :].splitlines()[0]
+    assert "fair, corrected, tells 1 of 1 pairs of subjects apart: s0 is above s1." in said
     j = rows.loc[("youden_j", "dice", ""), "estimate"]
     assert (
         f"dice cannot be corrected by Rogan-Gladen: its sensitivity + specificity - 1 is {j:z.2f}"

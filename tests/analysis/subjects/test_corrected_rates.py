@@ -318,3 +318,38 @@ def test_a_rate_that_nobody_affirmed_has_an_interval_from_the_labelled(
         row = rows_of(results, *of).loc["s0"]
         assert (row["estimate"], row["low"]) == (0.0, 0.0)
         assert row["high"] == pytest.approx(1 - 0.025 ** (1 / 50))
+
+
+def test_rates_in_a_part_are_those_of_the_part_alone(rng: np.random.Generator) -> None:
+    """With the errors that the grader makes there, not with those it makes elsewhere."""
+    ratings, units = study(rng, {"g": [(0.9, 0.7)] * 2}, people=2)
+    number = units["cluster_id"].str[1:].astype(int)
+    units["topic"] = np.where(number % 3 == 0, "tax", "war")
+    units.loc[number > 390, "topic"] = "few"  # which people did not label
+    units.loc[number < 5, "topic"] = "few"
+    results = analyse(ratings, units, [YES], resamples=100, slices=["topic"]).results
+    for topic in ("tax", "war"):
+        part = units[units["topic"] == topic]
+        own = ratings[ratings["unit_id"].isin(part["unit_id"])]
+        alone = analyse(own, part, [YES], resamples=100).results
+        here = results[results["subset"] == f"topic={topic}|binary"]
+        for statistic in ("rate_human", "rate_raw", "rate_ppi", "rate_ppi_lambda"):
+            grader = "" if statistic == "rate_human" else "g"
+            found, expected = (rows_of(each, statistic, grader) for each in (here, alone))
+            assert found["estimate"].to_dict() == pytest.approx(expected["estimate"].to_dict())
+            assert found["n_units"].tolist() == expected["n_units"].tolist()
+            assert (found["low"] < found["estimate"]).all()
+            assert "labelled" not in found.loc["s0", "note"].replace("of them labelled", "")
+    few = rows_of(results[results["subset"] == "topic=few|binary"], "rate_ppi").loc["s0"]
+    assert few["note"].endswith("fewer than 30 units are labelled; 5 of them labelled by people")
+
+
+def test_a_part_without_labels_says_so(rng: np.random.Generator) -> None:
+    ratings, units = study(rng, {"g": [(0.9, 0.7)] * 2})
+    units["topic"] = np.where(np.arange(len(units)) < 2 * 150, "seen", "unseen")
+    results = analyse(ratings, units, [YES], resamples=50, slices=["topic"]).results
+    unseen = rows_of(results[results["subset"] == "topic=unseen|binary"], "rate_ppi")
+    assert unseen["estimate"].isna().all()
+    assert unseen["note"].str.contains("no_pairable_units").all()
+    seen = rows_of(results[results["subset"] == "topic=seen|binary"], "rate_ppi")
+    assert seen["note"].str.contains("no_unlabelled_units").all()

@@ -54,7 +54,20 @@ def test_a_constant_grader_never_passes(
     verdict_on: Callable, n: int, label: str, humans: int
 ) -> None:
     verdict = verdict_on([label] * n, n=n, humans=humans, margin=1.5)
-    assert verdict["verdict"] == ("do_not_use" if n >= 20 else "cannot_tell")
+    assert verdict["verdict"] == ("do_not_use" if n >= 60 else "cannot_tell")
+
+
+@pytest.mark.parametrize("humans", ["ann", "ann ben"])
+def test_a_good_grader_that_met_one_kind_of_unit_is_not_refused(
+    humans: str, make_ratings: Callable
+) -> None:
+    """With few units, or few of the rarer kind, a grader that knows both may give one label."""
+    for people in ("1112", "1" * 38 + "22", "1" * 95 + "2" * 5):
+        labels = dict.fromkeys(humans.split(), people) | {"g": "1" * len(people)}
+        found = analyse(make_ratings(labels, ["g"]), None, [TWO], resamples=100)
+        (verdict,) = found.verdicts
+        assert verdict["verdict"] == "cannot_tell"
+        assert "no realistic number" not in verdict["sentence"].lower()
 
 
 def test_a_constant_grader_does_not_pass_where_people_hardly_vary(make_ratings: Callable) -> None:

@@ -283,6 +283,11 @@ def test_label_makes_the_study_of_the_command(
     assert list(again.notes) == ["frame is there already: labelling goes on."]
     with pytest.raises(eh.InputError, match="sample= is settled in frame"):
         eh.label(ITEMS, "frame", sample=3)
+    with pytest.raises(eh.InputError, match="what is asked for is settled in frame"):
+        eh.label(ITEMS.assign(output="Another answer."), "frame", **ASKED)
+    named = ITEMS.set_index(pd.Index([f"q{n}" for n in range(12)], name="item_id"))
+    with open_study(eh.label(named, "indexed", **ASKED).folder) as study:
+        assert set(study.store.pairs()["pair_id"]) == set(named.index)
 
 
 @pytest.fixture

@@ -78,6 +78,15 @@ def test_who_prolific_signed_for_is_let_in_as_the_one_it_names(study, signer) ->
     assert signer.asked == 1
 
 
+def test_prolifics_clock_may_differ_a_little(study, signer) -> None:
+    now = int(time.time())
+    rater = enter(study, signer.sign(1, iat=now + 30, nbf=now + 30))
+    assert enter(study, signer.sign(1, exp=now - 30)) == rater
+    for claims in ({"iat": now + 600}, {"nbf": now + 600}, {"exp": now - 600}):
+        with pytest.raises(Refused, match="Prolific"):
+            enter(study, signer.sign(1, **claims))
+
+
 @pytest.mark.parametrize(
     "claims",
     [
@@ -101,7 +110,8 @@ def test_who_knows_an_id_gets_nowhere(study, signer) -> None:
     enter(study, signer.sign(1))
     stranger = RSAKey.generate_key(2048, {"kid": "first"})
     unsigned = jwt.encode({"alg": "HS256"}, {"aud": PAGE}, OctKey.generate_key(256))
-    for token in ("", "a.b.c", signer.sign(1, stranger), unsigned, "x" * 10_000):
+    garbage = ("", "a.b.c", "....", "\u00e9.\u00e9.\u00e9", "eyJ9.e30.", "x" * 10_000)
+    for token in (*garbage, signer.sign(1, stranger), unsigned):
         with pytest.raises(Refused, match="not signed by Prolific"):
             enter(study, token)
     assert len(participants_table(study)) == 1

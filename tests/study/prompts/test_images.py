@@ -97,13 +97,20 @@ def test_what_is_no_image_is_refused(tmp_path: Path, content: bytes, told: str) 
 
 
 def test_nothing_is_fetched_and_nothing_taken_for_an_image(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "one.png").write_bytes(written("PNG"))
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    (beside / "linked.png").symlink_to(tmp_path / "one.png")
     for cell, told in (
         ("https://example.org/one.png", "nothing is fetched"),
         ("two.png", "there is no image 'two.png' beside the file"),
+        ("../one.png", "there is no image '../one.png' beside the file"),
+        (str(tmp_path / "one.png"), "there is no image '/.*one.png' beside the file"),
+        ("linked.png", "there is no image 'linked.png' beside the file"),
         ("data:image/png;base64,!!!", "no base64"),
     ):
         with pytest.raises(ValueError, match=told):
-            stored_image(cell, tmp_path)
+            stored_image(cell, beside)
     monkeypatch.setattr(images, "MOST_BYTES", 100)
     (tmp_path / "one.png").write_bytes(written("PNG", (400, 400)))
     with pytest.raises(ValueError, match="more than 0 MB"):

@@ -1,0 +1,132 @@
+"""Which subjects differ: every two subjects' difference, and the ranks that the data allow.
+
+Intervals of all differences hold together. They are taken from resamples of clusters that all
+subjects share, so that subjects who answered the same prompts are compared prompt by prompt: a
+difference may be surer than either rate. The critical value is that of the largest standardised
+difference among all pairs (max-t; Hothorn, Bretz & Westfall 2008; by resampling: Romano & Wolf
+2005), widened for few clusters as t is beside the normal distribution.
+
+The ranks that the data allow follow from them (Mogstad, Romano, Shaikh & Wilhelm 2024): nobody who
+is clearly above a subject can rank below it. All sets hold together, at the same level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.results import ResultRow, from_to
+from evenhand.analysis.types import Array, Codes
+from evenhand.analysis.writer import Counts, Writer
+
+MOST_COMPARED = 40
+"""Of more subjects only the ranks are listed: they have over 780 differences."""
+
+
+class Differences(NamedTuple):
+    """Differences of estimates, first minus second of each pair, (pairs,), and their bounds, which
+    hold together.
+    """
+
+    first: Codes
+    second: Codes
+    estimate: Array
+    low: Array
+    high: Array
+
+
+def all_differences(rates: Array, clusters: Codes, alpha: float = 0.05) -> Differences:
+    """Every two rates' difference, with bounds all of which hold but in `alpha` of studies.
+
+    `rates` (rows, subjects) are the data's in row 0 and then the resamples', which all subjects
+    share; a resample in which a rate is NaN tells nothing of its pairs. Each rests on so many
+    `clusters` (subjects,) that people labelled. A difference varies as if every rate had one case
+    and one of the others more (Agresti & Caffo 2000): few clusters, or a rate near 0 or 1, would
+    else make it look too sure.
+
+    >>> drawn = np.random.default_rng(5).normal(size=(4000, 3)) * 0.1 + [0.2, 0.5, 0.9]
+    >>> found = all_differences(np.vstack([[0.2, 0.5, 0.9], drawn]), np.full(3, 200))
+    >>> found.estimate.round(1).tolist(), (found.high < 0).tolist()
+    ([-0.3, -0.7, -0.4], [False, True, True])
+    """
+    from scipy.special import ndtr, stdtrit
+
+    first, second = np.triu_indices(rates.shape[1], 1)
+    apart = rates[:, first] - rates[:, second]
+    estimate, drawn = apart[0], apart[1:]
+    freedom = np.maximum(np.minimum(clusters[first], clusters[second]) - 1.0, 1.0)
+    # Resampling n clusters has (n - 1) / n of the variance.
+    variance = np.nanvar(drawn, axis=0) * (freedom + 1.0) / freedom
+    more = ((1.0 - 2.0 * np.clip(rates[0], 0.0, 1.0)) / clusters) ** 2
+    spread = np.sqrt(variance + more[first] + more[second])
+    varying = variance > 1e-12
+    if varying.any():
+        moved = drawn[:, varying] - np.nanmean(drawn[:, varying], axis=0)
+        largest = (np.nan_to_num(np.abs(moved), nan=-1.0) / np.sqrt(variance[varying])).max(axis=1)
+        level = ndtr(np.quantile(largest[largest >= 0.0], 1.0 - alpha))
+    else:
+        level = 1.0 - alpha / 2.0 / len(estimate)
+    reach = spread * stdtrit(freedom, level)
+    return Differences(first, second, estimate, estimate - reach, estimate + reach)
+
+
+def rank_sets(found: Differences, subjects: int) -> tuple[Codes, Codes]:
+    """The highest and the lowest rank that each subject may have, (subjects,) each; 1 is the
+    largest estimate.
+
+    The highest is one more than those that are clearly above it, the lowest leaves below it those
+    that clearly are (Mogstad, Romano, Shaikh & Wilhelm 2024, section 3).
+
+    >>> each = np.array([0.4, 0.1]), np.array([0.2, -0.1]), np.array([0.6, 0.3])
+    >>> found = Differences(np.array([0, 1]), np.array([2, 2]), *each)
+    >>> [ranks.tolist() for ranks in rank_sets(found, 3)]
+    [[1, 1, 2], [2, 3, 3]]
+    """
+    above, below = np.zeros(subjects, dtype=np.intp), np.zeros(subjects, dtype=np.intp)
+    first_above, second_above = found.low > 0, found.high < 0  # False where there are no bounds
+    np.add.at(above, found.second[first_above], 1)
+    np.add.at(below, found.first[first_above], 1)
+    np.add.at(above, found.first[second_above], 1)
+    np.add.at(below, found.second[second_above], 1)
+    return 1 + above, subjects - below
+
+
+def add_difference_rows(
+    out: Writer, grader: str, of: Sequence[ResultRow], rates: Array, labelled: Codes, rubrics: int
+) -> None:
+    """Add `rate_difference_ppi` (at = "A>B", A minus B) of every two subjects, and the ranks that
+    the data allow: `rate_rank_set` (at = subject), whose interval is the set, 1 the highest rate.
+
+    `of` are the subjects' `rate_ppi` rows, `rates` (rows, subjects) the data's and the resamples',
+    as they come, and `labelled` (subjects,) how many clusters people labelled. All bounds of so
+    many `rubrics` hold together in 95% of studies, for one grader.
+    """
+    found = all_differences(rates, labelled, 0.05 / rubrics)
+    names = [row["at"] for row in of]
+    bounds = np.column_stack([found.estimate, found.low, found.high])
+    if len(of) <= MOST_COMPARED:
+        for first, second, (estimate, low, high) in zip(
+            found.first, found.second, np.clip(bounds, -1.0, 1.0).tolist(), strict=True
+        ):
+            out.add_interval(
+                "rate_difference_ppi",
+                Interval(estimate, low, high),
+                counts_of([of[first], of[second]]),
+                a="humans",
+                b=grader,
+                at=from_to(names[first], names[second]),
+            )
+    ranks = 1 + (rates[0] > rates[0][:, None]).sum(axis=1)
+    for row, rank, highest, lowest in zip(of, ranks, *rank_sets(found, len(of)), strict=True):
+        allowed = Interval(float(rank), float(highest), float(lowest))
+        out.add_interval(
+            "rate_rank_set", allowed, counts_of([row]), a="humans", b=grader, at=row["at"]
+        )
+
+
+def counts_of(of: Sequence[ResultRow]) -> Counts:
+    """Units and clusters of the subjects that a row is about."""
+    return sum(row["n_units"] for row in of), max(row["n_clusters"] for row in of)
