@@ -336,12 +336,11 @@ def _through(*buttons: str) -> Callable[[Page, str], None]:
 
 def _to_the_end(page: Page, url: str) -> None:
     _unit(page, url)
-    for _ in range(6):
-        before = page.text_content(".material")
+    for done in range(1, 7):
         page.wait_for_selector(READY)
         page.keyboard.press("1")
         page.keyboard.press("Enter")
-        page.locator(".material").filter(has_not_text=before or "").wait_for()
+        page.get_by_text(f"{done} of 6 answered").wait_for()
     page.get_by_text("All done").wait_for()
 
 

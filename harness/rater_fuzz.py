@@ -184,8 +184,9 @@ class Fuzz:
         from playwright.sync_api import Error
 
         with contextlib.suppress(Error):
-            return dict(page.wait_for_function(SHOWN, timeout=1_500).json_value())
-        return {"unit": ""}
+            shown: dict[str, Any] = page.wait_for_function(SHOWN, timeout=1_500).json_value()
+            return NOTHING | shown
+        return NOTHING
 
     def ready(self, page: Page, seconds: float = 1.5) -> str:
         """The unit on the screen once it may be answered; "" where none is in time."""
@@ -507,6 +508,7 @@ def told_of(sent: dict[str, Any], heard: list[dict[str, Any]]) -> bool:
     return False
 
 
+NOTHING = {"unit": "", "phase": "", "answered": "", "editing": False}
 SHOWN = """() => {
   const place = document.querySelector("[data-testid=stBidiComponentIsolated]")?.shadowRoot;
   const panel = place?.querySelector(".panel");
