@@ -168,6 +168,7 @@ def _keep(page: Page, name: str) -> None:
 
 
 def take_states(
+    browser: Browser,
     folder: Path,
     sizes: Sequence[tuple[int, int]] = SIZES,
     look: Callable[[Page, str], None] = lambda page, state: None,
@@ -176,8 +177,7 @@ def take_states(
     called on each as well.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as made, sync_playwright() as playwright:
-        browser = launched_chromium(playwright)
+    with tempfile.TemporaryDirectory() as made:
         main(["demo", f"{made}/pairs", "--study", "pairs", "--no-app"])
         (Path(made) / "of-sides").mkdir()
         panel_study(Path(made) / "of-sides", 12, _prose).rename(Path(made) / "sides")
@@ -359,7 +359,9 @@ def run(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--widths", type=int, nargs="*", default=[width for width, _ in SIZES])
     asked = parser.parse_args(arguments)
     if asked.states:
-        take_states(asked.states, [size for size in SIZES if size[0] in asked.widths])
+        sizes = [size for size in SIZES if size[0] in asked.widths]
+        with sync_playwright() as playwright:
+            take_states(launched_chromium(playwright), asked.states, sizes)
     else:
         take_all()
 

@@ -10,5 +10,5 @@ pytestmark = [pytest.mark.browser, pytest.mark.load]
 
 
 @pytest.mark.parametrize("size", [(390, 844), (1440, 900)], ids=str)
-def test_axe_finds_nothing_serious_in_any_state(tmp_path, axe, size):
-    take_states(tmp_path, [size], axe)
+def test_axe_finds_nothing_serious_in_any_state(browser, tmp_path, axe, size):
+    take_states(browser, tmp_path, [size], axe)
