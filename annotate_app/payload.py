@@ -269,6 +269,7 @@ def _sheet(sheet: Sheet, reader: Language, display: str, *, earlier: bool) -> di
         "id": "-".join(task.task_id for task in sheet.tasks),
         "language": reader.code,
         "earlier": earlier,
+        "number": sheet.number,
         "before": sheet.before,
         # Questions come before answers, whichever rubric needs which.
         "blocks": [

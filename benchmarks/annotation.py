@@ -2,7 +2,8 @@
 
 `python -m benchmarks.annotation` writes results/performance-annotation.md. One annotator works in a
 real Chromium by keyboard; many speak to the app over the WebSocket, as its page does. The study has
-the demo's texts: 6,250 tasks, 100 raters per unit.
+the demo's texts: 6,250 tasks, 100 raters per unit. `--before 0.2.0` writes
+results/performance-line.md instead: that version and this one by turns, on lines of every length.
 """
 
 from __future__ import annotations
@@ -12,6 +13,10 @@ import asyncio
 import datetime
 import os
 import platform
+import re
+import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -30,6 +35,7 @@ from harness.annotator import CLOCK, FIRST_PAINTED, IS_NEXT, READY
 from harness.chromium import launched_chromium
 from harness.demo.responses import demo_responses
 from harness.proxy import NAME, Proxy, program
+from harness.released import released
 from harness.served import Served
 from harness.sessions import Session, work_at_pace
 from harness.slow_line import SlowLine
@@ -39,6 +45,10 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = RESULTS / "performance-annotation.md"
+LINE_PAGE = RESULTS / "performance-line.md"
+NOW = "now"
+ROUNDS = 2
+"""In which two versions are measured by turns, so that both have the machine as it is just then."""
 SUBJECTS = 5
 TASKS = 5 * SUBJECTS
 """Of a pair: one of the pair itself and two of each response, for every subject."""
@@ -105,7 +115,12 @@ def make_study(folder: Path, pairs: int, store: str = StudyPlan.store) -> Path:
 
 
 def in_a_browser(
-    served: Served, units: int, setting: str, each_way: int = 0, reading: float = 1.0
+    served: Served,
+    units: int,
+    setting: str,
+    each_way: int = 0,
+    reading: float = 1.0,
+    rater: str = "",
 ) -> Result:
     """One annotator by keyboard: from Enter to the frame in which the next unit is painted.
 
@@ -114,12 +129,13 @@ def in_a_browser(
     """
     from playwright.sync_api import sync_playwright
 
+    rater = rater or f"browser-{each_way}"
     with sync_playwright() as playwright, SlowLine(served.port) as line:
         browser = launched_chromium(playwright)
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         page.add_init_script(CLOCK)
-        served.enter(f"browser-{each_way}")
-        page.goto(f"{line.url if each_way else served.url}?rater=browser-{each_way}")
+        served.enter(rater)
+        page.goto(f"{line.url if each_way else served.url}?rater={rater}")
         page.wait_for_selector(READY)
         line.milliseconds = each_way
         for _ in range(units):
@@ -131,7 +147,7 @@ def in_a_browser(
         page.wait_for_selector(".chip[data-state=saved]", state="attached")
         times = page.evaluate("enterToPaint")
         browser.close()
-    lost = units - len(served.labels(f"browser-{each_way}"))
+    lost = units - len(served.labels(rater))
     named = f"{setting}, {each_way} ms each way" if each_way else setting
     return Result(named, 1, times, lost=lost)
 
@@ -241,6 +257,85 @@ def measured(
     return results
 
 
+def beside(version_before: str, asked: argparse.Namespace, home: Path) -> list[Result]:
+    """Enter to the next unit with that version and with this one, by turns, on every line."""
+    folder = make_study(home / "study", asked.pairs)
+    earlier = released(version_before)
+    versions = {}
+    for name, python in ((version_before, earlier), (NOW, None)):
+        own = home / name
+        own.mkdir()
+        copy = Path(shutil.copytree(folder, own / "study"))
+        if python:
+            _leave_out_later_settings(copy, python)
+        versions[name] = Served(copy, own, python=python or sys.executable)
+        versions[name].start()
+    found: dict[tuple[int, str], list[float]] = {}
+    lost: dict[tuple[int, str], int] = {}
+    try:
+        for each_way in (0, *asked.lines):
+            for turn in range(ROUNDS):
+                for name, served in versions.items():
+                    rater, units = f"line-{each_way}-{turn}", asked.units // ROUNDS
+                    one = in_a_browser(served, units, name, each_way, asked.reading, rater)
+                    print(one.row(), flush=True)
+                    found.setdefault((each_way, name), []).extend(one.milliseconds)
+                    lost[each_way, name] = lost.get((each_way, name), 0) + one.lost
+    finally:
+        for served in versions.values():
+            served.kill()
+    return [
+        Result(f"{each_way} ms each way, {name}", 1, times, lost[each_way, name])
+        for (each_way, name), times in found.items()
+    ]
+
+
+def _leave_out_later_settings(folder: Path, python: Path) -> None:
+    """Take out of study.toml what the version in this Python does not know yet: defaults all."""
+    opens = f"from evenhand.study import open_study; open_study({str(folder)!r}).close()"
+    settings = folder / "study.toml"
+    while True:
+        run = subprocess.run([python, "-P", "-c", opens], capture_output=True, text=True)
+        unknown = re.search(r"(\w+) is no known key", run.stderr)
+        if not unknown:
+            run.check_returncode()
+            return
+        text = settings.read_text("utf-8")
+        settings.write_text(re.sub(rf"(?m)^{unknown[1]} = .*\n", "", text), "utf-8")
+
+
+def line_page(results: Sequence[Result], asked: argparse.Namespace) -> str:
+    """The documentation page of two versions on slow lines."""
+    today = datetime.datetime.now(datetime.UTC).date()
+    where = f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
+    load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
+    rows = "\n".join(
+        "| {} | {} | {:.0f} | {:.0f} | {:.0f} | {} |".format(
+            each.setting,
+            len(each.milliseconds),
+            *np.percentile(each.milliseconds, [50, 95, 99]),
+            each.lost,
+        )
+        for each in results
+    )
+    return f"""# From Enter to the next unit, beside an earlier version
+
+Measured on {today} by `python -m benchmarks.annotation --before {asked.before}`
+({where}; server and browser on the same machine, whose load was
+{load} at the end). One annotator by keyboard in a real Chromium, with {asked.reading:g} s of
+reading a unit, on the same study in both versions, {ROUNDS} rounds by turns. Every byte between
+browser and server takes so many milliseconds longer each way.
+
+| line and version | submits | p50 ms | p95 ms | p99 ms | lost |
+| --- | ---: | ---: | ---: | ---: | ---: |
+{rows}
+
+Milliseconds from Enter to the second frame after the next unit is drawn, so two frames of 17 ms are
+in each. Version {asked.before} waits until the answer is stored; now the next one is there, and
+"Saving" is said until it is. The aim is 50 ms on any line.
+"""
+
+
 def page(
     results: Sequence[Result], arrivals: Sequence[FirstUnit], asked: argparse.Namespace
 ) -> str:
@@ -301,14 +396,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--visits", type=int, default=5, help="of which the first unit is timed")
     parser.add_argument("--pairs", type=int, default=250, help="of the study")
-    parser.add_argument("--out", type=Path, default=PAGE)
+    parser.add_argument("--before", metavar="VERSION", help="compare a released one on slow lines")
+    parser.add_argument("--out", type=Path)
     asked = parser.parse_args(arguments)
+    if asked.before:
+        with tempfile.TemporaryDirectory() as home:
+            compared = beside(asked.before, asked, Path(home))
+        (asked.out or LINE_PAGE).write_text(line_page(compared, asked), "utf-8")
+        return
     with tempfile.TemporaryDirectory() as home:
         results = measured(asked, Path(home), "as shipped", {})
         results += measured(asked, Path(home), "Streamlit defaults", DEFAULTS)
         (alone := Path(home) / "first").mkdir()
         arrivals = first_units(alone, (0, *asked.lines), asked.visits)
-    asked.out.write_text(page(results, arrivals, asked), "utf-8")
+    (asked.out or PAGE).write_text(page(results, arrivals, asked), "utf-8")
 
 
 if __name__ == "__main__":

@@ -32,6 +32,8 @@ class Served:
     process: subprocess.Popen[bytes] | None = None
     environment: dict[str, str] = field(default_factory=dict)
     public_host: str = ""
+    python: Path | str = sys.executable
+    """The Python in which the app is installed: another one for another version of it."""
 
     @property
     def url(self) -> str:
@@ -48,7 +50,7 @@ class Served:
         starts = f"from evenhand.annotate_app import serve; serve({arguments})"
         with (self.home / "server.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-P", "-c", starts],
+                [self.python, "-P", "-c", starts],
                 cwd=self.home,  # anywhere but the checkout
                 env=os.environ | {"PYTHONPATH": str(_spy(self.home))} | self.environment,
                 stdout=log,

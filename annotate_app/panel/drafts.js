@@ -36,12 +36,16 @@ class Drafts {
     }
   }
 
-  // The answers still to be acknowledged, this window's and those of one that crashed.
+  // The answers still to be acknowledged, this window's and those of one that crashed, as they were
+  // given: of two to one unit the later counts.
   unsent() {
-    return this.names()
-      .filter((name) => name.startsWith("answer:"))
-      .map((name) => this.read(name))
-      .filter((answer) => answer !== null);
+    return this.under("answer:").sort((one, other) => (one.at ?? 0) - (other.at ?? 0));
+  }
+
+  // What is kept under names that begin so.
+  under(beginning) {
+    const names = this.names().filter((name) => name.startsWith(beginning));
+    return names.map((name) => this.read(name)).filter((value) => value !== null);
   }
 
   names() {

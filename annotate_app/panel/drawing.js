@@ -9,7 +9,7 @@ class DrawnPanel {
       node.textContent = words[node.dataset.word] ?? "";
     }
     this.drawLanguages();
-    this.find(".rater").textContent = rater;
+    this.find(".rater").textContent = this.find(".rater").title = rater; // a long one is cut off
     this.find(".who a").hidden = !words.change_rater;
     this.find(".way-out").hidden = !words.log_out;
     this.find(".practice").hidden = !practice;
@@ -190,7 +190,7 @@ class DrawnPanel {
   // A reader hears where they are, and Tab leads to the first text.
   toTop(material) {
     const { total } = this.data.progress;
-    const unit = this.sheet && filled(this.words.unit, { unit: this.numberOf(this.sheet), total });
+    const unit = this.sheet && filled(this.words.unit, { unit: this.sheet.number, total });
     const title = this.sheet?.earlier ? this.words.editing : unit;
     material.setAttribute("aria-label", this.sheet ? title : this.words.done_title);
     material.scrollTop = 0;

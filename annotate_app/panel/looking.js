@@ -26,8 +26,10 @@ class LookingPanel extends FlaggingPanel {
     this.lookTimer = setTimeout(() => this.ask(), onItsWay ? 30 : RESEND_MS);
   }
 
+  // What this window answered last, whatever other windows have answered since: keys typed after it
+  // are meant for that.
   lookBack() {
-    this.look("task", this.sheet?.before);
+    this.look("task", this.sheet?.before || this.answeredHere);
   }
 
   askReason(kind) {

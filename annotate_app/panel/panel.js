@@ -22,7 +22,6 @@ class Panel extends MarkingPanel {
     // -> (next unit)
     this.phase = "showing";
     this.seen = new Set(); // ids of the sheets that this window has shown for long enough
-    this.lost = []; // what was said of answers that were refused, until it is read
     this.left = new Set(); // ids of the sheets that were answered here and gone on from
     this.pending = []; // submit ids of this unit's answers that are on their way
     this.statuses = new Map();
@@ -54,7 +53,7 @@ class Panel extends MarkingPanel {
       ".larger": () => this.resize(1),
       ".fold": () => this.foldQuestion(),
       ".heard": () => this.hear(),
-      ".noted": () => this.forgetLost(),
+      ".noted": () => this.forgetLost(this.told.map(({ id }) => id)),
       ".differ": () => this.switchDifferences(),
       ".together": () => this.tie(),
       ".meanings": () => this.showMeanings(),
@@ -155,6 +154,7 @@ class Panel extends MarkingPanel {
     if (!this.arrive()) this.advance();
     this.reword();
     this.drawFrame();
+    this.drawLost();
     this.takeFlags();
     this.send();
   }
@@ -165,31 +165,32 @@ class Panel extends MarkingPanel {
       const status = receipts[answer.submit_id];
       if (!status || status === "failed") continue;
       this.statuses.set(answer.submit_id, status);
-      const awaited = this.pending.includes(answer.submit_id);
       if (REFUSED.includes(status) && isAnswer(answer)) {
         this.left.delete(answer.sheet_id);
-        if (!awaited) this.lose(answer, status);
+        const { submit_id: id, unit } = answer;
+        this.drafts.write(`refused:${id}`, { id, unit, status });
       }
       this.drafts.drop(`answer:${answer.submit_id}`);
       if (isAnswer(answer)) this.drafts.drop(`draft:${answer.sheet_id}`);
     }
   }
 
-  // An answer that was refused although nobody here waits for it: given before a reload, say.
-  lose(answer, status) {
-    const why = this.words[status];
-    const said = answer.unit ? filled(this.words.lost, { unit: answer.unit, why }) : why;
-    this.lost = [...new Set([...this.lost, said])];
-    this.drawLost();
-  }
-
+  // What is said of refused answers until it is read, over reloads and in every window; one that is
+  // waited for here has its notice.
   drawLost() {
-    this.find(".lost span").textContent = this.lost.join(" ");
-    this.find(".lost").hidden = this.lost.length === 0;
+    this.told = this.drafts.under("refused:").filter(({ id }) => !this.pending.includes(id));
+    const said = this.told.map(({ unit, status }) => {
+      const why = this.words[status];
+      return unit ? filled(this.words.lost, { unit, why }) : why; // of an older page: without a number
+    });
+    const text = [...new Set(said)].join(" ");
+    const place = this.find(".lost span");
+    if (place.textContent !== text) place.textContent = text; // an alert speaks when it changes
+    this.find(".lost").hidden = said.length === 0;
   }
 
-  forgetLost() {
-    this.lost = [];
+  forgetLost(ids) {
+    for (const id of ids) this.drafts.drop(`refused:${id}`);
     this.drawLost();
   }
 
@@ -431,7 +432,8 @@ class Panel extends MarkingPanel {
     const sent = asked.map(({ task }, n) => ({
       submit_id: newId(),
       sheet_id: this.sheet.id,
-      unit: this.sheet.earlier ? 0 : this.numberOf(this.sheet), // to name it, should it be refused
+      at: Date.now(),
+      unit: this.sheet.number, // to name it, should it be refused
       task_id: task,
       option_key: this.answers[n].option ?? "",
       skip_reason: this.answers[n].skip ?? "",
@@ -443,16 +445,10 @@ class Panel extends MarkingPanel {
       display: this.isRendered() ? "markdown" : "text",
       evidence: this.answers[n].skip ? [] : this.marksToSend(n),
     }));
-    for (const answer of sent) this.drafts.write(`answer:${answer.submit_id}`, answer);
+    if (!this.sheet.earlier) this.answeredHere = asked[0].task;
     this.wait(sent);
     this.send();
     this.goAhead();
-  }
-
-  // Its place among the rater's answers, from 1.
-  numberOf({ id }) {
-    const { progress, sheet } = this.data;
-    return progress.done + 1 + (sheet && sheet.id !== id ? sheet.questions.length : 0);
   }
 
   wait(sent) {
@@ -462,6 +458,8 @@ class Panel extends MarkingPanel {
     clearTimeout(this.lookTimer);
     this.pending = sent.map((answer) => answer.submit_id);
     for (const answer of sent) {
+      // Here too, for one given before a reload: another window may have it acknowledged and dropped.
+      this.drafts.write(`answer:${answer.submit_id}`, answer);
       const at = this.questions.findIndex(({ task }) => task === answer.task_id);
       this.answers[at] = answer.skip_reason
         ? { skip: answer.skip_reason }
@@ -485,7 +483,9 @@ class Panel extends MarkingPanel {
   }
 
   reopen(notice) {
+    const { pending } = this;
     this.pending = [];
+    this.forgetLost(pending);
     this.appear();
     this.refuse(notice);
   }
@@ -507,6 +507,7 @@ class Panel extends MarkingPanel {
 
   leaveNotice() {
     if (performance.now() - this.noticedAt < READ_NOTICE_MS) return;
+    this.forgetLost(this.pending);
     this.open(this.offered());
     this.drawFrame();
   }

@@ -310,7 +310,8 @@ class AnnotationDesk:
         """
         design = self._design()
         with self.study.store.read() as connection:
-            recent = [each.claim for each in self._numbered(connection, rater_id, design)]
+            numbered = self._numbered(connection, rater_id, design)
+            recent = [each.claim for each in numbered]
             wanted = blinded(task_id, self._key)
             found = (claim for claim in recent if not task_id or claim.task_id == wanted)
             chosen = next(found, None)
@@ -321,7 +322,10 @@ class AnnotationDesk:
             flags = standing_flags(connection, rater_id, shown)
         tasks = tuple(self._task(claim, design, given.get(claim.task_id)) for claim in shown)
         older = recent[recent.index(shown[0]) + 1 :] or shown
-        return Sheet(tasks, *self.progress(rater_id), before=older[0].task_id, flags=flags)
+        number = next(each.number for each in numbered if each.claim is shown[0])
+        done, total = self.progress(rater_id)
+        before = older[0].task_id
+        return Sheet(tasks, done, total, before, flags=flags, answered_as=number)
 
     def _numbered(
         self, connection: sa.Connection, rater_id: str, design: SessionDesign

@@ -47,6 +47,13 @@ class Sheet:
     pace: Pace | None = None
     flags: tuple[OwnFlag, ...] = ()
     """The rater's own flags on these tasks that were not withdrawn."""
+    answered_as: int = 0
+    """The number of the first of these tasks among the rater's answers, where it is answered."""
+
+    @property
+    def number(self) -> int:
+        """The number that the first of these tasks has, or will have, among the answers."""
+        return self.answered_as or self.done + 1
 
 
 # A rater's earlier answers: searched, and listed a page at a time

@@ -194,7 +194,7 @@ def test_the_panel_gets_what_it_shows_and_no_more(make_study):
             "pause_minutes", "resumes", "language", "languages",
         }  # fmt: skip
         assert data["sheet"].keys() == {
-            "id", "language", "earlier", "before", "blocks", "questions", "confidence",
+            "id", "language", "earlier", "number", "before", "blocks", "questions", "confidence",
             "rationale", "flags",
         }  # fmt: skip
         (question,) = data["sheet"]["questions"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.annotator import READY
+from harness.served import holds
 
 pytestmark = pytest.mark.browser
 
@@ -48,3 +49,36 @@ def test_back_on_a_unit_answered_in_another_window_opens_that_answer(
     second.page.keyboard.press("Backspace")
     second.in_panel("!panel.querySelector('.editing').hidden")
     assert (second.unit(), second.chosen()) == (unit, "C")
+
+
+def test_what_was_refused_is_told_until_it_is_read_over_reloads(
+    annotator, new_context, short_lived
+):
+    first = annotator("unread", short_lived)
+    other = annotator("unread", short_lived)
+    first.answer("L")
+    other.choose("R")
+    other.submit()  # goes on at once, and is refused
+    told = other.page.get_by_role("alert").filter(has_text="Unit 1")
+    told.wait_for()
+    other.page.reload()
+    other.page.wait_for_selector(READY)
+    told.wait_for()
+    other.page.get_by_role("button", name="I have read this").click()
+    told.wait_for(state="hidden")
+    other.page.reload()
+    other.page.wait_for_selector(READY)
+    assert told.is_hidden()
+
+
+def test_back_opens_what_this_window_answered_whatever_another_one_has_answered_since(
+    annotator, short_lived
+):
+    here = annotator("two", short_lived)
+    unit, _ = here.unit()
+    here.answer("L")
+    there = annotator("two", short_lived)
+    there.answer("R")  # the unit that is on the screen here
+    for key in ("Backspace", "c", "Enter"):
+        here.page.keyboard.press(key)
+    assert holds(lambda: here.stored() == {unit: "C"} | there.given)

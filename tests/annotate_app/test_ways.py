@@ -182,8 +182,11 @@ def test_what_only_one_of_two_responses_says_is_marked_on_request(
     page = annotator("compares", served).page
     marked = """() => [...(CSS.highlights.get("differs") ?? [])].map(String).sort()"""
     assert page.evaluate(marked) == []
+    text = page.locator(".response .text").first
+    unmarked = text.screenshot()
     page.keyboard.press("%")
     assert page.evaluate(marked) == [", then", "a", "cat", "dog", "the"]
+    assert holds(lambda: text.screenshot() != unmarked)  # it is seen, not only known
     page.keyboard.press("%")
     assert page.evaluate(marked) == []
 
