@@ -4,6 +4,8 @@ the store. And what a browser must not get: a path or a version of this machine.
 
 from __future__ import annotations
 
+import asyncio
+import gzip
 import hashlib
 import html
 import json
@@ -17,18 +19,24 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.web.server.starlette.starlette_routes import _ensure_xsrf_cookie
 
+from evenhand.annotate_app.bundle import bundle, modules_of
 from evenhand.annotate_app.health import answer_health
 from evenhand.annotate_app.languages import ENGLISH, codes_english_first
 from evenhand.annotate_app.logins.lead_login import FIRST_PLACE, PLACES
 from evenhand.annotate_app.panel_files import panel_module, panel_path
 from evenhand.annotate_app.plain_text import said
-from evenhand.annotate_app.where import address_of, has_room
+from evenhand.annotate_app.where import address_of, has_room, is_called_here, is_secure
 from evenhand.study.access.lead_login import LINK_PARAMETER
 
 _HERE = Path(__file__).parent
 _ASKED_AGAIN = {"Cache-Control": "no-cache"}
 _STYLESHEET = r'<link rel="stylesheet"[^>]*>'
+_FONT = r'<link\s+rel="preload"[^>]*\sas="font"[^>]*>'
+_MODULE = r'<script type="module"[^>]*></script>|<link rel="modulepreload"[^>]*>'
+_ASKED = '<link rel="preload" as="fetch" crossorigin href="./_stcore/{}">'
+"""Asked for now, read by Streamlit as it begins."""
 
 
 def routes() -> list[Route]:
@@ -38,6 +46,7 @@ def routes() -> list[Route]:
         *(Route(f"/{place}", _page_of_the_lead) for place in PLACES),
         Route(f"/{panel_path()}", _panel),
         Route(f"/{_front_path()}", _script),
+        *([Route(f"/{_bundle_path()}", _bundle)] if _bundled() else ()),
         Route("/health", answer_health),
         Route("/evenhand/room", _room),
     ]
@@ -80,16 +89,25 @@ async def _front_page(request: Request) -> Response:
     return await _page_of_the_lead(request)
 
 
-async def _page_of_the_lead(_: Request) -> Response:
-    return HTMLResponse(front_page(), headers=_ASKED_AGAIN)
+async def _page_of_the_lead(request: Request) -> Response:
+    # With TLS browsers speak HTTP/2, over which many files cost no more than one, as on this
+    # machine; and of files a browser keeps what it made of the code.
+    near = is_secure(request.scope) or is_called_here(request.scope)
+    answer = HTMLResponse(front_page(in_one_file=not near), headers=_ASKED_AGAIN)
+    _ensure_xsrf_cookie(request, answer)  # before the page connects, which it does at once
+    return answer
 
 
-async def _panel(_: Request) -> Response:
-    return _kept_script(panel_module())
+async def _panel(request: Request) -> Response:
+    return _kept_script(request, panel_module())
 
 
-async def _script(_: Request) -> Response:
-    return _kept_script(_front_script())
+async def _script(request: Request) -> Response:
+    return _kept_script(request, _front_script())
+
+
+async def _bundle(request: Request) -> Response:
+    return await asyncio.to_thread(_kept_script, request, _bundled())
 
 
 async def _room(request: Request) -> Response:
@@ -100,29 +118,45 @@ async def _room(request: Request) -> Response:
     return JSONResponse({"room": has_room(address_of(request.scope))}, headers=headers)
 
 
-def _kept_script(text: str) -> Response:
-    kept = {"Cache-Control": "public, max-age=31536000, immutable"}
-    return Response(text, media_type="text/javascript", headers=kept)
+def _kept_script(request: Request, text: str) -> Response:
+    kept = {"Cache-Control": "public, max-age=31536000, immutable", "Vary": "Accept-Encoding"}
+    if "gzip" not in request.headers.get("Accept-Encoding", ""):
+        return Response(text, media_type="text/javascript", headers=kept)
+    headers = kept | {"Content-Encoding": "gzip"}
+    return Response(_zipped(text), media_type="text/javascript", headers=headers)
 
 
 @cache
-def front_page() -> str:
-    """Streamlit's page with our style and, until its app is loaded, our words."""
-    page = (files("streamlit") / "static" / "index.html").read_text("utf-8")
+def _zipped(text: str) -> bytes:
+    return gzip.compress(text.encode(), mtime=0)
+
+
+@cache
+def front_page(*, in_one_file: bool = False) -> str:
+    """Streamlit's page with our style and, until its app is loaded, our words; Streamlit's modules
+    `in_one_file` or as the files that they are.
+    """
+    page = _usual_page()
     page = re.sub(r'<link rel="service-desc"[^>]*>', "", page)
+    page = re.sub(_FONT, "", page)  # it comes once it is used: after all that a page needs
     title = ENGLISH.say("page.title")
     page = page.replace("<title>Streamlit</title>", f"<title>{html.escape(title)}</title>")
-    # First and last of all that is fetched: what speaks to the visitor, and what is needed later.
-    script = f'<script async src="./{_front_path()}"></script>\n'
-    page = page.replace("<head>", f"<head>\n{script}")
-    later = [panel_path(), *(f"static/js/{name}" for name in _fetched_later(page))]
-    head = "\n".join(f'<link rel="modulepreload" href="./{path}">' for path in later)
-    page = page.replace("</head>", f"{head}\n</head>")
+    # First of all that is fetched: what speaks to the visitor, and the connection.
+    first = f'<script async src="./{_front_path()}"></script>\n<script>{early_script()}</script>\n'
+    first += "".join(f"{_ASKED.format(name)}\n" for name in ("health", "host-config"))
+    if in_one_file and _bundled():
+        page = re.sub(_MODULE, "", page)
+        last = f'<script defer src="./{_bundle_path()}"></script>'
+    else:
+        needed = [panel_path(), *(f"static/js/{name}" for name in modules_of(page))]
+        later = [path for path in needed if path not in page]
+        last = "\n".join(f'<link rel="modulepreload" href="./{path}">' for path in later)
+    page = page.replace("<head>", f"<head>\n{first}").replace("</head>", f"{last}\n</head>")
     # In the body, so that our words need not wait for Streamlit's file of styles; ours come after
     # it, because of two equally specific rules the last wins.
     styles = "".join(re.findall(_STYLESHEET, page))
     page = re.sub(_STYLESHEET, "", page)
-    first = (_HERE / "front.css").read_text("utf-8") + _one_language_shows()
+    begin = (_HERE / "front.css").read_text("utf-8") + _one_language_shows()
     style = (_HERE / "page.css").read_text("utf-8")
     spoken = {
         "offline": said("page.no_answer"),
@@ -132,24 +166,22 @@ def front_page() -> str:
     words = "".join(
         f'<div role="status" class="evenhand-{kind}">{text}</div>' for kind, text in spoken.items()
     )
-    begin = f"<style>\n{first}</style>\n{words}\n{styles}\n<style>\n{style}</style>\n"
-    return page.replace('<div id="root">', f'{begin}<div id="root">')
+    body = f"<style>\n{begin}</style>\n{words}\n{styles}\n<style>\n{style}</style>\n"
+    return page.replace('<div id="root">', f'{body}<div id="root">')
 
 
-def _fetched_later(page: str) -> list[str]:
-    """The files of Streamlit's that a browser would ask for only once it is told to draw the panel:
-    a way to the server and back later.
-    """
-    scripts = files("streamlit") / "static" / "static" / "js"
-    found: list[str] = []
-    waiting = [each.name for each in scripts.iterdir() if each.name.startswith("BidiComponent.")]
-    while waiting:
-        name = waiting.pop()
-        if name in page or name in found:
-            continue
-        found.append(name)
-        waiting += re.findall(r'from"\./([\w.-]+\.js)"', (scripts / name).read_text("utf-8"))
-    return found
+def _usual_page() -> str:
+    return (files("streamlit") / "static" / "index.html").read_text("utf-8")
+
+
+def early_script() -> str:
+    """The script in the page itself: the same for every visitor and version of Streamlit."""
+    return (_HERE / "early.js").read_text("utf-8")
+
+
+@cache
+def _bundled() -> str:
+    return bundle(_usual_page(), panel_path())
 
 
 def _one_language_shows() -> str:
@@ -173,4 +205,13 @@ def _front_script() -> str:
 
 
 def _front_path() -> str:
-    return f"evenhand/front.{hashlib.sha256(_front_script().encode()).hexdigest()[:16]}.js"
+    return _path("front", _front_script())
+
+
+@cache
+def _bundle_path() -> str:
+    return _path("bundle", _bundled())
+
+
+def _path(name: str, text: str) -> str:
+    return f"evenhand/{name}.{hashlib.sha256(text.encode()).hexdigest()[:16]}.js"

@@ -14,9 +14,11 @@ import os
 import platform
 import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,12 +26,16 @@ from benchmarks.documents import RESULTS
 from evenhand.study import create_study, open_study
 from evenhand.study.creation import StudyPlan, usual_rubrics
 from evenhand.study.desk.desk import AnnotationDesk
-from harness.annotator import CLOCK, IS_NEXT, READY
+from harness.annotator import CLOCK, FIRST_PAINTED, IS_NEXT, READY
 from harness.chromium import launched_chromium
 from harness.demo.responses import demo_responses
+from harness.proxy import NAME, Proxy, program
 from harness.served import Served
 from harness.sessions import Session, work_at_pace
 from harness.slow_line import SlowLine
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = RESULTS / "performance-annotation.md"
@@ -55,6 +61,25 @@ class Result:
         return (
             f"| {self.setting} | {self.sessions} | {len(self.milliseconds)} | {p50:.0f} | "
             f"{p95:.0f} | {p99:.0f} | {self.errors} | {self.lost} |"
+        )
+
+
+@dataclass(frozen=True)
+class FirstUnit:
+    """One row of the table of arrivals: milliseconds to the first unit, in a browser that was never
+    there (`cold`) and in one that comes again (`warm`), and the requests of the former.
+    """
+
+    way: str
+    each_way: int
+    cold: float
+    warm: float
+    requests: int
+
+    def row(self) -> str:
+        return (
+            f"| {self.way} | {self.each_way} | {self.cold:.0f} | {self.warm:.0f} | "
+            f"{self.requests} |"
         )
 
 
@@ -111,6 +136,62 @@ def in_a_browser(
     return Result(named, 1, times, lost=lost)
 
 
+def first_units(home: Path, lines: Sequence[int], times: int) -> list[FirstUnit]:
+    """How long the first unit takes, directly and, where nginx is installed, behind it: medians of
+    so many visits.
+    """
+    from playwright.sync_api import sync_playwright
+
+    results: list[FirstUnit] = []
+    with ExitStack() as until_done:
+        served = Served(make_study(home / "study", 2), home, public_host=NAME)
+        served.start()
+        until_done.callback(served.kill)
+        ports = {"directly": served.port}
+        if program("nginx") and program("openssl"):
+            (home / "nginx").mkdir()
+            proxy = Proxy(home / "nginx", [served.port])
+            proxy.start()
+            until_done.callback(proxy.stop)
+            ports["behind nginx"] = proxy.secure
+        playwright = until_done.enter_context(sync_playwright())
+        # A browser keeps nothing of a page whose certificate it was merely told to overlook.
+        mine = f"--host-resolver-rules=MAP {NAME} 127.0.0.1", "--ignore-certificate-errors"
+        browser = launched_chromium(playwright, *mine)
+        for way, port in ports.items():
+            line = until_done.enter_context(SlowLine(port))
+            url = f"{'http' if way == 'directly' else 'https'}://{NAME}:{line.port}/"
+            for each_way in lines:
+                visits = []
+                for number in range(times + 1):
+                    rater = f"{way}-{each_way}-{number}".replace(" ", "-")
+                    served.enter(rater)
+                    line.milliseconds = each_way
+                    context = browser.new_context(viewport={"width": 1440, "height": 900})
+                    page = context.new_page()
+                    page.add_init_script(FIRST_PAINTED)
+                    visits.append([_arrival(page, f"{url}?rater={rater}") for _ in range(2)])
+                    line.milliseconds = 0
+                    context.close()
+                # The first visit wakes what the server keeps from then on.
+                (cold, requests), (warm, _) = np.median(visits[1:], axis=0)
+                results.append(FirstUnit(way, each_way, cold, warm, int(requests)))
+                print(results[-1].row(), flush=True)
+        browser.close()
+    return results
+
+
+def _arrival(page: Page, address: str) -> tuple[float, int]:
+    """Milliseconds until a page's first unit is painted, and the requests made until then."""
+    page.goto(address)
+    page.wait_for_selector("html[data-painted]", state="attached", timeout=120_000)
+    painted, requests = page.evaluate(
+        "[document.documentElement.dataset.painted, 1 + performance.getEntriesByType('resource')"
+        ".filter((e) => e.startTime < document.documentElement.dataset.painted).length]"
+    )
+    return float(painted), int(requests)
+
+
 def by_websocket(
     served: Served, sessions: int, seconds: float, pause: float, setting: str
 ) -> Result:
@@ -160,11 +241,14 @@ def measured(
     return results
 
 
-def page(results: Sequence[Result], asked: argparse.Namespace) -> str:
+def page(
+    results: Sequence[Result], arrivals: Sequence[FirstUnit], asked: argparse.Namespace
+) -> str:
     """The documentation page."""
     today = datetime.datetime.now(datetime.UTC).date()
     where = f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
     rows = "\n".join(result.row() for result in results)
+    arrived = "\n".join(arrival.row() for arrival in arrivals)
     return f"""# How fast the annotation page is
 
 Measured on {today} by `python -m benchmarks.annotation` ({where}, Streamlit
@@ -189,6 +273,19 @@ faster than that core can run the page, and waiting times then grow without boun
 
 "Streamlit defaults" is the same page with `runner.postScriptGC` as Streamlit has it, a full garbage
 collection after every run; the app ships with it off.
+
+## The first unit
+
+| reached | ms each way | cold ms | warm ms | requests |
+| --- | ---: | ---: | ---: | ---: |
+{arrived}
+
+Milliseconds from the address to the frame in which the first unit is painted, medians of
+{asked.visits} visits; cold is a browser that was never there, warm one that comes again. Over
+250 ms each way a way there and back takes 500 ms, and some must follow each other. Directly: the
+page; its scripts, and the connection meanwhile; the unit. Behind nginx: TLS; the page; its scripts,
+and TLS for the connection meanwhile; the connection; the unit. TCP's own is not in these figures,
+as the proxy that delays is on this machine.
 """
 
 
@@ -202,13 +299,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--lines", type=int, nargs="*", default=[75, 250], help="ms each way of slow lines"
     )
+    parser.add_argument("--visits", type=int, default=5, help="of which the first unit is timed")
     parser.add_argument("--pairs", type=int, default=250, help="of the study")
     parser.add_argument("--out", type=Path, default=PAGE)
     asked = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as home:
         results = measured(asked, Path(home), "as shipped", {})
         results += measured(asked, Path(home), "Streamlit defaults", DEFAULTS)
-    asked.out.write_text(page(results, asked), "utf-8")
+        (alone := Path(home) / "first").mkdir()
+        arrivals = first_units(alone, (0, *asked.lines), asked.visits)
+    asked.out.write_text(page(results, arrivals, asked), "utf-8")
 
 
 if __name__ == "__main__":

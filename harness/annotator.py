@@ -47,6 +47,27 @@ function watch() {
 watch();
 """
 
+# The time of the frame after the one in which the first unit is drawn.
+FIRST_PAINTED = """
+(function look() {
+  const root = document.querySelector("[data-testid=stBidiComponentIsolated]")?.shadowRoot;
+  if (!root?.querySelector(".panel[data-phase] .material > *")) return requestAnimationFrame(look);
+  const painted = () => (document.documentElement.dataset.painted = performance.now());
+  requestAnimationFrame(() => requestAnimationFrame(painted));
+})();
+"""
+
+CONNECTING = """
+window.connecting = [];
+window.WebSocket = class extends WebSocket {
+  constructor(...asked) {
+    super(...asked);
+    connecting.push(document.readyState);
+  }
+};
+"""
+"""Notes in the page how far its loading was when it connected, each time."""
+
 READY = ".panel[data-phase=choosing]"
 """The panel once its unit has been seen: from then on an answer counts."""
 

@@ -139,8 +139,10 @@ class ProxiedSession(Session):
         assert self.proxy is not None
         self.data = {}
         _, headers = await asyncio.to_thread(self.proxy.ask, "GET", "/", 0, self._cookie)
-        if new := headers["Set-Cookie"]:
-            self._cookie = {"Cookie": new.partition(";")[0]}
+        given = [each.partition(";")[0] for each in headers.get_all("Set-Cookie", [])]
+        kept = [*filter(None, self._cookie.get("Cookie", "").split("; ")), *given]
+        by_name = {each.partition("=")[0]: each for each in kept}
+        self._cookie = {"Cookie": "; ".join(by_name.values())}
         self.socket = await websockets.connect(
             f"wss://{NAME}:{self.port}/_stcore/stream",
             host="127.0.0.1",

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
 import http.client
+import re
 import socket
 import time
 import urllib.error
@@ -20,14 +23,15 @@ from playwright.sync_api import Browser, Page, expect
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
+from evenhand.annotate_app.front import early_script, front_page
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.cli.lead import lead_link
 from evenhand.study import open_study
 from evenhand.study.access.guessing import attempt
 from evenhand.study.store.meta import study_secret
 from evenhand.study.store.schema import login_attempts
-from harness.annotator import READY, Annotator
-from harness.proxy import NAME, Proxy, unverified
+from harness.annotator import CONNECTING, READY, Annotator
+from harness.proxy import DEPLOY, NAME, Proxy, unverified
 from harness.served import Served
 
 pytestmark = pytest.mark.browser
@@ -66,9 +70,11 @@ def browser(chromium: Callable[..., Browser]) -> Iterator[Browser]:
 def test_a_unit_is_labelled_through_nginx(proxied: Proxied, browser: Browser) -> None:
     context = browser.new_context(ignore_https_errors=True)
     page = context.new_page()
+    page.add_init_script(CONNECTING)
     proxied.served.enter("ann")
     page.goto(f"{proxied.url}?rater=ann")
     page.wait_for_selector(READY)
+    assert page.evaluate("connecting") == ["loading"]  # nginx let the script in the page run
     person = Annotator("ann", proxied.served, page)
     person.answer("L")
     assert person.all_stored()
@@ -111,6 +117,30 @@ def test_the_lead_comes_in_through_nginx_and_no_token_is_logged(
     assert "GET /overview 200" in proxied.log
     assert "lead" not in proxied.log
     assert link.partition("=")[2][:20] not in proxied.log
+
+
+def test_the_script_that_stands_in_the_page_is_the_one_that_nginx_lets_run() -> None:
+    digest = hashlib.sha256(early_script().encode()).digest()
+    policy = (DEPLOY / "nginx" / "evenhand.conf").read_text("utf-8")
+    assert f"'sha256-{base64.b64encode(digest).decode()}'" in policy
+    assert f"<script>{early_script()}</script>" in front_page()
+
+
+def test_streamlits_files_come_compressed(proxied: Proxied) -> None:
+    """The app sends them as they are; nothing that tells of anybody is compressed on the way."""
+    path = re.search(r"static/js/index[\w.-]+", front_page())
+    assert path is not None
+    found = {each: _compression(proxied, each) for each in (path[0], "?rater=anybody")}
+    assert found == {path[0]: "gzip", "?rater=anybody": None}
+
+
+def _compression(proxied: Proxied, path: str) -> str | None:
+    asked = {"Accept-Encoding": "gzip", "Host": NAME}
+    request = urllib.request.Request(f"https://127.0.0.1:{proxied.secure}/{path}", headers=asked)
+    with urllib.request.urlopen(  # noqa: S310 - our own nginx
+        request, timeout=20, context=unverified()
+    ) as answer:
+        return answer.headers["Content-Encoding"]
 
 
 def test_no_id_of_a_session_or_a_file_is_logged(proxied: Proxied) -> None:
