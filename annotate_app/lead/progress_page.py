@@ -68,7 +68,7 @@ def _progress(study: Study) -> None:
         st.text(written("lead.nobody_began"))
         return
     counts, step = latest(study, labels_over_time)
-    show(heading(f"Labels by the {step}", 3))
+    show(heading(f"Labels by the {step}"))
     show_chart(timeline_chart(counts, step))
     show_table(
         raters.assign(last_answer=raters["last_answer"].map(to_the_minute)),

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 def show_chart(spec: Spec) -> None:
     """Draw a chart in all of the width. Its `description` is what screen readers hear."""
-    st.vega_lite_chart(spec=in_scheme(spec, _scheme()), width="stretch", theme=None)
+    said = spec | {"config": spec["config"] | {"aria": True}}  # the report's pictures have an alt
+    st.vega_lite_chart(spec=in_scheme(said, _scheme()), width="stretch", theme=None)
 
 
 def show_drawn(charts: Sequence[Mapping[str, str]]) -> None:
