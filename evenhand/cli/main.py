@@ -14,7 +14,6 @@ from evenhand.cli import (
     decisions,
     demo,
     gate,
-    improving,
     items,
     keeping,
     lead,
@@ -37,7 +36,7 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
     "Lead the annotators": (*sessions.VERBS, *lead.VERBS),
     "Keep a study": keeping.VERBS,
     "Analyse": reports.VERBS,
-    "Decide": (*decisions.VERBS, *gate.VERBS, *calibration.VERBS, *improving.VERBS),
+    "Decide": (*decisions.VERBS, *gate.VERBS, *calibration.VERBS),
 }
 """The verbs as `evenhand --help` shows them."""
 

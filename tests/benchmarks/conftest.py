@@ -26,7 +26,6 @@ STARTS = {
     "first_minute": "--rounds 1 --tools bare evenhand",
     "formats": "",
     "grading": "--grades 100",
-    "improving": "--runs 2 --processes 1",
     "injection": "--runs 2 --processes 1",
     "instant": "--rounds 1 --scale 0.001",
     "peers": f"--units 60 --python {shlex.quote(sys.executable)}",
