@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -21,6 +22,7 @@ _STATIC = re.compile(
 )
 _DYNAMIC = re.compile(rf"(?<![\w$.])import\(`\./({_FILE})`\)")
 _RELATIVE = re.compile(r"""(?:\bfrom|(?<![\w$.])import\(?)\s*["'`]\.{1,2}/""")
+_COMPONENT = re.compile(r"BidiComponent\.")
 _OWN_ADDRESS = "import.meta.url"
 _BASE = "evenhand:static/"
 _PROBE = "evenhand:probe"
@@ -31,7 +33,8 @@ def modules_of(page: str) -> list[str]:
     that draw a component, which a browser would ask for only once it is told to.
     """
     waiting = re.findall(rf'"\./static/js/({_FILE})"', page)
-    waiting += [each.name for each in _SCRIPTS.iterdir() if each.name.startswith("BidiComponent.")]
+    with suppress(OSError):
+        waiting += [each.name for each in _SCRIPTS.iterdir() if _COMPONENT.match(each.name)]
     found: list[str] = []
     while waiting:
         name = waiting.pop(0)
@@ -73,4 +76,8 @@ def _with_addresses(name: str) -> str:
 
 
 def _text(name: str) -> str:
-    return (_SCRIPTS / name).read_text("utf-8")
+    """A module; "" where Streamlit has it in another place."""
+    try:
+        return (_SCRIPTS / name).read_text("utf-8")
+    except OSError:
+        return ""

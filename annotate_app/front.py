@@ -10,6 +10,7 @@ import hashlib
 import html
 import json
 import re
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -19,7 +20,6 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
-from streamlit.web.server.starlette.starlette_routes import _ensure_xsrf_cookie
 
 from evenhand.annotate_app.bundle import bundle, modules_of
 from evenhand.annotate_app.health import answer_health
@@ -94,7 +94,10 @@ async def _page(request: Request) -> Response:
     # machine; and of files a browser keeps what it made of the code.
     near = is_secure(request.scope) or is_called_here(request.scope)
     answer = HTMLResponse(front_page(in_one_file=not near), headers=_ASKED_AGAIN)
-    _ensure_xsrf_cookie(request, answer)  # before the page connects, which it does at once
+    with suppress(ImportError):  # another Streamlit sets the cookie as its own pages ask for it
+        from streamlit.web.server.starlette.starlette_routes import _ensure_xsrf_cookie
+
+        _ensure_xsrf_cookie(request, answer)  # before the page connects, which it does at once
     return answer
 
 

@@ -70,10 +70,11 @@ class ServedStudy:
 
 
 def _stamp(study: Study) -> tuple[tuple[str, int, int, int], ...]:
-    """Changes whenever one of the study's files is written, made or removed."""
-    return tuple(
-        map(_of_file, (study.folder / each for each in files_of(study.folder, study.config)))
-    )
+    """Changes whenever one of the study's files is written, made or removed, or another that its
+    settings may name by now.
+    """
+    named = {study.folder / each for each in files_of(study.folder, study.config)}
+    return tuple(map(_of_file, sorted(named | {*study.folder.glob("*.toml")})))
 
 
 def _of_file(path: Path) -> tuple[str, int, int, int]:

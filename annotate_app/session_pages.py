@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -69,7 +70,7 @@ def _welcome(sessions: Sessions, rater: str, step: Step, reader: Language) -> No
         show(drawn_text(warning.text, "warning", label, lang=warning.language))
     if instructions.text:
         show(drawn_text(instructions.text, lang=instructions.language))
-    if _goes_on("welcome", reader):
+    if _goes_on(_key("welcome", warning.text, instructions.text), reader):
         sessions.read_welcome(rater, reader.code)
         st.rerun()
 
@@ -78,8 +79,8 @@ def _consent(sessions: Sessions, rater: str, step: Step, reader: Language) -> No
     consent = sessions.texts.shown("consent", reader.code)
     title = heading(reader.say("session.consent_title"), 1)
     show(title, drawn_text(consent.text, lang=consent.language))
-    agrees = st.button(reader.say("session.agree"), type="primary", key="agree")
-    disagrees = st.button(reader.say("session.disagree"), key="disagree")
+    agrees = st.button(reader.say("session.agree"), type="primary", key=_key("agree", consent.text))
+    disagrees = st.button(reader.say("session.disagree"), key=_key("disagree", consent.text))
     if agrees or disagrees:
         sessions.decide_consent(rater, agreed=agrees, language=reader.code)
         st.rerun()
@@ -89,7 +90,7 @@ def _rubric(sessions: Sessions, rater: str, step: Step, reader: Language) -> Non
     assert step.rubric is not None  # noqa: S101 - the step says so
     rubric = step.rubric.in_language(reader.code)
     show(drawn_rubric(rubric, reader))
-    if _goes_on(f"rubric-{rubric.name}", reader):
+    if _goes_on(f"rubric-{rubric.name}-{rubric.hash}", reader):
         sessions.read_rubric(rater, step.rubric, reader.code)
         st.rerun()
 
@@ -117,13 +118,14 @@ def _feedback(sessions: Sessions, rater: str, step: Step, reader: Language) -> N
 
 def _comprehension(sessions: Sessions, rater: str, step: Step, reader: Language) -> None:
     questions = sessions.study.config.comprehension
+    key = _key(f"question-{step.attempt}", *map(repr, questions))
     title = heading(reader.say("session.comprehension_title"), 1)
     show(title, block(reader.say("session.comprehension_text")))
     if step.attempt:
         left = CHANCES - step.attempt
         show_complaint(reader.say("session.comprehension_again", count=left))
     # Another key for another chance: the wrong answer is not there already.
-    with st.form(f"comprehension-{step.attempt}", border=False):
+    with st.form(f"form-{key}", border=False):
         given = []
         for number, question in enumerate(questions):
             answer = st.radio(
@@ -131,13 +133,13 @@ def _comprehension(sessions: Sessions, rater: str, step: Step, reader: Language)
                 question.options,
                 index=None,
                 format_func=plain,
-                key=f"question-{step.attempt}-{number}",
+                key=f"{key}-{number}",
             )
             if number in step.missed and question.explanation:
                 show(block(question.explanation, "hint"))
             given.append(answer)
         label = reader.say("session.check")
-        sent = st.form_submit_button(label, type="primary", key=f"check-{step.attempt}")
+        sent = st.form_submit_button(label, type="primary", key=f"check-{key}")
     answers = [answer for answer in given if answer is not None]
     if sent and len(answers) < len(questions):
         show_complaint(reader.say("session.answer_all"))
@@ -151,18 +153,19 @@ def _background(sessions: Sessions, rater: str, step: Step, reader: Language) ->
     questions = background.questions if background else ()
     title = heading(reader.say("session.background_title"), 1)
     show(title, block(reader.say("session.background_text")))
-    with st.form("background", border=False):
-        given = {question.key: _choice(question, reader) for question in questions}
+    form = _key("background", *map(repr, questions))
+    with st.form(form, border=False):
+        given = {question.key: _choice(question, reader, form) for question in questions}
         go_on, skip_all = reader.say("session.go_on"), reader.say("session.skip_all")
-        sent = st.form_submit_button(go_on, type="primary", key="background-sent")
-        skipped = st.form_submit_button(skip_all, key="background-skipped")
+        sent = st.form_submit_button(go_on, type="primary", key=f"{form}-sent")
+        skipped = st.form_submit_button(skip_all, key=f"{form}-skipped")
     if sent or skipped:
         answers = {key: answer for key, answer in given.items() if answer}
         sessions.answer_background(rater, {} if skipped else answers)
         st.rerun()
 
 
-def _choice(question: BackgroundQuestion, reader: Language) -> str | None:
+def _choice(question: BackgroundQuestion, reader: Language, form: str) -> str | None:
     """Return the chosen option in the study's own words; it is shown in the reader's language."""
     said, options = reader.background(question)
     names = dict(zip(question.options, options, strict=True))
@@ -173,7 +176,7 @@ def _choice(question: BackgroundQuestion, reader: Language) -> str | None:
         index=None,
         format_func=names.__getitem__,
         placeholder=reader.say("session.not_answered"),
-        key=f"background-{question.key}",
+        key=f"{form}-{question.key}",
     )
 
 
@@ -189,6 +192,13 @@ def _ended(sessions: Sessions, admission: Admission, step: Step, reader: Languag
         _code_at_end(key="code", data={"code": code, "words": copying})
     else:
         show(block(reader.say("session.close")))
+
+
+def _key(name: str, *shown: str) -> str:
+    """A widget's key that is of these texts: a click on a page from before a change of them counts
+    for nothing, and the new ones are shown.
+    """
+    return f"{name}-{hashlib.sha256(repr(shown).encode()).hexdigest()[:16]}"
 
 
 def _goes_on(key: str, reader: Language) -> bool:

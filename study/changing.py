@@ -325,6 +325,6 @@ def _rubric_effects(study: Study, name: str, before: Contents, after: Contents) 
 
 def labels_under(study: Study, rubric: Rubric) -> int:
     """Return how many labels of people and graders count for a rubric as its text is now."""
-    hashes = (rubric.hash, *study.config.same_text.get(rubric.name, ()))
+    hashes = {rubric.hash, *study.config.same_text.get(rubric.name, ())}
     versions = study.store.text_versions()
     return sum(versions.get((rubric.name, digest), 0) for digest in hashes)

@@ -262,7 +262,7 @@ class _GradersRates:
             why = needless or (None if (mine & labelled).any() else Remark("no_pairable_units"))
             count = powered.strata[at]
             within = f"in {count} strata" if count > 1 else ""
-            if self.out.subset != BINARY_ALL and (mine & labelled).sum() < FEW_UNITS:
+            if self.out.subset != BINARY_ALL and self.out.count(mine & labelled)[0] < FEW_UNITS:
                 within = FEW
             self._add_corrected("rate_ppi", powered.rates[:, at], name, mine, why, within)
             if not why:

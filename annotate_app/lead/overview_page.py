@@ -124,7 +124,8 @@ def _said(at: datetime) -> str:
     """A moment to the hour, or a date where it is far away."""
     if at - datetime.now(UTC) > _FAR:
         return f"{at.day} {at:%b %Y}"
-    return f"{at:%a} {at.day} {at:%b}, {at.hour}:00"
+    at += timedelta(minutes=30)
+    return f"{at:%a} {at.day} {at:%b}, {at.hour}:00 UTC"
 
 
 def _what_it_costs(paid: Costs) -> Tile:

@@ -122,10 +122,14 @@ def _changed(
         changed = {name: each for name, each in entered.items() if each != present[name]}
         if changed:
             text = with_entry(text, place, number, {**content["options"][number], **changed})
-    if not same:
-        return {file: text}
     before = editing.present.rubrics[rubric.name]
     known = editing.present.config.same_text.get(rubric.name, ())
+    if not same and known and not at:
+        # What meant the same as the text before does not mean the same as this one.
+        settings = with_values(editing.settings, {"same_text": {rubric.name: None}})
+        return {FILE_NAME: settings, file: text}
+    if not same:
+        return {file: text}
     older = list(dict.fromkeys([*known, before.hash]))
     # The settings first: as long as the old text is there, they change nothing.
     return {

@@ -14,6 +14,7 @@ from evenhand.annotate_app.lead.parts.controls import control, explained, named
 from evenhand.annotate_app.lead.parts.editing import Editing, begin, offer, show_offer
 from evenhand.annotate_app.lead.parts.tables import show_table
 from evenhand.annotate_app.logins.lead_login import require
+from evenhand.annotate_app.plain_text import show
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.changing import fixed_because, has_begun
@@ -144,7 +145,7 @@ def _row(study: Study, editing: Editing, place: str, field: FieldInfo, present: 
         name = place.rpartition(".")[2]
         entered = control(editing.key(place), field, name, present, study)
     with right:
-        st.html(explained(field.description or "", place))
+        show(explained(field.description or "", place))
     return entered
 
 

@@ -104,8 +104,12 @@ def _file(editing: Editing, own: _List) -> str:
 
 def _entries(editing: Editing, own: _List, file: str) -> list[dict[str, Any]]:
     """The entries as the file has them; none where a study takes the usual questions."""
-    content: Any = tomllib.loads(editing.text(file))
-    for part in own.place.split("."):
+    return _listed(editing.text(file), own.place)
+
+
+def _listed(text: str, place: str) -> list[dict[str, Any]]:
+    content: Any = tomllib.loads(text)
+    for part in place.split("."):
         content = content.get(part, {})
     return list(content)
 
@@ -204,6 +208,8 @@ def _changed(
     if own.place == "background.questions" and editing.present.config.background is None:
         text = with_values(text, {"background": {}})
     text = with_entry(text, own.place, at, entry)
+    if own.place == "background.questions" and not _listed(text, own.place):
+        text = with_values(text, {"background": None})  # without a list the usual ones are asked
     if not own.section:
         return {file: text}
     settings = editing.settings

@@ -164,13 +164,15 @@ def add_answer(
     """Append an answer and its remark and marks; return False where its submit id is taken."""
     if _is_taken(connection, answer.submit_id):
         return False
+    # A unit in view when its rubric changed was read in the words from before.
+    as_now = answer.language and claim.rubric_hash == rubric.hash
     event = _subject_of(claim, answer.submit_id) | {
         "rater_kind": "human",
         "label": _turned(rubric, claim.order, answer.option_key),
         "unscored_reason": answer.skip_reason,
         "seconds": answer.seconds,
         "page_language": answer.language,
-        "shown_hash": rubric.in_language(answer.language).hash if answer.language else "",
+        "shown_hash": rubric.in_language(answer.language).hash if as_now else "",
     }
     if not store.add_label(connection, event, table):
         return False

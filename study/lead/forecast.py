@@ -76,5 +76,6 @@ def forecast(study: Study, now: datetime | None = None) -> Forecast:
     def at(labels_an_hour: float) -> datetime:
         return now + timedelta(hours=known.left / labels_an_hour)
 
-    latest = at(pace - error) if error < pace else None
+    # A bound of ten times as long as the pace itself says nothing.
+    latest = at(pace - error) if error < 0.9 * pace else None
     return Forecast(done, wanted, hours, len(recent), at(pace), at(pace + error), latest)

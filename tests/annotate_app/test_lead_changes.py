@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urljoin
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
+from evenhand.annotate_app.logins.lead_login import place_of
 from evenhand.study import open_study
 from evenhand.study.settings.study_toml import change_config, read_config
 from evenhand.study.store.logs.decisions import acts
 from harness.annotator import READY, Annotator
 from harness.served import Served, holds
+from harness.studies import with_labels
 from tests.annotate_app.participants import KNOWN
 from tests.annotate_app.test_lead import enter, turn_to
 
@@ -44,7 +47,11 @@ def lead(new_context: Callable[..., BrowserContext]) -> Callable[..., Page]:
 
 
 def open_page(page: Page, title: str) -> None:
-    turn_to(page, title)
+    size = page.viewport_size
+    if size and size["width"] < 800:  # the list of pages is folded away
+        page.goto(urljoin(page.url, place_of(title)))
+    else:
+        turn_to(page, title)
     expect(page.get_by_role("button", name="See what it does")).to_be_visible()
 
 
@@ -116,6 +123,25 @@ def test_a_changed_consent_is_asked_for_before_the_next_unit(
     assert person.all_stored()
     person.page.get_by_role("button", name="I agree").click()
     person.page.wait_for_selector(READY)
+
+
+def test_a_yes_to_one_consent_is_no_yes_to_another(
+    folder: Path,
+    new_context: Callable[..., BrowserContext],
+    serve_study: Callable[[Path], Served],
+) -> None:
+    """Both texts stand in the files, and the page was drawn with the first."""
+    change_config(folder, {"consent": {"text": "We keep nothing."}})
+    served = serve_study(folder)
+    served.enter("ann")
+    page = new_context().new_page()
+    page.goto(f"{served.url}?rater=ann")
+    expect(page.get_by_text("We keep nothing.")).to_be_visible()
+    change_config(folder, {"consent": {"text": "We sell all of it."}})
+    page.get_by_role("button", name="I agree").click()
+    expect(page.get_by_text("We sell all of it.")).to_be_visible()
+    page.get_by_role("button", name="I agree").click()
+    page.wait_for_selector(READY)
 
 
 def test_a_rubrics_new_text_parts_the_labels_and_needs_no_reload(
@@ -303,3 +329,40 @@ def test_the_pages_are_accessible_and_fit(
         axe(page, title)
         wide = page.evaluate("document.scrollingElement.scrollWidth - innerWidth")
         assert wide <= 0, title
+
+
+def test_a_new_meaning_takes_no_older_labels_with_it(
+    folder: Path, lead: Callable[..., Page], serve_study: Callable[[Path], Served]
+) -> None:
+    served = serve_study(folder)
+    with open_study(folder) as study:
+        with_labels(study, {"ann": "LRC"}, "shorter")
+    page = lead(served, "Rubrics")
+    page.get_by_label("Question", exact=True).fill("Which is shorter?")
+    page.get_by_text("Only the wording").click()
+    look(page, "(3) keep counting")
+    save(page)
+    assert len(read_config(folder).same_text["shorter"]) == 1
+    page.get_by_label("Question", exact=True).fill("Which is better?")
+    look(page, "(3) are kept apart")
+    save(page)
+    assert "shorter" not in read_config(folder).same_text
+
+
+def test_without_its_last_question_nobody_is_asked_about_themselves(
+    folder: Path, lead: Callable[..., Page], serve_study: Callable[[Path], Served]
+) -> None:
+    served = serve_study(folder)
+    page = lead(served, "Training and checks")
+    page.get_by_text("Background questions").click()
+    page.get_by_label("Column in the table of raters").fill("years")
+    page.get_by_label("Question", exact=True).fill("For how long have you done this?")
+    page.get_by_label("Answers, one a line").fill("a year\nlonger")
+    look(page, "")
+    save(page)
+    background = read_config(folder).background
+    assert background is not None
+    assert [each.key for each in background.questions] == ["years"]
+    page.get_by_role("button", name="Take it out").click()
+    save(page)
+    assert read_config(folder).background is None

@@ -26,6 +26,7 @@ STARTS = {
     "first_minute": "--rounds 1 --tools bare evenhand",
     "formats": "",
     "grading": "--grades 100",
+    "handling": "--answers 2",
     "injection": "--runs 2 --processes 1",
     "instant": "--rounds 1 --scale 0.001",
     "peers": f"--units 60 --python {shlex.quote(sys.executable)}",

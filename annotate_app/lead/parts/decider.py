@@ -73,7 +73,8 @@ def _sent_value() -> Any:
     if _KEY in st.session_state:
         return st.session_state[_KEY]["sent"]
     context = get_script_run_ctx()
-    values = context.session_state._state._new_widget_state if context else {}
+    state = getattr(context.session_state, "_state", None) if context else None
+    values = getattr(state, "_new_widget_state", {})
     events = [each for name in values if name.endswith("__events") for each in values[name] or ()]
     return next((each["value"] for each in events if each["event"] == "sent"), None)
 

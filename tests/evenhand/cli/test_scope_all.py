@@ -44,11 +44,12 @@ def test_everything_graded_reaches_the_report(
     assert main(["report", folder, "--out", str(tmp_path / "out")]) == 0
 
     results = read_table(tmp_path / "out" / "results.csv")
-    raw = results[results["statistic"] == "rate_raw"]
+    whole = results[results["subset"] == "all|binary"]
+    raw = whole[whole["statistic"] == "rate_raw"]
     assert set(raw["rater_b"]) == {"dice", "baseline:lexical"}
     assert set(raw["at"]) == {"s1", "s2"}
     assert set(raw["n_units"]) == {"24"}
-    ppi = results[(results["statistic"] == "rate_ppi") & (results["rater_b"] == "dice")]
+    ppi = whole[(whole["statistic"] == "rate_ppi") & (whole["rater_b"] == "dice")]
     assert set(ppi["note"]) == {"10 of them labelled by people"}
     # What is compared with people stays on the sample: 10 pairs of 2 subjects, and their responses.
     beside = results[(results["rater_a"] == "humans") & (results["rater_b"] == "dice")]

@@ -13,6 +13,7 @@ import pytest
 from evenhand.errors import InputError
 from evenhand.reporting.live_figures import (
     DISAGREEMENTS_FILE,
+    FORESTS_FILE,
     OVER_TIME_FILE,
     QUALITY_FILE,
     study_figures,
@@ -50,6 +51,7 @@ def test_a_report_and_live_figures_hold_the_same_rows(labelled: Study, tmp_path:
         QUALITY_FILE,
         OVER_TIME_FILE,
         DISAGREEMENTS_FILE,
+        FORESTS_FILE,
     }
     report, live = (tmp_path / name / "results.csv" for name in ("report", "live"))
     assert live.read_bytes() == report.read_bytes()

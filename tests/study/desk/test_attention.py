@@ -232,7 +232,10 @@ def test_beside_repeats_and_limits_the_progress_never_lies(make_session, screen)
         (check("c", "{ refusal = [] }", RESPONSE_VALUES), "name one or more of refusal's"),
         (check("c", '{ refusal = "5" }', '{ prompt = "x" }'), "`values` lacks 'response'"),
         (check("c", '{ refusal = "5" }', RESPONSE_VALUES) * 2, "two units are called 'c'"),
-        (check("c|d", '{ refusal = "5" }', RESPONSE_VALUES), "unit.0.name is 'c|d'; it must match"),
+        (
+            check("c|d", '{ refusal = "5" }', RESPONSE_VALUES),
+            "unit.0.name is 'c|d'; it must be 1 to 64 letters",
+        ),
         ("[[unit]]\nnam = 1", "unit.0.name is missing; add it"),
         ("[[unit", "attention.toml is not valid TOML"),
         (None, "study.toml names attention.toml, which cannot be read: no such file"),

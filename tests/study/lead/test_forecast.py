@@ -47,6 +47,15 @@ def test_an_even_pace_ends_when_it_says(study):
     assert found.latest == NOW + timedelta(hours=40 / (10 - error))
 
 
+def test_a_pace_hardly_above_its_error_has_no_latest_end(study):
+    """(31, 0, 31) labels an hour: their standard error is half the pace to the last digit."""
+    label(study, [0.5] * 31 + [2.5] * 31)
+    found = forecast(study, NOW)
+    assert (found.hours, found.recent) == (3, 62)
+    assert found.at is not None
+    assert found.latest is None
+
+
 def test_labels_in_one_burst_have_no_latest_end(study):
     label(study, [23.5 + n / 100 for n in range(40)])
     found = forecast(study, NOW)
