@@ -82,6 +82,19 @@ _EFFECTS = {
     "prices": "figures",
     "same_text": "figures",
 }
+_OFF = {
+    **dict.fromkeys(("consent", "training", "comprehension", "background"), "left_out"),
+    "attention": "checks_off",
+    "prolific": "prolific_off",
+    "pay": "pay_off",
+}
+"""What it does to turn a part of the study off."""
+_TRANSLATED = {
+    "consent.text": "consent",
+    "session.instructions": "instructions",
+    "session.content_warning": "content_warning",
+}
+"""Texts that may stand beside study.toml in other languages, and the files' names."""
 _LONGEST, _LONGEST_DETAIL = 60, 600
 
 
@@ -294,7 +307,20 @@ def effects(study: Study, before: Contents, after: Contents) -> list[str]:
             found |= dict.fromkeys(_rubric_effects(study, each.place.split(".")[1], before, after))
         elif each.place != "same_text":
             found[_effect(each.place, before.config, after.config)] = None
+            found |= dict.fromkeys(_left_as_they_are(each.place, before, after))
     return list(found)
+
+
+def _left_as_they_are(place: str, before: Contents, after: Contents) -> Iterator[str]:
+    """Say which languages a text was not changed in: who reads it there sees nothing new."""
+    text = _TRANSLATED.get(place)
+    same = [
+        name.split(".")[1]
+        for name, content in after.files.items()
+        if text and name.startswith(f"{text}.") and content and before.files.get(name) == content
+    ]
+    if same:
+        yield written("change.untranslated", codes=", ".join(same))
 
 
 def _effect(place: str, old: StudyConfig, new: StudyConfig) -> str:
@@ -306,7 +332,9 @@ def _effect(place: str, old: StudyConfig, new: StudyConfig) -> str:
     was, now = settings_by_key(old).get(place), settings_by_key(new).get(place)
     if name == "raters_per_unit" and isinstance(was, int) and isinstance(now, int):
         name = "more_raters" if now > was else "fewer_raters"
-    if section in ("consent", "training", "background") and getattr(new, section) is None:
+    if section in _OFF and not getattr(new, section):
+        name = _OFF[section]
+    elif name == "read_again" and not now:
         name = "left_out"
     return written(f"change.{name}", now=now)
 

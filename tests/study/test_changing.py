@@ -254,3 +254,20 @@ def test_a_rubrics_new_text_parts_the_labels_unless_it_means_the_same(
         # Units that were labelled are given out again where the labels do not count.
         assert work_through(AnnotationDesk(changed), "ann") == (0 if same else 3)
     assert set(acts(study.store)["kind"]) == ({"settings", "file"} if same else {"file"})
+
+
+def test_it_is_said_when_a_part_is_turned_off(study: Study) -> None:
+    saved(study, {"consent": {"text": "Why"}, "pay": {"complete": 6.0, "currency": "GBP"}})
+    told = said(study, with_settings(study, {"pay": None}))
+    assert told.startswith("These pages do not say any more what is owed.")
+    told = said(study, with_settings(study, {"consent": None}))
+    assert told.startswith("No rater meets this step any more.")
+
+
+def test_a_text_that_stays_in_another_language_is_named(study: Study) -> None:
+    saved(study, {"consent": {"text": "Why"}, "annotation": {"languages": ["de"]}})
+    (study.folder / "consent.de.md").write_text("Warum", "utf-8")
+    after = with_settings(study, {"consent": {"text": "Why not"}})
+    assert "in other languages (de) stays as it is" in said(study, after)
+    both = after | {"consent.de.md": b"Warum nicht"}
+    assert "stays as it is: whoever" not in said(study, both)
