@@ -134,7 +134,7 @@ def test_every_number_of_the_first_page_leads_to_its_rows(lead: Page) -> None:
     for answer, title in answers.items():
         lead.get_by_role("link", name=answer).click(timeout=180_000)
         expect(lead.locator("a[aria-current=page]")).to_have_text(title)
-        lead.go_back()
+        turn_to(lead, "Overview")  # how browsers go back is in test_lead_ways
         expect(lead.locator("a[aria-current=page]")).to_have_text("Overview")
     step.get_by_role("link", name=f"Look at the work of {CARELESS}").click(timeout=180_000)
     expect(lead.get_by_role("heading", name="Confusions with the others")).to_be_visible()
@@ -167,7 +167,7 @@ def test_the_funnel_and_the_labels_over_time(lead: Page) -> None:
     course = lead.get_by_role("table", name="People's kappa with 95% intervals, as labels")
     expect(course.get_by_role("row")).to_have_count(1 + 2 * 6, timeout=180_000)
     turn_to(lead, "Settings")
-    expect(lead.get_by_role("row", name="[annotation] raters_per_unit 10")).to_be_visible()
+    expect(lead.get_by_label("Raters per unit")).to_have_value("10")
 
 
 # ---- raters and what they flagged ---------------------------------------------------------------
