@@ -78,7 +78,7 @@ def add_corrected_rate_rows(
     out = Writer(rows, resamples, labels.clusters, BINARY_ALL)
     reference, groups = people_means(labels), _Groups.of(labels)
     _add_people_rows(out, reference, groups)
-    for model, grades in graded_verdicts(labels).items():
+    for model, grades in _graded_verdicts(labels).items():
         features = rate_features(reference, grades)
         sums = groups.sums(features, out)
         grader = labels.raters[model]
@@ -97,7 +97,7 @@ def add_part_rate_rows(
     if not labels.humans or not labels.models:
         return
     whole = Writer(rows, resamples, labels.clusters, BINARY_ALL)
-    reference, groups, grades = people_means(labels), _Groups.of(labels), graded_verdicts(labels)
+    reference, groups, grades = people_means(labels), _Groups.of(labels), _graded_verdicts(labels)
     for column in columns:
         for code, value in enumerate(column.values):
             out = whole.on(f"{column.name}={value}{BINARY}")
@@ -106,13 +106,12 @@ def add_part_rate_rows(
             for model, own in grades.items():
                 features = rate_features(reference, own)
                 sums = inside.sums(features, out)
-                rates = _GradersRates(
-                    out, inside, labels.raters[model], ~np.isnan(own), reference, sums, 1
-                )
-                rates.add_uncorrected_and_ppi(_Powered.plain(sums))
+                grader = labels.raters[model]
+                rates = _GradersRates(out, inside, grader, ~np.isnan(own), reference, sums)
+                rates.add_raw_and_ppi(_Powered.plain(sums))
 
 
-def graded_verdicts(labels: LabelMatrix) -> dict[int, Array]:
+def _graded_verdicts(labels: LabelMatrix) -> dict[int, Array]:
     """The verdicts (units,) of every grader that has any, 1 or 0, NaN for none."""
     verdicts = labels.verdicts.astype(float)
     verdicts[verdicts < 0] = np.nan
@@ -230,14 +229,14 @@ class _GradersRates:
     graded: Mask
     reference: Array
     sums: RateSums
-    rubrics: int
+    rubrics: int = 1
 
     def add_rows(self, powered: _Powered) -> None:
         """All rows of this grader."""
         pooled = RateSums(*(each.sum(axis=1, keepdims=True) for each in self.sums))
         useless = self._add_error_rates(pooled)
         differ = set() if useless else self._add_subject_bias(pooled)
-        self.add_uncorrected_and_ppi(powered)
+        self.add_raw_and_ppi(powered)
         inverted = invert(self.sums.raw, pooled.sensitivity, pooled.specificity)
         labelled = ~np.isnan(self.reference)
         for at, name, member in self.groups:
@@ -250,7 +249,7 @@ class _GradersRates:
             self._add_corrected("rate_rogan_gladen", inverted[:, at], name, mine, why, about)
         self._add_order(powered)
 
-    def add_uncorrected_and_ppi(self, powered: _Powered) -> None:
+    def add_raw_and_ppi(self, powered: _Powered) -> None:
         """Add each group's raw rate, and PPI++ with its weight."""
         labelled = ~np.isnan(self.reference)
         for at, name, member in self.groups:

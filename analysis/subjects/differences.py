@@ -24,6 +24,8 @@ from evenhand.analysis.writer import Counts, Writer
 
 MOST_COMPARED = 40
 """Of more subjects only the ranks are listed: they have over 780 differences."""
+_TOGETHER = 1_000
+"""Pairs computed at a time: bounds memory."""
 
 
 class Differences(NamedTuple):
@@ -55,20 +57,23 @@ def all_differences(rates: Array, clusters: Codes, alpha: float = 0.05) -> Diffe
     from scipy.special import ndtr, stdtrit
 
     first, second = np.triu_indices(rates.shape[1], 1)
-    apart = rates[:, first] - rates[:, second]
-    estimate, drawn = apart[0], apart[1:]
+    estimate = rates[0, first] - rates[0, second]
     freedom = np.maximum(np.minimum(clusters[first], clusters[second]) - 1.0, 1.0)
-    # Resampling n clusters has (n - 1) / n of the variance.
-    variance = np.nanvar(drawn, axis=0) * (freedom + 1.0) / freedom
+    variance, largest = np.empty(len(first)), np.full(len(rates) - 1, -1.0)
+    for start in range(0, len(first), _TOGETHER):
+        some = slice(start, start + _TOGETHER)
+        drawn = rates[1:, first[some]] - rates[1:, second[some]]
+        # Resampling n clusters has (n - 1) / n of the variance.
+        variance[some] = np.nanvar(drawn, axis=0) * (freedom[some] + 1.0) / freedom[some]
+        varying = variance[some] > 1e-12
+        moved = np.abs(drawn - np.nanmean(drawn, axis=0))[:, varying]
+        apart = np.nan_to_num(moved, nan=-1.0) / np.sqrt(variance[some][varying])
+        largest = np.maximum(largest, apart.max(axis=1, initial=-1.0))
+    known = largest[largest >= 0.0]
+    # Where no resample differs there is nothing to learn of how they go together (Bonferroni).
+    level = ndtr(np.quantile(known, 1.0 - alpha)) if len(known) else 1.0 - alpha / 2 / len(first)
     more = ((1.0 - 2.0 * np.clip(rates[0], 0.0, 1.0)) / clusters) ** 2
     spread = np.sqrt(variance + more[first] + more[second])
-    varying = variance > 1e-12
-    if varying.any():
-        moved = drawn[:, varying] - np.nanmean(drawn[:, varying], axis=0)
-        largest = (np.nan_to_num(np.abs(moved), nan=-1.0) / np.sqrt(variance[varying])).max(axis=1)
-        level = ndtr(np.quantile(largest[largest >= 0.0], 1.0 - alpha))
-    else:
-        level = 1.0 - alpha / 2.0 / len(estimate)
     reach = spread * stdtrit(freedom, level)
     return Differences(first, second, estimate, estimate - reach, estimate + reach)
 

@@ -171,7 +171,8 @@ def with_entry(text: str, place: str, at: int, entry: Mapping[str, Any] | None) 
     for part in above:
         table = table[part]
     if name not in table:
-        table[name] = tomlkit.aot()
+        is_inline = isinstance(table, tomlkit.items.InlineTable)
+        table[name] = tomlkit.array() if is_inline else tomlkit.aot()
     entries = table[name]
     if entry is None:
         del entries[at]

@@ -7,6 +7,8 @@ import stat
 import subprocess
 import sys
 import time
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -98,8 +100,6 @@ def test_what_is_not_changed_stays_as_its_owner_wrote_it() -> None:
 
 @pytest.mark.parametrize("text", ['a "b" \\ c', "two\n\nlines\n", '"""\nx\\', "\nfirst", "é\r\nx"])
 def test_any_text_is_read_as_it_was_written(text: str) -> None:
-    import tomllib
-
     new = with_values(WRITTEN, {"consent": {"text": text}})
     assert tomllib.loads(new)["consent"]["text"] == text
     entry = {"question": text, "options": ["a", "b"], "answer": "a"}
@@ -114,6 +114,19 @@ def test_an_entry_is_changed_in_its_place() -> None:
     assert "comprehension" not in with_entry(changed, "comprehension", 0, None)
     unit = {"name": "first", "expected": {"shorter": ["R"]}}
     assert '"first"   # easy' in with_entry(UNIT, "unit", 0, unit)
+
+
+def test_an_entry_is_added_to_a_table_in_one_line() -> None:
+    entry = {"key": "age", "question": "How old?", "options": ["young", "old"]}
+    new = with_entry("background = {}\n", "background.questions", 0, entry)
+    assert tomllib.loads(new) == {"background": {"questions": [entry]}}
+
+
+def test_what_two_processes_see_is_noted_once(study: Study) -> None:
+    """Each hears of the change while the other holds the store."""
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: note_settings(study.store, "edited by hand"), range(8)))
+    assert len(acts(study.store)) == 1
 
 
 def test_a_change_is_whole_private_noted_and_in_the_file(study: Study) -> None:
@@ -223,7 +236,7 @@ def test_every_setting_has_a_sentence_on_what_it_does(study: Study) -> None:
     assert said(study, more).startswith("Every unit is given out until it has 9 raters")
     assert "asked for consent again before their next unit" in said(study, more)
     fewer = with_settings(study, {"annotation": {"raters_per_unit": 1}, "consent": None})
-    assert "No unit goes to more than 1 raters" in said(study, fewer)
+    assert "Raters that a unit goes to from now on: 1 at most." in said(study, fewer)
     assert "No rater meets this step any more" in said(study, fewer)
     texts = read_files(study) | {"consent.de.md": b"Einverstanden?"}
     assert "in that language" in said(study, texts)

@@ -111,8 +111,8 @@ def show_offer(study: Study, editing: Editing) -> Contents:
     """
     if complaint := st.session_state.get(_COMPLAINT, ""):
         show_complaint(complaint)
-    if changed_since(study, editing.files):
-        _show_newer(study, editing)
+    if late := changed_since(study, editing.files):
+        _show_newer(study, editing, late)
         return editing.present
     offered = st.session_state.get(_OFFER)
     if not isinstance(offered, _Offer) or offered.place != editing.place:
@@ -129,8 +129,7 @@ def show_offer(study: Study, editing: Editing) -> Contents:
     return offered.after
 
 
-def _show_newer(study: Study, editing: Editing) -> None:
-    late = changed_since(study, editing.files)
+def _show_newer(study: Study, editing: Editing, late: list[str]) -> None:
     if not st.session_state.get(_COMPLAINT):
         show_complaint(written("change.meanwhile", files=" and ".join(late)))
     with st.container(border=True, key="newer"):

@@ -55,11 +55,18 @@ def note_settings(store: Database, text: str, done_by: str = "") -> None:
     may edit the file, so no author is recorded unless `done_by` names one.
     """
     query = sa.select(lead_events.c.reason).where(lead_events.c.kind == "settings")
+    query, digest = query.order_by(lead_events.c.event_id.desc()), _settings_digest(text)
+
+    def is_known(connection: sa.Connection) -> bool:
+        return (connection.execute(query).scalar() or "").partition(" ")[0] == digest
+
     with store.read() as connection:
-        last = connection.execute(query.order_by(lead_events.c.event_id.desc())).scalar()
-    digest = _settings_digest(text)
-    if (last or "").partition(" ")[0] != digest:
-        note_act(store, "settings", "study.toml", digest, done_by)
+        if is_known(connection):
+            return
+    with store.write() as connection:
+        if not is_known(connection):  # by another process, or the page that wrote it
+            event = {"kind": "settings", "rater_id": "study.toml", "reason": digest}
+            append(connection, lead_events, event | {"done_by": done_by})
 
 
 def note_files(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -353,3 +355,24 @@ def test_a_part_without_labels_says_so(rng: np.random.Generator) -> None:
     assert unseen["note"].str.contains("no_pairable_units").all()
     seen = rows_of(results[results["subset"] == "topic=seen|binary"], "rate_ppi")
     assert seen["note"].str.contains("no_unlabelled_units").all()
+
+
+def test_rates_by_side_are_those_of_the_responses_on_that_side(rng: np.random.Generator) -> None:
+    """The whole is about pairs, a side about responses."""
+    parts = {}
+    for side, rates in (("a", (0.2, 0.4)), ("b", (0.6, 0.7))):
+        ratings, units = study(rng, {"g": [(0.9, 0.8)] * 2}, rates=rates)
+        for table in (ratings, units):
+            table["unit_id"] += f"|{side}"
+        parts[side] = ratings, units.assign(side=side)
+    ratings, units = (pd.concat(each) for each in zip(*parts.values(), strict=True))
+    scale = replace(YES, unit="response")
+    results = analyse(ratings, units, [scale], resamples=100).results
+    for side, (own, table) in parts.items():
+        alone = analyse(own, table, [YES], resamples=100).results
+        here = results[results["subset"] == f"side={side}|binary"]
+        for statistic in ("rate_raw", "rate_ppi"):
+            found, expected = (rows_of(each, statistic) for each in (here, alone))
+            expected = expected[expected["subset"] == "all|binary"]
+            assert found["estimate"].to_dict() == pytest.approx(expected["estimate"].to_dict())
+            assert (found["n_units"] == 400).all()

@@ -26,6 +26,17 @@ def test_bounds_that_hold_together_are_tukeys(rng: np.random.Generator, subjects
     assert reach.mean() == pytest.approx(tukey, rel=0.01)
 
 
+def test_pairs_computed_in_parts_are_the_same(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rates = np.clip(0.3 + 0.05 * rng.normal(size=(201, 6)), 0.0, 1.0)
+    rates[3, 2] = np.nan
+    whole = all_differences(rates, np.arange(20, 26))
+    monkeypatch.setattr(differences, "_TOGETHER", 4)
+    for part, same in zip(all_differences(rates, np.arange(20, 26)), whole, strict=True):
+        assert part == pytest.approx(same)
+
+
 def test_possible_ranks_are_those_of_all_orders_that_are_not_excluded(
     rng: np.random.Generator,
 ) -> None:
