@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from evenhand.analysis.dataset import Dataset
     from evenhand.analysis.injection import Audit
     from evenhand.analysis.report import ReportContext
+    from evenhand.analysis.report.context import BesidePublished
     from evenhand.analysis.verification import Libraries
     from evenhand.reporting.load import Source
     from evenhand.study import Study
@@ -172,6 +173,7 @@ def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> Report
         rubric_titles=dataset.titles,
         label_names=dataset.names,
         published={name: rubric.published for name, rubric in study.rubrics.items()},
+        beside=_beside_published(study, dataset) if config.published else None,
         texts=quoted_texts(study, analysis.disagreements),
         remarks=quoted_remarks(study, analysis.disagreements),
         marks=quoted_marks(study, analysis.disagreements),
@@ -181,6 +183,49 @@ def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> Report
             for each in sorted_so_far(study)
         },
     )
+
+
+def _beside_published(study: Study, dataset: Dataset) -> BesidePublished:
+    """Return the figures of others that study.toml names, and how this study differs from theirs.
+    Raises InputError where the figures are bad.
+    """
+    from evenhand.analysis.report.context import BesidePublished
+    from evenhand.analysis.statistics import statistics
+    from evenhand.study.prompts.pairs import prompts_noun
+    from evenhand.study.settings.published import read_published
+    from evenhand.texts import written
+
+    published = read_published(study.config.published, study.folder)
+    for each in published.figure:
+        if each.statistic not in statistics():
+            raise InputError(f"published figures: there is no statistic {each.statistic!r}")
+    design, ratings = published.design, dataset.ratings
+    models = ratings[ratings["rater_kind"] == "model"]
+    graders = sorted(models["rater_id"].unique())
+    told = set(models.loc[models["prob_method"] != "", "rater_id"])
+    people = ratings.loc[ratings["rater_kind"] == "human", "rater_id"].nunique()
+    here = {
+        "subjects": ", ".join(study.subjects()),
+        "graders": ", ".join(graders),
+        "people": str(people) if people else "",
+    }
+    said = [
+        written(
+            f"reproduction.{name}_differ", here=own or written("reproduction.none"), there=there
+        )
+        for name, own in here.items()
+        if (there := getattr(design, name))
+    ]
+    sampled, noun = study.config.sample.pairs, prompts_noun(study.store.pairs())
+    if design.prompts and design.prompts != sampled:
+        numbers = {"here": sampled, "there": design.prompts}
+        said.append(written("reproduction.prompts_differ", noun=noun, **numbers))
+    silent = ", ".join(each for each in graders if each not in told)
+    if design.probabilities and silent:
+        said.append(written("reproduction.no_probabilities", graders=silent))
+    if (models["order"] == "ba").any():
+        said.append(written("reproduction.orders_differ"))
+    return BesidePublished(published, graders, said)
 
 
 def _picked_by_uncertainty(study: Study, noun: str) -> dict[str, int]:
