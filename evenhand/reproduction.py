@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
@@ -39,6 +38,8 @@ Showing = Callable[[str], "AbstractContextManager[Progress]"]
 """Shows the progress of a step by its title."""
 _SECONDS = 10
 """That a reply takes, for forecasts."""
+_PRICED = 2_000
+"""Prompts of each grader that are priced: they differ little while responses are filler."""
 _PARAPHRASES = 6
 _REWRITE = (
     "Rewrite the statement below in {count} different ways, with other words and the same "
@@ -196,9 +197,12 @@ class Collected:
         return [*said, *(self.grades.stopped if self.grades else ())]
 
 
-def foresee(wanted: Reproduction, folder: Path, limits: RequestLimits) -> Forecast:
+def foresee(
+    wanted: Reproduction, folder: Path, limits: RequestLimits, *, ready: bool = True
+) -> Forecast:
     """Price the whole before anything is sent or written. Raises InputError where a file or a model
-    is not valid, a key or under a budget a price is missing, or the study in the folder is another.
+    is not valid, the study in the folder is another or, if it must be `ready` to begin, a key or
+    under a budget a price is missing.
     """
     from evenhand.graders import check_ready, forecast, forecast_responses, parse_spec
 
@@ -220,10 +224,11 @@ def foresee(wanted: Reproduction, folder: Path, limits: RequestLimits) -> Foreca
             steps.append((written("reproduce.responses"), replace(each, already=known)))
         graded = _graded(real)
         if wanted.graders:
-            for each in forecast(study, wanted.graders, wanted.grading()):
+            for each in forecast(study, wanted.graders, wanted.grading(), most=_PRICED):
                 known = min(graded.get(each.rater_id, 0), each.new)
                 steps.append((written("reproduce.grades"), replace(each, already=known)))
-        check_ready(study, [*writers, *graders], budget=limits.budget)
+        if ready:
+            check_ready(study, [*writers, *graders], budget=limits.budget)
         work, spent = _work(study, wanted), _spent(real, folder)
     return Forecast(steps, work, spent, limits.concurrency)
 
@@ -263,37 +268,21 @@ def collect(study: Study, wanted: Reproduction, limits: RequestLimits, show: Sho
     """
     from evenhand.graders import grade, respond
 
-    purse = _Purse(limits, _spent(study, study.folder))
+    limits = replace(limits, spent=_spent(study, study.folder))
     came: list[ResponseSummary] = []
     grades = None
     for subject in wanted.asked:
         with show(subject) as progress:
-            found = respond(study, subject, wanted.scope, purse.limits(), progress)
-        purse.left -= found.spent
+            found = respond(study, subject, wanted.scope, limits, progress)
+        limits = replace(limits, spent=float(found.spent))
         came.append(found)
         if found.over_budget:
             break
     halted = any(each.over_budget or each.run.stopped for each in came)
     if wanted.graders and not halted and study.subjects():
         with show(written("reproduce.grades")) as progress:
-            grades = grade(study, wanted.graders, wanted.grading(), purse.limits(), progress)
+            grades = grade(study, wanted.graders, wanted.grading(), limits, progress)
     return Collected(came, grades, _uneven(study, wanted))
-
-
-@dataclass
-class _Purse:
-    """What is left of the budget over all steps."""
-
-    of: RequestLimits
-    spent: float
-
-    def __post_init__(self) -> None:
-        self.left = Decimal(str(self.of.budget or 0)) - Decimal(str(round(self.spent, 9)))
-
-    def limits(self) -> RequestLimits:
-        if self.of.budget is None:
-            return self.of
-        return replace(self.of, budget=max(float(self.left), 1e-9))  # buys nothing
 
 
 @contextmanager
@@ -500,8 +489,8 @@ def _paraphrase(wanted: Reproduction, folder: Path, limits: RequestLimits, show:
         with tempfile.TemporaryDirectory(prefix="evenhand-reproduce-") as place:
             create_study(home, _rewriting_plan(wanted, Path(place)))
     with open_study(home) as study, show(written("reproduce.paraphrases")) as progress:
-        purse = _Purse(limits, _spent(None, folder))
-        respond(study, wanted.paraphraser, "all", purse.limits(), progress)
+        limits = replace(limits, spent=_spent(None, folder))
+        respond(study, wanted.paraphraser, "all", limits, progress)
         pairs, answers = study.store.pairs(), study.store.responses()
     named = dict(zip(pairs["pair_id"], pairs["proposition"], strict=True))
     texts = {

@@ -181,7 +181,7 @@ def _reproduce(arguments: argparse.Namespace, wanted: Reproduction) -> int:
     folder: Path = arguments.dir or Path(f"{wanted.source}-study")
     limits = request_limits(arguments)
     with working(written("reproduce.pricing")):
-        found = foresee(wanted, folder, limits)
+        found = foresee(wanted, folder, limits, ready=not arguments.dry_run)
     print_lines(found.lines)
     if limits.budget is not None and found.cost and found.cost[1] + found.spent > limits.budget:
         console().print(written("reproduce.over", budget=limits.budget))

@@ -39,7 +39,7 @@ _USUAL_TOKENS = 700
 @dataclass(frozen=True, slots=True)
 class ResponseSummary:
     """The summary of a run, the number of responses that it added to the study (whole pairs only),
-    and what it spent, in US dollars.
+    and what was spent by its end, in US dollars.
     """
 
     run: GraderSummary

@@ -41,7 +41,7 @@ class RunSummary:
     """The summary of a run, grader by grader, in the order in which they were named.
 
     `over_budget` is True if it ended because the next request might have cost more than was left;
-    `spent` is in US dollars.
+    `spent` is in US dollars, with what was spent before.
     """
 
     graders: tuple[GraderSummary, ...]
@@ -134,7 +134,8 @@ def new_context(
     """Return the context that a run's graders share, with a counter of `total` questions."""
     from evenhand.graders.money import Budget
 
-    return RunContext(scrubber, limits, Budget(limits.budget), ProgressCounter(total, progress))
+    budget = Budget(limits.budget, limits.spent)
+    return RunContext(scrubber, limits, budget, ProgressCounter(total, progress))
 
 
 def carry_out(

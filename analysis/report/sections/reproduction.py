@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from evenhand.analysis.agreement.stability import REWORDED, SPREAD, STABILITY
+from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.report.blocks import Answer, Cell, Items, ReportSection, Row, Table
-from evenhand.analysis.report.figures import Figure
+from evenhand.analysis.report.figures import ALL, Figure
 from evenhand.analysis.report.source import Source, pair_title, rater_title
 from evenhand.analysis.statistics import entry_for
 from evenhand.texts import written
@@ -105,7 +107,8 @@ def _own(source: Source, each: PublishedFigure) -> list[Figure | None]:
         return []
     if each.between == "subjects":
         found = source.figures.everywhere(each.rubric, each.statistic)
-        return [f for f in found if f.subset.startswith("subject=") and "|" not in f.subset]
+        found = [f for f in found if f.at != REWORDED and not f.subset.endswith(BINARY)]
+        return [f for f in found if f.subset != ALL] or found
     raters: list[tuple[str, str]] = [("humans", "")]
     if each.between == "people and graders":
         raters = [("humans", grader) for grader in beside.graders]
@@ -120,8 +123,10 @@ def _own(source: Source, each: PublishedFigure) -> list[Figure | None]:
 
 
 def _whose(figure: Figure) -> str:
-    if figure.subset.startswith("subject="):
+    if figure.statistic in (STABILITY, SPREAD):
         subject = figure.subset.removeprefix("subject=")
+        if figure.subset == ALL:
+            subject = written("stability.all_subjects")
         return written(
             "reproduction.answers_of",
             subject=subject,
