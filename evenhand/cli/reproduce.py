@@ -201,7 +201,8 @@ def _reproduce(arguments: argparse.Namespace, wanted: Reproduction) -> int:
             console().print(written("terminal.report", page=folder / "report" / "report.html"))
     stopped = collected.stopped
     print_stop("reproduce", stopped, collected.warnings)
-    console().print(written("reproduce.people", folder=folder))
+    console().print(written("terminal.next", command=f"evenhand annotate {folder}"))
+    console().print(written("reproduce.again"))
     return ended(over_budget=collected.over_budget, stopped=bool(stopped))
 
 

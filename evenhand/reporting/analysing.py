@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from evenhand.analysis.verification import Libraries
     from evenhand.reporting.load import Source
     from evenhand.study import Study
+    from evenhand.study.settings.published import PublishedFigures
 
 Analysed = tuple["Analysis", "ReportContext"]
 OnStage = Callable[[str], None] | None
@@ -86,6 +88,8 @@ def analyse_study(
             "and `evenhand grade`"
         )
     analysis = dataset.analyse(verify=verify, why=why, pool=pool, on_stage=on_stage)
+    if study.config.published:
+        _add_published_cuts(dataset, analysis, _published(study))
     return analysis, _study_context(study, dataset, analysis)
 
 
@@ -185,20 +189,52 @@ def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> Report
     )
 
 
-def _beside_published(study: Study, dataset: Dataset) -> BesidePublished:
-    """Return the figures of others that study.toml names, and how this study differs from theirs.
-    Raises InputError where the figures are bad.
-    """
-    from evenhand.analysis.report.context import BesidePublished
+def _published(study: Study) -> PublishedFigures:
+    """Return the figures of others that study.toml names. Raises InputError where they are bad."""
     from evenhand.analysis.statistics import statistics
-    from evenhand.study.prompts.pairs import prompts_noun
     from evenhand.study.settings.published import read_published
-    from evenhand.texts import written
 
     published = read_published(study.config.published, study.folder)
     for each in published.figure:
         if each.statistic not in statistics():
             raise InputError(f"published figures: there is no statistic {each.statistic!r}")
+    return published
+
+
+def _add_published_cuts(dataset: Dataset, analysis: Analysis, published: PublishedFigures) -> None:
+    """Add the rows of figures that were published at another cut of probabilities, with that cut
+    for every grader that gives any: `spearman_at_threshold` and the like.
+    """
+    from evenhand.analysis.report.figures import ALL_BINARY
+
+    cuts = {(each.rubric, each.threshold) for each in published.figure if each.threshold}
+    for rubric, cut in sorted(cuts):
+        own = dataset.ratings[dataset.ratings["rubric"] == rubric]
+        told = own.loc[(own["rater_kind"] == "model") & (own["prob_method"] != ""), "rater_id"]
+        graders, scale = sorted(told.unique()), dataset.scales.get(rubric)
+        if scale is None or not graders:
+            continue
+        scale = replace(scale, thresholds=dict.fromkeys(graders, cut), tunings={})
+        tried = replace(dataset, ratings=own, scales={rubric: scale}).analyse()
+        names = {
+            each.statistic
+            for each in published.figure
+            if (each.rubric, each.threshold) == (rubric, cut)
+        }
+        for row in tried.rows:
+            raters = {row["rater_a"], row["rater_b"]}
+            if row["statistic"] in names and row["subset"] == ALL_BINARY and raters & {*graders}:
+                name = f"{row['statistic']}_at_threshold"
+                analysis.rows.append({**row, "statistic": name, "at": repr(cut)})
+
+
+def _beside_published(study: Study, dataset: Dataset) -> BesidePublished:
+    """Return the figures of others that study.toml names, and how this study differs in design."""
+    from evenhand.analysis.report.context import BesidePublished
+    from evenhand.study.prompts.pairs import prompts_noun
+    from evenhand.texts import written
+
+    published = _published(study)
     design, ratings = published.design, dataset.ratings
     models = ratings[ratings["rater_kind"] == "model"]
     graders = sorted(models["rater_id"].unique())

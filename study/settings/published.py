@@ -13,7 +13,7 @@ from typing import Literal
 from pydantic import Field, ValidationError, model_validator
 
 from evenhand.errors import InputError
-from evenhand.study.settings.sections import Section, refusal_of
+from evenhand.study.settings.sections import Section, Share, refusal_of
 
 UNITS = {
     "percent": (100.0, 0.0, 100.0),
@@ -35,6 +35,9 @@ class PublishedFigure(Section):
     """Whose figures of this study are its like."""
     subset: Literal["all", "all|binary", "all|collapsed"] = "all|binary"
     at: str = ""
+    threshold: Share | None = None
+    """The cut of probabilities that it was published at, where that is not the rubric's: the
+    study's own is given at both."""
     of: str = Field(min_length=1)
     """Whose figure it was."""
     value: str

@@ -62,6 +62,7 @@ def published_rows(source: Source) -> list[Mapping[str, object]]:
             "published_number": each.in_ours,
             "rater_a": figure.raters[0] if figure else "",
             "rater_b": figure.raters[1] if figure else "",
+            "statistic_here": figure.statistic if figure else "",
             "subset": figure.subset if figure else each.subset,
             "at": figure.at if figure else each.at,
             "n_units": figure.n_units if figure else None,
@@ -108,7 +109,7 @@ def _own(source: Source, each: PublishedFigure) -> list[Figure | None]:
     if each.between == "subjects":
         found = source.figures.everywhere(each.rubric, each.statistic)
         found = [f for f in found if f.at != REWORDED and not f.subset.endswith(BINARY)]
-        return [f for f in found if f.subset != ALL] or found
+        return [*([f for f in found if f.subset != ALL] or found)]
     raters: list[tuple[str, str]] = [("humans", "")]
     if each.between == "people and graders":
         raters = [("humans", grader) for grader in beside.graders]
@@ -119,6 +120,9 @@ def _own(source: Source, each: PublishedFigure) -> list[Figure | None]:
         # On single responses the verdict of a pair is published: that of the mean of the two.
         of_pair = get(each.rubric, f"pair_{each.statistic}", *who, each.subset, each.at)
         figures.append(of_pair or get(each.rubric, each.statistic, *who, each.subset, each.at))
+        if each.threshold:
+            name = f"{each.statistic}_at_threshold"
+            figures.append(get(each.rubric, name, *who, each.subset, repr(each.threshold)))
     return [figure for figure in figures if figure]
 
 
@@ -134,7 +138,10 @@ def _whose(figure: Figure) -> str:
             rater=rater_title(figure.raters[0]),
         )
     first, second = figure.raters
-    return pair_title((first, second)) if second else rater_title(first)
+    whose = pair_title((first, second)) if second else rater_title(first)
+    if figure.statistic.endswith("_at_threshold"):
+        return written("reproduction.at_cut", whose=whose, cut=figure.at)
+    return whose
 
 
 def _bounds(figure: Figure | None) -> tuple[float | None, ...]:

@@ -100,7 +100,7 @@ def test_it_is_played_to_the_report_and_asks_nothing_twice(
     words = command(server, folder, pairs, "--yes")
     assert main(words) == 0
     said = capsys.readouterr().out
-    assert f"next: evenhand annotate {folder}" in said
+    assert f"Next: evenhand annotate {folder}" in said
     assert "each published figure and this study's own" in said
     assert "0.55 (coefficient)" in said
     asked = len(server.calls)
@@ -109,12 +109,15 @@ def test_it_is_played_to_the_report_and_asks_nothing_twice(
     assert set(kappa["published"]) == {"0.76", "0.55"}
     assert set(kappa["whose"]) == {" · ".join(graders(server))}
     assert all(kappa["estimate"].astype(float).between(-1, 1))
+    tried = rows[rows["statistic_here"] == "spearman_at_threshold"]
+    assert tried["whose"].tolist() == [f"{' · '.join(graders(server))}, cut at 0.1"]
     people = rows[rows["published_of"] == "People with each other"]
     assert people["note"].tolist() == ["annotators' labels are needed"]
     results = read_table(folder / "report" / "results.csv")
     keys = ["rubric", "statistic", "rater_a", "rater_b", "subset", "at"]
     numbers = ["n_units", "n_clusters", "estimate", "low", "high"]
     own = rows[rows["rater_a"] != ""]
+    own = own.assign(statistic=own["statistic_here"])
     assert len(own[keys + numbers].merge(results[keys + numbers])) == len(own) > 0
     page = (folder / "report" / "report.html").read_text("utf-8")
     assert f"Graders there gave probabilities. Here {graders(server)[0]} gave labels" in page
@@ -166,7 +169,9 @@ asked, between, while graders are asked, and while the report is written.
 
 
 def _report(folder: Path) -> pd.DataFrame:
-    return read_table(folder / "report" / "results.csv")
+    """What a report says, without how long replies took."""
+    table = read_table(folder / "report" / "results.csv")
+    return table[table["statistic"] != "rater_seconds_median"].reset_index(drop=True)
 
 
 def _questions(calls: list[Call]) -> Counter[str]:
@@ -180,7 +185,7 @@ def _questions(calls: list[Call]) -> Counter[str]:
 def test_killed_it_goes_on_and_comes_to_the_same_report(
     server: ProtocolServer, tmp_path: Path, moments: list[float]
 ) -> None:
-    pairs = write_pairs(tmp_path / "pairs.csv", 8)
+    pairs = write_pairs(tmp_path / "pairs.csv", 6)
     quiet, killed = tmp_path / "quiet" / "study", tmp_path / "killed" / "study"
     for folder in (quiet, killed):
         folder.parent.mkdir()
