@@ -90,7 +90,11 @@ def _table(source: Source, found: Sequence[Beside]) -> Table:
         own = figure.cell if figure else Cell(aside=_missing(figure, each))
         rows.append(Row(each.of, (printed, own, Cell(_whose(figure) if figure else ""))))
         last = each
-    notes = dict.fromkeys((each.of, each.differs) for each, _ in found if each.differs)
+    notes = dict.fromkeys(
+        (f"{source.caption(each.rubric, entry_for(each.statistic).name)}, {each.of}", each.differs)
+        for each, _ in found
+        if each.differs
+    )
     columns = ("published", "here", "whose")
     return Table(
         written("reproduction.caption"),

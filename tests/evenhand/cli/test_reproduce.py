@@ -93,6 +93,7 @@ def test_the_whole_is_priced_and_nothing_written_or_sent(
     assert server.calls == []
 
 
+@pytest.mark.slow
 def test_it_is_played_to_the_report_and_asks_nothing_twice(
     server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -144,6 +145,7 @@ def test_it_asks_before_anything_is_sent(
     assert (folder / "report" / "report.html").is_file()
 
 
+@pytest.mark.slow
 def test_one_budget_holds_over_all_steps_and_runs(
     server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -221,6 +223,7 @@ def eval_set(shared_data: Path) -> Path:
     return shared_data / "eval_set.csv"
 
 
+@pytest.mark.slow
 def test_the_published_set_is_planned(
     server: ProtocolServer,
     shared_data: Path,
