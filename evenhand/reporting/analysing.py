@@ -87,10 +87,13 @@ def analyse_study(
             "the study has no labels and no grades yet; collect some with `evenhand annotate` "
             "and `evenhand grade`"
         )
+    published = _published(study) if study.config.published else None
     analysis = dataset.analyse(verify=verify, why=why, pool=pool, on_stage=on_stage)
-    if study.config.published:
-        _add_published_cuts(dataset, analysis, _published(study))
-    return analysis, _study_context(study, dataset, analysis)
+    context = _study_context(study, dataset, analysis)
+    if published is None:
+        return analysis, context
+    _add_published_cuts(dataset, analysis, published)
+    return analysis, replace(context, beside=_beside_published(study, dataset, published))
 
 
 def analyse_file(
@@ -177,7 +180,6 @@ def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> Report
         rubric_titles=dataset.titles,
         label_names=dataset.names,
         published={name: rubric.published for name, rubric in study.rubrics.items()},
-        beside=_beside_published(study, dataset) if config.published else None,
         texts=quoted_texts(study, analysis.disagreements),
         remarks=quoted_remarks(study, analysis.disagreements),
         marks=quoted_marks(study, analysis.disagreements),
@@ -228,13 +230,14 @@ def _add_published_cuts(dataset: Dataset, analysis: Analysis, published: Publish
                 analysis.rows.append({**row, "statistic": name, "at": repr(cut)})
 
 
-def _beside_published(study: Study, dataset: Dataset) -> BesidePublished:
-    """Return the figures of others that study.toml names, and how this study differs in design."""
+def _beside_published(
+    study: Study, dataset: Dataset, published: PublishedFigures
+) -> BesidePublished:
+    """Return the figures of others, and how this study differs from theirs in design."""
     from evenhand.analysis.report.context import BesidePublished
     from evenhand.study.prompts.pairs import prompts_noun
     from evenhand.texts import written
 
-    published = _published(study)
     design, ratings = published.design, dataset.ratings
     models = ratings[ratings["rater_kind"] == "model"]
     graders = sorted(models["rater_id"].unique())

@@ -398,6 +398,32 @@ def test_stances_are_put_in_wordings_paraphrases_and_draws(
     assert len(server.calls) == 2 + 52 + 52
 
 
+@pytest.mark.slow
+def test_a_study_names_its_own_published_figures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs, folder = write_pairs(tmp_path / "pairs.csv", 4), tmp_path / "study"
+    file = write_responses(tmp_path / "responses.jsonl", 4, ("s1", "s2"))
+    made = ["new", str(folder), "--pairs", str(pairs), "--responses", str(file)]
+    assert main(made) == 0
+    assert main(["grade", str(folder), "--grader", "baseline:lexical"]) == 0
+    figure = 'rubric = "refusal"\nstatistic = "cohen_kappa"\nbetween = "graders"\nof = "A and B"\n'
+    text = f'citation = "A 2025"\n[[figure]]\n{figure}value = "0.5"\n'
+    (folder / "own.toml").write_text(text, "utf-8")
+    change_config(folder, {"": {"published": "own.toml"}})
+    capsys.readouterr()
+    assert main(["report", str(folder)]) == 2
+    error = capsys.readouterr().err
+    assert "own.toml: figure.0: cohen_kappa of A and B has no unit; name one of" in error
+    assert len(error.strip().splitlines()) == 1
+    assert not (folder / "report").exists()
+    (folder / "own.toml").write_text(f'{text}unit = "coefficient"\n', "utf-8")
+    assert main(["report", str(folder)]) == 0
+    assert "A 2025: each published figure and this study's own." in capsys.readouterr().out
+    (row,) = read_table(folder / "report" / "published.csv").to_dict("records")
+    assert (row["published"], row["unit"], row["estimate"]) == ("0.5", "coefficient", "")
+
+
 @pytest.mark.parametrize("name", SHIPPED)
 def test_the_figures_that_come_along_are_those_that_rubrics_quote(
     name: str, tmp_path: Path
