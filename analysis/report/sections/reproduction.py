@@ -11,8 +11,9 @@ from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.report.blocks import Answer, Cell, Items, ReportSection, Row, Table
 from evenhand.analysis.report.figures import ALL, Figure
 from evenhand.analysis.report.source import Source, pair_title, rater_title
+from evenhand.analysis.report.table_draft import letters
 from evenhand.analysis.statistics import entry_for
-from evenhand.texts import written
+from evenhand.texts import DASH, written
 
 if TYPE_CHECKING:
     from evenhand.study.settings.published import PublishedFigure
@@ -81,27 +82,24 @@ def _table(source: Source, found: Sequence[Beside]) -> Table:
     beside = source.context.beside
     citation = beside.published.citation if beside else ""
     rows: list[Row] = []
+    notes: dict[str, str] = {}
     heading, last = "", None
     for each, figure in found:
         name = source.caption(each.rubric, f"{entry_for(each.statistic).name}, {each.unit}")
         if name != heading:
             rows.append(Row(heading := name))
-        printed = Cell() if each is last else Cell(each.printed, published=citation)
-        own = figure.cell if figure else Cell(aside=_missing(figure, each))
+        mark = notes.setdefault(each.differs, letters(len(notes))) if each.differs else ""
+        printed = Cell() if each is last else Cell(each.printed, marks=mark, published=citation)
+        own = figure.cell if figure else Cell(DASH, aside=_missing(figure, each))
         rows.append(Row(each.of, (printed, own, Cell(_whose(figure) if figure else ""))))
         last = each
-    notes = dict.fromkeys(
-        (f"{source.caption(each.rubric, entry_for(each.statistic).name)}, {each.of}", each.differs)
-        for each, _ in found
-        if each.differs
-    )
     columns = ("published", "here", "whose")
     return Table(
         written("reproduction.caption"),
         written("reproduction.figure"),
         tuple(written(f"reproduction.{name}") for name in columns),
         tuple(rows),
-        tuple(notes),
+        tuple((mark, text) for text, mark in notes.items()),
     )
 
 
