@@ -17,6 +17,10 @@ from evenhand.study.settings.sections import Section
 Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
+STUDY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+"""The name of a folder made in the browser, and of a study in its address."""
+
+
 class SessionSettings(Section):
     entry: Literal["open", "invite", "account"] = Field(
         default="open",
@@ -270,7 +274,8 @@ def _is_private(address: str) -> str:
 
 
 def _is_origin(address: str) -> str:
-    if urlsplit(address).path.strip("/") or urlsplit(address).query:
+    path = urlsplit(address).path.strip("/")  # of one study among several
+    if (path and not STUDY_NAME.fullmatch(path)) or urlsplit(address).query:
         raise ValueError(f"{address!r} names a page; write the address up to the host or port")
     return _is_private(address).rstrip("/")
 
