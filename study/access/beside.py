@@ -1,4 +1,4 @@
-"""A study made in the browser beside the one whose lead made it, to be served at the same address."""
+"""A study made beside the one whose lead made it, to be served at the same address."""
 
 from __future__ import annotations
 

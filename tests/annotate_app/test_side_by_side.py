@@ -1,0 +1,281 @@
+"""Several studies behind one address, by the real command: what is apart stays apart, what ends is
+started again, and nothing outlives the command."""
+
+from __future__ import annotations
+
+import http.client
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from evenhand.cli.lead import lead_link
+from evenhand.study import open_study
+from evenhand.study.access.accounts import accounts, set_account
+from evenhand.study.access.admission import make_invites
+from evenhand.study.settings.study_toml import change_config, read_config
+from harness.annotator import READY, Annotator
+from harness.served import ServedTogether, holds
+from harness.studies import panel_study, write_pairs
+
+pytestmark = pytest.mark.browser  # it starts the app, as those do
+
+PASSWORD = "a long enough one"
+NAMES = ("first", "second")
+
+
+def studies(home: Path) -> list[Path]:
+    """Two studies in folders of their own names."""
+    for number, name in enumerate(NAMES):
+        (home / f"of-{name}").mkdir()
+        panel_study(home / f"of-{name}", 6 + number).rename(home / name)
+    return [home / name for name in NAMES]
+
+
+@pytest.fixture(scope="module")
+def together(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedTogether]:
+    folders = studies(tmp_path_factory.mktemp("studies"))
+    for folder in folders:
+        change_config(folder, {"session": {"trusted_proxies": ["127.0.0.9"]}})
+        with open_study(folder) as study:
+            set_account(study.store, "ada", f"{PASSWORD} for {folder.name}", "lead")
+    served = ServedTogether(folders, tmp_path_factory.mktemp("server"))
+    served.start()
+    yield served
+    served.stop()
+
+
+def enters(page: Page, served: ServedTogether, name: str, rater: str) -> Annotator:
+    """Somebody at their first unit of a study."""
+    study = served.study(name)
+    study.enter(rater)
+    page.goto(f"{study.url}?rater={rater}")
+    page.wait_for_selector(READY)
+    return Annotator(rater, study, page)
+
+
+# ---- apart --------------------------------------------------------------------------------------
+
+
+def test_people_label_in_both_at_once_each_in_their_own(
+    new_context: Callable[..., BrowserContext], together: ServedTogether
+) -> None:
+    """In one browser and under one code, which is another person in each."""
+    context = new_context()
+    people = [enters(context.new_page(), together, name, "ann") for name in NAMES]
+    for person in people:
+        person.answer("L")
+    people[0].answer("R")
+    assert all(person.all_stored() for person in people)
+    assert [len(person.given) for person in people] == [2, 1]
+    names = {str(each["name"]) for each in context.cookies()}
+    assert {f"evenhand_session_{name}" for name in NAMES} <= names
+
+
+def test_what_opens_one_opens_nothing_of_the_other(
+    new_context: Callable[..., BrowserContext], together: ServedTogether
+) -> None:
+    first, second = (together.study(name) for name in NAMES)
+    page = new_context().new_page()
+    page.goto(lead_link(first.folder, second.url))  # a link of the first at the second
+    expect(page.get_by_text("this link is not valid")).to_be_visible()
+    with open_study(first.folder) as study:
+        (invite,) = make_invites(study, ["guest"], 1)
+    page.goto(f"{second.url}?invite={invite.token}")
+    expect(page.locator(".evenhand-complaint")).to_be_visible()
+
+    page.goto(lead_link(first.folder, first.url))
+    page.wait_for_url(f"{first.url}overview")
+    page.wait_for_function("Object.keys(sessionStorage).some(k => k.startsWith('evenhand-login'))")
+    page.goto(f"{second.url}overview")  # in the same window, with all that the first left there
+    expect(page.get_by_role("heading", name="Leading a study")).to_be_visible()
+    expect(page.get_by_test_id("stSidebarNavLink")).to_have_count(0)
+    page.get_by_label("Name").fill("ada")
+    page.get_by_label("Password", exact=True).fill(f"{PASSWORD} for first")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.locator(".evenhand-complaint")).to_be_visible()
+    page.get_by_label("Password", exact=True).fill(f"{PASSWORD} for second")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+    page.goto(f"{first.url}overview")  # the login in the first is still there
+    expect(page.get_by_text("Leading the study")).to_be_visible()
+
+
+def test_a_stranger_learns_of_no_study(together: ServedTogether) -> None:
+    for path in ("/", "/third/", "/overview", "/_stcore/health", "/favicon.ico"):
+        status, said = asked(together, path)
+        assert (status, said) == (404, "Nothing is here. Use the link that you were given.\n")
+    assert asked(together, "/health") == (200, '{"studies": "answer"}\n')
+    for name in NAMES:
+        status, said = asked(together, f"/{name}/")
+        assert status == 200
+        assert not [each for each in NAMES if f"/{each}" in said]
+
+
+def asked(together: ServedTogether, path: str, **headers: str) -> tuple[int, str]:
+    line = http.client.HTTPConnection("127.0.0.1", together.port, timeout=10)
+    line.request("GET", path, headers=headers)
+    answer = line.getresponse()
+    found = answer.status, answer.read().decode()
+    line.close()
+    return found
+
+
+def test_a_name_that_is_not_the_apps_is_refused_by_each_study(together: ServedTogether) -> None:
+    assert asked(together, "/first/", Host="rebound.example.org")[0] == 421
+
+
+# ---- the lead's pages ---------------------------------------------------------------------------
+
+
+def test_a_lead_goes_from_one_study_to_the_other_and_an_expert_does_not(
+    new_context: Callable[..., BrowserContext], together: ServedTogether
+) -> None:
+    first, second = (together.study(name) for name in NAMES)
+    page = new_context().new_page()
+    page.goto(lead_link(first.folder, first.url))
+    page.wait_for_url(f"{first.url}overview")
+    ways = page.get_by_role("navigation", name="Other studies at this address")
+    expect(ways.get_by_role("link")).to_have_text(["second"])
+    for title in ("Sessions", "New study"):  # every page has its address under the study's
+        page.get_by_role("link", name=title, exact=True).click()
+        page.wait_for_url(first.url + title.lower().replace(" ", "-"))
+    page.reload()
+    expect(page.get_by_role("heading", level=1)).to_have_text("New study")
+    ways.get_by_role("link", name="second").click()
+    page.wait_for_url(f"{second.url}overview")
+    expect(page.get_by_role("heading", name="Leading a study")).to_be_visible()
+
+    with open_study(first.folder) as study:
+        set_account(study.store, "chair", PASSWORD, "expert")
+    page = new_context().new_page()
+    page.goto(f"{first.url}adjudication")
+    page.get_by_label("Name").fill("chair")
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_text("Leading the study")).to_be_visible()
+    expect(page.get_by_role("navigation", name="Other studies at this address")).to_have_count(0)
+
+
+def test_a_study_made_in_the_browser_is_served_at_once_for_the_lead_who_made_it(
+    new_context: Callable[..., BrowserContext], together: ServedTogether, tmp_path: Path
+) -> None:
+    first, third = together.study("first"), together.study("third")
+    page = new_context().new_page()
+    page.goto(f"{first.url}new-study")
+    page.get_by_label("Name").fill("ada")
+    page.get_by_label("Password", exact=True).fill(f"{PASSWORD} for first")
+    page.get_by_role("button", name="Log in").click()
+    page.get_by_text("Paired prompts").click()
+    page.locator("input[type=file]").first.set_input_files(write_pairs(tmp_path / "pairs.csv"))
+    page.get_by_role("combobox", name="Rubrics").click()
+    page.get_by_role("option").first.click()
+    page.keyboard.press("Escape")
+    name = page.get_by_label("Name of the study, and of its folder")
+    name.fill("SECOND")  # which is taken here, whatever the case
+    page.get_by_role("button", name="Create the study").click()
+    expect(page.locator(".evenhand-complaint")).to_contain_text("/SECOND")
+    name.fill("third")
+    page.get_by_role("button", name="Create the study").click()
+    expect(page.get_by_text(f"It is served at {third.url} now")).to_be_visible()
+    assert holds(lambda: asked(together, "/third/health")[0] == 200, 60)
+    page.get_by_role("link", name="Lead third").click()
+    page.wait_for_url(f"{third.url}overview")
+    expect(page.get_by_text("Leading the study")).to_be_visible()
+    ways = page.get_by_role("navigation", name="Other studies at this address")
+    expect(ways.get_by_role("link")).to_have_text(["first", "second"])
+    assert read_config(third.folder).session.trusted_proxies == ("127.0.0.9",)
+    with open_study(third.folder) as study:
+        assert accounts(study.store)["ada"].role == "lead"
+    page = new_context().new_page()
+    page.goto(f"{third.url}overview")
+    page.get_by_label("Name").fill("ada")
+    page.get_by_label("Password", exact=True).fill(f"{PASSWORD} for first")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_text("Leading the study")).to_be_visible()
+
+
+# ---- processes ----------------------------------------------------------------------------------
+
+
+def test_a_killed_study_comes_back_and_keeps_its_labels_while_the_other_goes_on(
+    new_context: Callable[..., BrowserContext], together: ServedTogether
+) -> None:
+    people = [enters(new_context().new_page(), together, name, "cy") for name in NAMES]
+    killed, other = people
+    killed.answer("L")
+    together.process_of("first").kill()
+    before = killed.page.locator(".material").text_content() or ""
+    killed.choose("R")
+    killed.submit()  # which nobody hears yet
+    other.answer("L")
+    killed.wait_for_next(before)
+    killed.wait_for_chip("saved")
+    assert killed.all_stored()
+    assert other.all_stored()
+    assert len(killed.given) == 2
+
+
+@pytest.fixture
+def mortal(tmp_path: Path) -> Iterator[ServedTogether]:
+    served = ServedTogether(studies(tmp_path), tmp_path)
+    served.start()
+    yield served
+    served.stop()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_nothing_outlives_the_command(mortal: ServedTogether, number: signal.Signals) -> None:
+    running = mortal.processes()
+    assert len(running) >= 2
+    socket.create_connection(("127.0.0.1", mortal.port)).close()
+    mortal.process.send_signal(number)
+    assert mortal.process.wait(30) == (-9 if number == signal.SIGKILL else 0)
+    psutil.wait_procs(running, timeout=30)
+    assert not [each for each in running if each.is_running()]
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(("127.0.0.1", mortal.port))
+
+
+# ---- the command --------------------------------------------------------------------------------
+
+
+def command(*words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "evenhand", "annotate", *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_names_that_clash_or_are_no_part_of_an_address_are_refused(tmp_path: Path) -> None:
+    for name in ("of-a/Same", "of-b/same", "a b", "health"):
+        (tmp_path / name).mkdir(parents=True)
+    same = command(tmp_path / "of-a/Same", tmp_path / "of-b/same")
+    assert (same.returncode, same.stdout) == (2, "")
+    assert "Two studies would have the address /same; rename one" in same.stderr
+    for name in ("a b", "health"):
+        odd = command(tmp_path / "of-a/Same", tmp_path / name)
+        assert odd.returncode == 2
+        assert f"{name} cannot be the path of an address" in odd.stderr
+    assert "is of one study" in command(tmp_path, tmp_path, "--path", "/x").stderr
+    assert "cannot be the path" in command(tmp_path, "--path", "/a/b").stderr
+
+
+def test_a_port_that_is_taken_is_one_sentence(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = command(*studies(tmp_path), "--port", port)
+    assert done.returncode == 2
+    assert f"Port {port} is not available" in done.stderr
