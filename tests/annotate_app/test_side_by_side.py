@@ -3,7 +3,6 @@ started again, and nothing outlives the command."""
 
 from __future__ import annotations
 
-import http.client
 import signal
 import socket
 import subprocess
@@ -19,36 +18,13 @@ from evenhand.cli.lead import lead_link
 from evenhand.study import open_study
 from evenhand.study.access.accounts import accounts, set_account
 from evenhand.study.access.admission import make_invites
-from evenhand.study.settings.study_toml import change_config, read_config
+from evenhand.study.settings.study_toml import read_config
 from harness.annotator import READY, Annotator
 from harness.served import ServedTogether, holds
-from harness.studies import panel_study, write_pairs
+from harness.studies import write_pairs
+from tests.annotate_app.together import NAMES, PASSWORD, asked, two_studies
 
 pytestmark = pytest.mark.browser  # it starts the app, as those do
-
-PASSWORD = "a long enough one"
-NAMES = ("first", "second")
-
-
-def studies(home: Path) -> list[Path]:
-    """Two studies in folders of their own names."""
-    for number, name in enumerate(NAMES):
-        (home / f"of-{name}").mkdir()
-        panel_study(home / f"of-{name}", 6 + number).rename(home / name)
-    return [home / name for name in NAMES]
-
-
-@pytest.fixture(scope="module")
-def together(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedTogether]:
-    folders = studies(tmp_path_factory.mktemp("studies"))
-    for folder in folders:
-        change_config(folder, {"session": {"trusted_proxies": ["127.0.0.9"]}})
-        with open_study(folder) as study:
-            set_account(study.store, "ada", f"{PASSWORD} for {folder.name}", "lead")
-    served = ServedTogether(folders, tmp_path_factory.mktemp("server"))
-    served.start()
-    yield served
-    served.stop()
 
 
 def enters(page: Page, served: ServedTogether, name: str, rater: str) -> Annotator:
@@ -118,17 +94,14 @@ def test_a_stranger_learns_of_no_study(together: ServedTogether) -> None:
         assert not [each for each in NAMES if f"/{each}" in said]
 
 
-def asked(together: ServedTogether, path: str, **headers: str) -> tuple[int, str]:
-    line = http.client.HTTPConnection("127.0.0.1", together.port, timeout=10)
-    line.request("GET", path, headers=headers)
-    answer = line.getresponse()
-    found = answer.status, answer.read().decode()
-    line.close()
-    return found
-
-
 def test_a_name_that_is_not_the_apps_is_refused_by_each_study(together: ServedTogether) -> None:
     assert asked(together, "/first/", Host="rebound.example.org")[0] == 421
+
+
+def settled(page: Page) -> Page:
+    """The page, once it is all drawn: what is typed into a part that is drawn anew is lost."""
+    page.wait_for_selector("[data-test-script-state=notRunning]")
+    return page
 
 
 # ---- the lead's pages ---------------------------------------------------------------------------
@@ -142,7 +115,8 @@ def test_a_lead_goes_from_one_study_to_the_other_and_an_expert_does_not(
     page.goto(lead_link(first.folder, first.url))
     page.wait_for_url(f"{first.url}overview")
     ways = page.get_by_role("navigation", name="Other studies at this address")
-    expect(ways.get_by_role("link")).to_have_text(["second"])
+    expect(ways.get_by_role("link", name="second")).to_be_visible()
+    expect(ways.get_by_role("link", name="first")).to_have_count(0)
     for title in ("Sessions", "New study"):  # every page has its address under the study's
         page.get_by_role("link", name=title, exact=True).click()
         page.wait_for_url(first.url + title.lower().replace(" ", "-"))
@@ -172,18 +146,23 @@ def test_a_study_made_in_the_browser_is_served_at_once_for_the_lead_who_made_it(
     page.get_by_label("Name").fill("ada")
     page.get_by_label("Password", exact=True).fill(f"{PASSWORD} for first")
     page.get_by_role("button", name="Log in").click()
-    page.get_by_text("Paired prompts").click()
-    page.locator("input[type=file]").first.set_input_files(write_pairs(tmp_path / "pairs.csv"))
-    page.get_by_role("combobox", name="Rubrics").click()
-    page.get_by_role("option").first.click()
-    page.keyboard.press("Escape")
+    settled(page).get_by_text("Paired prompts", exact=True).click()
+    expect(page.get_by_text("Pairs of prompts")).to_be_visible()
+    file = write_pairs(tmp_path / "pairs.csv")
+    settled(page).locator("input[type=file]").first.set_input_files(file)
+    expect(page.get_by_text(file.name)).to_be_visible()
+    settled(page).get_by_role("combobox", name="Rubrics").fill("refusal")
+    expect(page.locator("[role=option][data-focused=true]")).to_contain_text("refusal")
+    page.keyboard.press("Enter")
+    settled(page).get_by_label("Pairs to label").fill("4")
     name = page.get_by_label("Name of the study, and of its folder")
     name.fill("SECOND")  # which is taken here, whatever the case
-    page.get_by_role("button", name="Create the study").click()
+    settled(page).get_by_role("button", name="Create the study").click()
     expect(page.locator(".evenhand-complaint")).to_contain_text("/SECOND")
+    settled(page)
     name.fill("third")
-    page.get_by_role("button", name="Create the study").click()
-    expect(page.get_by_text(f"It is served at {third.url} now")).to_be_visible()
+    settled(page).get_by_role("button", name="Create the study").click()
+    expect(page.get_by_text(f"It is served at {third.url} now")).to_be_visible(timeout=90_000)
     assert holds(lambda: asked(together, "/third/health")[0] == 200, 60)
     page.get_by_role("link", name="Lead third").click()
     page.wait_for_url(f"{third.url}overview")
@@ -224,7 +203,7 @@ def test_a_killed_study_comes_back_and_keeps_its_labels_while_the_other_goes_on(
 
 @pytest.fixture
 def mortal(tmp_path: Path) -> Iterator[ServedTogether]:
-    served = ServedTogether(studies(tmp_path), tmp_path)
+    served = ServedTogether(two_studies(tmp_path), tmp_path)
     served.start()
     yield served
     served.stop()
@@ -276,6 +255,6 @@ def test_a_port_that_is_taken_is_one_sentence(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        done = command(*studies(tmp_path), "--port", port)
+        done = command(*two_studies(tmp_path), "--port", port)
     assert done.returncode == 2
     assert f"Port {port} is not available" in done.stderr
