@@ -12,6 +12,7 @@ from pathlib import Path
 
 from evenhand.errors import InputError
 from evenhand.study.settings.session import STUDY_NAME
+from evenhand.study.settings.study_toml import FILE_NAME
 from evenhand.texts import written
 
 VARIABLE = "EVENHAND_STUDIES"
@@ -33,6 +34,15 @@ def study_path(name: str) -> str:
     if not STUDY_NAME.fullmatch(bare) or bare.casefold() == _TAKEN:
         raise InputError(written("several.bad_name", name=name))
     return f"/{bare}"
+
+
+def studies_in(folders: Iterable[Path]) -> list[Path]:
+    """Return these folders, and in place of one that holds studies and is none, those."""
+    found: list[Path] = []
+    for folder in folders:
+        within = [] if (folder / FILE_NAME).exists() else sorted(folder.glob(f"*/{FILE_NAME}"))
+        found += [each.parent.resolve() for each in within] or [folder]
+    return found
 
 
 def check_names(names: Iterable[str]) -> None:

@@ -43,7 +43,11 @@ _OUTCOMES = {
 
 def _annotate_options(annotate: Parser) -> None:
     annotate.add_argument(
-        "dirs", type=Path, nargs="+", metavar="DIR", help="a study's folder; several, each at /NAME"
+        "dirs",
+        type=Path,
+        nargs="+",
+        metavar="DIR",
+        help="a study's folder; several, or one around them: each at /NAME",
     )
     annotate.add_argument("--port", type=int, metavar="P", help="port on this machine (8501)")
     annotate.add_argument(
@@ -272,22 +276,22 @@ def _dollars(text: str) -> float:
 
 
 def _annotate(arguments: argparse.Namespace) -> int:
-    from evenhand.annotate_app.neighbours import check_names, study_path
+    from evenhand.annotate_app.neighbours import check_names, studies_in, study_path
     from evenhand.annotate_app.serve import serve
     from evenhand.local_page import app_port
 
     port = app_port(arguments.port)
     address = app_address(arguments.url or f"http://localhost:{port}").rstrip("/")
     public = urlsplit(address).hostname or "" if arguments.url else ""
-    if len(arguments.dirs) == 1:
-        (folder,) = arguments.dirs
+    folders = studies_in(arguments.dirs)
+    if folders == arguments.dirs and len(folders) == 1:
+        (folder,) = folders
         path = study_path(arguments.path) if arguments.path else ""
         _before_serving(folder, arguments.url or "", address, path)
         return serve(folder, port=port, public_host=public, path=path)
     refuse(arguments, ["--path"], "is of one study; several have their folders' names")
     if sys.platform == "win32":
         raise InputError(written("several.windows"))
-    folders = [folder.resolve() for folder in arguments.dirs]
     check_names(folder.name for folder in folders)
     for folder in folders:
         served = f"{address}/{folder.name}/"

@@ -195,7 +195,7 @@ def test_compose_names_files_that_are_there_and_the_ports_that_nginx_has() -> No
     assert (DEPLOY / "docker" / context).resolve() == ROOT
     assert (ROOT / dockerfile).is_file()
     nginx = (DEPLOY / "nginx" / "evenhand.conf").read_text("utf-8")
-    assert re.findall(r"server 127\.0\.0\.1:(\d+)", nginx) == PORTS
+    assert re.findall(r"^ +server 127\.0\.0\.1:(\d+)", nginx, re.MULTILINE) == PORTS
     assert re.findall(r'--port, "(\d+)"', COMPOSE) == PORTS
     assert re.findall(r'PORT: "(\d+)"', COMPOSE) == PORTS
 
