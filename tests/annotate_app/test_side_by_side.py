@@ -18,7 +18,7 @@ from evenhand.cli.lead import lead_link
 from evenhand.study import open_study
 from evenhand.study.access.accounts import accounts, set_account
 from evenhand.study.access.admission import make_invites
-from evenhand.study.settings.study_toml import read_config
+from evenhand.study.settings.study_toml import change_config, read_config
 from harness.annotator import READY, Annotator
 from harness.served import ServedTogether, holds
 from harness.studies import write_pairs
@@ -178,6 +178,57 @@ def test_a_study_made_in_the_browser_is_served_at_once_for_the_lead_who_made_it(
     page.get_by_label("Password", exact=True).fill(f"{PASSWORD} for first")
     page.get_by_role("button", name="Log in").click()
     expect(page.get_by_text("Leading the study")).to_be_visible()
+
+
+@pytest.mark.thorough
+def test_one_login_at_the_provider_serves_both_and_each_lets_in_whom_it_lists(
+    new_context: Callable[..., BrowserContext], tmp_path: Path
+) -> None:
+    pytest.importorskip("joserfc")
+    from harness.identity_provider import CLIENT, SECRET, IdentityProvider
+
+    provider = IdentityProvider()
+    served = ServedTogether(two_studies(tmp_path), tmp_path)
+    served.environment["EVENHAND_TEST_SECRET"] = SECRET
+    for name, leads in (("first", ["sub:ada-1"]), ("second", ["sub:ben-2"])):
+        settings = {
+            "server_metadata_url": provider.metadata_url,
+            "client_id": CLIENT,
+            "client_secret": "${EVENHAND_TEST_SECRET}",
+            "address": f"{served.url}{name}",
+            "label": "Institute",
+            "leads": leads,
+        }
+        change_config(served.study(name).folder, {"oidc": settings})
+    served.start()
+    try:
+        page = new_context().new_page()
+        provider.person = {"sub": "ada-1", "email": "ada@example.org", "email_verified": True}
+
+        def come_to(name: str) -> None:
+            provider.redirect_uri = f"{served.url}{name}/oauth2callback"
+            page.goto(f"{served.study(name).url}overview")
+            page.get_by_role("button", name="Institute").click()
+
+        come_to("first")
+        expect(page.get_by_text("Leading the study")).to_be_visible()
+        kept = page.context.cookies()
+        paths = {each["path"] for each in kept if each["name"].startswith("_streamlit_user")}
+        assert paths == {"/first"}
+        page.goto(f"{served.url}second/overview")  # with the first's login at hand
+        expect(page.get_by_role("heading", name="Leading a study")).to_be_visible()
+        come_to("second")
+        expect(page.locator(".evenhand-complaint")).to_contain_text("does not know you")
+        provider.person = {"sub": "ben-2"}
+        page.get_by_role("button", name="Institute").click()
+        expect(page.get_by_text("Leading the study")).to_be_visible()
+        page.get_by_role("button", name="Log out").click()  # of the second alone
+        expect(page.get_by_role("button", name="Institute")).to_be_visible()
+        page.goto(f"{served.url}first/overview")
+        expect(page.get_by_text("Leading the study")).to_be_visible()
+    finally:
+        served.stop()
+        provider.close()
 
 
 # ---- processes ----------------------------------------------------------------------------------
