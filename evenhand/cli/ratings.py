@@ -293,26 +293,30 @@ def _annotate(arguments: argparse.Namespace) -> int:
     if sys.platform == "win32":
         raise InputError(written("several.windows"))
     check_names(folder.name for folder in folders)
+    owners: dict[bytes, str] = {}
     for folder in folders:
         served = f"{address}/{folder.name}/"
         console().print(written("several.served", name=folder.name, address=served))
-        _before_serving(folder, arguments.url or "", address, f"/{folder.name}")
+        secret = _before_serving(folder, arguments.url or "", address, f"/{folder.name}")
+        if (other := owners.setdefault(secret, folder.name)) != folder.name:
+            raise InputError(written("several.copies", name=folder.name, other=other))
     from evenhand.annotate_app.side_by_side import serve_several
 
     serve_several(folders, port, public)
     return DONE
 
 
-def _before_serving(folder: Path, url: str, address: str, path: str) -> None:
+def _before_serving(folder: Path, url: str, address: str, path: str) -> bytes:
     """Check a study that is about to be served, behind a proxy where there is a `url`, and print
-    how its lead gets in. Raises InputError for one that does not open: a sentence here, not an
-    error in the browser.
+    how its lead gets in; return what signs its links. Raises InputError for one that does not
+    open: a sentence here, not an error in the browser.
     """
     from evenhand.annotate_app.languages import offered
     from evenhand.study import open_study
     from evenhand.study.access.signed_address import check_signing
     from evenhand.study.access.single_sign_on import client_secret
     from evenhand.study.keeping.doctor import serving_notes
+    from evenhand.study.store.meta import study_secret
 
     with open_study(folder) as study:
         study.check_labelled_subjects()
@@ -325,9 +329,11 @@ def _before_serving(folder: Path, url: str, address: str, path: str) -> None:
         note_edits(study)
         if url:
             notes += serving_notes(study, url)
+        secret = study_secret(study.store)
     for sentence in notes:
         console(stderr=True).print(written("terminal.note", note=sentence))
     print_lead_link(folder, address, path)
+    return secret
 
 
 def _grade(arguments: argparse.Namespace) -> int:

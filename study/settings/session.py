@@ -305,8 +305,9 @@ class OidcSettings(Section):
         description="`${NAME}`: the environment variable that holds the app's secret"
     )
     address: Annotated[str, AfterValidator(_is_origin)] = Field(
-        description="where people reach the app, such as `https://study.example.org`; the provider "
-        "must know `ADDRESS/oauth2callback` as its redirect URI"
+        description="where people reach the app, such as `https://study.example.org`, or with "
+        "`/NAME` one study of several; the provider must know "
+        "`ADDRESS/oauth2callback` as its redirect URI"
     )
     label: str = Field(default="", description="the button's text; empty: evenhand's own words")
     leads: tuple[Person, ...] = Field(

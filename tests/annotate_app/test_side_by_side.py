@@ -3,6 +3,7 @@ started again, and nothing outlives the command."""
 
 from __future__ import annotations
 
+import shutil
 import signal
 import socket
 import subprocess
@@ -299,6 +300,14 @@ def test_names_that_clash_or_are_no_part_of_an_address_are_refused(tmp_path: Pat
         assert f"{name} cannot be the path of an address" in odd.stderr
     assert "is of one study" in command(tmp_path, tmp_path, "--path", "/x").stderr
     assert "cannot be the path" in command(tmp_path, "--path", "/a/b").stderr
+
+
+def test_a_copy_of_a_study_whose_links_would_open_both_is_refused(tmp_path: Path) -> None:
+    (first, _) = two_studies(tmp_path)
+    shutil.copytree(first, tmp_path / "copy")
+    done = command(first, tmp_path / "copy")
+    assert done.returncode == 2
+    assert "copy is a copy of first" in done.stderr
 
 
 def test_a_port_that_is_taken_is_one_sentence(tmp_path: Path) -> None:
