@@ -11,7 +11,7 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -29,9 +29,10 @@ _PIECE = 64 * 1024
 _ODD = re.compile(rb"%(?:2e|2f|5c|00)|\\|//|/\.{1,2}(?:/|$)", re.IGNORECASE)
 """Ways to write a path that some program on the way could take for another one."""
 _UPLOAD = re.compile(rb"/[^/]+/_stcore/upload_file/")
-_HERE = ("127.0.0.1", "::1")
 _OWN_HOP = (b"connection", b"keep-alive", b"proxy-connection")
 """Headers between two ends of one connection."""
+_FRAMES = {b"content-length", b"transfer-encoding"}
+"""Two ways to say where a body ends: who names both wants two programs to disagree."""
 
 
 class _End:
@@ -59,10 +60,12 @@ class _End:
 
 
 class Router:
-    """Passes what comes in over a connection on to the studies' sockets, by name."""
+    """Passes what comes in over a connection on to the studies' sockets, by name. Through `proxies`
+    many people come, and these have limits of their own.
+    """
 
-    def __init__(self, sockets: Mapping[str, Path]) -> None:
-        self._sockets = sockets
+    def __init__(self, sockets: Mapping[str, Path], proxies: Collection[str]) -> None:
+        self._sockets, self._proxies = sockets, proxies
         self._open: Counter[str] = Counter()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -88,9 +91,8 @@ class Router:
             writer.close()
 
     def _has_room(self, address: str) -> bool:
-        # On this machine is the proxy through which everybody comes, and which has its own limits.
-        few = address in _HERE or self._open[address] <= _MOST_OF_AN_ADDRESS
-        return few and self._open.total() <= _MOST_CONNECTIONS
+        is_few = address in self._proxies or self._open[address] <= _MOST_OF_AN_ADDRESS
+        return is_few and self._open.total() <= _MOST_CONNECTIONS
 
     async def _answer(self, client: _End, address: str) -> bool:
         """Answer one request. True if another may follow on this connection."""
@@ -99,8 +101,8 @@ class Router:
         if not isinstance(request, h11.Request):
             return False
         path = request.target.partition(b"?")[0]
-        names = [name for name, _ in request.headers]
-        if not path.startswith(b"/") or _ODD.search(path) or {*_FRAMES} <= {*names}:
+        framed_twice = {name for name, _ in request.headers} >= _FRAMES
+        if not path.startswith(b"/") or _ODD.search(path) or framed_twice:
             return await _say(client, 400, written("several.bad_request"))
         if path == b"/health":
             return await self._say_health(client)
@@ -123,10 +125,6 @@ class Router:
         well = all(status == 200 for status in await asyncio.gather(*asked))
         said = json.dumps({"studies": "answer" if well else "not all answer"})
         return await _say(client, 200 if well else 503, said, b"application/json")
-
-
-_FRAMES = (b"content-length", b"transfer-encoding")
-"""Two ways to say where a body ends: who names both wants two programs to disagree."""
 
 
 async def status_of(socket: Path, path: str) -> int:

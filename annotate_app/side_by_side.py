@@ -24,6 +24,7 @@ from evenhand.annotate_app.neighbours import VARIABLE, add_study, names_in
 from evenhand.annotate_app.router import Router, status_of
 from evenhand.annotate_app.serve import SOCKET_VARIABLE, app_environment, command
 from evenhand.errors import InputError
+from evenhand.study.settings.study_toml import read_config
 from evenhand.texts import written
 
 _LOOK_SECONDS = 1.0
@@ -59,6 +60,7 @@ class _Studies:
     def __init__(self, place: Path, port: int, public_host: str) -> None:
         self._place, self._port, self._public_host = place, port, public_host
         self._sockets: dict[str, Path] = {}
+        self._proxies = {"127.0.0.1", "::1"}
         self._running: set[asyncio.Task[None]] = set()
 
     async def serve(self) -> None:
@@ -66,7 +68,7 @@ class _Studies:
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, over.set)
         host = os.environ.get("STREAMLIT_SERVER_ADDRESS", "127.0.0.1")
-        router = Router(self._sockets)
+        router = Router(self._sockets, self._proxies)
         try:
             server = await asyncio.start_server(router.serve, host, self._port)
         except OSError:
@@ -89,6 +91,8 @@ class _Studies:
         listening.bind(str(path))
         listening.listen()
         self._sockets[name] = path
+        with contextlib.suppress(InputError):
+            self._proxies |= {*read_config(self._place / name).session.trusted_proxies}
         self._running.add(asyncio.create_task(self._keep_running(name, listening)))
 
     async def _keep_running(self, name: str, listening: socket.socket) -> None:
@@ -101,7 +105,11 @@ class _Studies:
         while True:
             begun = time.monotonic()
             process = await asyncio.create_subprocess_exec(
-                *words, stdin=PIPE, pass_fds=[listening.fileno()], env=environment
+                *words,
+                stdin=PIPE,
+                pass_fds=[listening.fileno()],
+                env=environment,
+                start_new_session=True,  # Ctrl+C is for the router, which ends them
             )
             try:
                 await self._until_it_ends(process, name)

@@ -231,6 +231,10 @@ def test_a_body_is_bounded_before_it_is_sent_and_on_its_way(together: ServedToge
 def test_of_one_address_only_so_many_connections_are_open(together: ServedTogether) -> None:
     with ExitStack() as lines:
         for _ in range(OF_AN_ADDRESS):
+            lines.enter_context(line_to(together, PROXY))
+        assert asked(together, "/first/health", PROXY)[0] == 200  # many people come through it
+    with ExitStack() as lines:
+        for _ in range(OF_AN_ADDRESS):
             lines.enter_context(line_to(together, "127.0.0.4"))
         with line_to(together, "127.0.0.4") as one_more:
             assert status(answer_of(one_more)) == 503

@@ -181,6 +181,30 @@ def test_a_study_made_in_the_browser_is_served_at_once_for_the_lead_who_made_it(
     expect(page.get_by_text("Leading the study")).to_be_visible()
 
 
+def test_links_and_files_of_a_leads_page_are_of_its_study(
+    new_context: Callable[..., BrowserContext], together: ServedTogether
+) -> None:
+    second = together.study("second")
+    page = new_context().new_page()
+    page.goto(lead_link(second.folder, second.url))
+    page.wait_for_url(f"{second.url}overview")
+    page.get_by_role("link", name="Sessions", exact=True).click()
+    page.get_by_label("Rater codes").fill("dora")
+    settled(page).get_by_role("button", name="Make links").click()
+    expect(page.locator("code")).to_contain_text(f"dora {second.url}?invite=")
+    page.get_by_role("link", name="Export", exact=True).click()
+    with page.expect_download() as started:
+        page.get_by_role("button", name="Times and pay", exact=True).click()
+    assert started.value.url.startswith(f"{second.url}media/")
+    assert Path(started.value.path()).read_text("utf-8").startswith("rater_id")
+    path = started.value.url.removeprefix(together.url.rstrip("/"))
+    assert asked(together, path)[0] == 403  # without the browser's cookie
+    cookie = "; ".join(f"{each['name']}={each['value']}" for each in page.context.cookies())
+    assert asked(together, path, Cookie=cookie)[0] == 200
+    elsewhere = path.replace("/second/", "/first/", 1)
+    assert asked(together, elsewhere, Cookie=cookie)[0] == 403
+
+
 @pytest.mark.thorough
 def test_one_login_at_the_provider_serves_both_and_each_lets_in_whom_it_lists(
     new_context: Callable[..., BrowserContext], tmp_path: Path
