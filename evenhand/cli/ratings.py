@@ -321,8 +321,11 @@ def _before_serving(folder: Path, url: str, address: str, path: str) -> bytes:
     with open_study(folder) as study:
         study.check_labelled_subjects()
         offered(study.config.annotation)
-        if study.config.oidc:
-            client_secret(study.config.oidc)
+        if oidc := study.config.oidc:
+            client_secret(oidc)
+            if urlsplit(oidc.address).path != path:
+                said = {"address": oidc.address, "path": path or "/"}
+                raise InputError(written("several.other_address", **said))
         if study.config.prolific and study.config.prolific.signed_for:
             check_signing()
         notes = study.edited_rubrics()

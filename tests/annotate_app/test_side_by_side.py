@@ -334,6 +334,24 @@ def test_a_copy_of_a_study_whose_links_would_open_both_is_refused(tmp_path: Path
     assert "copy is a copy of first" in done.stderr
 
 
+def test_a_single_sign_on_that_would_lead_elsewhere_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVENHAND_TEST_SECRET", "x")
+    (first, _) = two_studies(tmp_path)
+    settings = {
+        "server_metadata_url": "https://id.example.org/.well-known/openid-configuration",
+        "client_id": "evenhand",
+        "client_secret": "${EVENHAND_TEST_SECRET}",
+        "address": "https://study.example.org/second",
+    }
+    change_config(first, {"oidc": settings})
+    for options, path in (([], "/"), (["--path", "/first"], "/first")):
+        done = command(first, *options)
+        assert done.returncode == 2
+        assert f"/second, but this study is served at {path}." in done.stderr.replace("\n", " ")
+
+
 def test_a_port_that_is_taken_is_one_sentence(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
