@@ -27,10 +27,23 @@ from evenhand.annotate_app.serve import SOCKET_VARIABLE
 
 _STOP_SECONDS = 5.0
 _usual = starlette_server._get_uvicorn_config_kwargs
+_usual_socket = starlette_server._bind_server_socket
 
 
 def _bounded() -> dict[str, Any]:
     return _usual() | UVICORN | {"ws": Line}
+
+
+def _without_delay(
+    server_address: str, bind_address: str, port: int, backlog: int
+) -> tuple[socket.socket, str]:
+    """Bind as usual, but have an answer's last piece sent at once: the system would keep it until
+    the piece before has arrived (RFC 896), which takes a way there and back. asyncio turns this off
+    for the sockets that it makes itself.
+    """
+    listening, address = _usual_socket(server_address, bind_address, port, backlog)
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening, address
 
 
 def _inherit_socket(number: int) -> None:
@@ -51,6 +64,7 @@ def _end_with_router() -> None:
 
 if __name__ == "__main__":
     starlette_server._get_uvicorn_config_kwargs = _bounded
+    starlette_server._bind_server_socket = _without_delay
     if number := os.environ.pop(SOCKET_VARIABLE, ""):
         _inherit_socket(int(number))
     keep_log_short()
