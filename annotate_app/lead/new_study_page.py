@@ -143,7 +143,8 @@ def _say_made(study: Study, folder: Path, who: str) -> None:
     if goes_along:
         st.text(written("several.goes_along"))
     way_in = written("several.lead_link", name=name)
-    show(f'<p><a href="../{name}/?{LINK_PARAMETER}={token}">{way_in}</a></p>')
+    link = f'<a href="../{name}/?{LINK_PARAMETER}={token}">{way_in}</a>'
+    show(f'<p class="evenhand-way-in">{link}</p>')
 
 
 def _of_pairs(study: Study, who: str) -> None:
