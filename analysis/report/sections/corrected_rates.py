@@ -288,7 +288,7 @@ def _missing(source: Source, rubric: str, grader: str) -> Iterator[str]:
         shared, every = _shared(figure)
         yield written(
             "rates.prompts_differ",
-            grader=grader, pairs=len(unpaired), first=first, second=second,
+            grader=grader, first=first, second=second,
             shared=shared, every=every, line=figure.line,
         )  # fmt: skip
 
