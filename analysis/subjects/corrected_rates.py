@@ -335,7 +335,7 @@ class _GradersRates:
         labelled = [self.out.count(both & member)[1] for at, _, member in self.groups if at in of]
         rates[0] = clipped(rates[0])  # as the rows of the rates have it
         answered = [
-            np.unique(self.out.clusters[self.graded & member])
+            np.unique(self.out.clusters[member])  # a grade that is missing is an answer, too
             for at, _, member in self.groups
             if at in of
         ]
@@ -406,7 +406,7 @@ class _GradersRates:
         if found.low > 1 or found.high < 0:
             found = Interval.undefined(IMPOSSIBLE)
         outside = "clipped to [0, 1]" if found.estimate < 0 or found.estimate > 1 else ""
-        note = join_notes(about, outside, f"{labelled[0]} of them labelled by people")
+        note = join_notes(about, outside, Remark("labelled_by_people", (labelled[0],)))
         drawn = self.out.resamples.plain(values)[1:]
         within = corrected_interval(found, drawn, counts[0], rests_on)
         self.out.add_interval(

@@ -61,20 +61,20 @@ def all_differences(rates: Array, clusters: Codes, alpha: float = 0.05) -> Diffe
     reach = reach_together(
         lambda some: rates[1:, first[some]] - rates[1:, second[some]],
         np.minimum(clusters[first], clusters[second]),
-        more[first] + more[second],
+        (more[first], more[second]),
         alpha,
     )
     return Differences(first, second, estimate, estimate - reach, estimate + reach)
 
 
 def reach_together(
-    resampled: Callable[[slice], Array], clusters: Codes, more: Array, alpha: float
+    resampled: Callable[[slice], Array], clusters: Codes, more: Sequence[Array], alpha: float
 ) -> Array:
     """How far from their estimates the bounds of some figures lie, (figures,), so that all hold but
     in `alpha` of studies.
 
     `resampled` gives (rows, figures) of a slice of the figures, each of which rests on so many
-    `clusters` (figures,); `more` (figures,) is added to their variance.
+    `clusters` (figures,); all of `more` (figures,) are added to their variance.
     """
     from scipy.special import ndtr, stdtrit
 
@@ -92,7 +92,7 @@ def reach_together(
     known = largest[largest >= 0.0]
     # Where no resample differs there is nothing to learn of how they go together (Bonferroni).
     level = ndtr(np.quantile(known, 1.0 - alpha)) if len(known) else 1.0 - alpha / 2 / count
-    return np.asarray(np.sqrt(variance + more) * stdtrit(freedom, level))
+    return np.asarray(np.sqrt(sum(more, start=variance)) * stdtrit(freedom, level))
 
 
 def rank_sets(found: Differences, subjects: int) -> tuple[Codes, Codes]:

@@ -101,7 +101,7 @@ def paired_reach(drawn: Array, differs: Array, clusters: Codes, alpha: float) ->
     either side do (Agresti & Caffo 2000).
     """
     more = 2.0 * ((1.0 - differs) / np.maximum(clusters, 1)) ** 2
-    return reach_together(lambda some: drawn[:, some], clusters, more, alpha)
+    return reach_together(lambda some: drawn[:, some], clusters, [more], alpha)
 
 
 @dataclass(frozen=True)
@@ -157,6 +157,6 @@ class _Apart:
         of["note"] = join_notes(
             FEW if known[0] < FEW_UNITS else "",
             Remark("one_side_left_out", (alone,)) if alone else "",
-            f"{known[0]} of them labelled by people",
+            Remark("labelled_by_people", (known[0],)),
         )
         self.out.add_interval(STATISTIC, Interval(*bounds), counts, **of)

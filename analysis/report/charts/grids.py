@@ -122,8 +122,8 @@ def rates_by_part(
     parts: Mapping[str, Mapping[str, Figure]],
     data: tuple[Table, ...],
 ) -> list[Chart]:
-    """Draw the subjects' corrected rates (by part, then by subject) of one grader; empty where
-    none is known.
+    """Draw the subjects' corrected rates of one grader, by part ("column=value"), then by subject,
+    the parts of each column together; empty where none is known.
     """
     drawn = list(parts)[:_MOST_PARTS]
     every = dict.fromkeys(subject for figures in parts.values() for subject in figures)
@@ -137,22 +137,32 @@ def rates_by_part(
     if all(figure.reason for *_, figure in found):
         return []
     titles = {subject: short(subject) or written("rates.all_units") for subject in subjects}
-    values = []
+    values: list[Datum] = []
+    rows: dict[str, dict[str, None]] = {}
     for part, subject, figure in found:
-        datum = figure.datum(a=titles[subject], b=short(part))
+        column, _, value = part.partition("=")
+        rows.setdefault(column, {})[short(value)] = None
         mark = "*" if figure.says("few_labelled") else ""
+        datum = figure.datum(a=titles[subject], b=short(value), column=column)
         values.append(datum | {"shown": f"{figure.estimate}{mark}"})
-    names = [short(part) for part in drawn]
-    x, y = written("chart.subject"), written("chart.part")
-    grid = _shaded([*titles.values(), *names], _RATE_STEPS, x=x, y=y, slanted=True)
-    spec = chart_spec(values, {"width": {"step": 58}, "height": {"step": 28}} | grid)
+    panels = [
+        {
+            "title": column,
+            "transform": [{"filter": {"field": "column", "equal": column}}],
+            "width": {"step": 58},
+            "height": {"step": 28},
+        }
+        | _shaded([*titles.values(), *own], _RATE_STEPS, x="", y="", slanted=True)
+        for column, own in rows.items()
+    ]
+    spec = chart_spec(values, {"vconcat": panels})
     few = any(figure.says("few_labelled") for *_, figure in found)
     return [
         Chart(
             caption=source.caption(rubric, written("chart.rates_by_part")),
             alt=written(
                 "chart.rates_by_part_alt",
-                grader=grader, subjects=", ".join(titles.values()), parts=", ".join(names),
+                grader=grader, subjects=", ".join(titles.values()), parts=", ".join(drawn),
             ),
             spec=spec,
             data=data,

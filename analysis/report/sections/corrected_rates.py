@@ -10,7 +10,7 @@ from evenhand.analysis.report.blocks import Block, Cell, Items, Part, ReportSect
 from evenhand.analysis.report.charts.grids import rates_by_part
 from evenhand.analysis.report.charts.style import MAX_LISTED
 from evenhand.analysis.report.figures import ALL_BINARY, Figure
-from evenhand.analysis.report.sections.wording import sentences
+from evenhand.analysis.report.sections.wording import defined, sentences
 from evenhand.analysis.report.source import Layers, Source
 from evenhand.analysis.report.table_draft import TableDraft, letters
 from evenhand.analysis.results import from_to
@@ -75,7 +75,8 @@ def _every_rubric(source: Source) -> Table | None:
     for who cannot be told apart; None of fewer than two subjects.
     """
     columns: dict[str, dict[str, Cell]] = {}
-    graders, lettered = [], False
+    graders: dict[str, list[str]] = {}
+    lettered = False
     for rubric in source.figures.rubrics:
         title = source.context.title_of(rubric)
         if (grader := _best(source, rubric)) and title not in columns:
@@ -86,7 +87,7 @@ def _every_rubric(source: Source) -> Table | None:
                 for subject, figure in rates.items()
             }
             lettered = lettered or bool(shared)
-            graders.append(written("rates.by_grader", rubric=title, grader=grader))
+            graders.setdefault(grader, []).append(title)
     subjects = dict.fromkeys(subject for cells in columns.values() for subject in cells)
     if len(subjects) < 2:
         return None
@@ -94,7 +95,13 @@ def _every_rubric(source: Source) -> Table | None:
         Row(subject, tuple(cells.get(subject, Cell()) for cells in columns.values()))
         for subject in subjects
     ]
-    notes = [("PPI++", "; ".join(graders))]
+    by = [
+        written("rates.by_grader", rubrics=", ".join(titles), grader=grader)
+        for grader, titles in graders.items()
+    ]
+    if len(by) == 1:
+        by = [written("rates.by_one_grader", grader=next(iter(graders)))]
+    notes = [("PPI++", "; ".join(by))]
     if lettered:
         notes.insert(0, ("a, b", written("rates.letters")))
     caption = written("rates.every_rubric")
@@ -130,7 +137,9 @@ def _letters_of(source: Source, rubric: str, grader: str) -> dict[str, str]:
 
 
 def _answer(source: Source, rubric: str, graders: list[str]) -> list[object]:
-    """The rate on all units, raw and corrected, by the grader that agrees with people most."""
+    """The rate on all units, raw and corrected, by the grader that agrees with people most; of
+    several subjects the highest and the lowest.
+    """
     people = _at(source, rubric, "rate_human", "").get("")
     for grader in source.by_agreement(rubric, graders, ALL_BINARY):
         columns = [_at(source, rubric, name, grader) for name in ("rate_raw", "rate_ppi")]
@@ -138,6 +147,12 @@ def _answer(source: Source, rubric: str, graders: list[str]) -> list[object]:
         if raw and corrected and not corrected.reason:
             said = in_pieces("report.rates", grader=grader, raw=raw, corrected=corrected)
             return sentences(said, in_pieces("report.rates_people", rate=people) if people else [])
+        if len(by_subject := defined(columns[1].values())) > 1:
+            first, last = by_subject[0], by_subject[-1]
+            return in_pieces(
+                "report.rates_of_subjects",
+                grader=grader, first=first.at, highest=first, last=last.at, lowest=last,
+            )  # fmt: skip
     return in_pieces("report.rates_nothing")
 
 
@@ -266,9 +281,9 @@ def _by_part(source: Source, rubric: str) -> dict[str, dict[tuple[str, str], Fig
         found[part] = parts[part]
         column = f"{part.partition('=')[0]}="
         if column in ends and not following.startswith(column):
-            found[written("rates.all_parts", column=column.removesuffix("="))] = ends[column]
+            found[f"{column}{written('rates.all_parts')}"] = ends[column]
     return {
-        part: {(figure.raters[1], figure.at): figure for figure in figures}
+        part: {(each.raters[1], each.at): each.without("labelled_by_people") for each in figures}
         for part, figures in found.items()
     }
 
