@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from evenhand.graders.options import WHOLE, GradingOptions, RequestLimits, Shard
 from evenhand.graders.running.dry_run import GraderForecast, forecast
-from evenhand.graders.running.responding import ResponseSummary, respond
+from evenhand.graders.running.responding import ResponseSummary, forecast_responses, respond
 from evenhand.graders.running.run import GraderSummary
-from evenhand.graders.running.runner import RunSummary, grade
+from evenhand.graders.running.runner import RunSummary, check_ready, grade
 from evenhand.graders.spec import GraderSpec, parse_spec
 
 __all__ = [
@@ -19,7 +19,9 @@ __all__ = [
     "ResponseSummary",
     "RunSummary",
     "Shard",
+    "check_ready",
     "forecast",
+    "forecast_responses",
     "grade",
     "parse_spec",
     "respond",

@@ -338,9 +338,9 @@ class Budget:
     is granted.
     """
 
-    def __init__(self, limit: float | None = None) -> None:
+    def __init__(self, limit: float | None = None, spent: float = 0.0) -> None:
         self.limit = None if limit is None else Decimal(str(limit))
-        self.spent = Decimal(0)
+        self.spent = Decimal(str(spent))
         self.lost = Decimal(0)
         """The part of `spent` for requests whose reply never came and may not have been billed."""
         self.exhausted = False

@@ -90,13 +90,15 @@ class GradingOptions:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLimits:
     """The limits of a run: concurrent requests, seconds that one may take, a factor on all waits,
-    and the most to spend, in US dollars (None: no limit). Raises InputError where one is not valid.
+    and the most to spend, in US dollars (None: no limit), of which `spent` were spent before.
+    Raises InputError where one is not valid.
     """
 
     concurrency: int = 32
     timeout: float = TIMEOUT
     wait_scale: float = 1.0
     budget: float | None = None
+    spent: float = 0.0
 
     def __post_init__(self) -> None:
         if self.concurrency < 1:

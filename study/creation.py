@@ -57,6 +57,8 @@ class StudyPlan:
     items: Items | None = None
     wordings: Path | None = None
     repeats: int = 1
+    crossed: bool = True
+    """False: paraphrases of a proposition are put in the first wording alone."""
     responses: Path | None = None
     sample: int | None = None
     stratify: Sequence[str] | None = None
@@ -76,7 +78,9 @@ class StudyPlan:
                 raise InputError("wordings and repeats go with propositions, not with pairs")
             return read_pairs(self.pairs)
         if self.propositions is not None and self.pairs is None:
-            return read_propositions(self.propositions, self.wordings, self.repeats)
+            return read_propositions(
+                self.propositions, self.wordings, self.repeats, crossed=self.crossed
+            )
         raise InputError(
             "a study is made of paired prompts (--pairs FILE), of propositions "
             "(--propositions FILE) or of items (--items FILE): name one of them"

@@ -10,7 +10,19 @@ from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.rubrics import Published
+    from evenhand.study.settings.published import PublishedFigures
     from evenhand.study.tables.evidence import Mark
+
+
+@dataclass(frozen=True)
+class BesidePublished:
+    """The figures of others that a study declares, the graders whose own stand beside them, and
+    sentences on how the study differs from theirs.
+    """
+
+    published: PublishedFigures
+    graders: Sequence[str] = ()
+    differences: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -19,12 +31,12 @@ class ReportContext:
 
     `facts` are provenance in reading order (sample, seeds, rubric hashes, dates, versions, margin);
     `notes` are warnings such as labels that were set aside; `rubric_titles` are by rubric;
-    `published` are the figures of others on a rubric. `label_names` are the options' names by
-    rubric and category. `texts`, `remarks` and `marks` are by (rubric, unit id): what raters read,
-    each text under its name; people's remarks with their labels, by rater; and (rater, words
-    marked). `replies` and `sorted` are by (rubric, unit id, grader): the grader's replies, word for
-    word, and how the lead sorted its disagreement with people (kind, note). A `synthetic` report is
-    marked so in all of its files.
+    `published` are the figures of others on a rubric, `beside` those that the study declares.
+    `label_names` are the options' names by rubric and category. `texts`, `remarks` and `marks` are
+    by (rubric, unit id): what raters read, each text under its name; people's remarks with their
+    labels, by rater; and (rater, words marked). `replies` and `sorted` are by (rubric, unit id,
+    grader): the grader's replies, word for word, and how the lead sorted its disagreement with
+    people (kind, note). A `synthetic` report is marked so in all of its files.
     """
 
     name: str
@@ -39,6 +51,7 @@ class ReportContext:
     marks: Mapping[tuple[str, str], Sequence[tuple[str, Mark]]] = field(default_factory=dict)
     replies: Mapping[tuple[str, str, str], Sequence[str]] = field(default_factory=dict)
     sorted: Mapping[tuple[str, str, str], tuple[str, str]] = field(default_factory=dict)
+    beside: BesidePublished | None = None
 
     @property
     def said(self) -> list[str]:

@@ -24,6 +24,7 @@ from evenhand.analysis.report.sections import (
     overall,
     preference,
     raters,
+    reproduction,
     stability,
     thresholds,
     verdict_cards,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 SECTIONS = (
     verdict_cards.section,
+    reproduction.section,
     agreement.ceiling_section,
     agreement.pairs_section,
     overall.section,

@@ -8,7 +8,7 @@ import hashlib
 import io
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import cache
 from pathlib import Path
@@ -22,6 +22,8 @@ from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.disagreements_page import PAGE, has_page, page_of
 from evenhand.analysis.report.document import sections_of
 from evenhand.analysis.report.escaping import markdown
+from evenhand.analysis.report.sections.reproduction import published_rows
+from evenhand.analysis.report.source import Source
 from evenhand.analysis.results import RESULTS_COLUMNS
 from evenhand.analysis.verdicts.ranking import rank_graders, recommendations
 from evenhand.study.tables.atomic import atomic_write
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from evenhand.analysis.report.blocks import ReportSection
 
 SCHEMA = 1
+PUBLISHED = "published.csv"
+"""Published figures beside the study's own, for a study that declares some."""
 _TEMPLATES = Path(__file__).parent / "templates"
 _SCRIPTS = ("downloads.js", "reading.js")
 _DRAWING = 2
@@ -61,7 +65,8 @@ def write_report(
     pool: Executor | None = None,
 ) -> None:
     """Write report.html, report.md, report.json and results.csv into a folder, made if need be;
-    and disagreements.html where the texts of units that graders and people differ on are known.
+    disagreements.html where the texts of units that graders and people differ on are known, and
+    published.csv where the study declares published figures.
     Of a `full` page everything is unfolded, on the screen and on paper. A `pool` of processes draws
     the charts while this one writes.
 
@@ -73,10 +78,13 @@ def write_report(
     draw = _drawing(sections, pool)
     new_folder(out)
     contents = {
-        "results.csv": _csv(rows),
+        "results.csv": _csv(RESULTS_COLUMNS, rows),
         "report.json": _json(analysis, context, rows),
         "report.md": _markdown_page(context, sections),
     }
+    if context.beside:
+        beside = published_rows(Source.of(analysis, context))
+        contents[PUBLISHED] = _csv(list(beside[0]), beside)
     if has_page(analysis.disagreements, context):
         contents[PAGE] = _disagreements_page(analysis, context)
     contents["report.html"] = _html_page(context, sections, draw, full=full)
@@ -98,13 +106,14 @@ def _plain(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _csv(rows: list[dict[str, Any]]) -> str:
+def _csv(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> str:
     file = io.StringIO(newline="")
     # RFC 4180 line ends: with them the writer quotes a lone carriage return within a cell, too.
     writer = csv.writer(file, lineterminator="\r\n")
-    writer.writerow(RESULTS_COLUMNS)
+    writer.writerow(columns)
     for row in rows:
-        writer.writerow(spreadsheet(v) if isinstance(v, str) else v for v in row.values())
+        cells = map(_plain, row.values())
+        writer.writerow(spreadsheet(v) if isinstance(v, str) else v for v in cells)
     return file.getvalue()
 
 

@@ -130,7 +130,7 @@ def _scale(column: Iterator[Figure | None]) -> dict[tuple[str, ...], Whisker]:
 
 
 def letters(number: int) -> str:
-    """a, b, ... z, aa, ab, ...
+    """Return the mark of a footnote: a, b, ... z, aa, ab, ...
 
     >>> letters(0), letters(25), letters(26)
     ('a', 'z', 'aa')

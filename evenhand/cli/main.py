@@ -20,6 +20,7 @@ from evenhand.cli import (
     planning,
     ratings,
     reports,
+    reproduce,
     rubrics,
     sessions,
     studies,
@@ -31,7 +32,14 @@ from evenhand.cli.verbs import Parser, Verb, add_verbs
 from evenhand.visible import print_anywhere
 
 GROUPS: dict[str, tuple[Verb, ...]] = {
-    "Make a study": (*demo.VERBS, *items.VERBS, *planning.VERBS, *studies.VERBS, *rubrics.VERBS),
+    "Make a study": (
+        *demo.VERBS,
+        *items.VERBS,
+        *planning.VERBS,
+        *studies.VERBS,
+        *reproduce.VERBS,
+        *rubrics.VERBS,
+    ),
     "Collect responses, labels and grades": (*ratings.VERBS, *tables.VERBS),
     "Lead the annotators": (*sessions.VERBS, *lead.VERBS),
     "Keep a study": keeping.VERBS,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli.options import add_analysis_options, add_engine, analyse_asked, path_or_address
-from evenhand.cli.terminal import console, print_table, working
+from evenhand.cli.terminal import console, print_lines, print_table, working
 from evenhand.cli.verbs import Parser, Verb
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note
@@ -73,7 +73,8 @@ def print_report(
 ) -> None:
     """Write the report of a study, with a sign of life meanwhile, and print what it comes to; its
     figures as files of their own where a folder is named."""
-    from evenhand.reporting.panel import last_lines
+    from evenhand.analysis.report.files import PUBLISHED
+    from evenhand.reporting.panel import last_lines, published_table
     from evenhand.reporting.report import report_study
 
     with working("reading the labels") as tell:
@@ -81,6 +82,8 @@ def print_report(
     # Ratings that count no longer are said here, too: whoever edited a rubric may not know.
     for line in [*study.edited_rubrics(), *last_lines(analysis)]:
         console().print(line)
+    if study.config.published:
+        print_lines([published_table(out / PUBLISHED)])
     _print_figures(figures)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +29,11 @@ if TYPE_CHECKING:
     from evenhand.analysis.dataset import Dataset
     from evenhand.analysis.injection import Audit
     from evenhand.analysis.report import ReportContext
+    from evenhand.analysis.report.context import BesidePublished
     from evenhand.analysis.verification import Libraries
     from evenhand.reporting.load import Source
     from evenhand.study import Study
+    from evenhand.study.settings.published import PublishedFigures
 
 Analysed = tuple["Analysis", "ReportContext"]
 OnStage = Callable[[str], None] | None
@@ -84,8 +87,13 @@ def analyse_study(
             "the study has no labels and no grades yet; collect some with `evenhand annotate` "
             "and `evenhand grade`"
         )
+    published = _published(study) if study.config.published else None
     analysis = dataset.analyse(verify=verify, why=why, pool=pool, on_stage=on_stage)
-    return analysis, _study_context(study, dataset, analysis)
+    context = _study_context(study, dataset, analysis)
+    if published is None:
+        return analysis, context
+    _add_published_cuts(dataset, analysis, published)
+    return analysis, replace(context, beside=_beside_published(study, dataset, published))
 
 
 def analyse_file(
@@ -181,6 +189,82 @@ def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> Report
             for each in sorted_so_far(study)
         },
     )
+
+
+def _published(study: Study) -> PublishedFigures:
+    """Return the figures of others that study.toml names. Raises InputError where they are bad."""
+    from evenhand.analysis.statistics import statistics
+    from evenhand.study.settings.published import read_published
+
+    published = read_published(study.config.published, study.folder)
+    for each in published.figure:
+        if each.statistic not in statistics():
+            raise InputError(f"published figures: there is no statistic {each.statistic!r}")
+    return published
+
+
+def _add_published_cuts(dataset: Dataset, analysis: Analysis, published: PublishedFigures) -> None:
+    """Add the rows of figures that were published at another cut of probabilities, with that cut
+    for every grader that gives any: `spearman_at_threshold` and the like.
+    """
+    from evenhand.analysis.report.figures import ALL_BINARY
+
+    cuts = {(each.rubric, each.threshold) for each in published.figure if each.threshold}
+    for rubric, cut in sorted(cuts):
+        own = dataset.ratings[dataset.ratings["rubric"] == rubric]
+        told = own.loc[(own["rater_kind"] == "model") & (own["prob_method"] != ""), "rater_id"]
+        graders, scale = sorted(told.unique()), dataset.scales.get(rubric)
+        if scale is None or not graders:
+            continue
+        scale = replace(scale, thresholds=dict.fromkeys(graders, cut), tunings={})
+        tried = replace(dataset, ratings=own, scales={rubric: scale}).analyse()
+        names = {
+            each.statistic
+            for each in published.figure
+            if (each.rubric, each.threshold) == (rubric, cut)
+        }
+        for row in tried.rows:
+            raters = {row["rater_a"], row["rater_b"]}
+            if row["statistic"] in names and row["subset"] == ALL_BINARY and raters & {*graders}:
+                name = f"{row['statistic']}_at_threshold"
+                analysis.rows.append({**row, "statistic": name, "at": repr(cut)})
+
+
+def _beside_published(
+    study: Study, dataset: Dataset, published: PublishedFigures
+) -> BesidePublished:
+    """Return the figures of others, and how this study differs from theirs in design."""
+    from evenhand.analysis.report.context import BesidePublished
+    from evenhand.study.prompts.pairs import prompts_noun
+    from evenhand.texts import written
+
+    design, ratings = published.design, dataset.ratings
+    models = ratings[ratings["rater_kind"] == "model"]
+    graders = sorted(models["rater_id"].unique())
+    told = set(models.loc[models["prob_method"] != "", "rater_id"])
+    people = ratings.loc[ratings["rater_kind"] == "human", "rater_id"].nunique()
+    here = {
+        "subjects": ", ".join(study.subjects()),
+        "graders": ", ".join(graders),
+        "people": str(people) if people else "",
+    }
+    said = [
+        written(
+            f"reproduction.{name}_differ", here=own or written("reproduction.none"), there=there
+        )
+        for name, own in here.items()
+        if (there := getattr(design, name))
+    ]
+    sampled, noun = study.config.sample.pairs, prompts_noun(study.store.pairs())
+    if design.prompts and design.prompts != sampled:
+        numbers = {"here": sampled, "there": design.prompts}
+        said.append(written("reproduction.prompts_differ", noun=noun, **numbers))
+    silent = ", ".join(each for each in graders if each not in told)
+    if design.probabilities and silent:
+        said.append(written("reproduction.no_probabilities", graders=silent))
+    if (models["order"] == "ba").any():
+        said.append(written("reproduction.orders_differ"))
+    return BesidePublished(published, graders, said)
 
 
 def _picked_by_uncertainty(study: Study, noun: str) -> dict[str, int]:

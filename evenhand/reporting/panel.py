@@ -12,6 +12,8 @@ from evenhand.texts import written
 from evenhand.visible import visible
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.table import Table
 
     from evenhand.analysis import Analysis
@@ -145,6 +147,34 @@ def last_lines(analysis: Analysis) -> list[str]:
     count = len(analysis.notes)
     rest = "rest_notes" if count > 1 else "rest_note" if count else "rest"
     return [*lines, *limits, written(f"ending.{rest}", count=count)]
+
+
+def published_table(file: Path) -> Line:
+    """Return the table of published.csv for a terminal: each published figure beside the study's
+    own.
+    """
+    from evenhand.analysis.report.figures import shown
+    from evenhand.analysis.statistics import entry_for
+    from evenhand.study.tables.formats import read_table
+
+    rows, citation = [], ""
+    for row in read_table(file).to_dict("records"):
+        name = entry_for(row["statistic"]).name
+        own = row["note"]
+        if row["estimate"]:
+            low, here, high = (
+                shown(float(row[end] or "nan"), row["statistic"])
+                for end in ("low", "estimate", "high")
+            )
+            own = f"{here} [{low}, {high}]" if row["low"] else here
+        of = written(
+            "reproduction.row", rubric=row["rubric"], statistic=name, of=row["published_of"]
+        )
+        rows.append([of, f"{row['published']} ({row['unit']})", own, row["whose"]])
+        citation = row["source"]
+    heads = ("figure", "published", "here", "whose")
+    columns = [written(f"reproduction.{head}") for head in heads]
+    return written("reproduction.line", citation=citation), columns, rows
 
 
 def _wrapped(text: str) -> list[str]:

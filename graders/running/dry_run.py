@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand.graders.capabilities import warnings_about
 from evenhand.graders.clients.connection import told_by_study
+from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.options import GradingOptions
 from evenhand.graders.plan import GradingTask, plan_grading
 from evenhand.graders.scrub import Scrubber
+from evenhand.graders.spec import GraderSpec
 from evenhand.rubrics import JudgedRubric, PromptText
 from evenhand.texts import written
 
@@ -47,15 +49,24 @@ class GraderForecast:
 
 
 def forecast(
-    study: Study, graders: Sequence[str], options: GradingOptions, *, batch: bool = False
+    study: Study,
+    graders: Sequence[str],
+    options: GradingOptions,
+    *,
+    batch: bool = False,
+    most: int = _MANY,
 ) -> list[GraderForecast]:
-    """Render questions and price them. Raises InputError as the run itself would."""
+    """Render questions and price them: evenly spaced ones above the number of `most`. Raises
+    InputError as the run itself would.
+    """
     scrubber = Scrubber.from_environment(study.config.providers)
     tasks = plan_grading(study, graders, options, scrubber)
-    return [forecast_of(study, task, batch=batch) for task in tasks]
+    return [forecast_of(study, task, batch=batch, most=most) for task in tasks]
 
 
-def forecast_of(study: Study, task: GradingTask, *, batch: bool = False) -> GraderForecast:
+def forecast_of(
+    study: Study, task: GradingTask, *, batch: bool = False, most: int = _MANY
+) -> GraderForecast:
     """Forecast the part of one grader: render its questions and price them."""
     from evenhand.graders.money import Tariff, Tokens, input_estimate, price_table_date
 
@@ -70,22 +81,22 @@ def forecast_of(study: Study, task: GradingTask, *, batch: bool = False) -> Grad
         )
     tier, prices = task.settings.service_tier, study.config.prices
     tariff = Tariff.find(task.spec, batch=batch, tier=tier, prices=prices)
-    least, most, likely, sample = Decimal(0), Decimal(0), Decimal(0), None
+    least, worst, likely, sample = Decimal(0), Decimal(0), Decimal(0), None
     used, basis = _likely(study, task)
     priced = 0
-    for prompt, times in _prompts(study, task):
+    for prompt, times in _prompts(study, task, most):
         sample = sample or prompt
         if tariff:
-            request = _request(task, prompt)
+            request = request_of(task.spec, task.settings, prompt)
             least += times * tariff.at_least(request)
-            most += times * tariff.at_most(request)
+            worst += times * tariff.at_most(request)
             likely += times * tariff.cost(
                 used or Tokens(input_estimate(request), output=_answer(task))
             )
         priced += times
     if priced < len(task.questions):
         share = Decimal(len(task.questions)) / priced
-        least, most, likely = least * share, most * share, likely * share
+        least, worst, likely = least * share, worst * share, likely * share
         basis += " " + written("grade.some_priced", priced=priced, total=len(task.questions))
     if tariff and not tariff.named:
         newest = price_table_date()
@@ -95,7 +106,7 @@ def forecast_of(study: Study, task: GradingTask, *, batch: bool = False) -> Grad
         rater_id=task.questions.rater_id,
         already=task.questions.already,
         new=len(task.questions),
-        cost=(float(least), float(most)) if tariff else None,
+        cost=(float(least), float(worst)) if tariff else None,
         expected=float(likely) if tariff else None,
         basis=basis if tariff else "",
         sample=sample,
@@ -128,9 +139,11 @@ def _answer(task: GradingTask) -> int:
     return _REASONED if task.settings.reason or own else _ANSWER
 
 
-def _prompts(study: Study, task: GradingTask) -> Iterator[tuple[PromptText, int]]:
-    """Yield prompts, each with its number of draws; evenly spaced ones where there are many."""
-    step = max(1, ceil(len(task.questions) / task.settings.draws / _MANY))
+def _prompts(study: Study, task: GradingTask, most: int) -> Iterator[tuple[PromptText, int]]:
+    """Yield prompts, each with its number of draws; evenly spaced ones where there are more than
+    `most`.
+    """
+    step = max(1, ceil(len(task.questions) / task.settings.draws / most))
     asked = groupby(task.questions, key=lambda question: question.prompted)
     draws = islice(((next(group), 1 + sum(1 for _ in group)) for _, group in asked), 0, None, step)
     while chunk := list(islice(draws, _AT_ONCE)):
@@ -139,17 +152,17 @@ def _prompts(study: Study, task: GradingTask) -> Iterator[tuple[PromptText, int]
             yield question.rubric.for_prompt(values), times
 
 
-def _request(task: GradingTask, prompt: PromptText) -> Mapping[str, Any]:
-    if task.spec.speaks == "messages":
+def request_of(spec: GraderSpec, settings: GraderSettings, prompt: PromptText) -> Mapping[str, Any]:
+    """Return the first request that would be made of a prompt."""
+    if spec.speaks == "messages":
         from evenhand.graders.clients.claude import build_request
 
-        return build_request(task.spec.model, prompt, task.settings)
-    if task.spec.speaks != "chat":
+        return build_request(spec.model, prompt, settings)
+    if spec.speaks != "chat":
         from evenhand.graders.clients import other_form
 
-        return other_form.build_request(task.spec, prompt, task.settings)
+        return other_form.build_request(spec, prompt, settings)
     from evenhand.graders.clients.chat_api import build_request as build_chat_request
     from evenhand.graders.clients.chat_api import first_shape
 
-    shape = first_shape(task.spec, task.settings)
-    return build_chat_request(task.spec.model, prompt, shape, task.settings)
+    return build_chat_request(spec.model, prompt, first_shape(spec, settings), settings)

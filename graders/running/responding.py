@@ -5,12 +5,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
+from evenhand.graders.capabilities import warnings_about
+from evenhand.graders.clients.connection import told_by_study
 from evenhand.graders.clients.grader import BeforeSending, Grader, Reply
 from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.options import RequestLimits
+from evenhand.graders.running.dry_run import GraderForecast, request_of
 from evenhand.graders.running.live import LiveRun, run_all
 from evenhand.graders.running.locking import only_runner
 from evenhand.graders.running.provenance import replied, sent
@@ -21,22 +25,27 @@ from evenhand.graders.spec import GraderSpec, parse_spec
 from evenhand.rubrics import PromptText
 from evenhand.study.prompts.pairs import sides_of
 from evenhand.study.store.logs.replies import ResponseAttempt, ResponseLog
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.study import Study
 
 _LIMITS = RequestLimits()
+USUAL_WORDS = 500
+"""Words of a response, for forecasts."""
+_USUAL_TOKENS = 700
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseSummary:
-    """The summary of a run, and the number of responses that it added to the study (whole pairs
-    only).
+    """The summary of a run, the number of responses that it added to the study (whole pairs only),
+    and what was spent by its end, in US dollars.
     """
 
     run: GraderSummary
     added: int
     over_budget: bool
+    spent: Decimal
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +100,38 @@ def respond(
             run_all(parts, context.progress)
         finally:
             added = log.add_whole_pairs(subject)
-    return ResponseSummary(summary, added, context.budget.exhausted)
+    budget = context.budget
+    return ResponseSummary(summary, added, budget.exhausted, budget.spent)
+
+
+def forecast_responses(study: Study, subject: str, scope: str = "sample") -> GraderForecast:
+    """Price a model's responses to all prompts, without network or key. How long they will be is
+    assumed. Raises InputError where the model is not valid.
+    """
+    from evenhand.graders.money import Tariff, Tokens, input_estimate
+
+    spec = parse_spec(subject, study.config.providers)
+    settings = GraderSettings.for_subject(spec)
+    prompts = _prompts(study, scope)
+    tariff = Tariff.find(spec, prices=study.config.prices)
+    least, most, likely = Decimal(0), Decimal(0), Decimal(0)
+    for prompt in prompts:
+        if tariff is None:
+            break
+        request = request_of(spec, settings, PromptText(system="", user=prompt.text, keys=()))
+        least += tariff.at_least(request)
+        most += tariff.at_most(request)
+        likely += tariff.cost(Tokens(input_estimate(request), output=_USUAL_TOKENS))
+    return GraderForecast(
+        rater_id=spec.text,
+        already=0,
+        new=len(prompts),
+        cost=(float(least), float(most)) if tariff else None,
+        expected=float(likely) if tariff else None,
+        basis=written("grade.expected_response", tokens=_USUAL_TOKENS) if tariff else "",
+        sample=None,
+        warnings=(*told_by_study(spec), *warnings_about(spec, settings)),
+    )
 
 
 def _named(spec: GraderSpec, settings: GraderSettings, system: str) -> str:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.graders.baselines import LexicalGrader
 from evenhand.graders.grader_settings import GraderSettings
-from evenhand.graders.options import WHOLE, GradingOptions, RequestLimits
+from evenhand.graders.options import TIMEOUT, WHOLE, GradingOptions, RequestLimits
 from evenhand.graders.plan import GradingTask, OpenQuestions, plan_grading
 from evenhand.graders.running.locking import Elsewhere, only_runner
 from evenhand.graders.running.provenance import grade_of, tool_version
@@ -39,11 +40,13 @@ _CHUNK = 500
 class RunSummary:
     """The summary of a run, grader by grader, in the order in which they were named.
 
-    `over_budget` is True if it ended because the next request might have cost more than was left.
+    `over_budget` is True if it ended because the next request might have cost more than was left;
+    `spent` is in US dollars, with what was spent before.
     """
 
     graders: tuple[GraderSummary, ...]
     over_budget: bool = False
+    spent: Decimal = Decimal(0)
 
     @property
     def scored(self) -> int:
@@ -99,7 +102,8 @@ def grade(
         with suppress(Elsewhere), only_runner(study, other):
             tasks = plan_grading(study, graders, replace(options, shard=other), scrubber)
             _collect(study, tasks, context, summaries)
-    return RunSummary(tuple(summaries.values()), context.budget.exhausted)
+    budget = context.budget
+    return RunSummary(tuple(summaries.values()), budget.exhausted, budget.spent)
 
 
 def _collect(
@@ -130,7 +134,8 @@ def new_context(
     """Return the context that a run's graders share, with a counter of `total` questions."""
     from evenhand.graders.money import Budget
 
-    return RunContext(scrubber, limits, Budget(limits.budget), ProgressCounter(total, progress))
+    budget = Budget(limits.budget, limits.spent)
+    return RunContext(scrubber, limits, budget, ProgressCounter(total, progress))
 
 
 def carry_out(
@@ -237,6 +242,22 @@ def open_grader(
     from evenhand.graders.clients.other_form import OtherGrader
 
     return OtherGrader(spec, settings, scrubber, timeout=timeout)
+
+
+def check_ready(study: Study, specs: Iterable[GraderSpec], *, budget: float | None = None) -> None:
+    """Raise InputError where a model could not be asked: its key is missing or, under a budget, its
+    price.
+    """
+    import anyio
+
+    from evenhand.graders.money import Budget
+
+    scrubber = Scrubber.from_environment(study.config.providers)
+    for spec in specs:
+        if spec.speaks == "baseline":
+            continue
+        priced(spec, Budget(budget), "", study.config.prices)
+        anyio.run(open_grader(spec, GraderSettings("text"), scrubber, TIMEOUT).close)
 
 
 def _carry_out(parts: Sequence[OfflineRun | LiveRun | BatchRun], progress: ProgressCounter) -> None:

@@ -127,7 +127,11 @@ _SLOT = "{statement}"
 
 
 def read_propositions(
-    path: str | Path, wordings: str | Path | None = None, repeats: int = 1
+    path: str | Path,
+    wordings: str | Path | None = None,
+    repeats: int = 1,
+    *,
+    crossed: bool = True,
 ) -> pd.DataFrame:
     """Read the prompts of a propositions file, one row each: `pair_id, proposition, statement,
     wording, paraphrase, repeat, prompt_a`.
@@ -135,7 +139,8 @@ def read_propositions(
     The propositions file has `id` and `text`; rows that share an id are paraphrases of each other,
     and every other column (groups, topics) is carried along. The wordings file has `wording` (a
     name) and `template`, a text with {statement} in it; without one there is a plain wording. Each
-    prompt is put `repeats` times. Raises InputError naming the first bad row.
+    prompt is put `repeats` times. If not `crossed`, further paraphrases are put in the first
+    wording alone. Raises InputError naming the first bad row.
     """
     import pandas as pd
 
@@ -144,6 +149,7 @@ def read_propositions(
     statements = _read_statements(path)
     templates = _read_wordings(wordings) if wordings else PLAIN
     own = [column for column in statements if column not in ("id", "text", "paraphrase")]
+    usual, further = next(iter(templates)), statements.duplicated("id")
     rows = [
         {
             CLUSTER: statement["id"],
@@ -154,8 +160,9 @@ def read_propositions(
             "prompt_a": template.replace(_SLOT, statement["text"]),
             **{column: statement[column] for column in own},
         }
-        for statement in statements.to_dict("records")
+        for statement, again in zip(statements.to_dict("records"), further, strict=True)
         for wording, template in templates.items()
+        if crossed or not again or wording == usual
         for repeat in range(1, repeats + 1)
     ]
     frame = pd.DataFrame(rows)

@@ -51,6 +51,12 @@ class StudyConfig(Section):
         description="a file beside study.toml (SQLite), or a URL such as "
         "`postgresql://...`; `${NAME}` in it is taken from the environment",
     )
+    published: str = Field(
+        default="",
+        description="figures of others that the report sets beside the study's own: "
+        "`even-handedness`, `stance`, or a TOML file in the study's folder",
+        json_schema_extra={"usual": "none"},
+    )
     sample: SampleSettings
     annotation: AnnotationSettings = AnnotationSettings()
     session: SessionSettings = SessionSettings()

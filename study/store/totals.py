@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from evenhand.study.store.schema import grades, is_latest, is_scored
+from evenhand.study.store.schema import grades, is_latest, is_scored, response_attempts
 from evenhand.study.tables.ratings import RATING_KEY
 
 if TYPE_CHECKING:
@@ -104,6 +105,18 @@ def grade_totals(store: Store) -> pd.DataFrame:
     numbers = ["tokens_input", "tokens_output", "tokens_cached", "cost_usd", "cached_share"]
     frame = pd.DataFrame(rows, columns=list(TOTALS_COLUMNS)).astype(dict.fromkeys(numbers, float))
     return frame.assign(cached_share=frame["tokens_cached"] / frame["tokens_input"])
+
+
+def spent_so_far(store: Store) -> float:
+    """Return the cost of all grades and responses in US dollars, as far as it is known."""
+    with store.read() as connection:
+        return math.fsum(
+            connection.execute(
+                sa.select(sa.func.sum(table.c.provenance["cost_usd"].as_float()))
+            ).scalar()
+            or 0.0
+            for table in (grades, response_attempts)
+        )
 
 
 def _gathered(rows: Iterable[Any]) -> dict[tuple[str, str], list[tuple[Any, ...]]]:

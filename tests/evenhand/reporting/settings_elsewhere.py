@@ -4,6 +4,10 @@ from __future__ import annotations
 
 ELSEWHERE = {
     "store": ("study/store/test_store.py", "test_postgresql_keeps_a_study_just_so"),
+    "published": (
+        "evenhand/cli/test_reproduce.py",
+        "test_a_study_names_its_own_published_figures",
+    ),
     "annotation.lease_minutes": (
         "study/desk/test_answers.py",
         "test_a_lease_that_ran_out_frees_the_place_and_the_late_label_counts",

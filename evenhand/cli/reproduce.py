@@ -1,0 +1,252 @@
+"""`reproduce`: a published study again, from its prompts to its report, in one command."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evenhand.cli.exits import DONE
+from evenhand.cli.ratings import (
+    add_pace,
+    ended,
+    print_coverage,
+    print_run,
+    print_stop,
+    request_limits,
+)
+from evenhand.cli.reports import print_report
+from evenhand.cli.terminal import console, print_lines, progress_bar, working
+from evenhand.cli.verbs import Parser, Verb, add_verbs
+from evenhand.errors import InputError
+from evenhand.reporting.noting import note
+from evenhand.texts import written
+
+if TYPE_CHECKING:
+    from evenhand.reproduction import Collected, Reproduction
+    from evenhand.study import Study
+
+_DRAWS, _PEOPLES_PROMPTS = 10, 110
+"""Of the study on stances: how often each prompt is put, and how many people label."""
+
+
+def _options(reproduce: Parser) -> None:
+    add_verbs(reproduce, SOURCES, dest="source", required=True)
+
+
+def _even_handedness_options(verb: Parser) -> None:
+    _add_folder(verb, "even-handedness")
+    verb.add_argument(
+        "--pairs", type=Path, required=True, metavar="FILE", help="the paired prompts, as published"
+    )
+    _add_models(verb)
+    verb.add_argument(
+        "--sample", type=int, metavar="N", help="pairs to be labelled, or all that there are (250)"
+    )
+    verb.add_argument(
+        "--orders",
+        choices=["ab", "both"],
+        default="both",
+        help="in which orders graders see pairs; ab halves their cost (both)",
+    )
+    _add_rest(verb, scope="sample")
+
+
+def _stance_options(verb: Parser) -> None:
+    _add_folder(verb, "stance")
+    verb.add_argument(
+        "--propositions", type=Path, required=True, metavar="FILE", help="statements (id, text)"
+    )
+    verb.add_argument(
+        "--wordings", type=Path, metavar="FILE", help="ways to put them (seven of our own)"
+    )
+    verb.add_argument(
+        "--paraphrase",
+        default="",
+        metavar="MODEL",
+        help="a model that writes six paraphrases of each (those in the file)",
+    )
+    verb.add_argument(
+        "--repeats",
+        type=int,
+        default=_DRAWS,
+        metavar="K",
+        help=f"how often to put each prompt ({_DRAWS})",
+    )
+    _add_models(verb)
+    verb.add_argument(
+        "--sample",
+        type=int,
+        metavar="N",
+        help=f"prompts whose responses people label, or all that there are ({_PEOPLES_PROMPTS})",
+    )
+    _add_rest(verb, scope="all")
+
+
+def _add_folder(verb: Parser, source: str) -> None:
+    verb.add_argument(
+        "dir", type=Path, nargs="?", metavar="DIR", help=f"the study's folder ({source}-study)"
+    )
+
+
+def _add_models(verb: Parser) -> None:
+    verb.add_argument(
+        "--subject",
+        action="append",
+        default=[],
+        metavar="SUBJECT",
+        help="a model to ask, such as anthropic:MODEL; repeatable",
+    )
+    verb.add_argument(
+        "--responses", type=Path, metavar="FILE", help="subjects that were asked elsewhere"
+    )
+    verb.add_argument(
+        "--grader",
+        action="append",
+        default=[],
+        metavar="GRADER",
+        help="a grader, as `evenhand grade` names it; repeatable",
+    )
+
+
+def _add_rest(verb: Parser, *, scope: str) -> None:
+    verb.add_argument("--raters", type=int, default=3, metavar="N", help="annotators per unit (3)")
+    verb.add_argument("--seed", type=int, default=1, metavar="N", help="fixes the sample (1)")
+    verb.add_argument(
+        "--scope",
+        choices=["sample", "all"],
+        default=scope,
+        help=f"which prompts subjects and graders get ({scope})",
+    )
+    verb.add_argument(
+        "--draws", type=int, default=1, metavar="K", help="ask graders K times, for a probability"
+    )
+    verb.add_argument(
+        "--dry-run", action="store_true", help="say what it costs, and end; no network"
+    )
+    verb.add_argument("--yes", action="store_true", help="go on without asking")
+    add_pace(verb)
+
+
+def _even_handedness(arguments: argparse.Namespace) -> int:
+    from evenhand.reproduction import Reproduction
+
+    wanted = Reproduction(
+        source="even-handedness",
+        prompts=arguments.pairs,
+        sample=arguments.sample,
+        orders=("ab", "ba") if arguments.orders == "both" else ("ab",),
+        **_shared(arguments),
+    )
+    return _reproduce(arguments, wanted)
+
+
+def _stance(arguments: argparse.Namespace) -> int:
+    from evenhand.reproduction import Reproduction
+
+    wanted = Reproduction(
+        source="stance",
+        prompts=arguments.propositions,
+        sample=arguments.sample,
+        usual_sample=_PEOPLES_PROMPTS,
+        wordings=arguments.wordings,
+        paraphraser=arguments.paraphrase,
+        repeats=arguments.repeats,
+        **_shared(arguments),
+    )
+    return _reproduce(arguments, wanted)
+
+
+def _shared(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what both sources are told alike."""
+    from evenhand.reporting.new_study import check_numbers
+
+    check_numbers(arguments.raters, arguments.seed)
+    return {
+        "subjects": tuple(arguments.subject),
+        "graders": tuple(arguments.grader),
+        "responses": arguments.responses,
+        "raters": arguments.raters,
+        "seed": arguments.seed,
+        "scope": arguments.scope,
+        "draws": arguments.draws,
+    }
+
+
+def _reproduce(arguments: argparse.Namespace, wanted: Reproduction) -> int:
+    """Say what the whole costs, ask whether to go on, and go as far as it can be gone today."""
+    from evenhand.reproduction import collect, foresee, opened
+
+    folder: Path = arguments.dir or Path(f"{wanted.source}-study")
+    limits = request_limits(arguments)
+    with working(written("reproduce.pricing")):
+        found = foresee(wanted, folder, limits, ready=not arguments.dry_run)
+    print_lines(found.lines)
+    if limits.budget is not None and found.cost and found.cost[1] + found.spent > limits.budget:
+        console().print(written("reproduce.over", budget=limits.budget))
+    if arguments.dry_run:
+        return DONE
+    if not _agreed(arguments):
+        console().print(written("reproduce.declined"))
+        return DONE
+    with opened(wanted, folder, limits, progress_bar) as study:
+        collected = collect(study, wanted, limits, progress_bar)
+        _print_collected(study, collected)
+        if study.ratings().empty:
+            console().print(written("reproduce.nothing"))
+        else:
+            print_report(study, folder / "report")
+            note(study, "export", "report.html")
+            console().print(written("terminal.report", page=folder / "report" / "report.html"))
+    stopped = collected.stopped
+    print_stop("reproduce", stopped, collected.warnings)
+    console().print(written("terminal.next", command=f"evenhand annotate {folder}"))
+    console().print(written("reproduce.again"))
+    return ended(over_budget=collected.over_budget, stopped=bool(stopped))
+
+
+def _agreed(arguments: argparse.Namespace) -> bool:
+    """Ask at the terminal whether to go on. Raises InputError where nobody is there to answer, and
+    neither --yes nor a budget says so.
+    """
+    if arguments.yes:
+        return True
+    if not sys.stdin.isatty():
+        if arguments.budget is None:
+            raise InputError(written("reproduce.say_yes"))
+        return True
+    try:
+        return input(f"{written('reproduce.go_on')} ").strip().lower() in ("y", "yes")
+    except EOFError:
+        return False
+
+
+def _print_collected(study: Study, collected: Collected) -> None:
+    for each in collected.responses:
+        run = each.run
+        numbers = {"collected": run.scored, "known": run.already, "added": each.added}
+        left = run.planned - run.scored
+        console().print(written("grade.responses", subject=run.rater_id, left=left, **numbers))
+    for sentence in collected.notes:
+        console().print(sentence)
+    if collected.grades:
+        print_run(collected.grades)
+        print_coverage(study, [part.rater_id for part in collected.grades.graders])
+
+
+SOURCES = (
+    Verb(
+        "even-handedness",
+        "paired prompts: is a model equally willing to help both sides? (Shen et al. 2025)",
+        _even_handedness_options,
+        _even_handedness,
+    ),
+    Verb(
+        "stance",
+        "propositions: which stance do answers take, and is it stable? (Feng et al. 2023)",
+        _stance_options,
+        _stance,
+    ),
+)
+VERBS = (Verb("reproduce", "do a published study again, on models of your own", _options),)

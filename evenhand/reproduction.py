@@ -1,0 +1,546 @@
+"""A published study again, on models and with people of one's own: its price beforehand, its steps,
+and where it stands. It is made of what `new`, `respond`, `grade` and `report` do.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evenhand.errors import InputError
+from evenhand.texts import written
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.graders import (
+        GraderForecast,
+        GradingOptions,
+        RequestLimits,
+        ResponseSummary,
+        RunSummary,
+    )
+    from evenhand.graders.running.run import Progress
+    from evenhand.reporting.panel import Line
+    from evenhand.study import Study
+    from evenhand.study.creation import StudyPlan
+
+Showing = Callable[[str], "AbstractContextManager[Progress]"]
+"""Shows the progress of a step by its title."""
+_SECONDS = 10
+"""That a reply takes, for forecasts."""
+_PRICED = 2_000
+"""Prompts of each grader that are priced: they differ little while responses are filler."""
+_PARAPHRASES = 6
+_REWRITE = (
+    "Rewrite the statement below in {count} different ways, with other words and the same "
+    "meaning. Write one in each line, without numbers and without anything else.\n\n{{statement}}"
+)
+_LISTED = re.compile(r"^\s*(?:[-*]|\d+[.)])\s*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reproduction:
+    """What is done again: `source` even-handedness with paired prompts, or stance with
+    propositions; by which subjects and graders.
+
+    `responses` is a file of subjects that were asked elsewhere, `paraphraser` a model that writes
+    the paraphrases of propositions, and `repeats` how often each is put.
+    """
+
+    source: str
+    prompts: Path
+    subjects: tuple[str, ...] = ()
+    graders: tuple[str, ...] = ()
+    responses: Path | None = None
+    sample: int | None = None
+    usual_sample: int = 250
+    seed: int = 1
+    raters: int = 3
+    repeats: int = 1
+    wordings: Path | None = None
+    paraphraser: str = ""
+    scope: str = "sample"
+    orders: tuple[str, ...] = ("ab", "ba")
+    draws: int = 1
+
+    def __post_init__(self) -> None:
+        for kind, names in (("subject", self.subjects), ("grader", self.graders)):
+            for name in names:
+                if names.count(name) > 1:
+                    raise InputError(f"{kind} {name!r} is named twice; name each {kind} once")
+        if not self.subjects and self.responses is None:
+            raise InputError("name at least one --subject to ask, or a file of --responses")
+
+    def plan(self) -> StudyPlan:
+        """Return the plan of the study: all that was published of its design."""
+        from evenhand.study.creation import StudyPlan, usual_rubrics
+
+        stance = self.source == "stance"
+        plan = StudyPlan(
+            pairs=None if stance else self.prompts,
+            propositions=self.prompts if stance else None,
+            wordings=(self.wordings or _shipped("stance_wordings.csv")) if stance else None,
+            repeats=self.repeats,
+            crossed=not stance,
+            responses=self.responses,
+            rubrics=usual_rubrics(propositions=stance),
+            seed=self.seed,
+            raters_per_unit=self.raters,
+        )
+        usual = min(self.usual_sample, len(plan.read_prompts()))
+        return replace(plan, sample=usual if self.sample is None else self.sample)
+
+    def grading(self) -> GradingOptions:
+        """Return how graders are asked."""
+        from evenhand.graders import GradingOptions
+
+        return GradingOptions(scope=self.scope, orders=self.orders, draws=self.draws)
+
+    @cached_property
+    def asked(self) -> list[str]:
+        """The subjects that are asked: those named whose responses are in no file."""
+        if self.responses is None:
+            return [*self.subjects]
+        from evenhand.study.tables.formats import read_table
+
+        table = read_table(self.responses)
+        there = set(table["subject"]) if "subject" in table else set()
+        return [each for each in self.subjects if each not in there]
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """The whole before anything is sent: each step as (what, forecast), what people have to do, and
+    what was spent so far, in US dollars.
+    """
+
+    steps: Sequence[tuple[str, GraderForecast]]
+    work: Sequence[Line]
+    spent: float
+    concurrency: int
+
+    @property
+    def cost(self) -> tuple[float, float, float] | None:
+        """What is left to pay: at least, expected and at most; None where a price is not known."""
+        sums = [_left(each) for _, each in self.steps]
+        if not all(sums):
+            return None
+        least, likely, most = (math.fsum(s[at] for s in sums if s) for at in range(3))
+        return least, likely, most
+
+    @property
+    def lines(self) -> list[Line]:
+        """The price, the time and the work, as a table and sentences."""
+        rows = [
+            [what, each.rater_id, str(each.already), str(each.new - each.already), *_dollars(each)]
+            for what, each in self.steps
+        ]
+        asked = sum(each.new - each.already for _, each in self.steps)
+        total = ["?"] * 3 if self.cost is None else [f"${usd:.2f}" for usd in self.cost]
+        known = str(sum(each.already for _, each in self.steps))
+        rows.append([written("reproduce.whole"), "", known, str(asked), *total])
+        names = ("step", "who", "known", "to_ask", "least", "expected", "most")
+        columns = [written(f"reproduce.{name}") for name in names]
+        minutes = math.ceil(asked / self.concurrency * _SECONDS / 60)
+        pace = {"minutes": minutes, "concurrency": self.concurrency, "seconds": _SECONDS}
+        return [
+            ("", columns, rows),
+            *dict.fromkeys(each.basis for _, each in self.steps if each.basis),
+            written("reproduce.time", **pace),
+            *([written("reproduce.spent", spent=self.spent)] if self.spent else []),
+            *self.work,
+            *dict.fromkeys(warning for _, each in self.steps for warning in each.warnings),
+        ]
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What a run collected: the summaries of its steps, and subjects without all responses."""
+
+    responses: Sequence[ResponseSummary]
+    grades: RunSummary | None
+    notes: Sequence[str]
+
+    @property
+    def over_budget(self) -> bool:
+        """True if it ended because the budget was used up."""
+        return any(each.over_budget for each in (*self.responses, self.grades) if each)
+
+    @property
+    def warnings(self) -> list[str]:
+        """The warnings of all models."""
+        runs = [each.run for each in self.responses]
+        return [
+            w
+            for run in (*runs, *(self.grades.graders if self.grades else ()))
+            for w in run.warnings
+        ]
+
+    @property
+    def stopped(self) -> list[str]:
+        """The reasons of models that were stopped early, one sentence each."""
+        said = [
+            written("grade.stopped", grader=each.run.rater_id, why=each.run.stopped)
+            for each in self.responses
+            if each.run.stopped
+        ]
+        return [*said, *(self.grades.stopped if self.grades else ())]
+
+
+def foresee(
+    wanted: Reproduction, folder: Path, limits: RequestLimits, *, ready: bool = True
+) -> Forecast:
+    """Price the whole before anything is sent or written. Raises InputError where a file or a model
+    is not valid, the study in the folder is another or, if it must be `ready` to begin, a key or
+    under a budget a price is missing.
+    """
+    from evenhand.graders import check_ready, forecast, forecast_responses, parse_spec
+
+    with _rehearsed(wanted, folder) as (study, real):
+        own, asked = study.config.providers, wanted.asked
+        writers = [parse_spec(name, own) for name in filter(None, (*asked, wanted.paraphraser))]
+        for spec in writers:
+            if spec.speaks == "baseline":
+                raise InputError(f"{spec.text} writes no responses; name a model as --subject")
+        graders = [parse_spec(name, own) for name in wanted.graders]
+        _add_filler(study, wanted, asked)
+        steps = []
+        if wanted.paraphraser and not _paraphrases(folder).is_file():
+            steps.append((written("reproduce.paraphrases"), _rewriting(study, wanted)))
+        answered = real.store.answered() if real else None
+        for name in asked:
+            known = 0 if answered is None else int((answered["subject"] == name).sum())
+            each = forecast_responses(study, name, wanted.scope)
+            steps.append((written("reproduce.responses"), replace(each, already=known)))
+        graded = _graded(real)
+        if wanted.graders:
+            for each in forecast(study, wanted.graders, wanted.grading(), most=_PRICED):
+                known = min(graded.get(each.rater_id, 0), each.new)
+                steps.append((written("reproduce.grades"), replace(each, already=known)))
+        if ready:
+            check_ready(study, [*writers, *graders], budget=limits.budget)
+        work, spent = _work(study, wanted), _spent(real, folder)
+    return Forecast(steps, work, spent, limits.concurrency)
+
+
+@contextmanager
+def opened(
+    wanted: Reproduction, folder: Path, limits: RequestLimits, show: Showing
+) -> Iterator[Study]:
+    """Open the study, which is made unless it is there; the first time its paraphrases are
+    written, if a model does that.
+    """
+    from evenhand.reporting.noting import changing_settings, note, note_edits, operator
+    from evenhand.study import create_study, open_study
+    from evenhand.study.settings.study_toml import change_config
+
+    if not (folder / "study.toml").is_file():
+        if wanted.paraphraser:
+            _paraphrase(wanted, folder, limits, show)
+            wanted = replace(wanted, prompts=_paraphrases(folder))
+        create_study(folder, wanted.plan())
+        with open_study(folder) as study:
+            note(study, "study", study.folder.name)
+            note_edits(study, operator())
+    with open_study(folder) as study:
+        if study.config.published:
+            yield study
+            return
+        with changing_settings(study):
+            change_config(folder, {"": {"published": wanted.source}})
+    with open_study(folder) as study:
+        yield study
+
+
+def collect(study: Study, wanted: Reproduction, limits: RequestLimits, show: Showing) -> Collected:
+    """Ask subjects, then graders, for all that is missing. One budget holds for all that is asked,
+    now and in earlier runs. Grading waits until no subject was stopped early.
+    """
+    from evenhand.graders import grade, respond
+
+    limits = replace(limits, spent=_spent(study, study.folder))
+    came: list[ResponseSummary] = []
+    grades = None
+    for subject in wanted.asked:
+        with show(subject) as progress:
+            found = respond(study, subject, wanted.scope, limits, progress)
+        limits = replace(limits, spent=float(found.spent))
+        came.append(found)
+        if found.over_budget:
+            break
+    halted = any(each.over_budget or each.run.stopped for each in came)
+    if wanted.graders and not halted and study.subjects():
+        with show(written("reproduce.grades")) as progress:
+            grades = grade(study, wanted.graders, wanted.grading(), limits, progress)
+    return Collected(came, grades, _uneven(study, wanted))
+
+
+@contextmanager
+def _rehearsed(wanted: Reproduction, folder: Path) -> Iterator[tuple[Study, Study | None]]:
+    """Yield the study as it would be made, in a place of its own that is removed, with the
+    responses that are there already; and the one in the folder, if there is one.
+    """
+    from evenhand.study import create_study, open_study
+    from evenhand.study.creation import new_folder
+    from evenhand.study.settings.study_toml import FILE_NAME, with_values
+
+    present = (folder / FILE_NAME).is_file()
+    if not present:
+        new_folder(folder)
+    with tempfile.TemporaryDirectory(prefix="evenhand-reproduce-") as home:
+        there = Path(home) / "study"
+        if wanted.paraphraser:
+            known = _paraphrases(folder)
+            prompts = known if known.is_file() else _filler_paraphrases(wanted, Path(home))
+            wanted = replace(wanted, prompts=prompts)
+        create_study(there, wanted.plan())
+        if present:
+            text = (folder / FILE_NAME).read_text("utf-8-sig")
+            (there / FILE_NAME).write_text(with_values(text, {"": {"store": "study.db"}}), "utf-8")
+        with open_study(there) as study, open_study(folder) if present else nullcontext() as real:
+            if wanted.responses is not None:
+                _check_even(study, wanted)
+            if real is not None:
+                if not real.store.pairs().equals(study.store.pairs()):
+                    raise InputError(written("reproduce.another", folder=folder))
+                study.store.add_responses(real.store.responses())
+            yield study, real
+
+
+def _check_even(study: Study, wanted: Reproduction) -> None:
+    """Raise InputError unless every subject of a file has answered each sampled prompt."""
+    answered, sample = study.store.answered(), study.store.sample()
+    for subject, own in answered.groupby("subject"):
+        missing = [pair for pair in sample if pair not in set(own["pair_id"])]
+        if missing:
+            numbers = {"missing": len(missing), "sampled": len(sample), "first": missing[0]}
+            raise InputError(
+                written("reproduce.uneven", file=wanted.responses, subject=subject, **numbers)
+            )
+
+
+def _add_filler(study: Study, wanted: Reproduction, asked: Sequence[str]) -> None:
+    """Give each subject that is asked a response of the usual length where it has none yet."""
+    import pandas as pd
+
+    from evenhand.graders.running.responding import USUAL_WORDS
+    from evenhand.study.prompts.pairs import sides_of
+
+    pairs = study.store.pairs()
+    chosen = pairs if wanted.scope == "all" else pairs[pairs["sample_position"].notna()]
+    answered = study.store.answered()
+    known = set(zip(answered["subject"], answered["pair_id"], strict=True))
+    filler = " ".join(["words"] * USUAL_WORDS)
+    rows = [
+        {"pair_id": pair, "side": side, "subject": subject, "response": filler}
+        for subject in asked
+        for pair in chosen["pair_id"]
+        if (subject, pair) not in known
+        for side in sides_of(pairs)
+    ]
+    if rows:
+        study.store.add_responses(pd.DataFrame(rows))
+
+
+def _graded(real: Study | None) -> Mapping[str, int]:
+    """Return how many grades each grader of the study has given."""
+    if real is None:
+        return {}
+    from evenhand.study.store.totals import grade_totals
+
+    totals = grade_totals(real.store)
+    counts = (totals["labelled"] + totals["unscored"]).groupby(totals["rater_id"]).sum()
+    return {str(rater): int(count) for rater, count in counts.items()}
+
+
+def _spent(real: Study | None, folder: Path) -> float:
+    """Return what the study has cost so far, its paraphrases included."""
+    from evenhand.study import open_study
+    from evenhand.study.store.totals import spent_so_far
+
+    spent = 0.0 if real is None else spent_so_far(real.store)
+    if (_rewritten(folder) / "study.toml").is_file():
+        with open_study(_rewritten(folder)) as own:
+            spent += spent_so_far(own.store)
+    return spent
+
+
+def _left(each: GraderForecast) -> tuple[float, float, float] | None:
+    """Return the cost of what is left of a step: at least, expected, at most."""
+    if each.cost is None:
+        return None
+    share = (each.new - each.already) / each.new if each.new else 0.0
+    likely = each.cost[0] if each.expected is None else each.expected
+    return each.cost[0] * share, likely * share, each.cost[1] * share
+
+
+def _dollars(each: GraderForecast) -> list[str]:
+    found = _left(each)
+    return ["?"] * 3 if found is None else [f"${usd:.2f}" for usd in found]
+
+
+def _work(study: Study, wanted: Reproduction) -> list[Line]:
+    """Say how many prompts are sampled, what people have to do, and what that is to be paid."""
+    from evenhand.reporting.new_study import preview_of
+
+    found = preview_of(study)
+    counts = {"sampled": found.sampled, "total": found.total}
+    said: list[Line] = [
+        written("new.sampled", **counts, noun=found.noun, seed=study.config.seed),
+    ]
+    if wanted.sample is None and found.total < wanted.usual_sample:
+        numbers = {"total": found.total, "usual": wanted.usual_sample}
+        said.append(written("reproduce.few", noun=found.noun, **numbers))
+    loads = found.load.rubrics
+    labels, hours = sum(each.judgments for each in loads), sum(each.hours for each in loads)
+    work = {"labels": labels, "hours": hours, "raters": wanted.raters}
+    said.append(written("reproduce.work", **work))
+    if pay := study.config.pay:
+        most = study.config.annotation.units_per_rater
+        name = "pay" if most else "pay_each"
+        people = math.ceil(labels / most) if most else 0
+        owed = {"amount": pay.complete, "currency": pay.currency, "people": people}
+        said.append(written(f"reproduce.{name}", total=people * pay.complete, **owed))
+    return [*said, *found.precision]
+
+
+def _uneven(study: Study, wanted: Reproduction) -> list[str]:
+    """Say which subjects do not have a response to each prompt that they were asked."""
+    pairs, answered = study.store.pairs(), study.store.answered()
+    if wanted.scope == "sample":
+        pairs = pairs[pairs["sample_position"].notna()]
+    have = answered[answered["pair_id"].isin(set(pairs["pair_id"]))]
+    counts = have.groupby("subject")["pair_id"].nunique()
+    named = dict.fromkeys([*wanted.asked, *study.subjects()])
+    return [
+        written("reproduce.short", subject=each, have=int(counts.get(each, 0)), all=len(pairs))
+        for each in named
+        if counts.get(each, 0) < len(pairs)
+    ]
+
+
+def _shipped(name: str) -> Path:
+    return Path(str(files("evenhand.data") / name))
+
+
+# Paraphrases: a small study of its own, in which a model "responds" to each proposition with other
+# wordings, so that it is resumed, paid and never asked twice like any other.
+
+
+def _rewritten(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}-paraphrases")
+
+
+def _paraphrases(folder: Path) -> Path:
+    return _rewritten(folder) / "propositions.csv"
+
+
+def _rewriting_plan(wanted: Reproduction, home: Path) -> StudyPlan:
+    from evenhand.study.creation import StudyPlan, usual_rubrics
+
+    wordings = home / "rewriting.csv"
+    with wordings.open("w", encoding="utf-8", newline="") as file:
+        template = _REWRITE.format(count=_PARAPHRASES)
+        csv.writer(file).writerows([("wording", "template"), ("rewrite", template)])
+    return StudyPlan(
+        propositions=wanted.prompts,
+        wordings=wordings,
+        rubrics=usual_rubrics(propositions=True),
+        raters_per_unit=1,
+    )
+
+
+def _rewriting(study: Study, wanted: Reproduction) -> GraderForecast:
+    """Price the paraphrases: one answer for each proposition."""
+    from evenhand.graders import forecast_responses
+
+    each = forecast_responses(study, wanted.paraphraser, "all")
+    propositions = study.store.pairs()["proposition"].nunique()
+    share = propositions / each.new
+    if each.cost is None:
+        return replace(each, new=propositions)
+    cost = (each.cost[0] * share, each.cost[1] * share)
+    return replace(each, new=propositions, cost=cost, expected=(each.expected or 0.0) * share)
+
+
+def _paraphrase(wanted: Reproduction, folder: Path, limits: RequestLimits, show: Showing) -> None:
+    """Have a model write the paraphrases of every proposition into a file of propositions. Raises
+    InputError where it gave too few; what it gave is kept.
+    """
+    from evenhand.graders import respond
+    from evenhand.study import create_study, open_study
+    from evenhand.study.tables.atomic import atomic_write
+    from evenhand.study.tables.formats import read_table
+
+    home = _rewritten(folder)
+    if _paraphrases(folder).is_file():
+        return
+    if not (home / "study.toml").is_file():
+        with tempfile.TemporaryDirectory(prefix="evenhand-reproduce-") as place:
+            create_study(home, _rewriting_plan(wanted, Path(place)))
+    with open_study(home) as study, show(written("reproduce.paraphrases")) as progress:
+        limits = replace(limits, spent=_spent(None, folder))
+        respond(study, wanted.paraphraser, "all", limits, progress)
+        pairs, answers = study.store.pairs(), study.store.responses()
+    named = dict(zip(pairs["pair_id"], pairs["proposition"], strict=True))
+    texts = {
+        named[pair]: _lines(answer)[:_PARAPHRASES]
+        for pair, answer in zip(answers["pair_id"], answers["response"], strict=True)
+    }
+    table = read_table(wanted.prompts)
+    for name in table["id"]:
+        if len(found := texts.get(name, [])) < _PARAPHRASES:
+            said = {"model": wanted.paraphraser, "proposition": name, "wanted": _PARAPHRASES}
+            raise InputError(written("reproduce.few_paraphrases", found=len(found), **said))
+    atomic_write(_paraphrases(folder), _with_paraphrases(table, texts).encode())
+
+
+def _lines(answer: str) -> list[str]:
+    """Return the different texts of an answer that has one in each line.
+
+    >>> _lines("1. One.\\n\\n- Two.\\nOne.")
+    ['One.', 'Two.']
+    """
+    texts = (_LISTED.sub("", line).strip() for line in answer.splitlines())
+    return list(dict.fromkeys(filter(None, texts)))
+
+
+def _with_paraphrases(table: pd.DataFrame, texts: Mapping[str, Sequence[str]]) -> str:
+    """Return a propositions file in which each proposition is followed by its paraphrases."""
+    import pandas as pd
+
+    rows = [
+        {**row, "text": text}
+        for row in table.to_dict("records")
+        for text in dict.fromkeys([row["text"], *texts[row["id"]]])
+    ]
+    return pd.DataFrame(rows).to_csv(index=False)
+
+
+def _filler_paraphrases(wanted: Reproduction, home: Path) -> Path:
+    """Write a propositions file with paraphrases that stand for those to come."""
+    from evenhand.study.tables.formats import read_table
+
+    table = read_table(wanted.prompts)
+    if not {"id", "text"} <= set(table):  # said as of any propositions file
+        return wanted.prompts
+    if table["id"].duplicated().any():
+        raise InputError(written("reproduce.has_paraphrases", file=wanted.prompts.name))
+    numbered = [f"({n})" for n in range(1, _PARAPHRASES + 1)]
+    texts = {
+        row["id"]: [f"{row['text']} {number}" for number in numbered]
+        for row in table.to_dict("records")
+    }
+    path = home / "propositions.csv"
+    path.write_text(_with_paraphrases(table, texts), "utf-8")
+    return path

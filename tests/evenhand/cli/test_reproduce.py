@@ -1,0 +1,476 @@
+"""A published study again, offline: its price, its steps against servers that speak the providers'
+protocols, kills and resumption, and the published figures beside its own.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from evenhand.cli.main import main
+from evenhand.errors import InputError
+from evenhand.study import open_study
+from evenhand.study.settings.published import SHIPPED, PublishedFigures, read_published
+from evenhand.study.settings.study_toml import change_config
+from evenhand.study.store.totals import spent_so_far
+from evenhand.study.tables.formats import read_table
+from harness.protocol_server import ProtocolServer
+from harness.replies import Call, Reply, answer, completion, message
+from harness.studies import write_pairs, write_responses
+
+ROOT = Path(__file__).parents[3]
+CONCURRENCY = 4
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ProtocolServer]:
+    """Both providers on loopback."""
+    server = ProtocolServer()
+    server.script = said_by
+    for provider, address in (("ANTHROPIC", server.root), ("OPENAI", f"{server.root}/v1")):
+        monkeypatch.setenv(f"{provider}_API_KEY", "key-for-loopback")
+        monkeypatch.setenv(f"{provider}_BASE_URL", address)
+    yield server
+    server.close()
+
+
+def said_by(call: Call) -> Reply:
+    """A label, or a response that no other model or prompt gets."""
+    if call.system:
+        return answer(call)
+    text = f"{call.body['model']} was asked: {call.user}"
+    return message(text) if call.path.endswith("/messages") else completion(text)
+
+
+def models(server: ProtocolServer, count: int) -> list[str]:
+    """Names of so many subjects, which one server plays."""
+    return [f"openai:subject-{n}@{server.root}/v1" for n in range(1, count + 1)]
+
+
+def graders(server: ProtocolServer) -> list[str]:
+    """One that gives labels, and one that gives probabilities."""
+    return [f"anthropic:claude-opus-5@{server.root}", f"openai:gpt-5.4@{server.root}/v1"]
+
+
+def command(server: ProtocolServer, folder: Path, pairs: Path, *more: str) -> list[str]:
+    """Two subjects and two graders, of which one gives probabilities."""
+    words = ["reproduce", "even-handedness", str(folder), "--pairs", str(pairs)]
+    for subject in models(server, 2):
+        words += ["--subject", subject]
+    for grader in graders(server):
+        words += ["--grader", grader]
+    return [*words, "--concurrency", str(CONCURRENCY), *more]
+
+
+def test_the_whole_is_priced_and_nothing_written_or_sent(
+    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs = write_pairs(tmp_path / "pairs.csv", 6)
+    before = sorted(tmp_path.iterdir())
+    assert main(command(server, tmp_path / "study", pairs, "--dry-run")) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    # 6 pairs of 2 subjects: 24 responses; each grader has 12 pairs in both orders, 24 responses
+    # on each of the other rubrics.
+    assert said.count(" 0 12 ") == 2
+    assert said.count(" 0 72 ") == 2
+    assert "the whole 0 168" in said
+    assert "The file has 6 pairs, fewer than the usual 250. All are taken." in said
+    assert "Annotators, 3 for each unit, give 180 labels" in said  # 3 x (12 + 24 + 24)
+    assert sorted(tmp_path.iterdir()) == before
+    assert server.calls == []
+
+
+@pytest.mark.slow
+def test_it_is_played_to_the_report_and_asks_nothing_twice(
+    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs, folder = write_pairs(tmp_path / "pairs.csv", 12), tmp_path / "study"
+    words = command(server, folder, pairs, "--yes")
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert f"Next: evenhand annotate {folder}" in said
+    assert "each published figure and this study's own" in said
+    assert "0.55 (coefficient)" in said
+    asked = len(server.calls)
+    rows = read_table(folder / "report" / "published.csv")
+    kappa = rows[(rows["statistic"] == "cohen_kappa")]
+    assert set(kappa["published"]) == {"0.76", "0.55"}
+    assert set(kappa["whose"]) == {" · ".join(graders(server))}
+    assert all(kappa["estimate"].astype(float).between(-1, 1))
+    tried = rows[rows["statistic_here"] == "spearman_at_threshold"]
+    assert tried["whose"].tolist() == [f"{' · '.join(graders(server))}, cut at 0.1"]
+    people = rows[rows["published_of"] == "People with each other"]
+    assert people["note"].tolist() == ["annotators' labels are needed"]
+    results = read_table(folder / "report" / "results.csv")
+    keys = ["rubric", "statistic", "rater_a", "rater_b", "subset", "at"]
+    numbers = ["n_units", "n_clusters", "estimate", "low", "high"]
+    own = rows[rows["rater_a"] != ""]
+    own = own.assign(statistic=own["statistic_here"])
+    assert len(own[keys + numbers].merge(results[keys + numbers])) == len(own) > 0
+    page = (folder / "report" / "report.html").read_text("utf-8")
+    assert f"Graders there gave probabilities. Here {graders(server)[0]} gave labels" in page
+    assert main(words) == 0
+    assert len(server.calls) == asked
+
+
+def test_it_asks_before_anything_is_sent(
+    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
+) -> None:
+    pairs, folder = write_pairs(tmp_path / "pairs.csv", 2), tmp_path / "study"
+    words = command(server, folder, pairs)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
+    assert main(words) == 2
+    assert "add --yes or --budget USD" in capsys.readouterr().err
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", lambda prompt: "n")
+    assert main(words) == 0
+    assert "Nothing was sent." in capsys.readouterr().out
+    assert server.calls == []
+    assert not folder.exists()
+    monkeypatch.setattr("builtins.input", lambda prompt: "y")
+    assert main(words) == 0
+    assert (folder / "report" / "report.html").is_file()
+
+
+@pytest.mark.slow
+def test_one_budget_holds_over_all_steps_and_runs(
+    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs, folder = write_pairs(tmp_path / "pairs.csv", 4), tmp_path / "study"
+    assert main(["new", str(folder), "--pairs", str(pairs)]) == 0
+    names = [*models(server, 2), *graders(server)]
+    change_config(folder, {"prices": {name: {"input": 1, "output": 1} for name in names}})
+    budgets = (0.05, 0.1, 0.15)
+    for budget in budgets:
+        code = main(command(server, folder, pairs, "--budget", str(budget)))
+        assert code in (0, 3), capsys.readouterr()
+        with open_study(folder) as study:
+            assert spent_so_far(study.store) <= budget
+    assert main(command(server, folder, pairs, "--budget", "50")) == 0
+    assert max(_questions(server.calls).values()) == 1
+
+
+PROGRAM = "import sys; from evenhand.cli.main import main; sys.exit(main(sys.argv[1:]))"
+MOMENTS = [0.0, 0.02, 0.2, 0.45, 0.7, 0.98]
+"""Shares of all requests after which it is killed: while the study is made, while subjects are
+asked, between, while graders are asked, and while the report is written.
+"""
+
+
+def _report(folder: Path) -> pd.DataFrame:
+    """What a report says, without how long replies took."""
+    table = read_table(folder / "report" / "results.csv")
+    return table[table["statistic"] != "rater_seconds_median"].reset_index(drop=True)
+
+
+def _questions(calls: list[Call]) -> Counter[str]:
+    return Counter(json.dumps(call.body, sort_keys=True) for call in calls)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "moments", [MOMENTS[2:3], pytest.param(MOMENTS, marks=pytest.mark.thorough)], ids=len
+)
+def test_killed_it_goes_on_and_comes_to_the_same_report(
+    server: ProtocolServer, tmp_path: Path, moments: list[float]
+) -> None:
+    pairs = write_pairs(tmp_path / "pairs.csv", 6)
+    quiet, killed = tmp_path / "quiet" / "study", tmp_path / "killed" / "study"
+    for folder in (quiet, killed):
+        folder.parent.mkdir()
+    assert main(command(server, quiet, pairs, "--yes")) == 0
+    whole = _questions(server.calls)
+    server.calls.clear()
+    server.script = lambda call: replace(said_by(call), delay=0.02)
+    for moment in moments:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-c", PROGRAM, *command(server, killed, pairs, "--yes")],
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        deadline = time.monotonic() + 120
+        while len(server.calls) < moment * whole.total() and process.poll() is None:
+            assert time.monotonic() < deadline, "the run did not get going"
+            time.sleep(0.002)
+        time.sleep(random.uniform(0, 0.1))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        print("killed after", len(server.calls), "of", whole.total())
+    assert main(command(server, killed, pairs, "--yes")) == 0
+    asked = _questions(server.calls)
+    assert set(asked) == set(whole)
+    # What was under way at a kill had no answer that could have been kept: of each of the models
+    # that are asked side by side.
+    assert asked.total() - whole.total() <= 2 * CONCURRENCY * len(moments)
+    pd.testing.assert_frame_equal(_report(quiet), _report(killed))
+
+
+def eval_set(shared_data: Path) -> Path:
+    return shared_data / "eval_set.csv"
+
+
+@pytest.mark.slow
+def test_the_published_set_is_planned(
+    server: ProtocolServer,
+    shared_data: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["reproduce", "even-handedness", str(tmp_path / "study"), "--scope", "all"]
+    words += ["--pairs", str(eval_set(shared_data)), "--dry-run"]
+    for subject in models(server, 5):
+        words += ["--subject", subject]
+    words += [word for grader in graders(server) for word in ("--grader", grader)]
+    began = time.monotonic()
+    assert main(words) == 0
+    print(f"planned in {time.monotonic() - began:.1f} s")
+    said = " ".join(capsys.readouterr().out.split())
+    # 1,350 pairs of 5 subjects: 2,700 prompts each; a grader has 6,750 pairs in two orders and
+    # 13,500 responses on two rubrics.
+    assert said.count(" 0 2700 ") == 5
+    assert said.count(" 0 40500 ") == 2
+    assert "Sampled 250 of 1350 pairs" in said
+
+
+@pytest.mark.load
+def test_the_published_sample_of_five_subjects_is_played_to_the_report(
+    server: ProtocolServer, shared_data: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "study"
+    words = ["reproduce", "even-handedness", str(folder), "--yes"]
+    words += ["--pairs", str(eval_set(shared_data)), "--orders", "ab"]
+    for subject in models(server, 5):
+        words += ["--subject", subject]
+    words += [word for grader in graders(server) for word in ("--grader", grader)]
+    began = time.monotonic()
+    assert main(words) == 0
+    print(f"played in {time.monotonic() - began:.0f} s, {len(server.calls)} requests")
+    rows = read_table(folder / "report" / "published.csv")
+    rho = rows[(rows["statistic"] == "spearman") & (rows["rater_b"] != "")]
+    assert set(rho["rubric"]) == {"even-handedness", "hedging", "refusal"}
+    assert (rows["n_clusters"] == "250").any()
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--subject", "openai:subject-1@{root}/v1"], "is named twice; name each subject once"),
+        (["--grader", "openai:gpt-5.4@{root}/v1"], "is named twice; name each grader once"),
+        (["--subject", "nobody:model"], "is not a valid grader"),
+        (["--subject", "baseline:lexical"], "writes no responses"),
+        (["--sample", "9"], "9"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_nothing_is_written(
+    server: ProtocolServer,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    more: list[str],
+    said: str,
+) -> None:
+    pairs, folder = write_pairs(tmp_path / "pairs.csv", 3), tmp_path / "study"
+    words = [word.replace("{root}", server.root) for word in more]
+    assert main(command(server, folder, pairs, "--yes", *words)) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert len(error.strip().splitlines()) == 1
+    assert not folder.exists()
+    assert server.calls == []
+
+
+def test_missing_columns_and_keys_are_said_before_anything_is_sent(
+    server: ProtocolServer,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bad = tmp_path / "bad.csv"
+    bad.write_text("prompt_a,topic\nx,y\n", "utf-8")
+    assert main(command(server, tmp_path / "study", bad, "--yes")) == 2
+    assert "prompt_b" in capsys.readouterr().err
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    monkeypatch.delenv("ANTHROPIC_BASE_URL")
+    pairs = write_pairs(tmp_path / "pairs.csv", 3)
+    keyless = ["--grader", "anthropic:claude-sonnet-5"]
+    assert main(command(server, tmp_path / "study", pairs, "--yes", *keyless)) == 2
+    assert "ANTHROPIC_API_KEY" in capsys.readouterr().err
+    assert server.calls == []
+    assert not (tmp_path / "study").exists()
+
+
+def test_subjects_asked_elsewhere_must_have_answered_the_same_prompts(
+    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs, folder = write_pairs(tmp_path / "pairs.csv", 4), tmp_path / "study"
+    file = write_responses(tmp_path / "responses.jsonl", 4, ("s1", "s2"))
+    rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    words = ["reproduce", "even-handedness", str(folder), "--pairs", str(pairs), "--yes"]
+    words += ["--responses", str(file), "--grader", "baseline:lexical"]
+
+    def without(lost: Callable[[dict[str, str]], bool]) -> str:
+        left = [json.dumps(row) for row in rows if not lost(row)]
+        file.write_text("\n".join(left), "utf-8")
+        assert main(words) == 2
+        assert not folder.exists()
+        return capsys.readouterr().err
+
+    second = [row for row in rows if row["subject"] == "s2"]
+    one_side = second[0]
+    assert "add the missing response" in without(lambda row: row is one_side)
+    pair = [row for row in second if row is second[0] or row is second[1]]
+    said = without(lambda row: any(row is each for each in pair))
+    assert "subject 's2' has no response to 1 of 4 sampled prompts" in said
+    file.write_text("\n".join(json.dumps(row) for row in rows), "utf-8")
+    assert main([*words, "--subject", "s3"]) == 2
+    assert "s3" in capsys.readouterr().err
+    assert main(words) == 0
+    assert "two graders of the same units are needed" in capsys.readouterr().out
+    with open_study(folder) as study:
+        assert study.subjects() == ["s1", "s2"]
+
+
+def test_another_file_or_sample_is_another_study(
+    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs, folder = write_pairs(tmp_path / "pairs.csv", 4), tmp_path / "study"
+    assert main(command(server, folder, pairs, "--yes")) == 0
+    other = write_pairs(tmp_path / "other.csv", 5)
+    for words in (
+        command(server, folder, other, "--yes"),
+        command(server, folder, pairs, "--yes", "--sample", "3"),
+    ):
+        capsys.readouterr()
+        assert main(words) == 2
+        assert "has other prompts or another sample" in capsys.readouterr().err
+
+
+def _stances(call: Call) -> Reply:
+    """Paraphrases where they are asked for, else a stance."""
+    claude = call.path.endswith("/messages")
+    if "different ways" in call.user:
+        lines = "\n".join(f"{n}. {call.user[-20:]} said in way {n}." for n in range(1, 8))
+        return message(lines) if claude else completion(lines)
+    return said_by(call)
+
+
+def test_stances_are_put_in_wordings_paraphrases_and_draws(
+    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.script = _stances
+    file, folder = tmp_path / "propositions.csv", tmp_path / "study"
+    with file.open("w", encoding="utf-8", newline="") as out:
+        texts = [("p1", "Taxes should rise."), ("p2", "Rents should be capped.")]
+        csv.writer(out).writerows([("id", "text"), *texts])
+    words = ["reproduce", "stance", str(folder), "--propositions", str(file), "--repeats", "2"]
+    writer = f"openai:writer@{server.root}/v1"
+    words += ["--subject", models(server, 1)[0], "--paraphrase", writer]
+    words += ["--grader", graders(server)[1], "--yes"]
+    assert main([*words, "--dry-run"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    # 2 propositions; 7 wordings and 6 paraphrases in the first of them, each twice
+    assert f"{writer} 0 2 " in said
+    assert said.count(" 0 52 ") == 2
+    assert server.calls == []
+    assert main(words) == 0
+    assert len(server.calls) == 2 + 52 + 52
+    with open_study(folder) as study:
+        prompts = study.store.pairs()
+        assert prompts.groupby("proposition")["wording"].nunique().tolist() == [7, 7]
+        assert prompts.groupby("proposition")["paraphrase"].nunique().tolist() == [7, 7]
+    rows = read_table(folder / "report" / "published.csv")
+    stability = rows[rows["statistic"] == "stability_fleiss_kappa"]
+    assert {"wording", "paraphrase"} <= set(stability["at"])
+    assert main(words) == 0
+    assert len(server.calls) == 2 + 52 + 52
+
+
+@pytest.mark.slow
+def test_a_study_names_its_own_published_figures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs, folder = write_pairs(tmp_path / "pairs.csv", 4), tmp_path / "study"
+    file = write_responses(tmp_path / "responses.jsonl", 4, ("s1", "s2"))
+    made = ["new", str(folder), "--pairs", str(pairs), "--responses", str(file)]
+    assert main(made) == 0
+    assert main(["grade", str(folder), "--grader", "baseline:lexical"]) == 0
+    figure = 'rubric = "refusal"\nstatistic = "cohen_kappa"\nbetween = "graders"\nof = "A and B"\n'
+    text = f'citation = "A 2025"\n[[figure]]\n{figure}value = "0.5"\n'
+    (folder / "own.toml").write_text(text, "utf-8")
+    change_config(folder, {"": {"published": "own.toml"}})
+    capsys.readouterr()
+    assert main(["report", str(folder)]) == 2
+    error = capsys.readouterr().err
+    assert "own.toml: figure.0: cohen_kappa of A and B has no unit; name one of" in error
+    assert len(error.strip().splitlines()) == 1
+    assert not (folder / "report").exists()
+    (folder / "own.toml").write_text(f'{text}unit = "coefficient"\n', "utf-8")
+    assert main(["report", str(folder)]) == 0
+    assert "A 2025: each published figure and this study's own." in capsys.readouterr().out
+    (row,) = read_table(folder / "report" / "published.csv").to_dict("records")
+    assert (row["published"], row["unit"], row["estimate"]) == ("0.5", "coefficient", "")
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_figures_that_come_along_are_those_that_rubrics_quote(
+    name: str, tmp_path: Path
+) -> None:
+    from evenhand.rubrics import load_rubric
+
+    found = read_published(name, tmp_path)
+    for figure in found.figure:
+        quoted = [
+            text
+            for each in load_rubric(figure.rubric).published
+            for text in each.model_dump().values()
+        ]
+        of_share = {"73": "80 of 110"}.get(figure.value, figure.value)
+        assert {figure.printed, of_share} & set(quoted), figure
+
+
+def test_a_published_figure_without_its_unit_is_refused(tmp_path: Path) -> None:
+    figure = {"rubric": "r", "statistic": "cohen_kappa", "between": "graders", "of": "A and B"}
+    for more, said in (
+        ({"value": "0.5"}, "cohen_kappa of A and B has no unit; name one of percent"),
+        ({"value": "0.5", "unit": "kappas"}, "has the unit 'kappas'"),
+        ({"value": "50", "unit": "coefficient"}, "is '50', which is no coefficient"),
+        ({"value": "about half", "unit": "share"}, "is 'about half', which is no share"),
+    ):
+        lines = [f'{key} = "{value}"' for key, value in {**figure, **more}.items()]
+        text = 'citation = "A 2025"\n[[figure]]\n' + "\n".join(lines) + "\n"
+        (tmp_path / "own.toml").write_text(text, "utf-8")
+        with pytest.raises(InputError, match=r"own\.toml") as refused:
+            read_published("own.toml", tmp_path)
+        assert said in str(refused.value)
+    with pytest.raises(InputError, match="name even-handedness or stance"):
+        read_published("nowhere", tmp_path)
+
+
+def test_a_published_number_in_the_unit_of_results() -> None:
+    figure = {"rubric": "r", "statistic": "s", "between": "people", "of": "b"}
+    found = PublishedFigures.model_validate(
+        {
+            "citation": "A 2025",
+            "figure": [
+                {**figure, "value": "94", "unit": "percent"},
+                {**figure, "value": "> 0.99", "unit": "coefficient"},
+            ],
+        }
+    )
+    assert [Decimal(str(each.in_ours)) for each in found.figure] == [
+        Decimal("0.94"),
+        Decimal("0.99"),
+    ]
