@@ -16,11 +16,13 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from urllib.parse import urljoin
 
 from PIL import Image, ImageDraw
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from evenhand.annotate_app.lead.pages import PAGES
+from evenhand.annotate_app.logins.lead_login import place_of
 from evenhand.cli.lead import lead_link
 from evenhand.cli.main import main
 from harness.annotator import READY
@@ -347,7 +349,11 @@ def _to_the_end(page: Page, url: str) -> None:
 def _to_lead(title: str) -> Callable[[Page, str], None]:
     def go(page: Page, url: str) -> None:
         _see(page, url, "text=Leading the study")
-        page.get_by_role("radio", name=title, exact=True).click()
+        if page.viewport_size and page.viewport_size["width"] < 800:  # the list is folded away
+            page.goto(urljoin(page.url, place_of(title)))
+        else:
+            page.get_by_role("link", name=title, exact=True).click()
+        expect(page.get_by_role("heading", name=title, level=1)).to_be_visible()
         page.wait_for_timeout(3_000)
 
     return go

@@ -28,10 +28,11 @@ from evenhand.reporting.exporting import (
 from evenhand.reporting.ratings_file.sidecar import sidecar_path
 from evenhand.study import Study
 from evenhand.study.desk.attention import attention_results
-from evenhand.study.lead.progress import rater_progress
+from evenhand.study.lead.progress import data_version, rater_progress
 from evenhand.study.session.background import raters_table
 from evenhand.study.store.logs.decisions import note_act
 from evenhand.study.store.logs.replies import was_audited
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,6 +109,8 @@ def _report(study: Study) -> None:
     figures = latest_figures(study)
     if figures is None:
         return
+    if figures.version != data_version(study):
+        st.text(written("lead.report_older"))
     for name, (title, mime) in _REPORT.items():
         file = figures.folder / name
         if file.is_file():

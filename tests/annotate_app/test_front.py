@@ -14,6 +14,7 @@ import streamlit
 
 import evenhand
 from evenhand.annotate_app.bundle import bundle, modules_of
+from evenhand.annotate_app.first_run import FIRST_RUN
 from evenhand.annotate_app.front import front_page
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.panel_files import panel_path
@@ -114,7 +115,9 @@ def test_nothing_tells_of_the_machine(new_context, served):
     urls: set[str] = set()
     page.on("request", lambda request: urls.add(request.url))
     served.enter("nosy")
-    page.goto(f"{served.url}?rater=nosy")
+    with page.expect_response(lambda answer: FIRST_RUN in answer.url) as first_run:
+        page.goto(f"{served.url}?rater=nosy")
+    frames.append(first_run.value.body())
     page.wait_for_selector(READY)
     answer_all(page)
     page.goto(f"{served.url}?lead=x")
@@ -215,7 +218,7 @@ def test_all_that_the_first_unit_needs_comes_in_three_scripts(new_context, far):
         *("bundle", "front", "panel"),
     ]
     fonts = [at for at, event in enumerate(events) if event.endswith(".woff2")]
-    assert min(fonts, default=len(events)) > events.index("connects")
+    assert min(fonts, default=len(events)) > events.index("asked first-run")
 
 
 @pytest.mark.thorough
@@ -325,14 +328,16 @@ def test_where_no_bundle_can_be_made_a_page_has_the_files():
 
 
 @pytest.mark.browser
-def test_a_page_connects_while_its_scripts_are_on_their_way_and_only_once(new_context, served):
+def test_a_page_asks_before_its_scripts_are_there_and_connects_only_once(new_context, served):
     page = new_context().new_page()
     page.add_init_script(CONNECTING)
     events = events_of(page)
     served.enter("at-once")
     page.goto(f"{served.url}?rater=at-once")
     page.wait_for_selector(READY)
-    assert page.evaluate("connecting") == ["loading"]
+    first_script = next(at for at, event in enumerate(events) if event.startswith("got index."))
+    assert events.index("asked first-run") < first_script
+    assert len(page.evaluate("connecting")) == 1
     assert events.count("asked health") == events.count("asked host-config") == 1
 
 
@@ -347,7 +352,9 @@ def test_a_connection_lost_before_it_is_needed_is_made_anew(new_context, served,
     served.enter("lost-early")
     page.goto(f"{served.url}?rater=lost-early")
     page.wait_for_selector(READY)
-    assert len(page.evaluate("connecting")) == 2
+    page.wait_for_function("connecting.length === 2")
+    answer_all(page)
+    page.wait_for_selector(SAVED, state="attached")
 
 
 LOSING_THE_FIRST = """

@@ -23,6 +23,7 @@ from playwright.sync_api import Browser, Page, expect
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
+from evenhand.annotate_app.first_run import FIRST_RUN
 from evenhand.annotate_app.front import early_script, front_page
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.cli.lead import lead_link
@@ -72,9 +73,11 @@ def test_a_unit_is_labelled_through_nginx(proxied: Proxied, browser: Browser) ->
     page = context.new_page()
     page.add_init_script(CONNECTING)
     proxied.served.enter("ann")
-    page.goto(f"{proxied.url}?rater=ann")
+    with page.expect_response(lambda answer: FIRST_RUN in answer.url) as first_run:
+        page.goto(f"{proxied.url}?rater=ann")
+    assert first_run.value.status == 200  # nginx let the script in the page run
     page.wait_for_selector(READY)
-    assert page.evaluate("connecting") == ["loading"]  # nginx let the script in the page run
+    assert len(page.evaluate("connecting")) == 1
     person = Annotator("ann", proxied.served, page)
     person.answer("L")
     assert person.all_stored()
