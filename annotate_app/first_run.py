@@ -27,8 +27,9 @@ _STREAM = "_stcore/stream"
 _PROTOCOLS = "x-evenhand-protocols"
 _LOCALE = "x-evenhand-locale"
 """Headers of our own, which no page of another origin may send without asking first."""
-_PATIENCE = 3.0
-"""Seconds that a run may take; one that takes longer is left to the page's own connection."""
+_PATIENCE = 4.0
+"""Seconds that a run may take, fewer than nginx waits; one that takes longer is left to the page's
+own connection."""
 
 
 async def send_first_run(request: Request) -> Response:

@@ -16,7 +16,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from urllib.parse import urljoin
 
 from PIL import Image, ImageDraw
 from playwright.sync_api import Browser, Page, expect, sync_playwright
@@ -348,13 +347,11 @@ def _to_the_end(page: Page, url: str) -> None:
 
 def _to_lead(title: str) -> Callable[[Page, str], None]:
     def go(page: Page, url: str) -> None:
-        _see(page, url, "text=Leading the study")
-        if page.viewport_size and page.viewport_size["width"] < 800:  # the list is folded away
-            page.goto(urljoin(page.url, place_of(title)))
-        else:
-            page.get_by_role("link", name=title, exact=True).click()
+        root, _, token = url.partition("?")
+        _see(page, f"{root}{place_of(title)}?{token}", "text=Leading the study")
         expect(page.get_by_role("heading", name=title, level=1)).to_be_visible()
-        page.wait_for_timeout(3_000)
+        page.wait_for_selector("[data-test-script-state=notRunning]")
+        page.wait_for_timeout(1_500)
 
     return go
 

