@@ -272,7 +272,7 @@ def _states() -> dict[str, list[State]]:
     titles = [each.title for each in PAGES]
     lead = [(f"lead-{each.lower().replace(' ', '-')}", _to_lead(each)) for each in titles]
     pairs: list[State] = [
-        ("entry", lambda page, url: _see(page, url, "text=Rater code")),
+        ("entry", lambda page, url: _see(page, url, "label:has-text('Rater code')")),
         *lead,
     ]
     sides: list[State] = [
