@@ -67,24 +67,25 @@ def show_export(study: Study) -> None:
     )
     audited = was_audited(study.store)
     tables = _TABLES | ({_ATTACKED: _AUDIT} if audited else {})
-    for name, (title, make) in tables.items():
+    with st.container(horizontal=True):
+        for name, (title, make) in tables.items():
+            st.download_button(
+                title,
+                # Made on request, not each time the page is drawn.
+                data=partial(_noted, study, who, name, partial(counted, study, as_csv, make)),
+                file_name=name,
+                mime="text/csv",
+                on_click="ignore",
+            )
+        sidecar = sidecar_path(Path("ratings.csv")).name
+        make_sidecar = partial(_sidecar, study, _ATTACKED if audited else "")
         st.download_button(
-            title,
-            # Made on request, not each time the page is drawn.
-            data=partial(_noted, study, who, name, partial(counted, study, as_csv, make)),
-            file_name=name,
-            mime="text/csv",
+            "Scales, thresholds and settings",
+            data=partial(_noted, study, who, sidecar, make_sidecar),
+            file_name=sidecar,
+            mime="application/toml",
             on_click="ignore",
         )
-    sidecar = sidecar_path(Path("ratings.csv")).name
-    make_sidecar = partial(_sidecar, study, _ATTACKED if audited else "")
-    st.download_button(
-        "Scales, thresholds and settings",
-        data=partial(_noted, study, who, sidecar, make_sidecar),
-        file_name=sidecar,
-        mime="application/toml",
-        on_click="ignore",
-    )
     st.header("Report", anchor=False)
     _report(study)
 
@@ -111,14 +112,15 @@ def _report(study: Study) -> None:
         return
     if figures.version != data_version(study):
         st.text(written("lead.report_older"))
-    for name, (title, mime) in _REPORT.items():
-        file = figures.folder / name
-        if file.is_file():
-            st.download_button(
-                title,
-                data=file.read_bytes(),
-                file_name=name,
-                mime=mime,
-                on_click=note_act,
-                args=(study.store, "export", name, "", who),
-            )
+    with st.container(horizontal=True):
+        for name, (title, mime) in _REPORT.items():
+            file = figures.folder / name
+            if file.is_file():
+                st.download_button(
+                    title,
+                    data=file.read_bytes(),
+                    file_name=name,
+                    mime=mime,
+                    on_click=note_act,
+                    args=(study.store, "export", name, "", who),
+                )
