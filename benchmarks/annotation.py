@@ -380,11 +380,13 @@ def first_unit_page(arrivals: Sequence[FirstUnit], asked: argparse.Namespace) ->
     today = datetime.datetime.now(datetime.UTC).date()
     where = f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
     load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
+    lines = " ".join(map(str, asked.lines))
     return f"""# How long a visitor waits for the first unit
 
-Measured on {today} by `python -m benchmarks.annotation --first-unit` ({where}, Streamlit
-{version("streamlit")}; server, nginx and a real Chromium on the same machine, whose load was
-{load} at the end), through a proxy that delays every byte so much each way.
+Measured on {today} by `python -m benchmarks.annotation --first-unit --lines {lines}`
+({where}, Streamlit {version("streamlit")}; server, nginx and a real Chromium on the
+same machine, whose load was {load} at the end), through a proxy that delays every byte so
+much each way.
 
 {first_unit_table(arrivals, asked)}
 The aim is 2 s for a browser that was never there, behind nginx, over 250 ms each way.
