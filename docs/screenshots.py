@@ -259,7 +259,8 @@ def _make_study(home: Path, kind: str) -> None:
         name="quality", question="Does it answer?", variables='"response"', rest=level + rest
     )
     (files / "quality.toml").write_text(rubric, "utf-8")
-    words = ["new", str(home / kind), "--items", str(files / "items.csv")]
+    # Everybody who comes, once for each width and scheme, has all of the units.
+    words = ["new", str(home / kind), "--items", str(files / "items.csv"), "--raters", "50"]
     main([*words, "--rubric", str(files / "quality.toml")])
     if kind == "session":
         (home / kind / "training.toml").write_text(PRACTICE, "utf-8")
@@ -350,8 +351,7 @@ def _to_lead(title: str) -> Callable[[Page, str], None]:
         root, _, token = url.partition("?")
         _see(page, f"{root}{place_of(title)}?{token}", "text=Leading the study")
         expect(page.get_by_role("heading", name=title, level=1)).to_be_visible()
-        page.wait_for_selector("[data-test-script-state=notRunning]")
-        page.wait_for_timeout(1_500)
+        page.wait_for_timeout(3_000)
 
     return go
 

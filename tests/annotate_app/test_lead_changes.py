@@ -271,6 +271,7 @@ def test_practice_and_checks_are_made_without_a_file(
     change_config(folder, {"attention": {"file": "attention.toml"}})
     page.get_by_role("radio", name="Attention checks", exact=True).click()
     expect(page.get_by_text("1 so far, in attention.toml.")).to_be_visible()
+    expect(page.get_by_label("Prompt A", exact=True)).to_have_count(1)  # the form before is gone
     page.get_by_label("Prompt A", exact=True).fill("Another.")
     look(page, "Checks come as set here")
     save(page)
