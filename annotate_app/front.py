@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from evenhand.annotate_app.bundle import bundle, modules_of
+from evenhand.annotate_app.first_run import FIRST_RUN, send_first_run
 from evenhand.annotate_app.health import answer_health
 from evenhand.annotate_app.languages import ENGLISH, codes_english_first
 from evenhand.annotate_app.logins.lead_login import FIRST_PLACE, PLACES
@@ -55,6 +56,7 @@ def routes() -> list[Route]:
         Route(f"{base}/{panel_path()}", _panel),
         Route(f"{base}/{_front_path()}", _script),
         *([Route(f"{base}/{_bundle_path()}", _bundle)] if _bundled() else ()),
+        Route(f"{base}/{FIRST_RUN}", send_first_run, methods=["POST"]),
         Route(f"{base}/health", answer_health),
         Route(f"{base}/evenhand/room", _room),
     ]
@@ -157,7 +159,7 @@ def front_page(*, in_one_file: bool = False) -> str:
     page = re.sub(_FONT, "", page)  # it comes once it is used: after all that a page needs
     title = ENGLISH.say("page.title")
     page = page.replace("<title>Streamlit</title>", f"<title>{html.escape(title)}</title>")
-    # First of all that is fetched: what speaks to the visitor, and the connection.
+    # First of all that is fetched: what speaks to the visitor, and what they are shown.
     first = f'<script async src="./{_front_path()}"></script>\n<script>{early_script()}</script>\n'
     first += "".join(f"{_ASKED.format(name)}\n" for name in ("health", "host-config"))
     if in_one_file and _bundled():

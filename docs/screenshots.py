@@ -21,6 +21,7 @@ from PIL import Image, ImageDraw
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from evenhand.annotate_app.lead.pages import PAGES
+from evenhand.annotate_app.logins.lead_login import place_of
 from evenhand.cli.lead import lead_link
 from evenhand.cli.main import main
 from harness.annotator import READY
@@ -258,7 +259,8 @@ def _make_study(home: Path, kind: str) -> None:
         name="quality", question="Does it answer?", variables='"response"', rest=level + rest
     )
     (files / "quality.toml").write_text(rubric, "utf-8")
-    words = ["new", str(home / kind), "--items", str(files / "items.csv")]
+    # Everybody who comes, once for each width and scheme, has all of the units.
+    words = ["new", str(home / kind), "--items", str(files / "items.csv"), "--raters", "50"]
     main([*words, "--rubric", str(files / "quality.toml")])
     if kind == "session":
         (home / kind / "training.toml").write_text(PRACTICE, "utf-8")
@@ -271,7 +273,7 @@ def _states() -> dict[str, list[State]]:
     titles = [each.title for each in PAGES]
     lead = [(f"lead-{each.lower().replace(' ', '-')}", _to_lead(each)) for each in titles]
     pairs: list[State] = [
-        ("entry", lambda page, url: _see(page, url, "text=Rater code")),
+        ("entry", lambda page, url: _see(page, url, "label:has-text('Rater code')")),
         *lead,
     ]
     sides: list[State] = [
@@ -346,8 +348,9 @@ def _to_the_end(page: Page, url: str) -> None:
 
 def _to_lead(title: str) -> Callable[[Page, str], None]:
     def go(page: Page, url: str) -> None:
-        _see(page, url, "text=Leading the study")
-        page.get_by_role("radio", name=title, exact=True).click()
+        root, _, token = url.partition("?")
+        _see(page, f"{root}{place_of(title)}?{token}", "text=Leading the study")
+        expect(page.get_by_role("heading", name=title, level=1)).to_be_visible()
         page.wait_for_timeout(3_000)
 
     return go

@@ -186,6 +186,6 @@ def _answers(url: str) -> bool:
     return False
 
 
-def _wait_for(condition: Callable[[], bool], what: str, seconds: float = 30) -> None:
+def _wait_for(condition: Callable[[], bool], what: str, seconds: float = 120) -> None:
     if not holds(condition, seconds):
         raise TimeoutError(f"waited {seconds} s for {what}")

@@ -211,6 +211,10 @@ def _missing(case: Case) -> _Missing:
     if impossible or bounds is None or case.present.kappa is None:
         few = _too_few_shared(case)
         return few or _Missing([impossible or _plainly("undefined_plainly")])
+    if _has_no_level(bounds):
+        step = None if bounds.level.look else NextStep(kind="look", number=0)
+        few = _too_few_shared(case)
+        return few or _Missing([wording.no_level(bounds.level.look)], step=step)
     held = dict(as_good_as_people(case, bounds))
     people = held["people_agree"]
     if not people.is_met and not people.is_likely:
@@ -365,12 +369,17 @@ def _impossible(case: Case) -> Reason | None:
         return _plainly("baselines_undefined")
     if bounds is None:
         return _plainly("undefined_plainly")
-    if says(bounds.difference["remarks"], "no_level"):
-        return wording.no_level(bounds.level.look)
+    if _has_no_level(bounds):
+        return None  # another look may have one
     for row in (case.deciding(bounds), bounds.above):
         if math.isnan(row["low"]):
             return _plainly("no_interval")
     return None
+
+
+def _has_no_level(bounds: Bounds) -> bool:
+    """Return True if nothing of the error allowed is left for this look, or it is none."""
+    return says(bounds.difference["remarks"], "no_level")
 
 
 _SHORT = {"baselines_undefined": "undefined", "undefined_plainly": "undefined"}

@@ -53,7 +53,14 @@ from evenhand.analysis.verdicts.requirements import (
     robust,
     unbiased,
 )
-from evenhand.analysis.verdicts.wording import Decision, advice, level_of, no_level, sample_of
+from evenhand.analysis.verdicts.wording import (
+    Decision,
+    NextStep,
+    advice,
+    level_of,
+    no_level,
+    sample_of,
+)
 from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.texts import written
 
@@ -310,7 +317,7 @@ def _decide(case: _Case) -> Decision:
         few = Reason(written("because.few_shared"), written("short.few_shared"))
         return _cannot_tell(case, [few])
     if says(view.bars[0][0]["remarks"], "no_level"):
-        return _cannot_tell(case, [no_level(0)])
+        return _cannot_tell(case, [no_level(0)], step=NextStep(kind="look", number=0))
     held = dict(_agrees(case, view))
     if all_met(held):
         return _pass(case, view)
@@ -348,10 +355,14 @@ def _pass(case: _Case, view: _View, threshold: ResultRow | None = None) -> Decis
 
 
 def _cannot_tell(
-    case: _Case, reasons: list[Reason], more: int = 0, promising: bool = False
+    case: _Case,
+    reasons: list[Reason],
+    more: int = 0,
+    promising: bool = False,
+    step: NextStep | None = None,
 ) -> Decision:
     head = written("verdict.cannot_tell_reference", **case.fields)
-    return Decision("cannot_tell", head, reasons, more, promising=promising)
+    return Decision("cannot_tell", head, reasons, more, promising=promising, step=step)
 
 
 _NAMES = {KAPPA: "kappa", SENSITIVITY: "sensitivity", SPECIFICITY: "specificity"}

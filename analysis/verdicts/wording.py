@@ -72,10 +72,11 @@ HoldsFor = Literal["", "labels", "binary"]
 
 class NextStep(TypedDict):
     """The cheapest way on from "cannot tell": more `clusters`, more `people` on the same clusters,
-    another `threshold` (shown by more clusters), or a clearer `rubric`, with how many where known.
+    another `threshold` (shown by more clusters), a clearer `rubric`, or a `look`, which a report
+    is, at labels that came in since the last; with how many where known.
     """
 
-    kind: Literal["clusters", "people", "threshold", "rubric"]
+    kind: Literal["clusters", "people", "threshold", "rubric", "look"]
     number: int
 
 

@@ -28,10 +28,11 @@ from evenhand.reporting.exporting import (
 from evenhand.reporting.ratings_file.sidecar import sidecar_path
 from evenhand.study import Study
 from evenhand.study.desk.attention import attention_results
-from evenhand.study.lead.progress import rater_progress
+from evenhand.study.lead.progress import data_version, rater_progress
 from evenhand.study.session.background import raters_table
 from evenhand.study.store.logs.decisions import note_act
 from evenhand.study.store.logs.replies import was_audited
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,24 +67,25 @@ def show_export(study: Study) -> None:
     )
     audited = was_audited(study.store)
     tables = _TABLES | ({_ATTACKED: _AUDIT} if audited else {})
-    for name, (title, make) in tables.items():
+    with st.container(horizontal=True):
+        for name, (title, make) in tables.items():
+            st.download_button(
+                title,
+                # Made on request, not each time the page is drawn.
+                data=partial(_noted, study, who, name, partial(counted, study, as_csv, make)),
+                file_name=name,
+                mime="text/csv",
+                on_click="ignore",
+            )
+        sidecar = sidecar_path(Path("ratings.csv")).name
+        make_sidecar = partial(_sidecar, study, _ATTACKED if audited else "")
         st.download_button(
-            title,
-            # Made on request, not each time the page is drawn.
-            data=partial(_noted, study, who, name, partial(counted, study, as_csv, make)),
-            file_name=name,
-            mime="text/csv",
+            "Scales, thresholds and settings",
+            data=partial(_noted, study, who, sidecar, make_sidecar),
+            file_name=sidecar,
+            mime="application/toml",
             on_click="ignore",
         )
-    sidecar = sidecar_path(Path("ratings.csv")).name
-    make_sidecar = partial(_sidecar, study, _ATTACKED if audited else "")
-    st.download_button(
-        "Scales, thresholds and settings",
-        data=partial(_noted, study, who, sidecar, make_sidecar),
-        file_name=sidecar,
-        mime="application/toml",
-        on_click="ignore",
-    )
     st.header("Report", anchor=False)
     _report(study)
 
@@ -108,14 +110,17 @@ def _report(study: Study) -> None:
     figures = latest_figures(study)
     if figures is None:
         return
-    for name, (title, mime) in _REPORT.items():
-        file = figures.folder / name
-        if file.is_file():
-            st.download_button(
-                title,
-                data=file.read_bytes(),
-                file_name=name,
-                mime=mime,
-                on_click=note_act,
-                args=(study.store, "export", name, "", who),
-            )
+    if figures.version != data_version(study):
+        st.text(written("lead.report_older"))
+    with st.container(horizontal=True):
+        for name, (title, mime) in _REPORT.items():
+            file = figures.folder / name
+            if file.is_file():
+                st.download_button(
+                    title,
+                    data=file.read_bytes(),
+                    file_name=name,
+                    mime=mime,
+                    on_click=note_act,
+                    args=(study.store, "export", name, "", who),
+                )

@@ -48,7 +48,6 @@ _TITLES = {
 
 def show_log(study: Study) -> None:
     require(study, "lead")
-    st.header("What leads did", anchor=False)
     found = acts(study.store)
     if found.empty:
         st.text(written("lead.no_acts"))

@@ -204,7 +204,7 @@ def _is_safe(study: Study) -> Tile:
 
 def is_unseen(verdict: Verdict) -> bool:
     """Return True if the verdict is open because nobody has asked for it on these labels."""
-    return written("short.not_a_look") in verdict["reason"]
+    return verdict["next"] is not None and verdict["next"]["kind"] == "look"
 
 
 # ---- the next step ------------------------------------------------------------------------------

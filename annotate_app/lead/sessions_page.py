@@ -46,10 +46,10 @@ def _invite(study: Study, who: str) -> None:
     st.text(written("lead.invites"))
     with st.form("invite", border=False):
         codes = st.text_input(
-            "Rater codes, parted by commas; leave it empty for new ones", autocomplete="off"
+            "Rater codes, separated by commas; leave it empty for new ones", autocomplete="off"
         )
         count = st.number_input("How many new ones", 1, _MOST_INVITES, 1)
-        hours = st.number_input("Good for so many hours", 1, int(LONGEST_HOURS), 168)
+        hours = st.number_input("Valid for so many hours", 1, int(LONGEST_HOURS), 168)
         links = st.form_submit_button("Make links")
         address = study.config.prolific is not None and st.form_submit_button(
             "Make the address for Prolific"

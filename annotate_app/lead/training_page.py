@@ -63,7 +63,8 @@ def show_training(study: Study) -> None:
     file = _file(editing, own)
     entries = _entries(editing, own, file)
     if entries:
-        st.text(written("lead.entries", count=len(entries), file=file))
+        said = "entries" if _is_on(editing, own) else "entries_off"
+        st.text(written(f"lead.{said}", count=len(entries), file=file))
     else:
         st.text(written("lead.no_entries"))
     names = [str(entry.get(own.name, "")) for entry in entries]
@@ -100,6 +101,12 @@ def _file(editing: Editing, own: _List) -> str:
         return FILE_NAME
     section = getattr(editing.present.config, own.section)
     return (section.file if section else "") or f"{own.section}.toml"
+
+
+def _is_on(editing: Editing, own: _List) -> bool:
+    """Return True if raters meet what the file holds; it may lie there while its part is off."""
+    section = own.section and getattr(editing.present.config, own.section)
+    return not own.section or bool(section and section.file)
 
 
 def _entries(editing: Editing, own: _List, file: str) -> list[dict[str, Any]]:

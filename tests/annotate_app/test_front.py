@@ -20,7 +20,7 @@ from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.launch import _without_delay
 from evenhand.annotate_app.panel_files import panel_path
 from evenhand.study.creation import usual_rubrics
-from harness.annotator import CONNECTING, IS_NEXT, READY, SAVED
+from harness.annotator import CONNECTING, IS_NEXT, READY, SAVED, opened
 from harness.served import Served
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def test_nothing_tells_of_the_machine(new_context, served):
     urls: set[str] = set()
     page.on("request", lambda request: urls.add(request.url))
     served.enter("nosy")
-    page.goto(f"{served.url}?rater=nosy")
+    frames.append(opened(page, f"{served.url}?rater=nosy"))
     page.wait_for_selector(READY)
     answer_all(page)
     page.goto(f"{served.url}?lead=x")
@@ -217,7 +217,7 @@ def test_all_that_the_first_unit_needs_comes_in_three_scripts(new_context, far):
         *("bundle", "front", "panel"),
     ]
     fonts = [at for at, event in enumerate(events) if event.endswith(".woff2")]
-    assert min(fonts, default=len(events)) > events.index("connects")
+    assert min(fonts, default=len(events)) > events.index("asked first-run")
 
 
 @pytest.mark.thorough
@@ -327,14 +327,16 @@ def test_where_no_bundle_can_be_made_a_page_has_the_files():
 
 
 @pytest.mark.browser
-def test_a_page_connects_while_its_scripts_are_on_their_way_and_only_once(new_context, served):
+def test_a_page_asks_before_its_scripts_are_there_and_connects_only_once(new_context, served):
     page = new_context().new_page()
     page.add_init_script(CONNECTING)
     events = events_of(page)
     served.enter("at-once")
     page.goto(f"{served.url}?rater=at-once")
     page.wait_for_selector(READY)
-    assert page.evaluate("connecting") == ["loading"]
+    first_script = next(at for at, event in enumerate(events) if event.startswith("got index."))
+    assert events.index("asked first-run") < first_script
+    assert len(page.evaluate("connecting")) == 1
     assert events.count("asked health") == events.count("asked host-config") == 1
 
 
@@ -349,7 +351,9 @@ def test_a_connection_lost_before_it_is_needed_is_made_anew(new_context, served,
     served.enter("lost-early")
     page.goto(f"{served.url}?rater=lost-early")
     page.wait_for_selector(READY)
-    assert len(page.evaluate("connecting")) == 2
+    page.wait_for_function("connecting.length === 2")
+    answer_all(page)
+    page.wait_for_selector(SAVED, state="attached")
 
 
 LOSING_THE_FIRST = """

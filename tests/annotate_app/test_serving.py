@@ -30,7 +30,7 @@ from evenhand.study import open_study
 from evenhand.study.access.guessing import attempt
 from evenhand.study.store.meta import study_secret
 from evenhand.study.store.schema import login_attempts
-from harness.annotator import CONNECTING, READY, Annotator
+from harness.annotator import CONNECTING, READY, Annotator, opened
 from harness.proxy import DEPLOY, NAME, Proxy, unverified
 from harness.served import Served
 
@@ -72,9 +72,9 @@ def test_a_unit_is_labelled_through_nginx(proxied: Proxied, browser: Browser) ->
     page = context.new_page()
     page.add_init_script(CONNECTING)
     proxied.served.enter("ann")
-    page.goto(f"{proxied.url}?rater=ann")
+    assert opened(page, f"{proxied.url}?rater=ann")  # nginx let the script in the page run
     page.wait_for_selector(READY)
-    assert page.evaluate("connecting") == ["loading"]  # nginx let the script in the page run
+    assert len(page.evaluate("connecting")) == 1
     person = Annotator("ann", proxied.served, page)
     person.answer("L")
     assert person.all_stored()

@@ -394,6 +394,7 @@ def test_a_study_opened_in_python_is_that_of_the_report(tmp_path: Path) -> None:
         (unseen, *_) = eh.check(opened, resamples=50).verdicts
         assert unseen["verdict"] == "cannot_tell"
         assert "Labels have come in since the last report." in unseen["sentence"]
+        assert unseen["next"] == {"kind": "look", "number": 0}
     assert main(["report", str(folder), "--out", str(tmp_path / "report")]) == 0
     said = json.loads((tmp_path / "report" / "report.json").read_text("utf-8"))
     found = eh.check(eh.open_study(folder))
