@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -68,7 +68,7 @@ class GradingOptions:
     `GraderSettings`; with `retry_unscored` outcomes without a label are asked again. `text` is a
     new version of one of the study's rubrics: only this version is tried, on pairs that did not
     inform it. `prompt` replaces the text of the one rubric chosen. Only units in `shard` are asked
-    about.
+    about, and only these `units` where some are named.
     """
 
     rubrics: Sequence[str] | None = None
@@ -85,6 +85,7 @@ class GradingOptions:
     text: Rubric | None = None
     prompt: JudgePrompt | None = None
     shard: Shard = WHOLE
+    units: Collection[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

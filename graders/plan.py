@@ -93,6 +93,9 @@ def plan_grading(
         accepted = {text.name: (text.hash,)}
     if options.shard != WHOLE:
         units = {name: [u for u in all_ if options.shard.holds(u)] for name, all_ in units.items()}
+    if options.units is not None:
+        wanted = set(options.units)
+        units = {name: [u for u in all_ if u in wanted] for name, all_ in units.items()}
     _check_verbatim(chosen, options.method)
     _check_images(specs, chosen)
     plans = []

@@ -73,7 +73,7 @@ def _grade_options(grade: Parser) -> None:
     grade.add_argument(
         "--draws", type=int, default=1, metavar="K", help="ask K times, for a probability (1)"
     )
-    _add_asking(grade)
+    add_asking(grade)
     grade.add_argument(
         "--orders",
         choices=["ab", "both"],
@@ -95,7 +95,7 @@ def _grade_options(grade: Parser) -> None:
     add_pace(grade)
 
 
-def _add_asking(verb: Parser) -> None:
+def add_asking(verb: Parser) -> None:
     """Add the options on how a grader is asked that are part of the grader's identity."""
     verb.add_argument(
         "--prompt",
@@ -130,7 +130,7 @@ def _add_asking(verb: Parser) -> None:
     )
 
 
-def _grading_options(arguments: argparse.Namespace) -> GradingOptions:
+def grading_options(arguments: argparse.Namespace) -> GradingOptions:
     """The options of grading that `grade` and `audit` share: which rubrics, and how to ask."""
     from evenhand.graders import GradingOptions
     from evenhand.rubrics import JudgePrompt
@@ -212,7 +212,7 @@ def _injection_options(injection: Parser) -> None:
     injection.add_argument(
         "--attacks", type=Path, metavar="FILE", help="attacks of your own besides (TOML)"
     )
-    _add_asking(injection)
+    add_asking(injection)
     _add_batch(injection)
     injection.add_argument(
         "--dry-run", action="store_true", help="show what would be asked and cost; no network"
@@ -301,7 +301,7 @@ def _grade(arguments: argparse.Namespace) -> int:
 
     _check_batch(arguments)
     shard = Shard.parse(arguments.shard) if arguments.shard else WHOLE
-    options = _grading_options(arguments)
+    options = grading_options(arguments)
     text = None
     if arguments.rubric_file:
         refuse(
@@ -398,7 +398,7 @@ def _injection(arguments: argparse.Namespace) -> int:
 
     _check_batch(arguments)
     options = AuditOptions(
-        arguments.grader, arguments.units, _grading_options(arguments), arguments.attacks
+        arguments.grader, arguments.units, grading_options(arguments), arguments.attacks
     )
     batch = arguments.batch
     with open_study(arguments.dir) as study:

@@ -159,6 +159,7 @@ def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> Report
         **_verified(analysis),
         **({} if usage is None else _asked_by(usage)),
         **_own_prompts(study, ratings["rater_id"].unique()),
+        **_improved(study),
         **{f"rubric {name}, hash": rubric.hash for name, rubric in study.rubrics.items()},
     }
     return ReportContext(
@@ -252,6 +253,37 @@ def _own_prompts(study: Study, raters: Iterable[str]) -> dict[str, str]:
         kept = sorted(path.stem for path in (study.folder / PROMPTS_FOLDER).glob(f"{digest}*.toml"))
         found[written("methods.own_prompt", grader=grader)] = ", ".join(kept) or digest
     return found
+
+
+_OUTCOMES = {
+    "better": "improved_better",
+    "not_shown": "improved_not_shown",
+    "worse": "improved_worse",
+}
+
+
+def _improved(study: Study) -> dict[str, str]:
+    """Return for each rubric with an improved grader how it came about, candidates that failed and
+    all.
+    """
+    from evenhand.study.store.logs.improvements import ends_of
+    from evenhand.texts import written
+
+    found: dict[str, list[str]] = {}
+    for rubric, end in ends_of(study.store):
+        count = len(end["rounds"][0]["kappas"]) - 1 if end["rounds"] else 0
+        about = {"old": end["old"], "new": end["new"], "count": count, **end["parts"]}
+        told = [written("methods.improved_tried", **about)]
+        if end["price"] is not None:
+            told.append(written("methods.improved_price", price=end["price"]))
+        came = _OUTCOMES[end["outcome"]] if end["new"] else "improved_none"
+        told.append(written(f"methods.{came}", **about))
+        if end.get("low") is not None:
+            told.append(written("methods.improved_gain", **end))
+        found.setdefault(rubric, []).append(" ".join(told))
+    return {
+        written("methods.improved", rubric=name): " ".join(each) for name, each in found.items()
+    }
 
 
 def _verified(analysis: Analysis) -> dict[str, str]:

@@ -85,7 +85,8 @@ def from_study(
     rubric for each of them, unless sets of options are to stay `whole`.
 
     A `look` at new labels is counted; without it there are no verdicts on them. Grades under a text
-    that was only tried are not part of a study, except those of the grader `tried`.
+    that was only tried are not part of a study, except those of the grader `tried`; nor are those
+    of a candidate of `improve` on clusters that it was proposed from or chosen on.
     """
     from collections import Counter
 
@@ -132,8 +133,36 @@ def from_study(
         },
         synthetic=config.synthetic,
     )
+    dataset = _without_tuned(study, dataset)
     several = {name: each.categories for name, each in study.rubrics.items() if each.several}
     return dataset if whole else with_parts(dataset, several)
+
+
+def _without_tuned(study: Study, dataset: Dataset) -> Dataset:
+    """Leave out candidates' grades on clusters that are not kept for the proof: a grader that was
+    chosen on labels looks better on them than it is.
+    """
+    from dataclasses import replace
+
+    from evenhand.study.store.logs.improvements import candidates_of, parts_of, rubrics_improved
+
+    ratings = dataset.ratings
+    for rubric in rubrics_improved(study.store):
+        parts, candidates = parts_of(study.store, rubric), candidates_of(study.store, rubric)
+        tuned = {each for each, part in parts.items() if part != "prove"}
+        own = (ratings["rubric"] == rubric) & ratings["rater_id"].isin(list(candidates))
+        clusters = ratings.loc[own, "unit_id"].map(clusters_of(dataset))
+        ratings = ratings.drop(clusters.index[clusters.isin(tuned)])
+    return replace(dataset, ratings=ratings)
+
+
+def clusters_of(dataset: Dataset) -> dict[str, str]:
+    """Return the cluster of each unit of a study."""
+    from evenhand.analysis.labels.units import UnitFacts
+
+    ids = sorted(set(dataset.units["unit_id"]))
+    found = UnitFacts(ids, dataset.units).clusters(dataset.settings.cluster)
+    return {unit: str(found.values[at]) for unit, at in zip(ids, found.codes, strict=True)}
 
 
 def looked_at(study: Study, ratings: pd.DataFrame) -> dict[str, str]:

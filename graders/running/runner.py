@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -100,6 +100,54 @@ def grade(
             tasks = plan_grading(study, graders, replace(options, shard=other), scrubber)
             _collect(study, tasks, context, summaries)
     return RunSummary(tuple(summaries.values()), context.budget.exhausted)
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """Several rounds of grading under one lock and one budget (`grading_in_rounds`)."""
+
+    study: Study
+    context: RunContext
+    summaries: dict[str, GraderSummary] = field(default_factory=dict)
+
+    @property
+    def spent(self) -> float:
+        """US dollars spent so far, with replies that were lost."""
+        return float(self.context.budget.spent)
+
+    def grade(self, wanted: Sequence[tuple[str, GradingOptions]]) -> RunSummary:
+        """Collect the grades that are missing, of all these graders side by side; together they
+        have as many requests under way as one has. The summary is of all rounds so far.
+        """
+        tasks = planned(self.study, wanted, self.context.scrubber)
+        limits = self.context.limits
+        each = max(limits.concurrency // max(len(tasks), 1), 1)
+        context = replace(self.context, limits=replace(limits, concurrency=each))
+        _collect(self.study, tasks, context, self.summaries)
+        return RunSummary(tuple(self.summaries.values()), self.context.budget.exhausted)
+
+
+@contextmanager
+def grading_in_rounds(
+    study: Study, limits: RequestLimits = _LIMITS, progress: Progress | None = None
+) -> Iterator[Rounds]:
+    """Hold the study's lock for several rounds of `grade`, within one budget. Raises InputError
+    while another run collects for this study.
+    """
+    scrubber = Scrubber.from_environment(study.config.providers)
+    with only_runner(study):
+        yield Rounds(study, new_context(scrubber, limits, 0, progress))
+
+
+def planned(
+    study: Study, wanted: Sequence[tuple[str, GradingOptions]], scrubber: Scrubber
+) -> list[GradingTask]:
+    """Plan graders that are asked in different ways, one task for each."""
+    return [
+        task
+        for grader, options in wanted
+        for task in plan_grading(study, [grader], options, scrubber)
+    ]
 
 
 def _collect(

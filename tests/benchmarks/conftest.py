@@ -27,6 +27,7 @@ STARTS = {
     "formats": "",
     "grading": "--grades 100",
     "handling": "--answers 2",
+    "improving": "--runs 2 --processes 1",
     "injection": "--runs 2 --processes 1",
     "instant": "--rounds 1 --scale 0.001",
     "peers": f"--units 60 --python {shlex.quote(sys.executable)}",

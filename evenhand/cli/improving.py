@@ -1,0 +1,96 @@
+"""`improve`: a better grader, and the proof that it is, on labels that nothing was tuned to."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from evenhand.cli.exits import DONE
+from evenhand.cli.ratings import (
+    add_asking,
+    add_pace,
+    ended,
+    grading_options,
+    print_forecast,
+    print_run,
+    print_stop,
+    request_limits,
+)
+from evenhand.cli.terminal import console, print_lines, progress_bar
+from evenhand.cli.verbs import Parser, Verb
+from evenhand.reporting.noting import note, operator
+from evenhand.texts import written
+
+
+def _options(improve: Parser) -> None:
+    improve.add_study()
+    improve.add_argument("--rubric", required=True, metavar="NAME", help="the rubric it grades")
+    improve.add_argument(
+        "--grader", required=True, metavar="GRADER", help="the old grader, as `grade` names it"
+    )
+    improve.add_argument(
+        "--candidates",
+        type=Path,
+        metavar="DIR",
+        help="judge prompts to try in its place, one TOML file each (docs/graders.md)",
+    )
+    improve.add_argument(
+        "--candidate",
+        action="append",
+        default=[],
+        metavar="GRADER",
+        help="another grader to try, asked as the old one is; repeatable",
+    )
+    improve.add_argument(
+        "--try-effort",
+        action="append",
+        default=[],
+        metavar="WORD",
+        help="try the old grader at this effort; repeatable",
+    )
+    improve.add_argument(
+        "--draws", type=int, default=1, metavar="K", help="ask K times, as the grader is asked (1)"
+    )
+    add_asking(improve)
+    improve.add_argument(
+        "--dry-run", action="store_true", help="show what would be asked and cost; no network"
+    )
+    add_pace(improve)
+
+
+def _improve(arguments: argparse.Namespace) -> int:
+    from evenhand.graders.running.runner import RunSummary
+    from evenhand.reporting.improving import ImproveOptions, forecast_improving, improve
+    from evenhand.study import open_study
+
+    options = ImproveOptions(
+        rubric=arguments.rubric,
+        grader=arguments.grader,
+        grading=grading_options(arguments),
+        candidates=arguments.candidates,
+        others=arguments.candidate,
+        efforts=arguments.try_effort,
+    )
+    with open_study(arguments.dir) as study:
+        if arguments.dry_run:
+            print_forecast(forecast_improving(study, options))
+            console().print(written("improve.dry_run"))
+            return DONE
+        with progress_bar("improving") as progress:
+            limits = request_limits(arguments)
+            found = improve(study, options, limits, progress, done_by=operator())
+        note(study, "grades", found.old.rater_id, f"improve {found.rubric}: {found.outcome}")
+        print_run(RunSummary(tuple(found.graders), found.over_budget))
+        print_lines(found.lines)
+    print_stop("improve", found.stopped, [w for each in found.graders for w in each.warnings])
+    return ended(over_budget=found.over_budget, stopped=bool(found.stopped))
+
+
+VERBS = (
+    Verb(
+        "improve",
+        "find a better grader, and prove it on labels kept for that",
+        _options,
+        _improve,
+    ),
+)

@@ -1,0 +1,533 @@
+"""A better grader for a study, and the proof that it is: `evenhand improve`.
+
+Labelled clusters are parted once (`analysis.planning.parting`), candidates are graded round by
+round on *choose*, and the best of them meets *prove* (`analysis.verdicts.improvement`). What was
+asked is kept as any grade is, so a run that was killed or ran out of money goes on where it was.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evenhand.errors import InputError
+from evenhand.graders.options import GradingOptions, RequestLimits
+from evenhand.reporting.panel import Shown
+from evenhand.texts import written
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.analysis.labels.matrix import LabelMatrix
+    from evenhand.analysis.planning.parting import Part
+    from evenhand.analysis.verdicts.improvement import Choice, Gain
+    from evenhand.analysis.verdicts.judge import Verdict
+    from evenhand.graders import GraderForecast, GraderSummary, RunSummary
+    from evenhand.graders.running.run import Progress
+    from evenhand.graders.running.runner import Rounds
+    from evenhand.reporting.panel import Line
+    from evenhand.rubrics import JudgePrompt, Rubric
+    from evenhand.study import Study
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImproveOptions:
+    """The user's options: the old `grader` of a `rubric` and how it is asked; `candidates`, a
+    folder of judge prompts made elsewhere; `others`, graders to try as the old one is asked; and
+    `efforts` to try with the old one.
+    """
+
+    rubric: str
+    grader: str
+    grading: GradingOptions = field(default_factory=GradingOptions)
+    candidates: Path | None = None
+    others: Sequence[str] = ()
+    efforts: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A way of grading: the grader's name as typed, how it is asked, and its rater id. `origin`
+    says where it comes from: a file's name, another grader or an effort.
+    """
+
+    rater_id: str
+    origin: str
+    grader: str
+    grading: GradingOptions
+
+
+@dataclass(frozen=True, repr=False)
+class Improved(Shown):
+    """What came of it: the parts' sizes, the choice, the proof of the best candidate (None where
+    none was chosen) and the ordinary verdict on a better one, from the same labels. `stopped` says
+    why a run ended early, which the same command continues.
+    """
+
+    rubric: str
+    old: Candidate
+    candidates: Sequence[Candidate]
+    parts: Mapping[str, int]
+    choice: Choice | None = None
+    gain: Gain | None = None
+    verdict: Verdict | None = None
+    spent: float = 0.0
+    graders: Sequence[GraderSummary] = ()
+    stopped: Sequence[str] = ()
+    over_budget: bool = False
+    difference: str = ""
+    command: str = ""
+
+    @property
+    def best(self) -> Candidate | None:
+        """The candidate that was chosen."""
+        wanted = self.choice.best if self.choice else ""
+        return next((each for each in self.candidates if each.rater_id == wanted), None)
+
+    @property
+    def outcome(self) -> str:
+        """The outcome: better, not_shown, worse; "" where the run ended early."""
+        if self.gain is not None:
+            return self.gain.outcome
+        return "not_shown" if self.choice is not None else ""
+
+    @property
+    def sentence(self) -> str:
+        """The outcome in words, with bounds and price; "" where the run ended early."""
+        if self.choice is None:
+            return ""
+        price = written("improve.price", spent=self.spent)
+        if self.gain is None or self.best is None:
+            none = written("improve.none_chosen", old=self.old.rater_id, count=len(self.candidates))
+            return f"{written('improve.not_shown')} {none} {price}"
+        head = written("improve.compared", new=self.best.rater_id, old=self.old.rater_id)
+        judged = [self.verdict["sentence"]] if self.verdict else []
+        return " ".join([head, self.gain.sentence, price, *judged])
+
+    @property
+    def lines(self) -> list[Line]:
+        """The rounds of the choice, the outcome, and the difference of the texts."""
+        sizes = {part: self.parts.get(part, 0) for part in ("learn", "choose", "prove")}
+        lines: list[Line] = [written("improve.parted", **sizes)]
+        if self.choice is not None:
+            lines.append(self._rounds(self.choice))
+            if self.gain is not None:
+                lines.append(written("improve.on_choose", gain=self.choice.gain))
+            lines.append(self.sentence)
+        if self.outcome == "better":
+            lines += [self.difference] if self.difference else []
+            lines.append(written("terminal.next", command=self.command))
+        return lines
+
+    def _rounds(self, choice: Choice) -> Line:
+        origins = {each.rater_id: each.origin for each in (self.old, *self.candidates)}
+        columns = [
+            written("improve.grader"),
+            written("improve.origin"),
+            *(written("improve.kappa_on", clusters=each.clusters) for each in choice.rounds),
+        ]
+        rows = [
+            [name, origin, *(_kappa(each.scores.get(name)) for each in choice.rounds)]
+            for name, origin in origins.items()
+        ]
+        return written("improve.choice"), columns, rows
+
+
+def _kappa(score: Any) -> str:
+    """Return a candidate's kappa in a round; "" where it was left behind before."""
+    if score is None:
+        return ""
+    return "-" if math.isnan(score.kappa) else f"{score.kappa:.2f}"
+
+
+def improve(
+    study: Study,
+    options: ImproveOptions,
+    limits: RequestLimits,
+    progress: Progress | None = None,
+    *,
+    done_by: str = "",
+) -> Improved:
+    """Part the labels, try the candidates, choose the best and prove its gain. Safe to interrupt
+    and to run again: the same command goes on.
+
+    Raises InputError, with nothing asked, where there are too few labels or no candidates, where a
+    candidate's text changes the question or the options, and as `grade` does.
+    """
+    from evenhand.graders.running.runner import grading_in_rounds
+    from evenhand.study.store.logs.improvements import note_candidates, note_parts
+
+    with grading_in_rounds(study, limits, progress) as rounds:
+        trial = Trial(study, options)
+        new = {each: part for each, part in trial.parts.items() if each not in trial.known_parts}
+        if new:
+            note_parts(study.store, trial.rubric.name, new, done_by)
+        origins = {each.rater_id: each.origin for each in trial.candidates}
+        note_candidates(study.store, trial.rubric.name, origins, done_by)
+        return _Run(trial, rounds, done_by).improved()
+
+
+def forecast_improving(study: Study, options: ImproveOptions) -> list[GraderForecast]:
+    """Forecast the requests and their cost, without network or key, as if candidates were left
+    behind from the last one on. Writes nothing. Raises InputError as `improve` does.
+    """
+    from evenhand.analysis.verdicts.improvement import round_sizes
+    from evenhand.graders.running.dry_run import forecast_of
+    from evenhand.graders.running.runner import planned
+    from evenhand.graders.scrub import Scrubber
+
+    trial = Trial(study, options)
+    scrubber = Scrubber.from_environment(study.config.providers)
+    choose = trial.clusters_in("choose")
+    prove = trial.clusters_in("prove")
+    sizes = round_sizes(len(choose), len(trial.candidates))
+    most: Counter[str] = Counter()
+    left = list(trial.candidates)
+    for size in sizes:
+        for each in left:
+            most[each.rater_id] = size
+        left = left[: math.ceil(len(left) / 2)]
+    wanted = [trial.asked(trial.old, [*choose, *prove])]
+    for at, each in enumerate(trial.candidates):
+        last = prove if at == 0 else []
+        wanted.append(trial.asked(each, [*choose[: most[each.rater_id]], *last]))
+    return [forecast_of(study, task) for task in planned(study, wanted, scrubber)]
+
+
+class Trial:
+    """A study's labels, parted, with the old grader and the candidates. Raises InputError as
+    `improve` does.
+    """
+
+    def __init__(self, study: Study, options: ImproveOptions) -> None:
+        from evenhand.reporting.load import clusters_of, from_study
+        from evenhand.study.store.logs.improvements import parts_of
+
+        if options.rubric not in study.rubrics:
+            known = ", ".join(study.rubrics)
+            raise InputError(f"the study has no rubric {options.rubric!r}; it has {known}")
+        self.study = study
+        self.rubric = study.rubrics[options.rubric]
+        if self.rubric.several:
+            raise InputError(written("improve.several", rubric=self.rubric.name))
+        self._dataset = from_study(study)
+        self._scale = self._dataset.scales[self.rubric.name]
+        self.rule = self._dataset.decision
+        self.clusters = clusters_of(self._dataset)
+        self.known_parts = parts_of(study.store, self.rubric.name)
+        self.parts = self._parted()
+        self.units = self._labelled_units()
+        """The units that people labelled, by cluster."""
+        self.old, *self.candidates = _candidates(study, self.rubric, options)
+
+    def ratings(self) -> pd.DataFrame:
+        """The rubric's ratings that count, as they are now; of people only those of the declared
+        reference, where there is one.
+        """
+        found = replace(self._dataset, ratings=self.study.ratings()).counted(self.rubric.name)
+        if reference := self.rule.reference:
+            found = found[(found["rater_kind"] != "human") | (found["rater_id"] == reference)]
+            is_reference = found["rater_id"] == reference
+            kinds = found["rater_kind"].where(~is_reference, "human")
+            found = found.assign(rater_kind=kinds)
+        return found
+
+    def _parted(self) -> dict[str, Part]:
+        from evenhand.analysis.planning import parting
+
+        ratings = self.ratings()
+        strata, commonest = (
+            parting.strata_of(ratings, self.clusters),
+            parting.commonest_label(ratings),
+        )
+        rule = self.rule
+        needed = parting.clusters_to_part(strata, commonest, rule.min_clusters, rule.min_rarer)
+        if needed:
+            raise InputError(
+                written("improve.too_few", rubric=self.rubric.name, have=len(strata), needed=needed)
+            )
+        seed, known = self.study.config.seed, self.known_parts
+        return parting.part_clusters(strata, known, seed=seed, rubric=self.rubric.name)  # type: ignore[arg-type]
+
+    def _labelled_units(self) -> dict[str, list[str]]:
+        """Return the units that people labelled, by cluster."""
+        ratings = self.ratings()
+        people = ratings[(ratings["rater_kind"] == "human") & (ratings["label"] != "")]
+        found: dict[str, list[str]] = {}
+        for unit in sorted(set(people["unit_id"])):
+            if cluster := self.clusters.get(unit):
+                found.setdefault(cluster, []).append(unit)
+        return found
+
+    def clusters_in(self, part: Part) -> list[str]:
+        """Return the labelled clusters of a part, in the order in which they are used."""
+        from evenhand.analysis.planning.parting import in_order
+
+        own = [each for each in self.units if self.parts[each] == part]
+        return in_order(own, seed=self.study.config.seed, rubric=self.rubric.name)
+
+    def asked(self, candidate: Candidate, clusters: Sequence[str]) -> tuple[str, GradingOptions]:
+        """Return what a grader is asked about these clusters."""
+        units = frozenset(unit for each in clusters for unit in self.units[each])
+        return candidate.grader, replace(candidate.grading, units=units, scope="all")
+
+    def labels_of(self, raters: Collection[str], clusters: Collection[str]) -> LabelMatrix:
+        """Return the labels of people and these graders on these clusters, and on no other."""
+        import pandas as pd
+
+        from evenhand.analysis.labels.combine import combine_readings
+        from evenhand.analysis.labels.encoding import encode
+        from evenhand.analysis.labels.weights import with_weights
+        from evenhand.study.tables.columns import INCLUSION
+
+        ratings = self.ratings()
+        units = {unit for each in clusters for unit in self.units[each]}
+        wanted = (ratings["rater_kind"] == "human") | ratings["rater_id"].isin(list(raters))
+        ratings = ratings[wanted & ratings["unit_id"].isin(units)]
+        ids = sorted(units)
+        table = pd.DataFrame({"unit_id": ids, "cluster_id": [self.clusters[u] for u in ids]})
+        if INCLUSION in (known := self._dataset.units):
+            table[INCLUSION] = table["unit_id"].map(known.set_index("unit_id")[INCLUSION])
+        weighted = with_weights(table, ratings)
+        return encode(combine_readings(ratings, self._scale), self._scale, weighted, "pair")
+
+    def verdict_on(self, new: str, clusters: Collection[str], look: int) -> Verdict | None:
+        """Return the ordinary verdict on a grader from these clusters alone."""
+        units = {unit for each in clusters for unit in self.units[each]}
+        ratings = replace(self._dataset, ratings=self.study.ratings()).counted(self.rubric.name)
+        wanted = (ratings["rater_kind"] != "model") | (ratings["rater_id"] == new)
+        facts = replace(self._dataset.facts, looks={self.rubric.name: look})
+        dataset = replace(
+            self._dataset,
+            ratings=ratings[wanted & ratings["unit_id"].isin(units)],
+            scales={self.rubric.name: self._scale},
+            facts=facts,
+        )
+        found = dataset.analyse().verdicts
+        return next((each for each in found if each["grader"] == new), None)
+
+
+def _candidates(study: Study, rubric: Rubric, options: ImproveOptions) -> Iterator[Candidate]:
+    """Yield the old grader, then the candidates that differ from it and from one another."""
+    from evenhand.graders.running.runner import planned
+    from evenhand.graders.scrub import Scrubber
+    from evenhand.rubrics import JudgePrompt
+
+    grading = replace(options.grading, rubrics=[rubric.name])
+    ways = [(options.grader, grading, written("improve.old"))]
+    files = sorted(options.candidates.glob("*.toml")) if options.candidates else []
+    if options.candidates and not files:
+        raise InputError(written("improve.no_files", folder=options.candidates))
+    for file in files:
+        prompt = JudgePrompt.read(file)
+        if missing := missing_from(prompt, rubric):
+            raise InputError(written("improve.changed", file=file.name, missing=missing))
+        ways.append((options.grader, replace(grading, prompt=prompt, method=""), file.name))
+    ways += [(other, grading, written("improve.other_grader")) for other in options.others]
+    for effort in options.efforts:
+        asked = replace(grading, effort=effort)
+        ways.append((options.grader, asked, written("improve.effort", effort=effort)))
+    scrubber = Scrubber.from_environment(study.config.providers)
+    known: set[str] = set()
+    for grader, asked, origin in ways:
+        (task,) = planned(study, [(grader, asked)], scrubber)
+        rater = task.questions.rater_id
+        if rater not in known:
+            yield Candidate(rater, origin, grader, asked)
+        known.add(rater)
+    if len(known) < 2:
+        raise InputError(written("improve.no_candidates"))
+
+
+def missing_from(prompt: JudgePrompt, rubric: Rubric) -> str:
+    """Return the first of the rubric's question and its options' keys that a prompt does not have
+    word for word; "" where it has all: people and graders are to be asked the same.
+    """
+    text = " ".join(f"{prompt.system} {prompt.template}".split())
+    if (question := " ".join(rubric.question.split())) not in text:
+        return question
+    keys = () if rubric.number else rubric.categories
+    words = (key for key in keys if not re.search(rf"(?<!\w){re.escape(key)}(?!\w)", text))
+    return next(words, "")
+
+
+class _Stopped(Exception):  # noqa: N818  (nobody made an error)
+    """A round of grading ended early."""
+
+    def __init__(self, summary: RunSummary) -> None:
+        self.summary = summary
+
+
+@dataclass
+class _Run:
+    """One run: rounds of grading, and what they have found so far."""
+
+    trial: Trial
+    rounds: Rounds
+    done_by: str
+    _asked: dict[str, set[str]] = field(default_factory=dict)
+
+    def improved(self) -> Improved:
+        """Choose, prove, and keep what came of it."""
+        trial = self.trial
+        sizes = Counter[str](trial.parts[each] for each in trial.units)
+        found = Improved(trial.rubric.name, trial.old, trial.candidates, sizes)
+        try:
+            found = self._chosen(found)
+            if found.best is not None:
+                found = self._proved(found, found.best)
+        except _Stopped as stop:
+            return replace(
+                found,
+                choice=None,  # nothing is said before the proof
+                stopped=stop.summary.stopped,
+                over_budget=stop.summary.over_budget,
+                **self._so_far,
+            )
+        found = replace(found, **self._so_far)
+        self._keep(found)
+        return found
+
+    @property
+    def _so_far(self) -> dict[str, Any]:
+        return {"spent": self.rounds.spent, "graders": tuple(self.rounds.summaries.values())}
+
+    @cached_property
+    def _by_id(self) -> dict[str, Candidate]:
+        return {each.rater_id: each for each in (self.trial.old, *self.trial.candidates)}
+
+    def _labels(self, raters: Sequence[str], clusters: Sequence[str]) -> LabelMatrix:
+        """Return the labels of these graders, once they have been asked for them."""
+        self._ask(raters, clusters)
+        return self.trial.labels_of(raters, clusters)
+
+    def _ask(self, raters: Sequence[str], clusters: Sequence[str]) -> None:
+        """Ask graders about the clusters that they were not asked about in this run."""
+        wanted = []
+        for rater in raters:
+            known = self._asked.setdefault(rater, set())
+            new = [each for each in clusters if each not in known]
+            known.update(new)
+            wanted.append(self.trial.asked(self._by_id[rater], new))
+        summary = self.rounds.grade(wanted)
+        if summary.over_budget or summary.stopped:
+            raise _Stopped(summary)
+
+    def _chosen(self, found: Improved) -> Improved:
+        from evenhand.analysis.verdicts.improvement import choose
+
+        trial = self.trial
+        names = [each.rater_id for each in trial.candidates]
+        clusters = trial.clusters_in("choose")
+        choice = choose(trial.old.rater_id, names, clusters, self._labels, trial.rule)
+        return replace(found, choice=choice)
+
+    def _proved(self, found: Improved, best: Candidate) -> Improved:
+        from evenhand.analysis.verdicts.improvement import prove
+        from evenhand.study.store.logs.decisions import labels_hash
+        from evenhand.study.store.logs.improvements import ProofReading, read_proof
+
+        trial, old, new = self.trial, self.trial.old.rater_id, best.rater_id
+        clusters = trial.clusters_in("prove")
+        self._ask([old, new], clusters)
+        ratings, kept = trial.ratings(), set(clusters)
+        own = ratings[ratings["unit_id"].map(trial.clusters).isin(kept)]
+        reading = ProofReading(old=old, new=new, labels_hash=labels_hash(own))
+        store = trial.study.store
+        look = read_proof(store, trial.rubric.name, reading, self.done_by)
+        gain = prove(trial.labels_of([old, new], clusters), old, new, trial.rule, look)
+        verdict = trial.verdict_on(new, clusters, look) if gain.outcome == "better" else None
+        return replace(
+            found,
+            gain=gain,
+            verdict=verdict,
+            difference=_difference(trial.rubric, trial.old, best),
+            command=_command(trial, best),
+        )
+
+    def _keep(self, found: Improved) -> None:
+        """Write down what came of it: figures of all candidates, and where the best comes from."""
+        from evenhand.study.store.logs.improvements import note_end
+
+        if found.choice is None:
+            return
+        gain, best = found.gain, found.best
+        detail: dict[str, Any] = {
+            "outcome": found.outcome,
+            "old": found.old.rater_id,
+            "new": best.rater_id if best else "",
+            "origin": best.origin if best else "",
+            "prompt": best.grading.prompt.hash if best and best.grading.prompt else "",
+            "price": self._price(),
+            "parts": dict(found.parts),
+            "rounds": [
+                {
+                    "clusters": each.clusters,
+                    "kappas": {name: _number(score.kappa) for name, score in each.scores.items()},
+                }
+                for each in found.choice.rounds
+            ],
+            "verdict": found.verdict["verdict"] if found.verdict else "",
+        }
+        if gain is not None:
+            names = ("estimate", "low", "high", "before", "after", "level")
+            detail |= {name: _number(getattr(gain, name)) for name in names}
+            detail |= {"look": gain.look, "clusters": gain.clusters, "units": gain.units}
+        note_end(self.trial.study.store, found.rubric, detail, self.done_by)
+
+    def _price(self) -> float | None:
+        """Return what all grades of the candidates on this rubric cost, in US dollars; None where
+        that is not known.
+        """
+        from evenhand.study.store.totals import grade_totals
+
+        totals = grade_totals(self.trial.study.store)
+        own = totals["rater_id"].isin([each.rater_id for each in self.trial.candidates])
+        costs = totals.loc[own & (totals["rubric"] == self.trial.rubric.name), "cost_usd"]
+        return _number(round(float(costs.sum(skipna=False)), 6))
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _difference(rubric: Rubric, old: Candidate, new: Candidate) -> str:
+    """Return the difference of the texts that two graders read; "" where they read the same."""
+    if new.grading.prompt is None or new.grading.prompt == old.grading.prompt:
+        return ""
+    before, after = (_text(rubric, each.grading.prompt) for each in (old, new))
+    lines = difflib.unified_diff(before, after, old.rater_id, new.rater_id, lineterm="")
+    return "\n".join(lines)
+
+
+def _text(rubric: Rubric, prompt: JudgePrompt | None) -> list[str]:
+    """Return the lines of what a grader reads, with the names of a unit's texts in braces."""
+    if prompt is not None:
+        return f"{prompt.system}\n{prompt.template}".strip().splitlines()
+    if rubric.images:
+        return rubric.instructions.splitlines()
+    shown = rubric.for_prompt({name: f"{{{name}}}" for name in rubric.variables})
+    return f"{shown.system}\n\n{shown.user}".strip().splitlines()
+
+
+def _command(trial: Trial, best: Candidate) -> str:
+    """Return the command that grades the rest with the better grader."""
+    from evenhand.study.workspace import PROMPTS_FOLDER
+
+    folder, asked = trial.study.folder, best.grading
+    words = [f"evenhand grade {folder} --rubric {trial.rubric.name} --grader {best.grader}"]
+    if asked.prompt is not None:
+        words.append(f"--prompt {folder / PROMPTS_FOLDER / asked.prompt.hash}.toml")
+    for option in ("method", "effort", "service_tier"):
+        if value := getattr(asked, option):
+            words.append(f"--{option.replace('_', '-')} {value}")
+    if asked.draws > 1:
+        words.append(f"--draws {asked.draws}")
+    return " ".join([*words, "--scope all"])
