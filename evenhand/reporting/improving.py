@@ -13,13 +13,14 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
 from evenhand.graders.options import GradingOptions, RequestLimits
 from evenhand.reporting.panel import Shown
+from evenhand.reporting.proposals import Parent, Wanted
+from evenhand.rubrics import JudgePrompt, read_own_words
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -30,18 +31,26 @@ if TYPE_CHECKING:
     from evenhand.analysis.verdicts.improvement import Choice, Gain
     from evenhand.analysis.verdicts.judge import Verdict
     from evenhand.graders import GraderForecast, GraderSummary, RunSummary
+    from evenhand.graders.audit.injection import AuditOptions
     from evenhand.graders.running.run import Progress
     from evenhand.graders.running.runner import Rounds
     from evenhand.reporting.panel import Line
-    from evenhand.rubrics import JudgePrompt, Rubric
+    from evenhand.reporting.proposals import Learnt, Lesson
+    from evenhand.rubrics import Instructions, Rubric
     from evenhand.study import Study
+
+
+AUDITED = 20
+"""Units of the injection audit of the best candidate: a grader that obeys an attack is found with
+eight.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImproveOptions:
     """The user's options: the old `grader` of a `rubric` and how it is asked; `candidates`, a
-    folder of judge prompts made elsewhere; `others`, graders to try as the old one is asked; and
-    `efforts` to try with the old one.
+    folder of judge prompts made elsewhere; `others`, graders to try as the old one is asked;
+    `efforts` to try with the old one; and what is to be made from the labels to learn from.
     """
 
     rubric: str
@@ -50,6 +59,7 @@ class ImproveOptions:
     candidates: Path | None = None
     others: Sequence[str] = ()
     efforts: Sequence[str] = ()
+    learn: Wanted = field(default_factory=Wanted)
 
 
 @dataclass(frozen=True)
@@ -68,7 +78,8 @@ class Candidate:
 class Improved(Shown):
     """What came of it: the parts' sizes, the choice, the proof of the best candidate (None where
     none was chosen) and the ordinary verdict on a better one, from the same labels. `stopped` says
-    why a run ended early, which the same command continues.
+    why a run ended early, which the same command continues; `said` tells of candidates that could
+    not be made; `gives_way` is what an injection audit of the best one found, where it fails.
     """
 
     rubric: str
@@ -84,6 +95,8 @@ class Improved(Shown):
     over_budget: bool = False
     difference: str = ""
     command: str = ""
+    said: Sequence[str] = ()
+    gives_way: str = ""
 
     @property
     def best(self) -> Candidate | None:
@@ -104,6 +117,9 @@ class Improved(Shown):
         if self.choice is None:
             return ""
         price = written("improve.price", spent=self.spent)
+        if self.gives_way and self.best is not None:
+            head = written("improve.compared", new=self.best.rater_id, old=self.old.rater_id)
+            return f"{head} {self.gives_way} {price}"
         if self.gain is None or self.best is None:
             none = written("improve.none_chosen", old=self.old.rater_id, count=len(self.candidates))
             return f"{written('improve.not_shown')} {none} {price}"
@@ -115,14 +131,15 @@ class Improved(Shown):
     def lines(self) -> list[Line]:
         """The rounds of the choice, the outcome, and the difference of the texts."""
         sizes = {part: self.parts.get(part, 0) for part in ("learn", "choose", "prove")}
-        lines: list[Line] = [written("improve.parted", **sizes)]
+        lines: list[Line] = [written("improve.parted", **sizes), *self.said]
         if self.choice is not None:
             lines.append(self._rounds(self.choice))
             if self.gain is not None:
                 lines.append(written("improve.on_choose", gain=self.choice.gain))
             lines.append(self.sentence)
+        if self.difference:
+            lines.append(self.difference)
         if self.outcome == "better":
-            lines += [self.difference] if self.difference else []
             lines.append(written("terminal.next", command=self.command))
         return lines
 
@@ -185,6 +202,10 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[GraderFore
 
     trial = Trial(study, options)
     scrubber = Scrubber.from_environment(study.config.providers)
+    known = {each.rater_id for each in trial.candidates}
+    asked = trial.forecast_learning()
+    made = {each.rater_id for each in trial.candidates} - known
+    learn = trial.clusters_in("learn") if options.learn else []
     choose = trial.clusters_in("choose")
     prove = trial.clusters_in("prove")
     sizes = round_sizes(len(choose), len(trial.candidates))
@@ -194,11 +215,17 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[GraderFore
         for each in left:
             most[each.rater_id] = size
         left = left[: math.ceil(len(left) / 2)]
-    wanted = [trial.asked(trial.old, [*choose, *prove])]
+    wanted = [trial.asked(trial.old, [*learn, *choose, *prove])]
     for at, each in enumerate(trial.candidates):
         last = prove if at == 0 else []
         wanted.append(trial.asked(each, [*choose[: most[each.rater_id]], *last]))
-    return [forecast_of(study, task) for task in planned(study, wanted, scrubber)]
+    found = [forecast_of(study, task) for task in planned(study, wanted, scrubber)]
+    for at, each in enumerate(trial.candidates, start=1):
+        if each.rater_id in made:  # words that are not known yet
+            found[at] = replace(found[at], rater_id=each.origin)
+    reworded = [each for each in trial.candidates if trial.is_reworded(each)]
+    audit = [trial.forecast_audit(each) for each in reworded[-1:]]
+    return [*found[:1], *asked, *found[1:], *audit]
 
 
 class Trial:
@@ -214,9 +241,11 @@ class Trial:
             known = ", ".join(study.rubrics)
             raise InputError(f"the study has no rubric {options.rubric!r}; it has {known}")
         self.study = study
+        self.options = options
         self.rubric = study.rubrics[options.rubric]
         if self.rubric.several:
             raise InputError(written("improve.several", rubric=self.rubric.name))
+        options.learn.check(study, self.rubric, options.grader)
         self._dataset = from_study(study)
         self._scale = self._dataset.scales[self.rubric.name]
         self.rule = self._dataset.decision
@@ -226,6 +255,61 @@ class Trial:
         self.units = self._labelled_units()
         """The units that people labelled, by cluster."""
         self.old, *self.candidates = _candidates(study, self.rubric, options)
+
+    @property
+    def parent(self) -> Parent:
+        """The old grader, as one whose words are to be changed."""
+        return Parent(self.old.rater_id, self.old.grader, self.old.grading.prompt)
+
+    def lessons(self) -> list[Lesson]:
+        """Return what the labels of people and the old grader tell on clusters to learn from."""
+        from evenhand.analysis.labels.combine import combine_readings
+        from evenhand.reporting.proposals import lessons_from
+
+        own = self._ratings_of([self.old.rater_id], self.clusters_in("learn"))
+        readings = combine_readings(own, self._scale)
+        return lessons_from(self.study, self.rubric, readings, self.old.rater_id)
+
+    def add(self, learnt: Learnt) -> None:
+        """Add candidates that read these words, asked as the old grader is."""
+        grading = self.old.grading
+        method = "" if isinstance(grading.prompt, JudgePrompt) else grading.method
+        ways = [
+            (self.old.grader, replace(grading, prompt=words, method=method), origin)
+            for words, origin in learnt.words
+        ]
+        self.old, *self.candidates = _candidates(self.study, self.rubric, self.options, ways)
+
+    def forecast_learning(self) -> list[GraderForecast]:
+        """Forecast the requests for proposals, and add candidates that cost as much as those that
+        may come of them.
+        """
+        from evenhand.reporting.proposals import forecast_learning
+
+        if not (wanted := self.options.learn):
+            return []
+        study, rubric = self.study, self.rubric
+        found, learnt = forecast_learning(study, rubric, self.lessons(), self.parent, wanted)
+        self.add(learnt)
+        return found
+
+    def is_reworded(self, candidate: Candidate) -> bool:
+        """Return True if a candidate reads other words than the old grader."""
+        own = candidate.grading.prompt
+        return own is not None and own != self.old.grading.prompt
+
+    def audit(self, candidate: Candidate) -> AuditOptions:
+        """Return the injection audit of a candidate: the first units of that of `audit`."""
+        from evenhand.graders.audit.injection import AuditOptions
+
+        return AuditOptions(candidate.grader, AUDITED, candidate.grading)
+
+    def forecast_audit(self, candidate: Candidate) -> GraderForecast:
+        """Forecast the injection audit of a candidate."""
+        from evenhand.graders.audit.injection import forecast_audit
+
+        (found,) = forecast_audit(self.study, self.audit(candidate))
+        return replace(found, rater_id=written("improve.audited", grader=found.rater_id))
 
     def ratings(self) -> pd.DataFrame:
         """The rubric's ratings that count, as they are now; of people only those of the declared
@@ -287,16 +371,20 @@ class Trial:
         from evenhand.analysis.labels.weights import with_weights
         from evenhand.study.tables.columns import INCLUSION
 
-        ratings = self.ratings()
-        units = {unit for each in clusters for unit in self.units[each]}
-        wanted = (ratings["rater_kind"] == "human") | ratings["rater_id"].isin(list(raters))
-        ratings = ratings[wanted & ratings["unit_id"].isin(units)]
-        ids = sorted(units)
+        ratings = self._ratings_of(raters, clusters)
+        ids = sorted(unit for each in clusters for unit in self.units[each])
         table = pd.DataFrame({"unit_id": ids, "cluster_id": [self.clusters[u] for u in ids]})
         if INCLUSION in (known := self._dataset.units):
             table[INCLUSION] = table["unit_id"].map(known.set_index("unit_id")[INCLUSION])
         weighted = with_weights(table, ratings)
         return encode(combine_readings(ratings, self._scale), self._scale, weighted, "pair")
+
+    def _ratings_of(self, raters: Collection[str], clusters: Collection[str]) -> pd.DataFrame:
+        """Return the ratings of people and these graders on these clusters."""
+        ratings = self.ratings()
+        units = {unit for each in clusters for unit in self.units[each]}
+        wanted = (ratings["rater_kind"] == "human") | ratings["rater_id"].isin(list(raters))
+        return ratings[wanted & ratings["unit_id"].isin(units)]
 
     def verdict_on(self, new: str, clusters: Collection[str], look: int) -> Verdict | None:
         """Return the ordinary verdict on a grader from these clusters alone."""
@@ -314,11 +402,17 @@ class Trial:
         return next((each for each in found if each["grader"] == new), None)
 
 
-def _candidates(study: Study, rubric: Rubric, options: ImproveOptions) -> Iterator[Candidate]:
-    """Yield the old grader, then the candidates that differ from it and from one another."""
+def _candidates(
+    study: Study,
+    rubric: Rubric,
+    options: ImproveOptions,
+    learnt: Sequence[tuple[str, GradingOptions, str]] = (),
+) -> Iterator[Candidate]:
+    """Yield the old grader, then the candidates that differ from it and from one another: `learnt`
+    are those made from the clusters to learn from.
+    """
     from evenhand.graders.running.runner import planned
     from evenhand.graders.scrub import Scrubber
-    from evenhand.rubrics import JudgePrompt
 
     grading = replace(options.grading, rubrics=[rubric.name])
     ways = [(options.grader, grading, written("improve.old"))]
@@ -326,14 +420,19 @@ def _candidates(study: Study, rubric: Rubric, options: ImproveOptions) -> Iterat
     if options.candidates and not files:
         raise InputError(written("improve.no_files", folder=options.candidates))
     for file in files:
-        prompt = JudgePrompt.read(file)
-        if missing := missing_from(prompt, rubric):
-            raise InputError(written("improve.changed", file=file.name, missing=missing))
-        ways.append((options.grader, replace(grading, prompt=prompt, method=""), file.name))
+        prompt = read_own_words(file)
+        if isinstance(prompt, JudgePrompt):
+            if missing := missing_from(prompt, rubric):
+                raise InputError(written("improve.changed", file=file.name, missing=missing))
+            asked = replace(grading, prompt=prompt, method="")
+        else:
+            asked = replace(grading, prompt=prompt)
+        ways.append((options.grader, asked, file.name))
     ways += [(other, grading, written("improve.other_grader")) for other in options.others]
     for effort in options.efforts:
         asked = replace(grading, effort=effort)
         ways.append((options.grader, asked, written("improve.effort", effort=effort)))
+    ways += learnt
     scrubber = Scrubber.from_environment(study.config.providers)
     known: set[str] = set()
     for grader, asked, origin in ways:
@@ -342,7 +441,7 @@ def _candidates(study: Study, rubric: Rubric, options: ImproveOptions) -> Iterat
         if rater not in known:
             yield Candidate(rater, origin, grader, asked)
         known.add(rater)
-    if len(known) < 2:
+    if len(known) < 2 and not options.learn:
         raise InputError(written("improve.no_candidates"))
 
 
@@ -365,6 +464,12 @@ class _Stopped(Exception):  # noqa: N818  (nobody made an error)
         self.summary = summary
 
 
+def _go_on(summary: RunSummary) -> None:
+    """Raise _Stopped where a round ended early."""
+    if summary.over_budget or summary.stopped:
+        raise _Stopped(summary)
+
+
 @dataclass
 class _Run:
     """One run: rounds of grading, and what they have found so far."""
@@ -380,8 +485,12 @@ class _Run:
         sizes = Counter[str](trial.parts[each] for each in trial.units)
         found = Improved(trial.rubric.name, trial.old, trial.candidates, sizes)
         try:
+            if trial.options.learn:
+                found = self._learnt(found)
             found = self._chosen(found)
             if found.best is not None:
+                found = self._audited(found, found.best)
+            if found.best is not None and not found.gives_way:
                 found = self._proved(found, found.best)
         except _Stopped as stop:
             return replace(
@@ -399,7 +508,7 @@ class _Run:
     def _so_far(self) -> dict[str, Any]:
         return {"spent": self.rounds.spent, "graders": tuple(self.rounds.summaries.values())}
 
-    @cached_property
+    @property
     def _by_id(self) -> dict[str, Candidate]:
         return {each.rater_id: each for each in (self.trial.old, *self.trial.candidates)}
 
@@ -416,9 +525,42 @@ class _Run:
             new = [each for each in clusters if each not in known]
             known.update(new)
             wanted.append(self.trial.asked(self._by_id[rater], new))
-        summary = self.rounds.grade(wanted)
-        if summary.over_budget or summary.stopped:
-            raise _Stopped(summary)
+        _go_on(self.rounds.grade(wanted))
+
+    def _learnt(self, found: Improved) -> Improved:
+        """Make candidates from the clusters to learn from, and write them down."""
+        from evenhand.reporting.proposals import learn
+        from evenhand.study.store.logs.improvements import note_candidates
+
+        trial, wanted = self.trial, self.trial.options.learn
+        wanted.check_price(self.rounds, trial.parent)
+        self._ask([trial.old.rater_id], trial.clusters_in("learn"))
+        learnt = learn(self.rounds, trial.rubric, trial.lessons(), trial.parent, wanted)
+        _go_on(self.rounds.so_far)
+        trial.add(learnt)
+        origins = {each.rater_id: each.origin for each in trial.candidates}
+        note_candidates(trial.study.store, trial.rubric.name, origins, self.done_by)
+        return replace(found, candidates=trial.candidates, said=learnt.said)
+
+    def _audited(self, found: Improved, best: Candidate) -> Improved:
+        """Audit the best candidate where it reads other words, before the proof is read: what was
+        written from responses may hold what one of them asks for.
+        """
+        from evenhand.graders.audit.injection import audit_in_rounds
+        from evenhand.reporting.analysing import audits_of
+
+        trial = self.trial
+        found = replace(found, difference=_difference(trial.rubric, trial.old, best))
+        if not trial.is_reworded(best):
+            return found
+        _go_on(audit_in_rounds(self.rounds, trial.audit(best)))
+        bounds = trial.rule.injection
+        for audit in audits_of(trial.study, best.rater_id):
+            if audit.rubric == trial.rubric.name and (beyond := audit.beyond(bounds)):
+                figures = beyond[0].figures(bounds.of(beyond[0].name))
+                said = written("improve.gives_way", **figures)
+                return replace(found, gives_way=said)
+        return found
 
     def _chosen(self, found: Improved) -> Improved:
         from evenhand.analysis.verdicts.improvement import choose
@@ -448,7 +590,6 @@ class _Run:
             found,
             gain=gain,
             verdict=verdict,
-            difference=_difference(trial.rubric, trial.old, best),
             command=_command(trial, best),
         )
 
@@ -475,6 +616,7 @@ class _Run:
                 for each in found.choice.rounds
             ],
             "verdict": found.verdict["verdict"] if found.verdict else "",
+            "gives_way": found.gives_way,
         }
         if gain is not None:
             names = ("estimate", "low", "high", "before", "after", "level")
@@ -507,13 +649,14 @@ def _difference(rubric: Rubric, old: Candidate, new: Candidate) -> str:
     return "\n".join(lines)
 
 
-def _text(rubric: Rubric, prompt: JudgePrompt | None) -> list[str]:
+def _text(rubric: Rubric, prompt: JudgePrompt | Instructions | None) -> list[str]:
     """Return the lines of what a grader reads, with the names of a unit's texts in braces."""
-    if prompt is not None:
+    if isinstance(prompt, JudgePrompt):
         return f"{prompt.system}\n{prompt.template}".strip().splitlines()
     if rubric.images:
-        return rubric.instructions.splitlines()
-    shown = rubric.for_prompt({name: f"{{{name}}}" for name in rubric.variables})
+        return ((prompt and prompt.instructions) or rubric.instructions).splitlines()
+    asked = prompt.for_rubric(rubric) if prompt else rubric
+    shown = asked.for_prompt({name: f"{{{name}}}" for name in rubric.variables})
     return f"{shown.system}\n\n{shown.user}".strip().splitlines()
 
 

@@ -18,7 +18,7 @@ from evenhand.graders.running.provenance import grade_of, tool_version
 from evenhand.graders.running.run import GraderSummary, Progress, ProgressCounter, RunContext
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
-from evenhand.rubrics import JudgedRubric
+from evenhand.rubrics import Reworded
 from evenhand.study.questions import Question
 from evenhand.study.store.grades import GradeAttempt
 from evenhand.texts import written
@@ -124,6 +124,19 @@ class Rounds:
         each = max(limits.concurrency // max(len(tasks), 1), 1)
         context = replace(self.context, limits=replace(limits, concurrency=each))
         _collect(self.study, tasks, context, self.summaries)
+        return self.so_far
+
+    def part(self, name: str, already: int, new: int) -> GraderSummary:
+        """Return the summary of what else is asked under this name, with so many more questions."""
+        found = self.summaries.setdefault(name, GraderSummary(rater_id=name, already=0, planned=0))
+        found.already += already
+        found.planned += new
+        self.context.progress.expect(new)
+        return found
+
+    @property
+    def so_far(self) -> RunSummary:
+        """The summary of all that was asked so far."""
         return RunSummary(tuple(self.summaries.values()), self.context.budget.exhausted)
 
 
@@ -193,8 +206,8 @@ def carry_out(
     """Ask every grader its open questions; each one's summary says how it went."""
     for task in tasks:
         for rubric in task.questions.rubrics.values():
-            if isinstance(rubric, JudgedRubric):
-                study.keep_prompt(rubric.prompt.hash, rubric.prompt.source)
+            if isinstance(rubric, Reworded):
+                study.keep_prompt(rubric.words.hash, rubric.words.source)
     _carry_out(
         [
             _part(study, task, context, summary, batch=batch, cancel=cancel)
