@@ -59,7 +59,8 @@ def _options(improve: Parser) -> None:
         "--proposer",
         default="",
         metavar="GRADER",
-        help="the model that writes them (the old grader's)",
+        help="the model that writes them (the old grader's); gepa or gepa:GRADER lets GEPA decide "
+        "what is rewritten",
     )
     improve.add_argument(
         "--examples",

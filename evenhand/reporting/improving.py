@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from evenhand.graders.audit.injection import AuditOptions
     from evenhand.graders.running.run import Progress
     from evenhand.graders.running.runner import Rounds
+    from evenhand.reporting.lessons import Lesson
     from evenhand.reporting.panel import Line
-    from evenhand.reporting.proposals import Learnt, Lesson
+    from evenhand.reporting.proposals import Learnt
     from evenhand.rubrics import Instructions, Rubric
     from evenhand.study import Study
 
@@ -218,6 +219,8 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[GraderFore
     wanted = [trial.asked(trial.old, [*learn, *choose, *prove])]
     for at, each in enumerate(trial.candidates):
         last = prove if at == 0 else []
+        if each.rater_id in made and options.learn.by_gepa:
+            last = [*last, *learn]  # where it tries each of them
         wanted.append(trial.asked(each, [*choose[: most[each.rater_id]], *last]))
     found = [forecast_of(study, task) for task in planned(study, wanted, scrubber)]
     for at, each in enumerate(trial.candidates, start=1):
@@ -261,24 +264,34 @@ class Trial:
         """The old grader, as one whose words are to be changed."""
         return Parent(self.old.rater_id, self.old.grader, self.old.grading.prompt)
 
-    def lessons(self) -> list[Lesson]:
-        """Return what the labels of people and the old grader tell on clusters to learn from."""
+    def lessons(self, grader: str = "") -> list[Lesson]:
+        """Return what the labels of people and a grader, the old one if not named by its rater id,
+        tell on clusters to learn from.
+        """
         from evenhand.analysis.labels.combine import combine_readings
-        from evenhand.reporting.proposals import lessons_from
+        from evenhand.reporting.lessons import lessons_from
 
-        own = self._ratings_of([self.old.rater_id], self.clusters_in("learn"))
+        grader = grader or self.old.rater_id
+        own = self._ratings_of([grader], self.clusters_in("learn"))
         readings = combine_readings(own, self._scale)
-        return lessons_from(self.study, self.rubric, readings, self.old.rater_id)
+        return lessons_from(self.study, self.rubric, readings, grader)
 
     def add(self, learnt: Learnt) -> None:
         """Add candidates that read these words, asked as the old grader is."""
+        ways = [self._way(*each) for each in learnt.words]
+        self.old, *self.candidates = _candidates(self.study, self.rubric, self.options, ways)
+
+    def reworded(self, words: Instructions) -> Candidate:
+        """Return the old grader with these words, as one that is tried while it learns."""
+        alone = replace(self.options, candidates=None, others=(), efforts=())
+        way = self._way(words, written("improve.while_learning"))
+        _, found = _candidates(self.study, self.rubric, alone, [way])
+        return found
+
+    def _way(self, words: Instructions, origin: str) -> tuple[str, GradingOptions, str]:
         grading = self.old.grading
         method = "" if isinstance(grading.prompt, JudgePrompt) else grading.method
-        ways = [
-            (self.old.grader, replace(grading, prompt=words, method=method), origin)
-            for words, origin in learnt.words
-        ]
-        self.old, *self.candidates = _candidates(self.study, self.rubric, self.options, ways)
+        return self.old.grader, replace(grading, prompt=words, method=method), origin
 
     def forecast_learning(self) -> list[GraderForecast]:
         """Forecast the requests for proposals, and add candidates that cost as much as those that
@@ -529,18 +542,34 @@ class _Run:
 
     def _learnt(self, found: Improved) -> Improved:
         """Make candidates from the clusters to learn from, and write them down."""
-        from evenhand.reporting.proposals import learn
-        from evenhand.study.store.logs.improvements import note_candidates
+        from evenhand.reporting.proposals import Ended, learn
 
         trial, wanted = self.trial, self.trial.options.learn
-        wanted.check_price(self.rounds, trial.parent)
+        wanted.check_price(self.rounds, trial.old.grader)
         self._ask([trial.old.rater_id], trial.clusters_in("learn"))
-        learnt = learn(self.rounds, trial.rubric, trial.lessons(), trial.parent, wanted)
-        _go_on(self.rounds.so_far)
+        lessons, parent = trial.lessons(), trial.parent
+        try:
+            learnt = learn(self.rounds, trial.rubric, lessons, parent, wanted, self._tried)
+        except Ended:
+            raise _Stopped(self.rounds.so_far) from None
         trial.add(learnt)
-        origins = {each.rater_id: each.origin for each in trial.candidates}
-        note_candidates(trial.study.store, trial.rubric.name, origins, self.done_by)
-        return replace(found, candidates=trial.candidates, said=learnt.said)
+        self._note(trial.candidates)
+        return replace(found, candidates=trial.candidates, said=tuple(learnt.said))
+
+    def _tried(self, words: Instructions, units: Sequence[str]) -> dict[str, str]:
+        """Return the old grader's labels of some units to learn from, under other words."""
+        trial = self.trial
+        candidate = trial.reworded(words)
+        self._note([candidate])
+        asked = replace(candidate.grading, units=frozenset(units), scope="all")
+        _go_on(self.rounds.grade([(candidate.grader, asked)]))
+        return {each.unit_id: each.graded for each in trial.lessons(candidate.rater_id)}
+
+    def _note(self, candidates: Sequence[Candidate]) -> None:
+        from evenhand.study.store.logs.improvements import note_candidates
+
+        origins = {each.rater_id: each.origin for each in candidates}
+        note_candidates(self.trial.study.store, self.trial.rubric.name, origins, self.done_by)
 
     def _audited(self, found: Improved, best: Candidate) -> Improved:
         """Audit the best candidate where it reads other words, before the proof is read: what was
