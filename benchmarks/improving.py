@@ -33,13 +33,20 @@ from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from benchmarks.drift import sees
 from evenhand.analysis import Scale
 from evenhand.analysis.bootstrap.influence import ALPHA
-from evenhand.analysis.bootstrap.looks import level_of_look
+from evenhand.analysis.bootstrap.looks import level_of_reading
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.planning.parting import in_order, part_clusters
 from evenhand.analysis.verdicts.drift import Paired, Versions, bounded_change
-from evenhand.analysis.verdicts.improvement import Gain, choose, prove, score_of
+from evenhand.analysis.verdicts.improvement import (
+    HARDLY,
+    Gain,
+    chance_of_proof,
+    choose,
+    prove,
+    score_of,
+)
 from evenhand.demo.published import published_labels
 from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.study.tables.ratings import validate_ratings
@@ -79,6 +86,8 @@ class Tally:
     met: int = 0
     on_choose: float = 0.0
     on_prove: float = 0.0
+    stopped: int = 0
+    lost: int = 0
     claimed: float = 0.0
     claims: int = 0
     asked: float = 0.0
@@ -151,6 +160,11 @@ def study(cell: Cell, rng: np.random.Generator) -> Tally:
         proof = [u for u in ids if parts[u] == "prove"]
         gain = prove(only([OLD, chosen.best], proof), OLD, chosen.best, RULE, look=1)
         tally.met, tally.on_choose, tally.on_prove = 1, chosen.gain, gain.estimate
+        part = only([OLD, chosen.best], [u for u in ids if parts[u] == "choose"])
+        level = level_of_reading(1)
+        if chance_of_proof(part, OLD, chosen.best, len(proof), level) < HARDLY:
+            tally.stopped, tally.lost = 1, int(gain.outcome == "better")
+            return tally
         tally.better = int(gain.outcome == "better")
         tally.worse = int(gain.outcome == "worse")
         tally.found = int(gain.outcome == "better" and chosen.best == NAMES[0])
@@ -247,16 +261,17 @@ def document(found: dict[Cell, Tally], runs: int, resamples: int, seed: int) -> 
             "candidates as good as it, of which one is better by the gain. At gain 0 *better* is "
             f"wrong, and passes up to {bound:.1%}: nominally {ALPHA:.1%}, and two Monte Carlo "
             f"standard errors above. {passed} of {len(nulls)} cells pass. The first reading of the "
-            f"labels kept for the proof is at the level {level_of_look(1):.2%}, as the second is; "
-            "half of the clusters are kept for it.",
+            f"labels kept for the proof is at the level {level_of_reading(1):.3%}, as the second "
+            "is; half of the clusters are kept for it.",
             "",
             "*Best on all labels* is the candidate with the highest kappa on all clusters, and how "
             "often its own 95% interval there lies above 0.",
             "",
-            "| gain | clusters | better | the better one, and proved | worse | mean gain on choose "
+            "| gain | clusters | better | the better one, and proved | worse | stopped before the proof "
+            "| better if it had not been stopped | mean gain on choose "
             "| mean gain on prove | grades asked on choose | best on all labels: mean gain claimed "
             "| claimed better |",
-            "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+            "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
             *(_line(cell, each) for cell, each in found.items()),
             "",
             "## Published votes",
@@ -283,6 +298,8 @@ def _line(cell: Cell, tally: Tally) -> str:
         f"{tally.better / tally.runs:.3f}",
         f"{tally.found / tally.runs:.3f}" if cell.gain else "-",
         f"{tally.worse / tally.runs:.3f}",
+        f"{tally.stopped / tally.runs:.3f}",
+        f"{(tally.better + tally.lost) / tally.runs:.3f}",
         f"{tally.on_choose / met:+.3f}",
         f"{tally.on_prove / met:+.3f}",
         f"{tally.asked / tally.runs:.0f}",
