@@ -267,8 +267,8 @@ def document(found: dict[Cell, Tally], runs: int, resamples: int, seed: int) -> 
             "*Best on all labels* is the candidate with the highest kappa on all clusters, and how "
             "often its own 95% interval there lies above 0.",
             "",
-            "| gain | clusters | better | the better one, and proved | worse | stopped before the proof "
-            "| better if it had not been stopped | mean gain on choose "
+            "| gain | clusters | better | the better one, and proved | worse | stopped before the "
+            "proof | better if it had not been stopped | mean gain on choose "
             "| mean gain on prove | grades asked on choose | best on all labels: mean gain claimed "
             "| claimed better |",
             "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",

@@ -141,7 +141,7 @@ def test_better_needs_answers() -> None:
 
 
 def test_a_proof_is_likelier_the_larger_the_gain_and_the_more_clusters_it_has() -> None:
-    large, small = labels({OLD: 0.6, NEW: 0.9}), labels({OLD: 0.80, NEW: 0.83})
+    large, small = labels({OLD: 0.6, NEW: 0.9}), labels({OLD: 0.75, NEW: 0.85})
     assert chance_of_proof(large, OLD, NEW, 200, 0.01125) > 0.99
     few = chance_of_proof(small, OLD, NEW, 30, 0.01125)
     assert few < chance_of_proof(small, OLD, NEW, 2000, 0.01125)
