@@ -186,9 +186,7 @@ def test_labels_that_are_not_to_learn_from_change_no_proposal_and_no_example(
 
 def permute(study: Study, trial: Trial, parts: tuple[str, ...]) -> None:
     """Permute people's labels in these parts, once the parts are dealt out."""
-    from evenhand.study.store.logs.improvements import note_parts
-
-    note_parts(study.store, "kind", trial.parts, "test")
+    trial.note_parts("test")
     own = trial.ratings()
     own = own[own["unit_id"].map(trial.clusters).map(trial.parts).isin(parts)]
     labels = own["label"].tolist()
