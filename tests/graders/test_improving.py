@@ -644,11 +644,11 @@ def test_a_proof_that_is_hardly_to_be_expected_is_not_begun(
     trial = Trial(study, asked)
     units = [unit for each in trial.clusters_in("choose") for unit in trial.units[each]]
     wrong = [unit for unit in units if said("old", unit, 0.75) != truth(unit)]
-    changed = {*wrong[:6], *[unit for unit in units if unit not in wrong][:5]}
+    swapped = {*wrong[:9], *[unit for unit in units if unit not in wrong][:8]}
 
-    def script(call: Call) -> Reply:  # the candidate mends six of the old one's, and spoils five
+    def script(call: Call) -> Reply:  # the candidate mends nine of the old ones, and spoils eight
         label = said("old", call.unit, 0.75)
-        if "POOR" in call.user and call.unit in changed:
+        if "POOR" in call.user and call.unit in swapped:
             label = {"yes": "no", "no": "yes"}[label]
         return completion(label)
 
