@@ -23,6 +23,7 @@ from evenhand.analysis.agreement.sets import add_set_rows, jaccard_distances, se
 from evenhand.analysis.agreement.stability import add_rewording_rows, add_stability_rows, reworded
 from evenhand.analysis.bias import add_bias_rows
 from evenhand.analysis.bias.order import by_orders, listed, orders_seen
+from evenhand.analysis.bias.side import orientation
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.looks import level_of_look
 from evenhand.analysis.bootstrap.pattern_resamples import PatternResamples
@@ -36,7 +37,7 @@ from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
 from evenhand.analysis.labels.pair_rule import pair_verdicts
 from evenhand.analysis.labels.scale import MAX_CATEGORIES, Scale
-from evenhand.analysis.labels.units import UnitFacts, check_values
+from evenhand.analysis.labels.units import UnitColumn, UnitFacts, check_values
 from evenhand.analysis.labels.weights import effective_size, with_weights
 from evenhand.analysis.notes import says
 from evenhand.analysis.people.alternative_annotator import add_alt_test_rows
@@ -68,9 +69,14 @@ from evenhand.analysis.planning.g_study import VarianceComponents, components_of
 from evenhand.analysis.raters.pace import add_rater_rows, seconds_per_label
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.subjects.corrected_rates import add_corrected_rate_rows, add_part_rate_rows
+from evenhand.analysis.subjects.corrected_rates import (
+    add_corrected_rate_rows,
+    add_part_rate_rows,
+    add_poststratified_rows,
+)
 from evenhand.analysis.subjects.preference import add_preference_rows
 from evenhand.analysis.subjects.scores import add_overall_rows
+from evenhand.analysis.subjects.side_differences import add_side_difference_rows
 from evenhand.analysis.thresholds.confidence import add_confidence_rows
 from evenhand.analysis.thresholds.in_force import (
     ThresholdInForce,
@@ -178,6 +184,7 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     found.notes += _add_effective_size(rows, labels, request)
     _add_bias(rows, labels, own, readings, request)
     facts = UnitFacts(readings.units, request.units)
+    _add_sides(rows, labels, facts, request)
     add_preference_rows(rows, labels, own, facts, request.resampled)
     attacked, cluster = request.facts.attacked, request.settings.cluster
     add_injection_rows(rows, attacked, request.units, cluster, request.resampled)
@@ -349,6 +356,7 @@ def _add_verdict_rows(
     strata = overall.columns(request.strata)
     add_corrected_rate_rows(rows, overall, shared, strata, request.rubrics)
     add_part_rate_rows(rows, overall, shared, overall.columns(request.screened))
+    add_poststratified_rows(rows, overall, shared, overall.columns(request.screened))
     add_part_rate_rows(rows, labels, shared, labels.sides)
 
 
@@ -366,6 +374,21 @@ def _add_bias(
         if _may_be_tuned(rows, grader)
     }
     add_bias_rows(rows, labels, ratings, facts, request, retuned)
+
+
+def _add_sides(rows: ResultRows, labels: LabelMatrix, facts: UnitFacts, request: Request) -> None:
+    """Add subjects' rates by leaning, where sides have one, and the sides' differences."""
+    if not (labels.sides and labels.has_verdicts):
+        return
+    settings = request.settings
+    shared = request.resampled(np.ones(labels.n_clusters, dtype=np.int64), labels.weight)
+    sign = orientation(facts, settings)
+    if settings.leanings:
+        # Side a has the first leaning where the sign is 1, side b where it is -1.
+        codes = np.where(sign > 0, labels.side, 1 - labels.side)
+        codes = np.where((sign != 0) & (labels.side >= 0), codes, -1)
+        add_part_rate_rows(rows, labels, shared, [UnitColumn("leaning", settings.sides, codes)])
+    add_side_difference_rows(rows, labels, sign, settings.sides, shared, request.rubrics)
 
 
 def _may_be_tuned(rows: ResultRows, grader: str) -> bool:

@@ -28,6 +28,8 @@ from evenhand.annotate_app.logins.browser import (
 from evenhand.annotate_app.logins.lead_login import PLACES
 from evenhand.annotate_app.where import (
     address_of,
+    as_sent,
+    base_path,
     has_room,
     headers_of,
     is_own_name,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 _UPLOADS = "/_stcore/upload_file/"
 _CLOSED = ("/_stcore/metrics", "/_stcore/agent", "/_stcore/script-health-check")
 _SIGN_ON = ("/auth/", "/oauth2callback")
+_SIGNING_ON = b"_streamlit_session="
 _MEDIA = "/media/"
 _PATIENCE = 4.0
 _PLAIN = b"text/plain; charset=utf-8"
@@ -70,6 +73,7 @@ class Door:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
+        scope = as_sent(scope)
         address = address_of(scope)
         visitor.set(address)
         if scope["type"] == "websocket":
@@ -94,7 +98,7 @@ class Door:
 
 async def _refusal(scope: Scope, closed: tuple[str, ...]) -> int:
     """The HTTP status by which a request is refused; 0 where it is not."""
-    method, path = scope["method"], scope["path"]
+    method, path = scope["method"], scope["path"].removeprefix(base_path())
     if not all(map(is_own_name, headers_of(scope, b"host"))):
         return 421
     if path.startswith(closed):
@@ -132,7 +136,9 @@ def _with_cookies(scope: Scope, send: Send) -> Send:
     async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = list(message.get("headers", ()))
-            is_page = scope["path"].removeprefix("/") in {"", *PLACES}
+            path = scope["path"].removeprefix(base_path())
+            is_page = path.removeprefix("/") in {"", *PLACES}
+            headers = [(name, _for_path(name, value)) for name, value in headers]
             if is_page and not browser_of(scope):
                 headers.append((b"set-cookie", new_cookie(scope)))
             if is_secure(scope):
@@ -141,6 +147,13 @@ def _with_cookies(scope: Scope, send: Send) -> Send:
         await send(message)
 
     return sent
+
+
+def _for_path(name: bytes, value: bytes) -> bytes:
+    """Keep the cookie of a login under way at a provider to this study's own path."""
+    if name.lower() != b"set-cookie" or not value.startswith(_SIGNING_ON):
+        return value
+    return value.replace(b"; path=/;", f"; path={base_path() or '/'};".encode())
 
 
 def _secure(name: bytes, value: bytes) -> bytes:

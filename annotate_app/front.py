@@ -27,7 +27,13 @@ from evenhand.annotate_app.languages import ENGLISH, codes_english_first
 from evenhand.annotate_app.logins.lead_login import FIRST_PLACE, PLACES
 from evenhand.annotate_app.panel_files import panel_module, panel_path
 from evenhand.annotate_app.plain_text import said
-from evenhand.annotate_app.where import address_of, has_room, is_called_here, is_secure
+from evenhand.annotate_app.where import (
+    address_of,
+    base_path,
+    has_room,
+    is_called_here,
+    is_secure,
+)
 from evenhand.study.access.lead_login import LINK_PARAMETER
 
 _HERE = Path(__file__).parent
@@ -41,14 +47,16 @@ _ASKED = '<link rel="preload" as="fetch" crossorigin href="./_stcore/{}">'
 
 def routes() -> list[Route]:
     """Our own addresses; every other one is Streamlit's."""
+    base = base_path()
     return [
-        Route("/", _front_page),
-        *(Route(f"/{place}", _page) for place in PLACES),
-        Route(f"/{panel_path()}", _panel),
-        Route(f"/{_front_path()}", _script),
-        *([Route(f"/{_bundle_path()}", _bundle)] if _bundled() else ()),
-        Route("/health", answer_health),
-        Route("/evenhand/room", _room),
+        *([Route(base, _to_front_page)] if base else ()),
+        Route(f"{base}/", _front_page),
+        *(Route(f"{base}/{place}", _page) for place in PLACES),
+        Route(f"{base}/{panel_path()}", _panel),
+        Route(f"{base}/{_front_path()}", _script),
+        *([Route(f"{base}/{_bundle_path()}", _bundle)] if _bundled() else ()),
+        Route(f"{base}/health", answer_health),
+        Route(f"{base}/evenhand/room", _room),
     ]
 
 
@@ -81,6 +89,11 @@ def _discreet(message: Message) -> Message:
         part.Clear()
         part.SetInParent()  # empty, but there: the browser reads its fields
     return {**message, "bytes": forward.SerializeToString()}
+
+
+async def _to_front_page(request: Request) -> Response:
+    query = f"?{request.url.query}" if request.url.query else ""
+    return RedirectResponse(f"{base_path()}/{query}", headers=_ASKED_AGAIN)
 
 
 async def _front_page(request: Request) -> Response:

@@ -4,7 +4,12 @@ what it receives and what it writes to the log.
 
 from __future__ import annotations
 
+import os
+import signal
+import socket
 import sys
+import threading
+import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,15 +23,49 @@ from streamlit.web.server.starlette import starlette_server
 
 from evenhand.annotate_app.line import UVICORN, Line
 from evenhand.annotate_app.log_lines import keep_log_short
+from evenhand.annotate_app.serve import SOCKET_VARIABLE
 
+_STOP_SECONDS = 5.0
 _usual = starlette_server._get_uvicorn_config_kwargs
+_usual_socket = starlette_server._bind_server_socket
 
 
 def _bounded() -> dict[str, Any]:
     return _usual() | UVICORN | {"ws": Line}
 
 
+def _without_delay(
+    server_address: str, bind_address: str, port: int, backlog: int
+) -> tuple[socket.socket, str]:
+    """Bind as usual, but have an answer's last piece sent at once: the system would keep it until
+    the piece before has arrived (RFC 896), which takes a way there and back. asyncio turns this off
+    for the sockets that it makes itself.
+    """
+    listening, address = _usual_socket(server_address, bind_address, port, backlog)
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening, address
+
+
+def _inherit_socket(number: int) -> None:
+    """Listen on the socket of the router that started this process, and end with it."""
+    listening = socket.socket(fileno=number)
+    listening.setblocking(False)
+    starlette_server._bind_server_socket = lambda *_: (listening, "the router's socket")
+    threading.Thread(target=_end_with_router, daemon=True).start()
+
+
+def _end_with_router() -> None:
+    while os.read(0, 1):  # the router writes nothing; its end of the pipe closes as it ends
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(_STOP_SECONDS)
+    os._exit(1)
+
+
 if __name__ == "__main__":
     starlette_server._get_uvicorn_config_kwargs = _bounded
+    starlette_server._bind_server_socket = _without_delay
+    if number := os.environ.pop(SOCKET_VARIABLE, ""):
+        _inherit_socket(int(number))
     keep_log_short()
     cli.main()

@@ -9,7 +9,7 @@ from typing import Any
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import CloseCode, Frame
 
-from evenhand.annotate_app.where import address_of
+from evenhand.annotate_app.where import address_of, as_sent
 
 MOST_BYTES = 1_000_000
 """Bytes of one message at most: `maxWidgetStateSize` in Streamlit's settings."""
@@ -38,7 +38,7 @@ class Line(WebSocketsSansIOProtocol):
     def handle_connect(self, event: Any) -> None:
         super().handle_connect(event)
         if hasattr(self, "scope"):
-            self._address = address_of(self.scope)  # type: ignore[arg-type]
+            self._address = address_of(as_sent(self.scope))  # type: ignore[arg-type]
 
     def data_received(self, data: bytes) -> None:
         self._heard = self.loop.time()

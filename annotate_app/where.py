@@ -29,6 +29,26 @@ open_pages: Counter[str] = Counter()
 """The connections of pages, by address."""
 
 
+def base_path() -> str:
+    """Return the path at which the app's address begins, such as "/refusals"; "" for the root."""
+    path = str(config.get_option("server.baseUrlPath") or "").strip("/")
+    return f"/{path}" if path else ""
+
+
+def as_sent(scope: Scope) -> Scope:
+    """The request as our router got it, whose own socket has no address: whom the router speaks
+    with is the last in `X-Forwarded-For`. Any other request is as it is.
+    """
+    if scope.get("client") is not None:
+        return scope
+    name = b"x-forwarded-for"
+    before, _, peer = ",".join(headers_of(scope, name)).rpartition(",")
+    headers = [each for each in scope["headers"] if each[0] != name]
+    if before:
+        headers.append((name, before.encode("latin-1")))
+    return {**scope, "client": (peer.strip(), 0), "headers": headers}
+
+
 def headers_of(scope: Scope, name: bytes) -> list[str]:
     """Return every header of this name, which is given in lower case."""
     return [value.decode("latin-1") for key, value in scope["headers"] if key == name]

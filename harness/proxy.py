@@ -26,12 +26,15 @@ NAME = "study.example.org"
 
 @dataclass
 class Proxy:
-    """nginx with TLS on the port `secure`, without it on `plain`, before one app or two."""
+    """nginx with TLS on the port `secure`, without it on `plain`, before one app or two. `second`
+    is the port of another study, whose path is /second.
+    """
 
     home: Path
     apps: Sequence[int]
     secure: int = field(default_factory=free_port)
     plain: int = field(default_factory=free_port)
+    second: int = 0
 
     @property
     def url(self) -> str:
@@ -103,6 +106,14 @@ class Proxy:
         ):
             assert shipped.count(there) == 1, there
             shipped = shipped.replace(there, here)
+        if self.second:  # by the lines that are shipped as comments
+            for there, here in (
+                ("# upstream evenhand_second", "upstream evenhand_second"),
+                ('# "~^/second', '"~^/second'),
+                ("127.0.0.1:8503", f"127.0.0.1:{self.second}"),
+            ):
+                assert shipped.count(there) == 1, there
+                shipped = shipped.replace(there, here)
         scratch = "\n".join(
             f"{kind}_temp_path {self.home}/{kind};"
             for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")

@@ -1,4 +1,5 @@
-"""The real app in a process of its own, serving one study on a free port."""
+"""The real app in a process of its own, serving one study on a free port; or several, by the real
+command."""
 
 from __future__ import annotations
 
@@ -13,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import psutil
 
 from evenhand.study import open_study
 from evenhand.study.access.admission import begin
@@ -32,12 +35,14 @@ class Served:
     process: subprocess.Popen[bytes] | None = None
     environment: dict[str, str] = field(default_factory=dict)
     public_host: str = ""
+    path: str = ""
+    """Where the study's address begins, such as "/first"."""
     python: Path | str = sys.executable
     """The Python in which the app is installed: another one for another version of it."""
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/"
+        return f"http://127.0.0.1:{self.port}{self.path}/"
 
     @property
     def spied(self) -> list[str]:
@@ -47,6 +52,7 @@ class Served:
     def start(self) -> None:
         self.port = self.port or free_port()
         arguments = f"{str(self.folder)!r}, {self.port}, public_host={self.public_host!r}"
+        arguments += f", path={self.path!r}" if self.path else ""  # which older versions lack
         starts = f"from evenhand.annotate_app import serve; serve({arguments})"
         with (self.home / "server.log").open("ab") as log:
             self.process = subprocess.Popen(
@@ -90,6 +96,61 @@ class Served:
         is still on its way.
         """
         return holds(lambda: self.labels(rater)["label"].tolist() == labels)
+
+
+@dataclass
+class ServedTogether:
+    """`evenhand annotate STUDY STUDY ...`, on a port of its own."""
+
+    folders: list[Path]
+    home: Path
+    port: int = field(default_factory=free_port)
+    environment: dict[str, str] = field(default_factory=dict)
+    options: list[str] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/"
+
+    @property
+    def log(self) -> str:
+        return (self.home / "together.log").read_text("utf-8")
+
+    def study(self, name: str) -> Served:
+        """One of the studies, as its people reach it; only the whole is started and stopped."""
+        folders = {each.name: each for each in self.folders}
+        folder = folders.get(name, self.folders[0].parent / name)
+        return Served(folder, self.home, self.port, path=f"/{name}")
+
+    def start(self) -> None:
+        words = ["annotate", *map(str, self.folders), "--port", str(self.port), *self.options]
+        with (self.home / "together.log").open("ab") as log:
+            self.process = psutil.Popen(
+                [sys.executable, "-P", "-m", "evenhand", *words],
+                cwd=self.home,
+                env=os.environ | self.environment,
+                stdout=log,
+                stderr=log,
+            )
+        _wait_for(self.is_well, "all studies to be served", 60)
+
+    def is_well(self) -> bool:
+        return _answers(f"{self.url}health")
+
+    def processes(self) -> list[psutil.Process]:
+        """What runs on its behalf now."""
+        return list(self.process.children(recursive=True))
+
+    def process_of(self, name: str) -> psutil.Process:
+        """The process of one study."""
+        ends = f"--server.baseUrlPath=/{name}"
+        (found,) = [each for each in self.processes() if ends in each.cmdline()]
+        return found
+
+    def stop(self) -> None:
+        if self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(30)
 
 
 def holds(condition: Callable[[], bool], seconds: float = 20) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.notes import Code, Remark, Remarks, says
@@ -57,6 +57,10 @@ class Figure:
     def says(self, code: Code) -> bool:
         """Return True if one of its remarks has this code."""
         return says(self.remarks, code)
+
+    def without(self, code: Code) -> Figure:
+        """Return it without the remarks of this code."""
+        return replace(self, remarks=tuple(each for each in self.remarks if each.code != code))
 
     @property
     def cell(self) -> Cell:

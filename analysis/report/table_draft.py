@@ -95,7 +95,7 @@ class TableDraft:
             beside, below = [], [*beside, *below]
         if self.count and first and figure.n_units != first.n_units:
             beside = [*beside, f"{figure.n_units} {self.count.lower()}"]
-        marks = [notes.setdefault(text, _letters(len(notes))) for text in below]
+        marks = [notes.setdefault(text, letters(len(notes))) for text in below]
         return Cell(
             text=figure.estimate,
             interval=figure.interval,
@@ -129,11 +129,11 @@ def _scale(column: Iterator[Figure | None]) -> dict[tuple[str, ...], Whisker]:
     }
 
 
-def _letters(number: int) -> str:
+def letters(number: int) -> str:
     """a, b, ... z, aa, ab, ...
 
-    >>> _letters(0), _letters(25), _letters(26)
+    >>> letters(0), letters(25), letters(26)
     ('a', 'z', 'aa')
     """
     first, last = divmod(number, 26)
-    return (_letters(first - 1) if first else "") + chr(ord("a") + last)
+    return (letters(first - 1) if first else "") + chr(ord("a") + last)

@@ -34,6 +34,7 @@ from evenhand.analysis.subjects.formulas import (
     clipped,
     corrected_interval,
     invert,
+    poststratified_ppi,
     rate_features,
     stratified_ppi,
 )
@@ -49,7 +50,7 @@ IMPOSSIBLE = Remark("outside_zero_one")
 """The whole interval lies beyond [0, 1]: the error rates cannot be those of this subject."""
 _ALPHA = 0.05
 FEW_UNITS = 30
-FEW = f"fewer than {FEW_UNITS} units are labelled"
+FEW = Remark("few_labelled", (FEW_UNITS,))
 MIN_STRATUM = 20
 """A stratum of fewer labelled clusters, or fewer others, is taken together with the next: a
 resample must not come out without any, and a share of few says nothing of its own."""
@@ -78,7 +79,7 @@ def add_corrected_rate_rows(
     out = Writer(rows, resamples, labels.clusters, BINARY_ALL)
     reference, groups = people_means(labels), _Groups.of(labels)
     _add_people_rows(out, reference, groups)
-    for model, grades in _graded_verdicts(labels).items():
+    for model, grades in graded_verdicts(labels).items():
         features = rate_features(reference, grades)
         sums = groups.sums(features, out)
         grader = labels.raters[model]
@@ -97,7 +98,7 @@ def add_part_rate_rows(
     if not labels.humans or not labels.models:
         return
     whole = Writer(rows, resamples, labels.clusters, BINARY_ALL)
-    reference, groups, grades = people_means(labels), _Groups.of(labels), _graded_verdicts(labels)
+    reference, groups, grades = people_means(labels), _Groups.of(labels), graded_verdicts(labels)
     for column in columns:
         for code, value in enumerate(column.values):
             out = whole.on(f"{column.name}={value}{BINARY}")
@@ -111,7 +112,31 @@ def add_part_rate_rows(
                 rates.add_raw_and_ppi(_Powered.plain(sums))
 
 
-def _graded_verdicts(labels: LabelMatrix) -> dict[int, Array]:
+def add_poststratified_rows(
+    rows: ResultRows, labels: LabelMatrix, resamples: Resamples, columns: Sequence[UnitColumn]
+) -> None:
+    """Add `rate_ppi_poststratified` by subject (at), subset "column=*|binary": each grader's PPI++
+    in every part, with the errors that it makes there, weighted by the part's share of all units.
+
+    A part of fewer than `MIN_STRATUM` labelled clusters, or others, is corrected together with the
+    next, and a note says so.
+    """
+    if not labels.humans or not labels.models:
+        return
+    whole = Writer(rows, resamples, labels.clusters, BINARY_ALL)
+    reference, groups = people_means(labels), _Groups.of(labels)
+    for column in columns:
+        out = whole.on(f"{column.name}=*{BINARY}")
+        for model, own in graded_verdicts(labels).items():
+            features = rate_features(reference, own)
+            graded, grader = ~np.isnan(own), labels.raters[model]
+            rates = _GradersRates(
+                out, groups, grader, graded, reference, groups.sums(features, out)
+            )
+            rates.add_poststratified(features, column)
+
+
+def graded_verdicts(labels: LabelMatrix) -> dict[int, Array]:
     """The verdicts (units,) of every grader that has any, 1 or 0, NaN for none."""
     verdicts = labels.verdicts.astype(float)
     verdicts[verdicts < 0] = np.nan
@@ -158,14 +183,10 @@ class _Groups:
         weight = sums.ppi_weight
         rates, strata_used = sums.ppi(weight), np.ones(len(self.names), dtype=np.intp)
         for at, _, member in self:
-            parts = [member & (features[:, column] > 0) for column in (0, 4)]
-            joined = large_strata(strata, parts, lambda units: out.count(units)[1])
-            count = int(joined.max(initial=0)) + 1
-            if count > 1:
-                parted = cell_sums(features, np.where(member, joined, -1), count, out)
-                each = RateSums(*parted)
+            joined, each = parted(features, strata, member, out)
+            if each is not None:
                 rates[:, at], weight[:, at] = stratified_ppi(each)
-                strata_used[at] = count
+                strata_used[at] = joined.max() + 1
         return _Powered(rates, weight, strata_used)
 
 
@@ -205,6 +226,18 @@ def large_strata(strata: Codes, parts: Sequence[Mask], count: Callable[[Mask], i
     if held.any() and number:
         out[out == number] = number - 1
     return out
+
+
+def parted(
+    features: Array, strata: Codes, member: Mask, out: Writer
+) -> tuple[Codes, RateSums | None]:
+    """A group's sums by large strata, (rows, strata), or None where that is only one; and in which
+    each unit is, (units,), -1 for units that are no `member` of the group.
+    """
+    parts = [member & (features[:, column] > 0) for column in (0, 4)]
+    joined = large_strata(strata, parts, lambda units: out.count(units)[1])
+    codes, count = np.where(member, joined, -1), int(joined.max(initial=0)) + 1
+    return codes, RateSums(*cell_sums(features, codes, count, out)) if count > 1 else None
 
 
 def cell_sums(features: Array, codes: Codes, count: int, out: Writer) -> Array:
@@ -260,12 +293,27 @@ class _GradersRates:
             needless = None if (mine & ~labelled).any() else NOTHING_UNLABELLED
             why = needless or (None if (mine & labelled).any() else Remark("no_pairable_units"))
             count = powered.strata[at]
-            within = f"in {count} strata" if count > 1 else ""
+            within: Note = f"in {count} strata" if count > 1 else ""
             if self.out.subset != BINARY_ALL and self.out.count(mine & labelled)[0] < FEW_UNITS:
                 within = FEW
             self._add_corrected("rate_ppi", powered.rates[:, at], name, mine, why, within)
             if not why:
                 self._add("rate_ppi_lambda", powered.weight[:, at], name, mine)
+
+    def add_poststratified(self, features: Array, column: UnitColumn) -> None:
+        """Add each group's rate put together from the parts of a column, if it has two."""
+        labelled = ~np.isnan(self.reference)
+        for at, name, member in self.groups:
+            mine = self.graded & member
+            if len(np.unique(column.codes[mine])) < 2:
+                continue
+            joined, each = parted(features, column.codes, mine, self.out)
+            why = None if (mine & ~labelled).any() else NOTHING_UNLABELLED
+            if why is None and each is None:
+                why = Remark("parts_too_small", (MIN_STRATUM, MIN_STRATUM))
+            values = self.sums.raw[:, at] if each is None else poststratified_ppi(each)
+            about = _taken_together(column, joined)
+            self._add_corrected("rate_ppi_poststratified", values, name, mine, why, about)
 
     def _add_order(self, powered: _Powered) -> None:
         """Add what may be said of the order of the groups by their corrected rates, if there are
@@ -286,9 +334,15 @@ class _GradersRates:
         both = self.graded & ~np.isnan(self.reference)
         labelled = [self.out.count(both & member)[1] for at, _, member in self.groups if at in of]
         rates[0] = clipped(rates[0])  # as the rows of the rates have it
+        answered = [
+            np.unique(self.out.clusters[member])  # a grade that is missing is an answer, too
+            for at, _, member in self.groups
+            if at in of
+        ]
         add_difference_rows(
-            self.out, self.grader, list(of.values()), rates, np.array(labelled), self.rubrics
-        )
+            self.out, self.grader, list(of.values()), rates, np.array(labelled), answered,
+            self.rubrics,
+        )  # fmt: skip
 
     def _add_error_rates(self, pooled: RateSums) -> Remark | None:
         """Add sensitivity and specificity overall and by group; return why they cannot be used, if
@@ -346,12 +400,13 @@ class _GradersRates:
             return
         counts, known = self.out.count(units), ~np.isnan(self.reference)
         labelled = self.out.count(units & known)
-        rests_on = labelled if statistic == "rate_ppi" else self.out.count(self.graded & known)
+        pooled = statistic == "rate_rogan_gladen"
+        rests_on = self.out.count(self.graded & known) if pooled else labelled
         found = self.out.resamples.interval(values, rests_on[1])
         if found.low > 1 or found.high < 0:
             found = Interval.undefined(IMPOSSIBLE)
         outside = "clipped to [0, 1]" if found.estimate < 0 or found.estimate > 1 else ""
-        note = join_notes(about, outside, f"{labelled[0]} of them labelled by people")
+        note = join_notes(about, outside, Remark("labelled_by_people", (labelled[0],)))
         drawn = self.out.resamples.plain(values)[1:]
         within = corrected_interval(found, drawn, counts[0], rests_on)
         self.out.add_interval(
@@ -369,6 +424,17 @@ class _GradersRates:
     ) -> Interval:
         of = About(a="humans", b=self.grader, at=at, note=note)
         return self.out.add(statistic, values, units, reason=reason, **of)
+
+
+def _taken_together(column: UnitColumn, joined: Codes) -> Note:
+    """Remark on the parts that are corrected together, `joined` (units,) being -1 outside."""
+    values = (*column.values, "no value")  # the last has the code -1
+    merged = [
+        " + ".join(values[code] for code in np.unique(column.codes[joined == number]))
+        for number in range(joined.max(initial=-1) + 1)
+        if len(np.unique(column.codes[joined == number])) > 1
+    ]
+    return Remark("parts_together", (", ".join(merged),)) if merged else ""
 
 
 def add_rank_rows(

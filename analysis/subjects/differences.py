@@ -12,12 +12,13 @@ is clearly above a subject can rank below it. All sets hold together, at the sam
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.notes import Note, Remark
 from evenhand.analysis.results import ResultRow, from_to
 from evenhand.analysis.types import Array, Codes
 from evenhand.analysis.writer import Counts, Writer
@@ -54,15 +55,34 @@ def all_differences(rates: Array, clusters: Codes, alpha: float = 0.05) -> Diffe
     >>> found.estimate.round(1).tolist(), (found.high < 0).tolist()
     ([-0.3, -0.7, -0.4], [False, True, True])
     """
-    from scipy.special import ndtr, stdtrit
-
     first, second = np.triu_indices(rates.shape[1], 1)
     estimate = rates[0, first] - rates[0, second]
-    freedom = np.maximum(np.minimum(clusters[first], clusters[second]) - 1.0, 1.0)
-    variance, largest = np.empty(len(first)), np.full(len(rates) - 1, -1.0)
-    for start in range(0, len(first), _TOGETHER):
+    more = ((1.0 - 2.0 * np.clip(rates[0], 0.0, 1.0)) / clusters) ** 2
+    reach = reach_together(
+        lambda some: rates[1:, first[some]] - rates[1:, second[some]],
+        np.minimum(clusters[first], clusters[second]),
+        (more[first], more[second]),
+        alpha,
+    )
+    return Differences(first, second, estimate, estimate - reach, estimate + reach)
+
+
+def reach_together(
+    resampled: Callable[[slice], Array], clusters: Codes, more: Sequence[Array], alpha: float
+) -> Array:
+    """How far from their estimates the bounds of some figures lie, (figures,), so that all hold but
+    in `alpha` of studies.
+
+    `resampled` gives (rows, figures) of a slice of the figures, each of which rests on so many
+    `clusters` (figures,); all of `more` (figures,) are added to their variance.
+    """
+    from scipy.special import ndtr, stdtrit
+
+    freedom, count = np.maximum(clusters - 1.0, 1.0), len(clusters)
+    variance, largest = np.empty(count), np.full(len(resampled(slice(0, 1))), -1.0)
+    for start in range(0, count, _TOGETHER):
         some = slice(start, start + _TOGETHER)
-        drawn = rates[1:, first[some]] - rates[1:, second[some]]
+        drawn = resampled(some)
         # Resampling n clusters has (n - 1) / n of the variance.
         variance[some] = np.nanvar(drawn, axis=0) * (freedom[some] + 1.0) / freedom[some]
         varying = variance[some] > 1e-12
@@ -71,11 +91,8 @@ def all_differences(rates: Array, clusters: Codes, alpha: float = 0.05) -> Diffe
         largest = np.maximum(largest, apart.max(axis=1, initial=-1.0))
     known = largest[largest >= 0.0]
     # Where no resample differs there is nothing to learn of how they go together (Bonferroni).
-    level = ndtr(np.quantile(known, 1.0 - alpha)) if len(known) else 1.0 - alpha / 2 / len(first)
-    more = ((1.0 - 2.0 * np.clip(rates[0], 0.0, 1.0)) / clusters) ** 2
-    spread = np.sqrt(variance + more[first] + more[second])
-    reach = spread * stdtrit(freedom, level)
-    return Differences(first, second, estimate, estimate - reach, estimate + reach)
+    level = ndtr(np.quantile(known, 1.0 - alpha)) if len(known) else 1.0 - alpha / 2 / count
+    return np.asarray(np.sqrt(sum(more, start=variance)) * stdtrit(freedom, level))
 
 
 def rank_sets(found: Differences, subjects: int) -> tuple[Codes, Codes]:
@@ -99,15 +116,44 @@ def rank_sets(found: Differences, subjects: int) -> tuple[Codes, Codes]:
     return 1 + above, subjects - below
 
 
+def compact_letters(subjects: int, apart: Iterable[tuple[int, int]]) -> list[tuple[int, ...]]:
+    """The groups that each subject is in, numbered from 0: two subjects share one exactly where
+    they are not among the pairs told `apart`. Letters for a table (Piepho 2004: insert and absorb).
+
+    >>> compact_letters(3, [(0, 2)])
+    [(0,), (0, 1), (1,)]
+    """
+    groups = [frozenset(range(subjects))]
+    for pair in apart:
+        split = {
+            part
+            for group in groups
+            for part in ([group - {one} for one in pair] if group >= {*pair} else [group])
+        }
+        groups = [group for group in split if not any(group < other for other in split)]
+    ordered = sorted(sorted(group) for group in groups)
+    return [
+        tuple(number for number, group in enumerate(ordered) if subject in group)
+        for subject in range(subjects)
+    ]
+
+
 def add_difference_rows(
-    out: Writer, grader: str, of: Sequence[ResultRow], rates: Array, labelled: Codes, rubrics: int
+    out: Writer,
+    grader: str,
+    of: Sequence[ResultRow],
+    rates: Array,
+    labelled: Codes,
+    answered: Sequence[Codes],
+    rubrics: int,
 ) -> None:
     """Add `rate_difference_ppi` (at = "A>B", A minus B) of every two subjects, and the ranks that
     the data allow: `rate_rank_set` (at = subject), whose interval is the set, 1 the highest rate.
 
     `of` are the subjects' `rate_ppi` rows, `rates` (rows, subjects) the data's and the resamples',
-    as they come, and `labelled` (subjects,) how many clusters people labelled. All bounds of so
-    many `rubrics` hold together in 95% of studies, for one grader.
+    as they come, `labelled` (subjects,) how many clusters people labelled, and `answered` which
+    clusters each subject has: where two have different ones, a note says so. All bounds of so many
+    `rubrics` hold together in 95% of studies, for one grader.
     """
     found = all_differences(rates, labelled, 0.05 / rubrics)
     names = [row["at"] for row in of]
@@ -123,6 +169,7 @@ def add_difference_rows(
                 a="humans",
                 b=grader,
                 at=from_to(names[first], names[second]),
+                note=_unpaired(answered[first], answered[second], out),
             )
     ranks = 1 + (rates[0] > rates[0][:, None]).sum(axis=1)
     for row, rank, highest, lowest in zip(of, ranks, *rank_sets(found, len(of)), strict=True):
@@ -130,6 +177,17 @@ def add_difference_rows(
         out.add_interval(
             "rate_rank_set", allowed, counts_of([row]), a="humans", b=grader, at=row["at"]
         )
+
+
+def _unpaired(first: Codes, second: Codes, out: Writer) -> Note:
+    """Remark where two subjects' clusters are not the same."""
+    if np.array_equal(first, second):
+        return ""
+    both, either = (
+        int(out.resamples.frequency[each].sum())
+        for each in (np.intersect1d(first, second), np.union1d(first, second))
+    )
+    return Remark("prompts_differ", (both, either))
 
 
 def counts_of(of: Sequence[ResultRow]) -> Counts:

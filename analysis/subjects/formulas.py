@@ -124,6 +124,19 @@ def stratified_ppi(sums: RateSums) -> tuple[Array, Array]:
     return (share * sums.ppi(weight[..., None])).sum(axis=-1), weight
 
 
+def poststratified_ppi(sums: RateSums) -> Array:
+    """People's rate by prediction-powered inference within each part, put together, (rows, ...).
+
+    `sums` are (rows, ..., parts), row 0 the data. Each part has the correction and the weight on
+    the grader of its own (Angelopoulos et al. 2023b), and counts by its share of all units in the
+    data. Better than one weight for all (`stratified_ppi`) where the grader errs differently from
+    part to part, and no part is small.
+    """
+    known = (sums.labelled + sums.rest)[:1]
+    share = ratio(known, known.sum(axis=-1, keepdims=True))
+    return np.asarray((share * sums.ppi(sums.ppi_weight)).sum(axis=-1))
+
+
 def corrected_interval(
     found: Interval, drawn: Array, n_units: int, labelled: tuple[int, int]
 ) -> Interval:

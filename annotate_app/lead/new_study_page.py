@@ -8,8 +8,9 @@ import streamlit as st
 
 from evenhand.annotate_app.lead.parts.tables import show_table
 from evenhand.annotate_app.lead.parts.uploads import MOST_MB, OF_TOOLS, TABLES, written_down
-from evenhand.annotate_app.logins.lead_login import require
-from evenhand.annotate_app.plain_text import show_complaint
+from evenhand.annotate_app.logins.lead_login import require, root_address
+from evenhand.annotate_app.neighbours import add_study, check_names, names_in, place_of_studies
+from evenhand.annotate_app.plain_text import show, show_complaint
 from evenhand.errors import InputError
 from evenhand.reporting.item_study import ItemOptions
 from evenhand.reporting.labelling import LabelOptions, create_items, preview_items
@@ -21,7 +22,9 @@ from evenhand.reporting.new_study import (
 )
 from evenhand.reporting.workers import apart
 from evenhand.rubrics import Rubric, load_rubric, shipped_rubrics
-from evenhand.study import Study
+from evenhand.study import Study, open_study
+from evenhand.study.access.beside import settle_beside
+from evenhand.study.access.lead_login import LINK_PARAMETER, new_link_token
 from evenhand.study.creation import USUAL_SAMPLE, StudyPlan
 from evenhand.study.store.logs.decisions import note_act
 from evenhand.texts import written
@@ -84,7 +87,7 @@ def _of_items(study: Study, who: str) -> None:
         with written_down(OF_TOOLS, items=items) as files:
             if (file := files["items"]) is None:
                 raise InputError("upload a file of items")
-            folder = folder_beside(study.folder, name.strip()) if creates else None
+            folder = _new_folder(study, name.strip()) if creates else None
             with st.spinner("Reading the file"):
                 if folder is None:
                     found, said = apart(preview_items, file, wanted)
@@ -94,7 +97,7 @@ def _of_items(study: Study, who: str) -> None:
         show_complaint(str(error))
         return
     if folder is not None:
-        _say_made(study, folder.name, who)
+        _say_made(study, folder, who)
     for sentence in said:
         st.text(sentence)
     _show_preview(found)
@@ -117,9 +120,31 @@ def _listed(text: str) -> list[str]:
     return [each.strip() for each in text.split(",") if each.strip()]
 
 
-def _say_made(study: Study, name: str, who: str) -> None:
+def _new_folder(study: Study, name: str) -> Path:
+    """The new study's folder. Raises InputError where it, or its address, is another's."""
+    folder = folder_beside(study.folder, name)
+    if place := place_of_studies():
+        check_names([*names_in(place), name])
+    return folder
+
+
+def _say_made(study: Study, folder: Path, who: str) -> None:
+    name = folder.name
     note_act(study.store, "study", name, "", who)
-    st.text(written("lead.new_written", name=name))
+    if (place := place_of_studies()) is None:
+        st.text(written("lead.new_written", name=name))
+        return
+    with open_study(folder) as made:
+        goes_along = settle_beside(study, made, who)
+        token = new_link_token(made.store)
+    add_study(place, folder)
+    around = root_address().rstrip("/").rpartition("/")[0]
+    st.text(written("several.opened", name=name, address=f"{around}/{name}/"))
+    if goes_along:
+        st.text(written("several.goes_along"))
+    way_in = written("several.lead_link", name=name)
+    link = f'<a href="../{name}/?{LINK_PARAMETER}={token}">{way_in}</a>'
+    show(f'<p class="evenhand-way-in">{link}</p>')
 
 
 def _of_pairs(study: Study, who: str) -> None:
@@ -138,7 +163,7 @@ def _of_pairs(study: Study, who: str) -> None:
         with written_down(pairs=pairs, responses=responses) as files:
             chosen = [known[each] for each in rubrics]
             plan = _plan(files, chosen, sample, raters, seed)
-            folder = folder_beside(study.folder, name.strip()) if creates else None
+            folder = _new_folder(study, name.strip()) if creates else None
             # In a process apart: a file that harms its reader does not affect the annotators.
             with st.spinner("Reading the files"):
                 if folder is None:
@@ -149,7 +174,7 @@ def _of_pairs(study: Study, who: str) -> None:
         show_complaint(str(error))
         return
     if folder is not None:
-        _say_made(study, folder.name, who)
+        _say_made(study, folder, who)
     _show_preview(found)
 
 

@@ -26,17 +26,21 @@ from evenhand.annotate_app.lead.settings_page import show_settings
 from evenhand.annotate_app.lead.texts_page import show_texts
 from evenhand.annotate_app.lead.training_page import show_training
 from evenhand.annotate_app.logins.lead_login import (
+    FIRST_PLACE,
     hidden_page,
     leave,
     place_of,
     present_place,
     require,
 )
-from evenhand.annotate_app.plain_text import show_complaint
+from evenhand.annotate_app.neighbours import names_in, place_of_studies
+from evenhand.annotate_app.plain_text import show, show_complaint
+from evenhand.annotate_app.where import base_path
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.accounts import Role
 from evenhand.study.access.lead_login import LINK_PARAMETER
+from evenhand.texts import written
 
 
 @dataclass(frozen=True)
@@ -92,8 +96,21 @@ def show_pages(study: Study) -> None:
         st.text("Leading the study")
         st.text(f"{study.config.name}, as {who.name}{synthetic if study.config.synthetic else ''}")
         st.button("Log out", on_click=_log_out, args=(study,), width="stretch")
+    if who.role == "lead":
+        _show_neighbours()
     with st.container(key="lead"):
         chosen.run()
+
+
+def _show_neighbours() -> None:
+    """The ways to the other studies at this address, each with its own login."""
+    place = place_of_studies()
+    others = [name for name in names_in(place) if f"/{name}" != base_path()] if place else []
+    if others:
+        heading = written("several.others")
+        ways = [f'<li><a href="../{name}/{FIRST_PLACE}">{name}</a></li>' for name in others]
+        with st.sidebar.container(key="lead-neighbours"):
+            show(f'<nav aria-label="{heading}"><p>{heading}</p><ul>{"".join(ways)}</ul></nav>')
 
 
 def _shown(study: Study, page: _Page) -> Callable[[], None]:

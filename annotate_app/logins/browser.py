@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from evenhand.annotate_app.where import headers_of, is_secure
+from evenhand.annotate_app.where import base_path, headers_of, is_secure
 
 if TYPE_CHECKING:
     from starlette.types import Scope
@@ -67,10 +67,11 @@ def present_browser() -> str:
 
 
 def _name(scope: Scope) -> str:
-    """Name of the cookie. With the prefix, no page of a neighbouring host can set it (RFC 6265bis,
-    4.1.3.2).
+    """Name of the cookie: one for each study at an address. With the prefix, no page of a
+    neighbouring host can set it, and it goes to every path (RFC 6265bis, 4.1.3.2).
     """
-    return f"__Host-{_NAME}" if is_secure(scope) else _NAME
+    name = _NAME + base_path().replace("/", "_")
+    return f"__Host-{name}" if is_secure(scope) else name
 
 
 # Permission to upload files and to download those that a page offers: for a study's leads, in the

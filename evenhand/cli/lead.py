@@ -81,15 +81,17 @@ def lead_link(folder: Path, url: str) -> str:
         return f"{address}?{LINK_PARAMETER}={new_link_token(study.store)}"
 
 
-def print_lead_link(folder: Path, url: str) -> None:
-    """Print how to reach the lead's pages of the app that is about to start.
+def print_lead_link(folder: Path, url: str, path: str = "") -> None:
+    """Print how to reach the lead's pages of the app that is about to start, at a `path` of its own
+    where there are several.
 
     The link itself is printed on a terminal only: the output of a service is kept in a log.
     """
     if sys.stdout.isatty():
-        console().print(written("terminal.lead_link", link=lead_link(folder, url)))
+        console().print(written("terminal.lead_link", link=lead_link(folder, url + path)))
     else:
-        console().print(written("terminal.lead_link_elsewhere", folder=folder))
+        at = f" --url {url}{path}" if path else ""
+        console().print(written("terminal.lead_link_elsewhere", folder=f"{folder}{at}"))
 
 
 def _lead(arguments: argparse.Namespace) -> None:

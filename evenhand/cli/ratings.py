@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -41,10 +42,19 @@ _OUTCOMES = {
 
 
 def _annotate_options(annotate: Parser) -> None:
-    annotate.add_study()
+    annotate.add_argument(
+        "dirs",
+        type=Path,
+        nargs="+",
+        metavar="DIR",
+        help="a study's folder; several, or one around them: each at /NAME",
+    )
     annotate.add_argument("--port", type=int, metavar="P", help="port on this machine (8501)")
     annotate.add_argument(
         "--url", metavar="URL", help="where annotators reach the app behind a proxy: https://NAME"
+    )
+    annotate.add_argument(
+        "--path", metavar="/NAME", help="where the address of this one study begins (/)"
     )
 
 
@@ -266,32 +276,67 @@ def _dollars(text: str) -> float:
 
 
 def _annotate(arguments: argparse.Namespace) -> int:
-    from evenhand.annotate_app.languages import offered
+    from evenhand.annotate_app.neighbours import check_names, studies_in, study_path
     from evenhand.annotate_app.serve import serve
     from evenhand.local_page import app_port
+
+    port = app_port(arguments.port)
+    address = app_address(arguments.url or f"http://localhost:{port}").rstrip("/")
+    public = urlsplit(address).hostname or "" if arguments.url else ""
+    folders = studies_in(arguments.dirs)
+    if folders == arguments.dirs and len(folders) == 1:
+        (folder,) = folders
+        path = study_path(arguments.path) if arguments.path else ""
+        _before_serving(folder, arguments.url or "", address, path)
+        return serve(folder, port=port, public_host=public, path=path)
+    refuse(arguments, ["--path"], "is of one study; several have their folders' names")
+    if sys.platform == "win32":
+        raise InputError(written("several.windows"))
+    check_names(folder.name for folder in folders)
+    owners: dict[bytes, str] = {}
+    for folder in folders:
+        served = f"{address}/{folder.name}/"
+        console().print(written("several.served", name=folder.name, address=served))
+        secret = _before_serving(folder, arguments.url or "", address, f"/{folder.name}")
+        if (other := owners.setdefault(secret, folder.name)) != folder.name:
+            raise InputError(written("several.copies", name=folder.name, other=other))
+    from evenhand.annotate_app.side_by_side import serve_several
+
+    serve_several(folders, port, public)
+    return DONE
+
+
+def _before_serving(folder: Path, url: str, address: str, path: str) -> bytes:
+    """Check a study that is about to be served, behind a proxy where there is a `url`, and print
+    how its lead gets in; return what signs its links. Raises InputError for one that does not
+    open: a sentence here, not an error in the browser.
+    """
+    from evenhand.annotate_app.languages import offered
     from evenhand.study import open_study
     from evenhand.study.access.signed_address import check_signing
     from evenhand.study.access.single_sign_on import client_secret
     from evenhand.study.keeping.doctor import serving_notes
+    from evenhand.study.store.meta import study_secret
 
-    port = app_port(arguments.port)
-    public = urlsplit(app_address(arguments.url)).hostname if arguments.url else None
-    # A study that does not open is a sentence here, not an error in the browser.
-    with open_study(arguments.dir) as study:
+    with open_study(folder) as study:
         study.check_labelled_subjects()
         offered(study.config.annotation)
-        if study.config.oidc:
-            client_secret(study.config.oidc)
+        if oidc := study.config.oidc:
+            client_secret(oidc)
+            if urlsplit(oidc.address).path != path:
+                said = {"address": oidc.address, "path": path or "/"}
+                raise InputError(written("several.other_address", **said))
         if study.config.prolific and study.config.prolific.signed_for:
             check_signing()
         notes = study.edited_rubrics()
         note_edits(study)
-        if public:
-            notes += serving_notes(study, arguments.url)
+        if url:
+            notes += serving_notes(study, url)
+        secret = study_secret(study.store)
     for sentence in notes:
         console(stderr=True).print(written("terminal.note", note=sentence))
-    print_lead_link(arguments.dir, arguments.url or f"http://localhost:{port}")
-    return serve(arguments.dir, port=port, public_host=public or "")
+    print_lead_link(folder, address, path)
+    return secret
 
 
 def _grade(arguments: argparse.Namespace) -> int:

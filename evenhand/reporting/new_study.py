@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
+from evenhand.study.settings.session import STUDY_NAME
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _MOST_HUMANS = 100
 """More raters of a unit hardly narrow an interval, and time grows with their square."""
-_FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 def check_numbers(raters: int, seed: int) -> None:
@@ -106,7 +105,7 @@ def folder_beside(present: Path, name: str) -> Path:
     Raises InputError where the name is not a plain one, the folder exists, or its parent cannot be
     written.
     """
-    if not _FOLDER_NAME.fullmatch(name):
+    if not STUDY_NAME.fullmatch(name):
         raise InputError(
             "a study's name is 1 to 64 letters, digits, hyphens or underscores, and begins with a "
             "letter or digit"

@@ -117,6 +117,18 @@ def disable_account(store: Store, name: str) -> None:
     _add(store, name=name, kind="disabled", role="", password_hash="")
 
 
+def copy_account(store: Store, other: Store, name: str) -> bool:
+    """Make an account with this role and password in another store. True if there is one of this
+    name that has a password.
+    """
+    with store.read() as connection:
+        row = connection.execute(_present().where(account_events.c.name == name)).first()
+    if row is None or not row.password_hash:
+        return False
+    _add(other, name=name, kind="set", role=row.role, password_hash=row.password_hash)
+    return True
+
+
 def accounts(store: Store) -> dict[str, Account]:
     """The accounts that there are, by name."""
     with store.read() as connection:

@@ -17,6 +17,10 @@ from evenhand.study.settings.sections import Section
 Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
+STUDY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+"""The name of a folder made in the browser, and of a study in its address."""
+
+
 class SessionSettings(Section):
     entry: Literal["open", "invite", "account"] = Field(
         default="open",
@@ -270,7 +274,8 @@ def _is_private(address: str) -> str:
 
 
 def _is_origin(address: str) -> str:
-    if urlsplit(address).path.strip("/") or urlsplit(address).query:
+    path = urlsplit(address).path.strip("/")  # of one study among several
+    if (path and not STUDY_NAME.fullmatch(path)) or urlsplit(address).query:
         raise ValueError(f"{address!r} names a page; write the address up to the host or port")
     return _is_private(address).rstrip("/")
 
@@ -300,8 +305,9 @@ class OidcSettings(Section):
         description="`${NAME}`: the environment variable that holds the app's secret"
     )
     address: Annotated[str, AfterValidator(_is_origin)] = Field(
-        description="where people reach the app, such as `https://study.example.org`; the provider "
-        "must know `ADDRESS/oauth2callback` as its redirect URI"
+        description="where people reach the app, such as `https://study.example.org`, or with "
+        "`/NAME` one study of several; the provider must know "
+        "`ADDRESS/oauth2callback` as its redirect URI"
     )
     label: str = Field(default="", description="the button's text; empty: evenhand's own words")
     leads: tuple[Person, ...] = Field(

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.annotator import CLOCK, READY, Annotator
-from harness.served import Served
+from harness.served import Served, ServedTogether
 from harness.studies import panel_study
 from tests.annotate_app.participants import KNOWN, SESSION
+from tests.annotate_app.together import two_studies
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -89,6 +90,16 @@ def make_session(make_study: Callable[..., Path]) -> Callable[..., Path]:
 def crowd(make_session: Callable[..., Path], serve_all_along: Callable[[Path], Served]) -> Served:
     """One server for those who go through a session, each under a name of their own."""
     return serve_all_along(make_session(3))
+
+
+@pytest.fixture(scope="session")
+def together(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedTogether]:
+    """Two studies behind one address."""
+    folders = two_studies(tmp_path_factory.mktemp("studies"))
+    served = ServedTogether(folders, tmp_path_factory.mktemp("together"))
+    served.start()
+    yield served
+    served.stop()
 
 
 # ---- a browser ----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ import evenhand
 from evenhand.annotate_app.bundle import bundle, modules_of
 from evenhand.annotate_app.front import front_page
 from evenhand.annotate_app.languages import ENGLISH
+from evenhand.annotate_app.launch import _without_delay
 from evenhand.annotate_app.panel_files import panel_path
 from evenhand.study.creation import usual_rubrics
 from harness.annotator import CONNECTING, IS_NEXT, READY, SAVED
@@ -358,3 +360,13 @@ window.WebSocket = class extends WebSocket {
   }
 };
 """
+
+
+def test_no_piece_of_an_answer_waits_for_the_one_before() -> None:
+    listening, address = _without_delay("127.0.0.1", "127.0.0.1", 0, 5)
+    listening.setblocking(True)
+    with listening, socket.create_connection(listening.getsockname()):
+        accepted, _ = listening.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    assert address == "127.0.0.1"

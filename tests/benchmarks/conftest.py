@@ -31,6 +31,7 @@ STARTS = {
     "improving": "--runs 2 --processes 1",
     "injection": "--runs 2 --processes 1",
     "instant": "--rounds 1 --scale 0.001",
+    "parts": "--runs 2 --resamples 40 --processes 1",
     "peers": f"--units 60 --python {shlex.quote(sys.executable)}",
     "preference": "--runs 2 --resamples 40 --processes 1",
     "rates": "--runs 5 --processes 1",

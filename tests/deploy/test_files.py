@@ -66,6 +66,15 @@ def test_the_service_is_its_own_user_and_may_write_to_its_own_folder_alone() -> 
     assert study.parent == Path("/var/lib") / service["StateDirectory"]
 
 
+def test_another_studys_service_differs_by_its_folder_and_path_alone() -> None:
+    """In place of the command, which systemd would add to otherwise."""
+    lines = (DEPLOY / "systemd" / "second-study.conf").read_text("utf-8").splitlines()
+    said = [line for line in lines if line and not line.startswith("#")]
+    (usual,) = re.findall(r"^ExecStart=.*", UNIT.read_text("utf-8"), re.MULTILINE)
+    other = usual.replace("my-study", "second")
+    assert said == ["[Service]", "ExecStart=", f"{other} --path /second"]
+
+
 def test_systemd_understands_the_service_and_rates_it_as_closed(tmp_path: Path) -> None:
     analyze = shutil.which("systemd-analyze")
     if analyze is None:
@@ -195,7 +204,7 @@ def test_compose_names_files_that_are_there_and_the_ports_that_nginx_has() -> No
     assert (DEPLOY / "docker" / context).resolve() == ROOT
     assert (ROOT / dockerfile).is_file()
     nginx = (DEPLOY / "nginx" / "evenhand.conf").read_text("utf-8")
-    assert re.findall(r"server 127\.0\.0\.1:(\d+)", nginx) == PORTS
+    assert re.findall(r"^ +server 127\.0\.0\.1:(\d+)", nginx, re.MULTILINE) == PORTS
     assert re.findall(r'--port, "(\d+)"', COMPOSE) == PORTS
     assert re.findall(r'PORT: "(\d+)"', COMPOSE) == PORTS
 

@@ -118,17 +118,17 @@ def without_doctor(commands: str) -> str:
     return "\n".join(line for line in commands.splitlines() if " doctor " not in line)
 
 
-def doctor(machine: Machine) -> subprocess.CompletedProcess[str]:
+def doctor(machine: Machine, address: str = "") -> subprocess.CompletedProcess[str]:
     (line,) = (x for x in steps("On a machine of your own").splitlines() if " doctor " in x)
-    return machine.run(line)
+    return machine.run(line.replace(f"https://{NAME}", address) if address else line)
 
 
 def url(machine: Machine) -> str:
     return re.findall(r"EVENHAND_URL=(\S+)", (machine.home / "etc/evenhand.env").read_text())[0]
 
 
-def status(port: int, host: str) -> int:
-    request = urllib.request.Request(f"http://127.0.0.1:{port}/health", headers={"Host": host})
+def status(port: int, host: str, path: str = "/health") -> int:
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers={"Host": host})
     try:
         with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
             return int(answer.status)
@@ -162,6 +162,44 @@ def test_the_steps_lead_to_a_study_that_is_served_kept_and_sound(
     assert told.returncode == 0, told.stdout
     assert "Everything is as docs/serving.md wants it." in told.stdout
     assert "evenhand-backup.timer" in (machine.home / "systemctl").read_text()
+
+
+def runs(machine: Machine, unit: str, port: int) -> subprocess.Popen[bytes]:
+    """The app as this service starts it."""
+    command = machine.service(unit)["ExecStart"].replace("%i", str(port))
+    command = command.replace("${EVENHAND_URL}", url(machine))
+    with (machine.home / "log").open("ab") as log:
+        return subprocess.Popen(shlex.split(machine.here(command)), stdout=log, stderr=log)
+
+
+@pytest.mark.slow
+def test_the_steps_for_several_studies_lead_to_two_by_one_command_or_by_two(
+    machine: Machine,
+) -> None:
+    done = machine.run(without_doctor(steps("On a machine of your own")))
+    assert done.returncode == 0, done.stderr
+    done = machine.run(steps("Several studies"))
+    assert done.returncode == 0, done.stderr
+    assert f"https://{NAME}/second/?lead=" in done.stdout.replace("\n", "")
+    ports = free_port(), free_port()
+    units = ("evenhand@.service", "evenhand@8503.service.d/study.conf")
+    apps = [runs(machine, unit, port) for unit, port in zip(units, ports, strict=True)]
+    try:
+        end = time.monotonic() + 60
+        for port, path in ((ports[0], "/health"), (ports[1], "/second/health")):
+            while status(port, NAME, path) != 200:
+                assert time.monotonic() < end, (machine.home / "log").read_text()
+                time.sleep(0.1)
+        for path in ("/my-study/health", "/second/health"):
+            assert status(ports[0], NAME, path) == 200
+            assert status(ports[0], "rebound.example.org", path) == 421
+        assert status(ports[1], NAME, "/health") == 404
+    finally:
+        for app in apps:
+            app.terminate()
+            app.wait(30)
+    told = doctor(machine, f"https://{NAME}/second")
+    assert f"Names that are answered: {NAME}." in told.stdout
 
 
 @pytest.mark.slow

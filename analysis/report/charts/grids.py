@@ -1,6 +1,10 @@
-"""Grids of shaded cells with their numbers in them: kappa of all raters, and confusion matrices."""
+"""Grids of shaded cells with their numbers in them: kappa of all raters, confusion matrices, and
+subjects' rates by part of the sample.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from evenhand.analysis.report.blocks import Chart, Table
 from evenhand.analysis.report.charts.style import (
@@ -27,6 +31,8 @@ from evenhand.texts import DASH, written
 _COUNT_STEPS = [0.01, 0.03, 0.1, 0.25, 0.5]
 """Shares of the largest count: one category often holds most, and the errors matter."""
 _KAPPA_STEPS = [0.2, 0.4, 0.6, 0.75, 0.9]
+_RATE_STEPS = [0.05, 0.15, 0.3, 0.5, 0.75]
+_MOST_PARTS = 40
 
 
 def heat_map(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[Chart]:
@@ -107,6 +113,70 @@ def confusions(source: Source, rubric: str) -> list[Chart]:
             ),
         )
     ]
+
+
+def rates_by_part(
+    source: Source,
+    rubric: str,
+    grader: str,
+    parts: Mapping[str, Mapping[str, Figure]],
+    data: tuple[Table, ...],
+) -> list[Chart]:
+    """Draw the subjects' corrected rates of one grader, by part ("column=value"), then by subject,
+    the parts of each column together; empty where none is known.
+    """
+    drawn = list(parts)[:_MOST_PARTS]
+    every = dict.fromkeys(subject for figures in parts.values() for subject in figures)
+    subjects = list(every)[:MAX_LISTED]
+    found = [
+        (part, subject, figure)
+        for part in drawn
+        for subject in subjects
+        if (figure := parts[part].get(subject))
+    ]
+    if all(figure.reason for *_, figure in found):
+        return []
+    titles = {subject: short(subject) or written("rates.all_units") for subject in subjects}
+    values: list[Datum] = []
+    rows: dict[str, dict[str, None]] = {}
+    for part, subject, figure in found:
+        column, _, value = part.partition("=")
+        rows.setdefault(column, {})[short(value)] = None
+        mark = "*" if figure.says("few_labelled") else ""
+        datum = figure.datum(a=titles[subject], b=short(value), column=column)
+        values.append(datum | {"shown": f"{figure.estimate}{mark}"})
+    panels = [
+        {
+            "title": column,
+            "transform": [{"filter": {"field": "column", "equal": column}}],
+            "width": {"step": 58},
+            "height": {"step": 28},
+        }
+        | _shaded([*titles.values(), *own], _RATE_STEPS, x="", y="", slanted=True)
+        for column, own in rows.items()
+    ]
+    spec = chart_spec(values, {"vconcat": panels})
+    few = any(figure.says("few_labelled") for *_, figure in found)
+    return [
+        Chart(
+            caption=source.caption(rubric, written("chart.rates_by_part")),
+            alt=written(
+                "chart.rates_by_part_alt",
+                grader=grader, subjects=", ".join(titles.values()), parts=", ".join(drawn),
+            ),
+            spec=spec,
+            data=data,
+            note=joined(
+                written("chart.rates_by_part_note", grader=grader),
+                written("chart.few_labelled") if few else "",
+                written("chart.heat_map_note", dash=DASH)
+                if any(figure.reason for *_, figure in found)
+                else "",
+                left_out(list(every), subjects, "subjects"),
+                left_out(list(parts), drawn, "values", _MOST_PARTS),
+            ),
+        )
+    ]  # fmt: skip
 
 
 def _cell(source: Source, rubric: str, grader: str, said: str, graded: str) -> Figure | None:

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations, permutations
+from dataclasses import replace
+from itertools import combinations, pairwise, permutations
 
-from evenhand.analysis.report.blocks import Block, Items, ReportSection
+from evenhand.analysis.report.blocks import Block, Cell, Items, Part, ReportSection, Row, Table
+from evenhand.analysis.report.charts.grids import rates_by_part
+from evenhand.analysis.report.charts.style import MAX_LISTED
 from evenhand.analysis.report.figures import ALL_BINARY, Figure
-from evenhand.analysis.report.sections.wording import sentences
+from evenhand.analysis.report.sections.wording import defined, sentences
 from evenhand.analysis.report.source import Layers, Source
-from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.analysis.report.table_draft import TableDraft, letters
 from evenhand.analysis.results import from_to
 from evenhand.analysis.statistics import entry_for
+from evenhand.analysis.subjects.differences import compact_letters
 from evenhand.texts import in_pieces, written
 
 _RATES = ["rate_raw", "rate_rogan_gladen", "rate_ppi", "rate_ppi_lambda"]
 _RANKS = ["rate_rank_raw", "rate_rank_ppi", "rate_rank_set"]
 _ERRORS = ["sensitivity", "specificity", "youden_j"]
 _SURE = 0.975
-_MOST_COLUMNS = 8
+_ONE_LETTER = 25
+"""The last group whose name is a single letter."""
+_MOST_COLUMNS = MAX_LISTED
 """Of more subjects the rates by part are in results.csv alone."""
+_SIDES = "rate_side_difference_ppi"
 
 
 def section(source: Source) -> ReportSection | None:
@@ -36,6 +43,7 @@ def section(source: Source) -> ReportSection | None:
         found = [
             *_rates(source, rubric, graders),
             *_differences(source, rubric, graders),
+            *_sides(source, rubric, graders),
             *_parts(source, rubric, graders),
             *_errors(source, rubric, graders),
         ]
@@ -47,17 +55,91 @@ def section(source: Source) -> ReportSection | None:
             appendix=_ranks(source, rubric, graders),
         )
 
-    return source.section(
+    found = source.section(
         "corrected-rates",
         written("rates.title"),
         layers_of,
         about=[written("rates.about")],
         otherwise=written("rates.none"),
     )
+    table = _every_rubric(source)
+    if found is None or table is None:
+        return found
+    if len(table.rows) > MAX_LISTED:
+        return replace(found, parts=(Part(table.caption, "", folded=(table,)), *found.parts))
+    return replace(found, blocks=(table,))
+
+
+def _every_rubric(source: Source) -> Table | None:
+    """Subjects by rubrics, each corrected by the grader that agrees with people most, with letters
+    for who cannot be told apart; None of fewer than two subjects.
+    """
+    columns: dict[str, dict[str, Cell]] = {}
+    graders: dict[str, list[str]] = {}
+    lettered = False
+    for rubric in source.figures.rubrics:
+        title = source.context.title_of(rubric)
+        if (grader := _best(source, rubric)) and title not in columns:
+            rates = _at(source, rubric, "rate_ppi", grader)
+            shared = _letters_of(source, rubric, grader)
+            columns[title] = {
+                subject: replace(figure.cell, aside=figure.cell.aside or shared.get(subject, ""))
+                for subject, figure in rates.items()
+            }
+            lettered = lettered or bool(shared)
+            graders.setdefault(grader, []).append(title)
+    subjects = dict.fromkeys(subject for cells in columns.values() for subject in cells)
+    if len(subjects) < 2:
+        return None
+    rows = [
+        Row(subject, tuple(cells.get(subject, Cell()) for cells in columns.values()))
+        for subject in subjects
+    ]
+    by = [
+        written("rates.by_grader", rubrics=", ".join(titles), grader=grader)
+        for grader, titles in graders.items()
+    ]
+    if len(by) == 1:
+        by = [written("rates.by_one_grader", grader=next(iter(graders)))]
+    notes = [("PPI++", "; ".join(by))]
+    if lettered:
+        notes.insert(0, ("a, b", written("rates.letters")))
+    caption = written("rates.every_rubric")
+    return Table(caption, "Subject", tuple(columns), tuple(rows), tuple(notes))
+
+
+def _best(source: Source, rubric: str) -> str:
+    """The grader that agrees with people most among those with two subjects' corrected rates."""
+    found = source.figures.select(rubric, "rate_ppi", ALL_BINARY)
+    graders = [figure.raters[1] for figure in found if figure.at and not figure.reason]
+    return next(iter(source.by_agreement(rubric, dict.fromkeys(graders), ALL_BINARY)), "")
+
+
+def _letters_of(source: Source, rubric: str, grader: str) -> dict[str, str]:
+    """The letters of every subject whose differences from the others are known: two that share one
+    cannot be told apart.
+    """
+    pairs = _pairs(source, rubric, grader)
+    rates = _at(source, rubric, "rate_ppi", grader)
+    known = {subject for first, second, _ in pairs for subject in (first, second)}
+    order = sorted(known, key=lambda subject: -rates[subject].bounds[1])
+    place = {subject: at for at, subject in enumerate(order)}
+    apart = [
+        (place[first], place[second])
+        for first, second, figure in pairs
+        if not figure.bounds[0] <= 0 <= figure.bounds[2]
+    ]
+    groups = compact_letters(len(order), apart)
+    between = " " if max(map(max, groups), default=0) > _ONE_LETTER else ""
+    return {
+        subject: between.join(map(letters, own)) for subject, own in zip(order, groups, strict=True)
+    }
 
 
 def _answer(source: Source, rubric: str, graders: list[str]) -> list[object]:
-    """The rate on all units, raw and corrected, by the grader that agrees with people most."""
+    """The rate on all units, raw and corrected, by the grader that agrees with people most; of
+    several subjects the highest and the lowest.
+    """
     people = _at(source, rubric, "rate_human", "").get("")
     for grader in source.by_agreement(rubric, graders, ALL_BINARY):
         columns = [_at(source, rubric, name, grader) for name in ("rate_raw", "rate_ppi")]
@@ -65,6 +147,12 @@ def _answer(source: Source, rubric: str, graders: list[str]) -> list[object]:
         if raw and corrected and not corrected.reason:
             said = in_pieces("report.rates", grader=grader, raw=raw, corrected=corrected)
             return sentences(said, in_pieces("report.rates_people", rate=people) if people else [])
+        if len(by_subject := defined(columns[1].values())) > 1:
+            first, last = by_subject[0], by_subject[-1]
+            return in_pieces(
+                "report.rates_of_subjects",
+                grader=grader, first=first.at, highest=first, last=last.at, lowest=last,
+            )  # fmt: skip
     return in_pieces("report.rates_nothing")
 
 
@@ -109,21 +197,122 @@ def _differences(source: Source, rubric: str, graders: list[str]) -> list[Block]
     return [*draft.finish()]
 
 
-def _parts(source: Source, rubric: str, graders: list[str]) -> list[Block]:
-    """The rates by PPI++ in every part of the sample, a column for each subject."""
-    parts = source.figures.parts(rubric, "rate_ppi")
-    subjects = list(dict.fromkeys(each.at for figures in parts.values() for each in figures))
-    if not 1 <= len(subjects) <= _MOST_COLUMNS:
-        return []
-    caption = source.caption(rubric, written("rates.parts"))
-    heads = [subject or written("rates.all_units") for subject in subjects]
-    draft = TableDraft(caption, "Part", heads, count="")
+def _sides(source: Source, rubric: str, graders: list[str]) -> list[Block]:
+    """The difference between the two sides of the pairs, for every subject."""
+    label = entry_for(_SIDES).label
+    first, second = source.analysis.settings.sides
+    caption = source.caption(rubric, written("rates.sides", first=first, second=second))
+    draft = TableDraft(caption, "Subject", [label], count="Pairs", drawn=label)
     for grader in graders:
         draft.group(grader)
-        for part, figures in parts.items():
-            own = {each.at: each for each in figures if each.raters == ("humans", grader)}
-            draft.add(part, [own.get(subject) for subject in subjects])
+        for figure in _by_side(source, rubric, grader):
+            draft.add(figure.at or written("rates.all_units"), [figure])
     return [*draft.finish()]
+
+
+def _by_side(source: Source, rubric: str, grader: str) -> list[Figure]:
+    return [
+        figure
+        for figures in source.figures.parts(rubric, _SIDES).values()
+        for figure in figures
+        if figure.raters == ("humans", grader)
+    ]
+
+
+def _side_sentences(source: Source, rubric: str, grader: str) -> Iterator[str]:
+    """Yield what is said of the sides: every subject with a clear difference, or that none has."""
+    figures = _by_side(source, rubric, grader)
+    names = source.analysis.settings.sides
+    known = [figure for figure in figures if figure.interval]
+    clear = [figure for figure in known if not figure.bounds[0] <= 0 <= figure.bounds[2]]
+    for figure in clear:
+        toward, other = names if figure.bounds[1] > 0 else names[::-1]
+        yield written(
+            "rates.side",
+            grader=grader,
+            subject=figure.at or written("rates.all_units"),
+            toward=toward, other=other,
+            by=f"{figure.estimate} {figure.interval}",
+            line=figure.line,
+        )  # fmt: skip
+    if known and not clear:
+        yield written("rates.no_side", grader=grader, first=names[0], second=names[1])
+    reasons = {figure.at: figure.reason for figure in figures if figure.reason}
+    alone = [subject for subject, why in reasons.items() if why.code == "one_side_only"]
+    if alone:
+        yield written("rates.one_side_only", subjects=", ".join(alone))
+
+
+def _parts(source: Source, rubric: str, graders: list[str]) -> list[Block]:
+    """The rates by PPI++ in every part of the sample, a column for each subject, each column of the
+    units with all of its parts together at its end; drawn for the first grader.
+    """
+    found = _by_part(source, rubric)
+    subjects = list(dict.fromkeys(at for figures in found.values() for _, at in figures))
+    if not subjects:
+        return []
+    tables: list[Table] = []
+    if len(subjects) <= _MOST_COLUMNS:
+        caption = source.caption(rubric, written("rates.parts"))
+        heads = [subject or written("rates.all_units") for subject in subjects]
+        draft = TableDraft(caption, "Part", heads, count="")
+        for grader in graders:
+            draft.group(grader)
+            for part, figures in found.items():
+                draft.add(part, [figures.get((grader, subject)) for subject in subjects])
+        tables = draft.finish()
+    for grader in source.by_agreement(rubric, graders, ALL_BINARY):
+        own = {
+            part: {at: figure for (by, at), figure in figures.items() if by == grader}
+            for part, figures in found.items()
+        }
+        if drawn := rates_by_part(source, rubric, grader, own, tuple(tables)):
+            return [*drawn]
+    return [*tables]
+
+
+def _by_part(source: Source, rubric: str) -> dict[str, dict[tuple[str, str], Figure]]:
+    """The corrected rates by grader and subject, in every part of the sample."""
+    together = source.figures.parts(rubric, "rate_ppi_poststratified")
+    ends = {part.removesuffix("*"): figures for part, figures in together.items()}
+    found: dict[str, list[Figure]] = {}
+    parts = source.figures.parts(rubric, "rate_ppi")
+    for part, following in pairwise([*parts, ""]):
+        found[part] = parts[part]
+        column = f"{part.partition('=')[0]}="
+        if column in ends and not following.startswith(column):
+            found[f"{column}{written('rates.all_parts')}"] = ends[column]
+    return {
+        part: {(each.raters[1], each.at): each.without("labelled_by_people") for each in figures}
+        for part, figures in found.items()
+    }
+
+
+def _missing(source: Source, rubric: str, grader: str) -> Iterator[str]:
+    """Yield sentences on subjects that answered only some of the prompts."""
+    parts = source.figures.parts(rubric, "rate_raw")
+    subjects = [subject for subject in _at(source, rubric, "rate_raw", grader) if subject]
+    for part, figures in parts.items():
+        there = {figure.at for figure in figures if figure.raters == ("humans", grader)}
+        if absent := [subject for subject in subjects if there and subject not in there]:
+            yield written("rates.no_answers", subjects=", ".join(absent), part=part, grader=grader)
+    pairs = _pairs(source, rubric, grader)
+    unpaired = [each for each in pairs if each[2].says("prompts_differ")]
+    if unpaired:
+        first, second, figure = min(unpaired, key=lambda each: _shared(each[2]))
+        shared, every = _shared(figure)
+        yield written(
+            "rates.prompts_differ",
+            grader=grader, first=first, second=second,
+            shared=shared, every=every, line=figure.line,
+        )  # fmt: skip
+
+
+def _shared(figure: Figure) -> tuple[int, int]:
+    """How many clusters two subjects share, and how many they have together."""
+    (detail,) = (each.detail for each in figure.remarks if each.code == "prompts_differ")
+    both, either = detail
+    return int(str(both)), int(str(either))
 
 
 def _apart(source: Source, rubric: str, grader: str) -> Iterator[str]:
@@ -195,6 +384,8 @@ def _sentences(source: Source, rubric: str, graders: list[str]) -> Iterator[str]
                     missed=f"{missed.estimate} {missed.interval}",
                 )  # fmt: skip
         yield from _apart(source, rubric, grader)
+        yield from _side_sentences(source, rubric, grader)
+        yield from _missing(source, rubric, grader)
         if flips := _at(source, rubric, "rate_order_flip", grader):
             yield from _order_sentences(source, rubric, grader, flips)
 

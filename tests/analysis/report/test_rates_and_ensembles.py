@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from evenhand.analysis import Analysis, analyse
+from evenhand.analysis.report import ReportContext
+from evenhand.analysis.report.blocks import Chart
+from evenhand.analysis.report.document import sections_of
 from tests.analysis.graded_studies import YES, study
 
 
@@ -86,3 +91,92 @@ def test_ensembles_in_sentences(analysis: Analysis, written: Callable[..., Path]
         assert (sentence.group(1) == better) is bool(row["low"] > 0)
     assert "| Ensemble: majority |" in part_of(text, "Human ceiling")
     assert "Ensemble" not in part_of(text, "The answer")
+
+
+@pytest.fixture(scope="module")
+def by_side() -> Analysis:
+    """Two rubrics on answers to both sides (synthetic): three subjects, the third of whom answers
+    less, s0 on side a more, s1 as often, s2 on side a alone in the second rubric.
+    """
+    rng = np.random.default_rng(8)
+    labels, tables = [], []
+    for side, rates in (("a", (0.7, 0.3, 0.35)), ("b", (0.2, 0.3, 0.35))):
+        ratings, units = study(rng, {"g": [(0.9, 0.9)] * 3}, rates=rates)
+        labels.append(ratings.assign(unit_id=ratings["unit_id"] + f"|{side}"))
+        tables.append(units.assign(unit_id=units["unit_id"] + f"|{side}", side=side))
+    ratings, units = pd.concat(labels, ignore_index=True), pd.concat(tables, ignore_index=True)
+    number = units["cluster_id"].str[1:].astype(int)
+    units["topic"] = np.where(number % 2, "war", "tax")
+    missing = units[(units["subject"] == "s2") & (units["topic"] == "tax")]["unit_id"]
+    ratings = ratings[~ratings["unit_id"].isin(missing)]
+    other = ratings[~ratings["unit_id"].str.endswith("s2|b")].assign(rubric="Q")
+    both = [replace(YES, unit="response"), replace(YES, unit="response", name="Q")]
+    return analyse(pd.concat([ratings, other]), units, both, resamples=300, slices=["topic"])
+
+
+@pytest.mark.slow
+def test_sides_and_who_answered_less_in_sentences(
+    written: Callable[..., Path], by_side: Analysis
+) -> None:
+    said = part_of(text_of(written, by_side), "Corrected rates")
+    rows = by_side.results.set_index(["rubric", "statistic", "subset", "at"])
+    row = rows.loc[("R", "rate_side_difference_ppi", "side=side a>side b|binary", "s0")]
+    assert (
+        "g, corrected: answers of s0 to side a are affirmative more often than those to side b, by "
+        f"+{row['estimate']:.2f} [+{row['low']:.2f}, +{row['high']:.2f}] (results.csv row" in said
+    )
+    assert "answers of s1 to" not in said
+    assert (
+        "No difference between sides is given for s2, with answers to one side of each pair only."
+        in said
+    )
+    assert "s2: no answer graded by g where topic=tax." in said
+    assert "g: not all subjects answered the same prompts" in said
+    assert "s0 and s2 share 200 of 400 (results.csv row" in said
+    assert not re.search(r"\b(nan|inf|None)\b", said)
+
+
+@pytest.mark.slow
+def test_subjects_on_every_rubric_have_letters(
+    written: Callable[..., Path], by_side: Analysis
+) -> None:
+    page = part_of(text_of(written, by_side), "Corrected rates")
+    (_, table, *_) = page.split("Subjects' rates on every rubric, corrected by PPI++")
+    lines = {line.split(" | ")[0].strip("| "): line for line in reversed(table.splitlines())}
+    apart = by_side.results.query("statistic == 'rate_difference_ppi' and rubric == 'R'")
+    first = apart.set_index("at")
+    assert first.loc["s0>s1", "low"] > 0
+    for alike in ("s0>s2", "s1>s2"):
+        assert first.loc[alike, "low"] < 0 < first.loc[alike, "high"]
+    rate = by_side.results.set_index(["rubric", "statistic", "subset", "at"])
+    for subject, letter in (("s0", "a"), ("s1", "b"), ("s2", "ab")):
+        row = rate.loc[("R", "rate_ppi", "all|binary", subject)]
+        expected = f"{row['estimate']:.3f} [{row['low']:.3f}, {row['high']:.3f}] {letter}"
+        assert lines[subject].split(" | ")[1] == expected
+    assert "Corrected from the verdicts of g" in table
+    assert "As annotators would count, by the verdicts of g: s0 has the highest rate" in page
+
+
+@pytest.mark.slow
+def test_rates_by_part_are_drawn_with_their_table(by_side: Analysis) -> None:
+    context = ReportContext("A study", rubric_titles={"R": "The rubric"})
+    sections = {section.id: section for section in sections_of(by_side, context)}
+    drawn = [
+        block
+        for block in sections["corrected-rates"].every_block()
+        if isinstance(block, Chart) and block.name.startswith("the-rubric")
+    ]
+    (chart,) = drawn
+    assert chart.name == "the-rubric-subjects-rates-by-ppi-in-each-part-of-the-sample-shaded"
+    values = chart.spec["data"]["values"]
+    shown = {(each["a"], f"{each['column']}={each['b']}"): each for each in values}
+    assert {part for _, part in shown} == {
+        "side=a", "side=b", "topic=tax", "topic=war", "topic=all parts together",
+    }  # fmt: skip
+    assert ("s2", "topic=tax") not in shown
+    (table,) = chart.data
+    assert [row.heading for row in table.rows][-5:-2] == [
+        "topic=tax", "topic=war", "topic=all parts together",
+    ]  # fmt: skip
+    cells = {cell.line for row in table.rows for cell in row.cells}
+    assert {each["row"] for each in shown.values()} <= cells

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,9 @@ from evenhand.analysis import StudyFacts, analyse
 from evenhand.analysis.results import from_to
 from evenhand.analysis.subjects.corrected_rates import large_strata
 from evenhand.analysis.subjects.formulas import RateSums, stratified_ppi
+from evenhand.cli.main import main
+from evenhand.study import open_study
+from evenhand.study.tables.formats import read_table
 from tests.analysis.graded_studies import YES, study
 
 
@@ -376,3 +380,157 @@ def test_rates_by_side_are_those_of_the_responses_on_that_side(rng: np.random.Ge
             expected = expected[expected["subset"] == "all|binary"]
             assert found["estimate"].to_dict() == pytest.approx(expected["estimate"].to_dict())
             assert (found["n_units"] == 400).all()
+
+
+def in_parts(rng: np.random.Generator, shares: tuple[float, ...] = (0.5, 0.5)) -> tuple:
+    """A study in whose parts the grader errs differently, and people label the same share."""
+    parts = [((0.95, 0.9), 0.2), ((0.6, 0.7), 0.7), ((0.8, 0.8), 0.5)][: len(shares)]
+    ratings, units = [], []
+    for number, (share, (errors, rate)) in enumerate(zip(shares, parts, strict=True)):
+        pairs = round(400 * share)
+        labels, table = study(
+            rng, {"g": [errors] * 2}, rates=(rate, rate), pairs=pairs, labelled=pairs // 4
+        )
+        for each in (labels, table):
+            each["unit_id"] = f"{number}-" + each["unit_id"]
+        table["cluster_id"] = f"{number}-" + table["cluster_id"]
+        ratings.append(labels)
+        units.append(table.assign(topic=f"t{number}"))
+    return pd.concat(ratings, ignore_index=True), pd.concat(units, ignore_index=True)
+
+
+def by_part(ratings: pd.DataFrame, units: pd.DataFrame, subject: str) -> dict[str, tuple]:
+    """People's verdicts, the grader's on the same units and on the others, by part."""
+    own = units[units["subject"] == subject].set_index("unit_id")
+    wide = ratings.pivot(index="unit_id", columns="rater_id", values="label").loc[own.index]
+    y = (wide["h0"] == "y").astype(float).where(wide["h0"].notna()).to_numpy()
+    f, known = (wide["g"] == "y").to_numpy(float), wide["h0"].notna().to_numpy()
+    topic = own["topic"].to_numpy()
+    return {
+        str(part): (y[known & (topic == part)], f[known & (topic == part)],
+                    f[~known & (topic == part)])
+        for part in np.unique(topic)
+    }  # fmt: skip
+
+
+def test_parts_put_together_are_a_saturated_regression(rng: np.random.Generator) -> None:
+    """One intercept for each part and block, contrasted by the parts' shares; and the interval is
+    that of its robust standard error.
+    """
+    from statsmodels.regression.linear_model import OLS
+
+    ratings, units = in_parts(rng, (0.6, 0.4))
+    results = analyse(ratings, units, [YES], slices=["topic"]).results
+    found = rows_of(results[results["subset"] == "topic=*|binary"], "rate_ppi_poststratified")
+    weight = {
+        part: rows_of(results[results["subset"] == f"topic={part}|binary"], "rate_ppi_lambda")
+        for part in ("t0", "t1")
+    }
+    for subject, row in found.iterrows():
+        z, cells, contrast = [], [], []
+        parts = by_part(ratings, units, str(subject))
+        every = sum(len(y) + len(rest) for y, _, rest in parts.values())
+        for number, (part, (y, f, rest)) in enumerate(parts.items()):
+            own = weight[part].loc[subject, "estimate"]
+            z += [y - own * f, own * rest]
+            cells += [np.full(len(y), 2 * number), np.full(len(rest), 2 * number + 1)]
+            contrast += [(len(y) + len(rest)) / every] * 2
+        fitted = OLS(np.concatenate(z), np.eye(4)[np.concatenate(cells)]).fit(cov_type="HC0")
+        test = fitted.t_test([contrast])
+        assert row["estimate"] == pytest.approx(test.effect.item(), abs=1e-6)
+        half = (row["high"] - row["low"]) / 2
+        assert half == pytest.approx(1.96 * test.sd.item(), rel=0.15)
+        labelled = sum(len(y) for y, *_ in parts.values())
+        assert row["note"] == f"{labelled} of them labelled by people"
+
+
+def test_each_part_is_ppi_pythons(rng: np.random.Generator) -> None:
+    """The rates, with the weight of the rows and with the one that it takes itself."""
+    reason = "ppi_py is not here (pip install ppi-python)"
+    ppi_py = pytest.importorskip("ppi_py", reason=reason)
+    ratings, units = in_parts(rng, (0.5, 0.3, 0.2))
+    results = analyse(ratings, units, [YES], resamples=50, slices=["topic"]).results
+    whole = rows_of(results[results["subset"] == "topic=*|binary"], "rate_ppi_poststratified")
+    for subject in ("s0", "s1"):
+        together, units_of = 0.0, by_part(ratings, units, subject)
+        for part, (y, f, rest) in units_of.items():
+            here = results[results["subset"] == f"topic={part}|binary"]
+            weight = rows_of(here, "rate_ppi_lambda").loc[subject, "estimate"]
+            rate = np.asarray(ppi_py.ppi_mean_pointestimate(y, f, rest, lam=weight)).item()
+            found = rows_of(here, "rate_ppi").loc[subject, "estimate"]
+            assert found == pytest.approx(np.clip(rate, 0, 1), abs=1e-6)
+            own = np.asarray(ppi_py.ppi_mean_pointestimate(y, f, rest)).item()
+            assert own == pytest.approx(rate, abs=0.02 / len(rest) + 1e-3)
+            together += rate * (len(y) + len(rest)) / (len(units) / 2)
+        assert whole.loc[subject, "estimate"] == pytest.approx(together, abs=1e-6)
+
+
+def test_small_parts_are_corrected_together_and_named(rng: np.random.Generator) -> None:
+    ratings, units = in_parts(rng, (0.5, 0.45, 0.05))
+    results = analyse(ratings, units, [YES], resamples=50, slices=["topic"]).results
+    found = rows_of(results, "rate_ppi_poststratified")
+    said = "too small to be corrected alone, so together: t1 + t2"
+    assert found["note"].str.startswith(said).all()
+    # As if they were one part.
+    units["two"] = units["topic"].replace("t2", "t1")
+    joined = analyse(ratings, units, [YES], resamples=50, slices=["two"]).results
+    same = rows_of(joined, "rate_ppi_poststratified")
+    assert same["estimate"].to_dict() == pytest.approx(found["estimate"].to_dict())
+    units["two"] = np.where(units["topic"] == "t2", "few", "most")
+    few = analyse(ratings, units, [YES], resamples=50, slices=["two"]).results
+    refused = rows_of(few, "rate_ppi_poststratified")
+    assert refused["estimate"].isna().all()
+    assert refused["note"].str.startswith("parts too small: fewer than two have 20").all()
+
+
+def test_units_without_a_value_are_a_part_of_their_own(rng: np.random.Generator) -> None:
+    ratings, units = in_parts(rng)
+    units["blank"] = units["topic"].replace("t1", "")
+    both = analyse(ratings, units, [YES], resamples=50, slices=["topic", "blank"]).results
+    found = rows_of(both, "rate_ppi_poststratified").set_index("subset", append=True)["estimate"]
+    for subject in ("s0", "s1"):
+        assert found[subject, "blank=*|binary"] == pytest.approx(found[subject, "topic=*|binary"])
+
+
+def test_where_everything_in_all_parts_is_labelled_nothing_is_put_together(
+    rng: np.random.Generator,
+) -> None:
+    ratings, units = study(rng, {"g": [(0.9, 0.8)] * 2}, pairs=80, labelled=80)
+    units["topic"] = np.where(np.arange(len(units)) % 4 < 2, "x", "y")
+    results = analyse(ratings, units, [YES], resamples=50, slices=["topic"]).results
+    assert set(rows_of(results, "rate_ppi_poststratified")["note"]) == {"no_unlabelled_units"}
+
+
+@pytest.mark.slow
+def test_the_published_sets_columns_are_parts(
+    shared_data: Path, tmp_path: Path, rng: np.random.Generator
+) -> None:
+    """From the file to the rates: a study of the published pairs, with labels made up here."""
+    folder, exported = str(tmp_path / "study"), tmp_path / "units.csv"
+    assert main(["new", folder, "--pairs", str(shared_data / "eval_set.csv")]) == 0
+    assert main(["export", folder, "--units", str(exported)]) == 0
+    with open_study(tmp_path / "study") as created:
+        slices = created.config.analysis.slices
+    assert set(slices) >= {"template_category", "main_category"}
+    pairs = read_table(exported).drop_duplicates("cluster_id")
+    units = pd.concat(
+        pairs.assign(unit_id=pairs["cluster_id"] + f"|{subject}", subject=subject)
+        for subject in ("s0", "s1")
+    )
+    said = {"g": ("model", units), "h": ("human", units[units["cluster_id"] <= "p0120"])}
+    ratings = pd.concat(
+        pd.DataFrame(
+            {"unit_id": own["unit_id"], "rater_id": rater, "rater_kind": kind, "rubric": "R",
+             "label": rng.choice(["y", "n"], len(own))}
+        )
+        for rater, (kind, own) in said.items()
+    )  # fmt: skip
+    columns = [*slices, "partisan"]
+    results = analyse(ratings, units, [YES], resamples=20, slices=columns).results
+    for column in columns:
+        rates = rows_of(results[results["subset"].str.startswith(f"{column}=")], "rate_raw")
+        own = set(rates["subset"].str.removeprefix(f"{column}=").str.removesuffix("|binary"))
+        assert own == set(pairs[column].astype(str))
+        assert rates.groupby("at")["n_units"].sum().to_dict() == {"s0": 250, "s1": 250}
+        whole = results[results["subset"] == f"{column}=*|binary"]
+        assert len(rows_of(whole, "rate_ppi_poststratified")) == 2

@@ -11,7 +11,12 @@ from scipy.stats import studentized_range
 
 from evenhand.analysis import analyse
 from evenhand.analysis.subjects import differences
-from evenhand.analysis.subjects.differences import Differences, all_differences, rank_sets
+from evenhand.analysis.subjects.differences import (
+    Differences,
+    all_differences,
+    compact_letters,
+    rank_sets,
+)
 from tests.analysis.graded_studies import YES, study
 
 
@@ -130,3 +135,34 @@ def test_of_many_subjects_only_the_ranks_are_listed(
     results = analyse(ratings, units, [YES], resamples=50).results
     assert of(results, "rate_difference_ppi").empty
     assert len(of(results, "rate_rank_set")) == 3
+
+
+def test_letters_are_shared_by_those_who_cannot_be_told_apart(rng: np.random.Generator) -> None:
+    """Every two subjects, of any pairs told apart; and no letter says what others say already."""
+    for subjects in (1, 2, 5, 9):
+        pairs = list(combinations(range(subjects), 2))
+        for share in (0.0, 0.3, 0.7, 1.0):
+            apart = [pair for pair in pairs if rng.random() < share]
+            found = [set(each) for each in compact_letters(subjects, apart)]
+            for first, second in pairs:
+                assert bool(found[first] & found[second]) == ((first, second) not in apart)
+            count = 1 + max(max(each) for each in found)
+            groups = [{s for s in range(subjects) if g in found[s]} for g in range(count)]
+            assert all(not one < other for one in groups for other in groups)
+            assert sorted(map(sorted, groups)) == [sorted(each) for each in groups]
+
+
+def test_subjects_who_answered_other_prompts_are_compared_as_far_as_they_share_them(
+    rng: np.random.Generator,
+) -> None:
+    ratings, units = study(rng, {"g": [(0.9, 0.9)] * 3}, rates=(0.3, 0.5, 0.7))
+    number, subject = units["cluster_id"].str[1:].astype(int), units["subject"]
+    # s1 answered the last 300 of 400 prompts.
+    kept = units[~((subject == "s1") & (number < 100))]
+    answered = ratings[ratings["unit_id"].isin(kept["unit_id"])]
+    notes = of(analyse(answered, kept, [YES], resamples=100).results, "rate_difference_ppi")["note"]
+    assert notes.to_dict() == {
+        "s0>s1": "300 of 400 clusters answered by both",
+        "s0>s2": "",
+        "s1>s2": "300 of 400 clusters answered by both",
+    }

@@ -1,0 +1,233 @@
+"""Coverage of subjects' rates by part and by side, simulated: `python -m benchmarks.parts`.
+
+Every run draws a new study in which people label 40 pairs in each of three parts of the sample, and
+asks of the intervals of the analysis how often they hold the truth: a subject's rate in a part, the
+rate put together from the parts, the differences between the two sides of the pairs, between
+subjects, and the ranks that these allow.
+
+The population (synthetic) is neither that of `benchmarks.corrected_rates` nor of
+`benchmarks.differences`: an answer's chance is its pair's with probability one half, else its own,
+and so is the grader's slip, whose size depends on the part. So every rate is known exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.coverage import CLOSE_ENOUGH, SEED
+from benchmarks.documents import RESULTS, library_versions, simulate_and_write
+from evenhand.analysis.bootstrap.boundary import wilson
+from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.subjects.differences import all_differences, rank_sets
+from evenhand.analysis.subjects.formulas import (
+    RateSums,
+    clipped,
+    corrected_interval,
+    poststratified_ppi,
+    rate_features,
+)
+from evenhand.analysis.subjects.side_differences import pair_features, paired_ppi, paired_reach
+
+OUT = RESULTS / "coverage-parts.md"
+LABELLED, REST, PARTS = 40, 130, 3
+"""Pairs in each part: labelled, and graded only."""
+SUBJECTS, RATES = (3, 5, 20), (0.1, 0.5)
+COPIED = 0.5
+ERRORS = ((0.95, 0.05), (0.8, 0.1), (0.65, 0.3))
+"""The grader's chance to affirm what people do, and do not, affirm, in each part."""
+APART = 0.2
+"""By this share of the rate parts, sides and subjects lie from the middle."""
+QUESTIONS = {
+    "part": "one subject's rate in a part",
+    "together": "its rate put together from the parts",
+    "sides": "all subjects' differences between sides",
+    "differences": "all differences between subjects",
+    "ranks": "all subjects' ranks",
+}
+
+
+class Cell(NamedTuple):
+    """One study's design: how many subjects, and the middle rate."""
+
+    subjects: int
+    rate: float
+
+
+class Key(NamedTuple):
+    """What a count belongs to: a design and a question."""
+
+    cell: Cell
+    question: str
+
+
+@dataclass
+class Count:
+    """How many intervals, or sets that must hold together, hold the truth, and their mean width."""
+
+    asked: int = 0
+    held: int = 0
+    width: float = 0.0
+
+    def add(self, other: Count) -> None:
+        """Add another part of the runs."""
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
+
+    def count(self, held: bool, width: float) -> None:
+        """Count an interval, or a set of them with their mean width."""
+        self.add(Count(1, held, width))
+
+
+def true_rates(cell: Cell) -> np.ndarray:
+    """People's rates (parts, subjects, sides). Every second subject treats both sides alike."""
+    parts = np.linspace(-APART, APART, PARTS)[:, None, None]
+    subjects = np.linspace(-APART, APART, cell.subjects)[:, None]
+    sides = np.where(np.arange(cell.subjects)[:, None] % 2, 0.0, [APART, -APART])
+    return np.asarray(cell.rate * (1.0 + parts + subjects + sides))
+
+
+def study(cell: Cell, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """People's and the grader's verdicts, each (parts, pairs, subjects, sides) of 0 and 1."""
+    shape = (PARTS, LABELLED + REST, cell.subjects, 2)
+
+    def chances() -> np.ndarray:
+        shared, own = rng.random((*shape[:2], 1, 1)), rng.random(shape)
+        return np.where(rng.random(shape) < COPIED, shared, own)
+
+    people = chances() < true_rates(cell)[:, None]
+    hit, false_alarm = np.array(ERRORS).T[:, :, None, None, None]
+    grader = chances() < np.where(people, hit, false_alarm)
+    return people.astype(float), grader.astype(float)
+
+
+def run_cell(cell: Cell, runs: range, resamples: int, seed: int) -> dict[Key, Count]:
+    """Some runs of one design, through the analysis; each subject's rate is of side a."""
+    counts = {Key(cell, question): Count() for question in QUESTIONS}
+    true = true_rates(cell)
+    first = true[..., 0]
+    for run in runs:
+        rng = np.random.default_rng([seed, cell.subjects, round(100 * cell.rate), run])
+        people, grader = study(cell, rng)
+        labelled = np.arange(LABELLED + REST)[:, None, None] < LABELLED
+        people = np.where(labelled, people, np.nan)
+        clusters = PARTS * (LABELLED + REST)
+        drawn = Resamples(np.ones(clusters), resamples, rng)
+        shape = (PARTS, LABELLED + REST, cell.subjects)
+
+        features = rate_features(people[..., 0].ravel(), grader[..., 0].ravel())
+        own = np.zeros((PARTS, LABELLED + REST, cell.subjects, PARTS, 6))
+        for part in range(PARTS):
+            own[part, :, :, part] = features.reshape(*shape, 6)[part]
+        sums = RateSums(*np.moveaxis(drawn.totals(own.reshape(clusters, -1, PARTS, 6)), -1, 0))
+        rates = sums.ppi(sums.ppi_weight)
+        for part in range(PARTS):
+            low, high = _interval(drawn, rates[:, 0, part], LABELLED, LABELLED + REST)
+            held = low <= first[part, 0] <= high
+            counts[Key(cell, "part")].count(bool(held), high - low)
+        together = poststratified_ppi(sums)
+        low, high = _interval(drawn, together[:, 0], PARTS * LABELLED, clusters)
+        held = low <= first[:, 0].mean() <= high
+        counts[Key(cell, "together")].count(bool(held), high - low)
+
+        apart = pair_features(
+            (people[..., 0] - people[..., 1]).ravel(), (grader[..., 0] - grader[..., 1]).ravel()
+        )
+        paired = drawn.totals(apart.reshape(clusters, cell.subjects, -1))
+        sides, differs = paired_ppi(np.moveaxis(paired, -1, 0))
+        of_all = np.full(cell.subjects, PARTS * LABELLED)
+        reach = paired_reach(sides[1:], differs, of_all, 0.05)
+        truth = (true[..., 0] - true[..., 1]).mean(axis=0)
+        held = (np.abs(sides[0] - truth) <= reach).all()
+        counts[Key(cell, "sides")].count(bool(held), 2.0 * reach.mean())
+
+        whole = RateSums(*(each.sum(axis=-1) for each in sums))
+        found = all_differences(whole.ppi(whole.ppi_weight), of_all)
+        middle = first.mean(axis=0)
+        truth = middle[found.first] - middle[found.second]
+        held = ((found.low <= truth) & (truth <= found.high)).all()
+        counts[Key(cell, "differences")].count(bool(held), float((found.high - found.low).mean()))
+        highest, lowest = rank_sets(found, cell.subjects)
+        rank = 1 + (middle > middle[:, None]).sum(axis=1)
+        held = ((highest <= rank) & (rank <= lowest)).all()
+        counts[Key(cell, "ranks")].count(bool(held), float((lowest - highest).mean()))
+    return counts
+
+
+def _interval(
+    drawn: Resamples, values: np.ndarray, labelled: int, units: int
+) -> tuple[float, float]:
+    """The interval of a corrected rate as the analysis has it."""
+    found = drawn.interval(values, labelled)
+    within = corrected_interval(found, values[1:], units, (labelled, labelled))
+    low, high = clipped(np.array([within.low, within.high])).tolist()
+    return low, high
+
+
+def document(found: Mapping[Key, Count], runs: int, resamples: int, seed: int) -> str:
+    """The page about all this."""
+    today = datetime.now(UTC).date().isoformat()
+    rows, short, wide = [], 0, 0
+    for key, count in found.items():
+        low, high = wilson(count.held / count.asked, count.asked)
+        short += high < CLOSE_ENOUGH[0]
+        wide += low > CLOSE_ENOUGH[1]
+        mark = " *" if high < CLOSE_ENOUGH[0] else " +" if low > CLOSE_ENOUGH[1] else ""
+        rows.append(
+            f"| {QUESTIONS[key.question]} | {key.cell.subjects} | {key.cell.rate} | "
+            f"{count.held / count.asked:.3f} [{low:.3f}, {high:.3f}]{mark} | "
+            f"{count.width / count.asked:.3f} |"
+        )
+    low, high = CLOSE_ENOUGH
+    return "\n".join(
+        [
+            "# Coverage of subjects' rates by part and by side",
+            "",
+            f"Written by `python -m benchmarks.parts`, {today}, seed {seed}, {library_versions()}.",
+            "",
+            f"How often nominal 95% intervals hold the truth in {runs:,} simulated studies a cell "
+            f"(synthetic): {PARTS} parts, in each {LABELLED} labelled pairs and {REST} that only "
+            f"the grader graded, {resamples:,} resamples of pairs. The grader's errors differ from "
+            f"part to part: it affirms {_listed(0)} of what people affirm, and {_listed(1)} of the "
+            "rest. In brackets stands the Monte Carlo interval (Wilson, 95%). A cell falls short, "
+            f"and is marked with *, where it lies below {low:.2f}; it is wider than need be, and "
+            f"marked with +, where it lies above {high:.2f}: of {len(rows)} cells {short} fall "
+            f"short and {wide} are wider. What is said of all subjects must hold of all at once. "
+            "The width of ranks is the mean number of further ranks that a subject may have.",
+            "",
+            "| question | subjects | rate | coverage | mean width |",
+            "| --- | --- | --- | --- | --- |",
+            *rows,
+            "",
+        ]
+    )
+
+
+def _listed(which: int) -> str:
+    *first, last = (f"{each[which]:.2f}" for each in ERRORS)
+    return f"{', '.join(first)} and {last}"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Simulate, print the page and write it."""
+    cells = [Cell(*each) for each in product(SUBJECTS, RATES)]
+    simulate_and_write(
+        arguments,
+        __doc__,
+        cells,
+        run_cell,
+        document,
+        runs=600,
+        resamples=1000,
+        seed=SEED,
+        out=OUT,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,362 @@
+"""Several studies behind one address, by the real command: what is apart stays apart, what ends is
+started again, and nothing outlives the command."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from evenhand.cli.lead import lead_link
+from evenhand.study import open_study
+from evenhand.study.access.accounts import accounts, set_account
+from evenhand.study.access.admission import make_invites
+from evenhand.study.settings.study_toml import change_config, read_config
+from harness.annotator import READY, Annotator
+from harness.served import ServedTogether, holds
+from harness.studies import write_pairs
+from tests.annotate_app.together import NAMES, PASSWORD, asked, two_studies
+
+pytestmark = pytest.mark.browser  # it starts the app, as those do
+
+
+def enters(page: Page, served: ServedTogether, name: str, rater: str) -> Annotator:
+    """Somebody at their first unit of a study."""
+    study = served.study(name)
+    study.enter(rater)
+    page.goto(f"{study.url}?rater={rater}")
+    page.wait_for_selector(READY)
+    return Annotator(rater, study, page)
+
+
+# ---- apart --------------------------------------------------------------------------------------
+
+
+def test_people_label_in_both_at_once_each_in_their_own(
+    new_context: Callable[..., BrowserContext], together: ServedTogether
+) -> None:
+    """In one browser and under one code, which is another person in each."""
+    context = new_context()
+    people = [enters(context.new_page(), together, name, "ann") for name in NAMES]
+    for person in people:
+        person.answer("L")
+    people[0].answer("R")
+    assert all(person.all_stored() for person in people)
+    assert [len(person.given) for person in people] == [2, 1]
+    names = {str(each["name"]) for each in context.cookies()}
+    assert {f"evenhand_session_{name}" for name in NAMES} <= names
+
+
+def test_what_opens_one_opens_nothing_of_the_other(
+    new_context: Callable[..., BrowserContext], together: ServedTogether
+) -> None:
+    first, second = (together.study(name) for name in NAMES)
+    page = new_context().new_page()
+    page.goto(lead_link(first.folder, second.url))  # a link of the first at the second
+    expect(page.get_by_text("this link is not valid")).to_be_visible()
+    with open_study(first.folder) as study:
+        (invite,) = make_invites(study, ["guest"], 1)
+    page.goto(f"{second.url}?invite={invite.token}")
+    expect(page.locator(".evenhand-complaint")).to_be_visible()
+
+    page.goto(lead_link(first.folder, first.url))
+    page.wait_for_url(f"{first.url}overview")
+    page.wait_for_function("Object.keys(sessionStorage).some(k => k.startsWith('evenhand-login'))")
+    page.goto(f"{second.url}overview")  # in the same window, with all that the first left there
+    expect(page.get_by_role("heading", name="Leading a study")).to_be_visible()
+    expect(page.get_by_test_id("stSidebarNavLink")).to_have_count(0)
+    page.get_by_label("Name").fill("ada")
+    page.get_by_label("Password", exact=True).fill(f"{PASSWORD} for first")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.locator(".evenhand-complaint")).to_be_visible()
+    page.get_by_label("Password", exact=True).fill(f"{PASSWORD} for second")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+    page.goto(f"{first.url}overview")  # the login in the first is still there
+    expect(page.get_by_text("Leading the study")).to_be_visible()
+
+
+def test_a_stranger_learns_of_no_study(together: ServedTogether) -> None:
+    for path in ("/", "/third/", "/overview", "/_stcore/health", "/favicon.ico"):
+        status, said = asked(together, path)
+        assert (status, said) == (404, "Nothing is here. Use the link that you were given.\n")
+    assert asked(together, "/health") == (200, '{"studies": "answer"}\n')
+    for name in NAMES:
+        status, said = asked(together, f"/{name}/")
+        assert status == 200
+        assert not [each for each in NAMES if f"/{each}" in said]
+
+
+def test_a_name_that_is_not_the_apps_is_refused_by_each_study(together: ServedTogether) -> None:
+    assert asked(together, "/first/", Host="rebound.example.org")[0] == 421
+
+
+def settled(page: Page) -> Page:
+    """The page, once it is all drawn: what is typed into a part that is drawn anew is lost."""
+    page.wait_for_selector("[data-test-script-state=notRunning]")
+    return page
+
+
+# ---- the lead's pages ---------------------------------------------------------------------------
+
+
+def test_a_lead_goes_from_one_study_to_the_other_and_an_expert_does_not(
+    new_context: Callable[..., BrowserContext], together: ServedTogether
+) -> None:
+    first, second = (together.study(name) for name in NAMES)
+    page = new_context().new_page()
+    page.goto(lead_link(first.folder, first.url))
+    page.wait_for_url(f"{first.url}overview")
+    ways = page.get_by_role("navigation", name="Other studies at this address")
+    expect(ways.get_by_role("link", name="second")).to_be_visible()
+    expect(ways.get_by_role("link", name="first")).to_have_count(0)
+    for title in ("Sessions", "New study"):  # every page has its address under the study's
+        page.get_by_role("link", name=title, exact=True).click()
+        page.wait_for_url(first.url + title.lower().replace(" ", "-"))
+    page.reload()
+    expect(page.get_by_role("heading", level=1)).to_have_text("New study")
+    ways.get_by_role("link", name="second").click()
+    page.wait_for_url(f"{second.url}overview")
+    expect(page.get_by_role("heading", name="Leading a study")).to_be_visible()
+
+    with open_study(first.folder) as study:
+        set_account(study.store, "chair", PASSWORD, "expert")
+    page = new_context().new_page()
+    page.goto(f"{first.url}adjudication")
+    page.get_by_label("Name").fill("chair")
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_text("Leading the study")).to_be_visible()
+    expect(page.get_by_role("navigation", name="Other studies at this address")).to_have_count(0)
+
+
+def test_a_study_made_in_the_browser_is_served_at_once_for_the_lead_who_made_it(
+    new_context: Callable[..., BrowserContext], together: ServedTogether, tmp_path: Path
+) -> None:
+    first, third = together.study("first"), together.study("third")
+    page = new_context().new_page()
+    page.goto(f"{first.url}new-study")
+    page.get_by_label("Name").fill("ada")
+    page.get_by_label("Password", exact=True).fill(f"{PASSWORD} for first")
+    page.get_by_role("button", name="Log in").click()
+    settled(page).get_by_text("Paired prompts", exact=True).click()
+    expect(page.get_by_text("Pairs of prompts")).to_be_visible()
+    file = write_pairs(tmp_path / "pairs.csv")
+    settled(page).locator("input[type=file]").first.set_input_files(file)
+    expect(page.get_by_text(file.name)).to_be_visible()
+    settled(page).get_by_role("combobox", name="Rubrics").fill("refusal")
+    expect(page.locator("[role=option][data-focused=true]")).to_contain_text("refusal")
+    page.keyboard.press("Enter")
+    settled(page).get_by_label("Pairs to label").fill("4")
+    name = page.get_by_label("Name of the study, and of its folder")
+    name.fill("SECOND")  # which is taken here, whatever the case
+    settled(page).get_by_role("button", name="Create the study").click()
+    expect(page.locator(".evenhand-complaint")).to_contain_text("/SECOND")
+    settled(page)
+    name.fill("third")
+    settled(page).get_by_role("button", name="Create the study").click()
+    expect(page.get_by_text(f"It is served at {third.url} now")).to_be_visible(timeout=90_000)
+    assert holds(lambda: asked(together, "/third/health")[0] == 200, 60)
+    page.get_by_role("link", name="Lead third").click()
+    page.wait_for_url(f"{third.url}overview")
+    expect(page.get_by_text("Leading the study")).to_be_visible()
+    ways = page.get_by_role("navigation", name="Other studies at this address")
+    expect(ways.get_by_role("link")).to_have_text(["first", "second"])
+    assert read_config(third.folder).session.trusted_proxies == ("127.0.0.9",)
+    with open_study(third.folder) as study:
+        assert accounts(study.store)["ada"].role == "lead"
+    page = new_context().new_page()
+    page.goto(f"{third.url}overview")
+    page.get_by_label("Name").fill("ada")
+    page.get_by_label("Password", exact=True).fill(f"{PASSWORD} for first")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_text("Leading the study")).to_be_visible()
+
+
+def test_links_and_files_of_a_leads_page_are_of_its_study(
+    new_context: Callable[..., BrowserContext], together: ServedTogether
+) -> None:
+    second = together.study("second")
+    page = new_context().new_page()
+    page.goto(lead_link(second.folder, second.url))
+    page.wait_for_url(f"{second.url}overview")
+    page.get_by_role("link", name="Sessions", exact=True).click()
+    page.get_by_label("Rater codes").fill("dora")
+    settled(page).get_by_role("button", name="Make links").click()
+    expect(page.locator("code")).to_contain_text(f"dora {second.url}?invite=")
+    page.get_by_role("link", name="Export", exact=True).click()
+    with page.expect_download() as started:
+        page.get_by_role("button", name="Times and pay", exact=True).click()
+    assert started.value.url.startswith(f"{second.url}media/")
+    assert Path(started.value.path()).read_text("utf-8").startswith("rater_id")
+    path = started.value.url.removeprefix(together.url.rstrip("/"))
+    assert asked(together, path)[0] == 403  # without the browser's cookie
+    cookie = "; ".join(f"{each['name']}={each['value']}" for each in page.context.cookies())
+    assert asked(together, path, Cookie=cookie)[0] == 200
+    elsewhere = path.replace("/second/", "/first/", 1)
+    assert asked(together, elsewhere, Cookie=cookie)[0] == 403
+
+
+@pytest.mark.thorough
+def test_one_login_at_the_provider_serves_both_and_each_lets_in_whom_it_lists(
+    new_context: Callable[..., BrowserContext], tmp_path: Path
+) -> None:
+    pytest.importorskip("joserfc")
+    from harness.identity_provider import CLIENT, SECRET, IdentityProvider
+
+    provider = IdentityProvider()
+    served = ServedTogether(two_studies(tmp_path), tmp_path)
+    served.environment["EVENHAND_TEST_SECRET"] = SECRET
+    for name, leads in (("first", ["sub:ada-1"]), ("second", ["sub:ben-2"])):
+        settings = {
+            "server_metadata_url": provider.metadata_url,
+            "client_id": CLIENT,
+            "client_secret": "${EVENHAND_TEST_SECRET}",
+            "address": f"{served.url}{name}",
+            "label": "Institute",
+            "leads": leads,
+        }
+        change_config(served.study(name).folder, {"oidc": settings})
+    served.start()
+    try:
+        page = new_context().new_page()
+        provider.person = {"sub": "ada-1", "email": "ada@example.org", "email_verified": True}
+
+        def come_to(name: str) -> None:
+            provider.redirect_uri = f"{served.url}{name}/oauth2callback"
+            page.goto(f"{served.study(name).url}overview")
+            page.get_by_role("button", name="Institute").click()
+
+        come_to("first")
+        expect(page.get_by_text("Leading the study")).to_be_visible()
+        kept = page.context.cookies()
+        paths = {each["path"] for each in kept if each["name"].startswith("_streamlit_user")}
+        assert paths == {"/first"}
+        page.goto(f"{served.url}second/overview")  # with the first's login at hand
+        expect(page.get_by_role("heading", name="Leading a study")).to_be_visible()
+        come_to("second")
+        expect(page.locator(".evenhand-complaint")).to_contain_text("does not know you")
+        provider.person = {"sub": "ben-2"}
+        page.get_by_role("button", name="Institute").click()
+        expect(page.get_by_text("Leading the study")).to_be_visible()
+        page.get_by_role("button", name="Log out").click()  # of the second alone
+        expect(page.get_by_role("button", name="Institute")).to_be_visible()
+        page.goto(f"{served.url}first/overview")
+        expect(page.get_by_text("Leading the study")).to_be_visible()
+    finally:
+        served.stop()
+        provider.close()
+
+
+# ---- processes ----------------------------------------------------------------------------------
+
+
+def test_a_killed_study_comes_back_and_keeps_its_labels_while_the_other_goes_on(
+    new_context: Callable[..., BrowserContext], together: ServedTogether
+) -> None:
+    people = [enters(new_context().new_page(), together, name, "cy") for name in NAMES]
+    killed, other = people
+    killed.answer("L")
+    together.process_of("first").kill()
+    before = killed.page.locator(".material").text_content() or ""
+    killed.choose("R")
+    killed.submit()  # which nobody hears yet
+    other.answer("L")
+    killed.wait_for_next(before)
+    killed.wait_for_chip("saved")
+    assert killed.all_stored()
+    assert other.all_stored()
+    assert len(killed.given) == 2
+
+
+@pytest.fixture
+def mortal(tmp_path: Path) -> Iterator[ServedTogether]:
+    served = ServedTogether(two_studies(tmp_path), tmp_path)
+    served.start()
+    yield served
+    served.stop()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_nothing_outlives_the_command(mortal: ServedTogether, number: signal.Signals) -> None:
+    running = mortal.processes()
+    assert len(running) >= 2
+    socket.create_connection(("127.0.0.1", mortal.port)).close()
+    mortal.process.send_signal(number)
+    assert mortal.process.wait(30) == (-9 if number == signal.SIGKILL else 0)
+    psutil.wait_procs(running, timeout=30)
+    assert not [each for each in running if each.is_running()]
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(("127.0.0.1", mortal.port))
+
+
+# ---- the command --------------------------------------------------------------------------------
+
+
+def command(*words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "evenhand", "annotate", *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_names_that_clash_or_are_no_part_of_an_address_are_refused(tmp_path: Path) -> None:
+    for name in ("of-a/Same", "of-b/same", "a b", "health"):
+        (tmp_path / name).mkdir(parents=True)
+    same = command(tmp_path / "of-a/Same", tmp_path / "of-b/same")
+    assert (same.returncode, same.stdout) == (2, "")
+    assert "Two studies would have the address /same; rename one" in same.stderr
+    for name in ("a b", "health"):
+        odd = command(tmp_path / "of-a/Same", tmp_path / name)
+        assert odd.returncode == 2
+        assert f"{name} cannot be the path of an address" in odd.stderr
+    assert "is of one study" in command(tmp_path, tmp_path, "--path", "/x").stderr
+    assert "cannot be the path" in command(tmp_path, "--path", "/a/b").stderr
+
+
+def test_a_copy_of_a_study_whose_links_would_open_both_is_refused(tmp_path: Path) -> None:
+    (first, _) = two_studies(tmp_path)
+    shutil.copytree(first, tmp_path / "copy")
+    done = command(first, tmp_path / "copy")
+    assert done.returncode == 2
+    assert "copy is a copy of first" in done.stderr
+
+
+def test_a_single_sign_on_that_would_lead_elsewhere_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVENHAND_TEST_SECRET", "x")
+    (first, _) = two_studies(tmp_path)
+    settings = {
+        "server_metadata_url": "https://id.example.org/.well-known/openid-configuration",
+        "client_id": "evenhand",
+        "client_secret": "${EVENHAND_TEST_SECRET}",
+        "address": "https://study.example.org/second",
+    }
+    change_config(first, {"oidc": settings})
+    for options, path in (([], "/"), (["--path", "/first"], "/first")):
+        done = command(first, *options)
+        assert done.returncode == 2
+        assert f"/second, but this study is served at {path}." in done.stderr.replace("\n", " ")
+
+
+def test_a_port_that_is_taken_is_one_sentence(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = command(*two_studies(tmp_path), "--port", port)
+    assert done.returncode == 2
+    assert f"Port {port} is not available" in done.stderr
