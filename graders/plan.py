@@ -15,7 +15,7 @@ from evenhand.graders.options import WHOLE, GradingOptions
 from evenhand.graders.providers.table import Own
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec, parse_spec
-from evenhand.rubrics import Rubric
+from evenhand.rubrics import JudgePrompt, Rubric
 from evenhand.study.lead.disagreements import held_out_units
 from evenhand.study.questions import Question
 from evenhand.study.store.grades import tried_rater
@@ -93,6 +93,9 @@ def plan_grading(
         accepted = {text.name: (text.hash,)}
     if options.shard != WHOLE:
         units = {name: [u for u in all_ if options.shard.holds(u)] for name, all_ in units.items()}
+    if options.units is not None:
+        wanted = set(options.units)
+        units = {name: [u for u in all_ if u in wanted] for name, all_ in units.items()}
     _check_verbatim(chosen, options.method)
     _check_images(specs, chosen)
     plans = []
@@ -173,7 +176,7 @@ def _check_own_prompt(specs: Sequence[GraderSpec], options: GradingOptions) -> N
     """Raise InputError where the user's own prompt cannot be combined with the other choices."""
     if options.text is not None:
         raise InputError(written("judge_prompt.with_text"))
-    if options.method not in ("", "label"):
+    if isinstance(options.prompt, JudgePrompt) and options.method not in ("", "label"):
         raise InputError(written("judge_prompt.with_method", method=options.method))
     for spec in specs:
         if spec.speaks == "baseline":

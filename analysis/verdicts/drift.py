@@ -51,7 +51,7 @@ from evenhand.analysis.requirement import (
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.types import Array, Frequency
 from evenhand.analysis.verdicts.case import Answers
-from evenhand.analysis.verdicts.comparison import Beside, Comparison, Points
+from evenhand.analysis.verdicts.comparison import AtNull, Beside, Comparison, Points
 from evenhand.analysis.verdicts.readings import Reading
 from evenhand.analysis.verdicts.requirements import (
     enough_clusters,
@@ -123,7 +123,7 @@ def drift_rows(
     rows = ResultRows(labels.scale.name)
     rows.heaviest = float(labels.people_weight.max(initial=1.0))
     _add_answered(rows, labels, frequency, versions)
-    paired = _Paired.of(labels, frequency, versions, margin_of(rule, settings))
+    paired = Paired.of(labels, frequency, versions, margin_of(rule, settings))
     if paired is None:
         return rows
     rows.know_chance(paired.coded, paired.left_out)
@@ -155,7 +155,7 @@ def _add_answered(
 
 
 @dataclass(frozen=True)
-class _Paired:
+class Paired:
     """Comparisons of both versions with people, on one label view and the units in both."""
 
     coded: Coded
@@ -168,7 +168,7 @@ class _Paired:
     @classmethod
     def of(
         cls, labels: LabelMatrix, frequency: Frequency, versions: Versions, margin: float
-    ) -> _Paired | None:
+    ) -> Paired | None:
         """Compare both versions with people; None where people share too few units with the two."""
         at = labels.raters.index(versions.before), labels.raters.index(versions.after)
         gives_categories = (labels.codes[:, list(at)] >= 0).any(axis=0).all()
@@ -217,11 +217,8 @@ class _Paired:
         """
         if not np.isfinite(values).all():
             return Interval.undefined("no_variation"), None
-        change, pooled = float(values[0]), self.after.pooled
-        points = Points.of(self.coded, self.left_out, self.at[::-1], pooled=pooled)
-        tested = points.at_null(values, self.after.sample.worth)
-        below, above = tested.reach(LEVEL)
-        found = Interval(change, change - below, change + above)
+        tested, change = self.at_null(values), float(values[0])
+        found = bounded_change(tested, LEVEL)
         if not abs(change) < self.margin or max(-found.low, found.high) < self.margin:
             return found, None
         surer = surer_level(LEVEL)
@@ -232,6 +229,11 @@ class _Paired:
         return found, math.ceil(max(factors) * self.after.counts[1]) if max(
             factors
         ) < math.inf else None
+
+    def at_null(self, values: Array) -> AtNull:
+        """The change in kappa, `values` (rows,) as in `_change`, to be bounded at the null."""
+        points = Points.of(self.coded, self.left_out, self.at[::-1], pooled=self.after.pooled)
+        return points.at_null(values, self.after.sample.worth)
 
     def add_beside(self, rows: ResultRows, labels: LabelMatrix, drawn: Resamples) -> None:
         """Add the rows shown with the verdict, from the same resamples: kappas, their change,
@@ -260,6 +262,13 @@ class _Paired:
             said = [np.asarray(verdicts.codes[:, each] == 0) for each in self.at]
             shift = out.share(said[1] * 1.0 - said[0], both)
             out.on(verdicts.subset).add(RATE_CHANGE, shift, both, a=names[0], b=names[1])
+
+
+def bounded_change(tested: AtNull, alpha: float) -> Interval:
+    """Return a change with both one-sided bounds, each at the level `alpha`."""
+    change = float(tested.sample.estimate)
+    below, above = tested.reach(alpha)
+    return Interval(change, change - below, change + above)
 
 
 def _bounded(estimate: float, contributions: Array) -> Interval:

@@ -14,6 +14,7 @@ from evenhand.cli import (
     decisions,
     demo,
     gate,
+    improving,
     items,
     keeping,
     lead,
@@ -44,7 +45,7 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
     "Lead the annotators": (*sessions.VERBS, *lead.VERBS),
     "Keep a study": keeping.VERBS,
     "Analyse": reports.VERBS,
-    "Decide": (*decisions.VERBS, *gate.VERBS, *calibration.VERBS),
+    "Decide": (*decisions.VERBS, *gate.VERBS, *calibration.VERBS, *improving.VERBS),
 }
 """The verbs as `evenhand --help` shows them."""
 

@@ -83,7 +83,7 @@ def _grade_options(grade: Parser) -> None:
     grade.add_argument(
         "--draws", type=int, default=1, metavar="K", help="ask K times, for a probability (1)"
     )
-    _add_asking(grade)
+    add_asking(grade)
     grade.add_argument(
         "--orders",
         choices=["ab", "both"],
@@ -105,7 +105,7 @@ def _grade_options(grade: Parser) -> None:
     add_pace(grade)
 
 
-def _add_asking(verb: Parser) -> None:
+def add_asking(verb: Parser) -> None:
     """Add the options on how a grader is asked that are part of the grader's identity."""
     verb.add_argument(
         "--prompt",
@@ -140,10 +140,10 @@ def _add_asking(verb: Parser) -> None:
     )
 
 
-def _grading_options(arguments: argparse.Namespace) -> GradingOptions:
+def grading_options(arguments: argparse.Namespace) -> GradingOptions:
     """The options of grading that `grade` and `audit` share: which rubrics, and how to ask."""
     from evenhand.graders import GradingOptions
-    from evenhand.rubrics import JudgePrompt
+    from evenhand.rubrics import read_own_words
 
     return GradingOptions(
         rubrics=arguments.rubric,
@@ -154,7 +154,7 @@ def _grading_options(arguments: argparse.Namespace) -> GradingOptions:
         service_tier=arguments.service_tier,
         temperature=arguments.temperature,
         seed=arguments.seed,
-        prompt=arguments.prompt and JudgePrompt.read(arguments.prompt),
+        prompt=arguments.prompt and read_own_words(arguments.prompt),
     )
 
 
@@ -222,7 +222,7 @@ def _injection_options(injection: Parser) -> None:
     injection.add_argument(
         "--attacks", type=Path, metavar="FILE", help="attacks of your own besides (TOML)"
     )
-    _add_asking(injection)
+    add_asking(injection)
     _add_batch(injection)
     injection.add_argument(
         "--dry-run", action="store_true", help="show what would be asked and cost; no network"
@@ -346,7 +346,7 @@ def _grade(arguments: argparse.Namespace) -> int:
 
     _check_batch(arguments)
     shard = Shard.parse(arguments.shard) if arguments.shard else WHOLE
-    options = _grading_options(arguments)
+    options = grading_options(arguments)
     text = None
     if arguments.rubric_file:
         refuse(
@@ -443,7 +443,7 @@ def _injection(arguments: argparse.Namespace) -> int:
 
     _check_batch(arguments)
     options = AuditOptions(
-        arguments.grader, arguments.units, _grading_options(arguments), arguments.attacks
+        arguments.grader, arguments.units, grading_options(arguments), arguments.attacks
     )
     batch = arguments.batch
     with open_study(arguments.dir) as study:

@@ -21,7 +21,9 @@ from evenhand.rubrics import JudgedRubric, PromptText
 from evenhand.texts import written
 
 if TYPE_CHECKING:
+    from evenhand.graders.grader_settings import GraderSettings
     from evenhand.graders.money import Tokens
+    from evenhand.graders.spec import GraderSpec
     from evenhand.study import Study
 
 _AT_ONCE = 500
@@ -153,7 +155,7 @@ def _prompts(study: Study, task: GradingTask, most: int) -> Iterator[tuple[Promp
 
 
 def request_of(spec: GraderSpec, settings: GraderSettings, prompt: PromptText) -> Mapping[str, Any]:
-    """Return the first request that would be made of a prompt."""
+    """Return the request that a model would be sent first."""
     if spec.speaks == "messages":
         from evenhand.graders.clients.claude import build_request
 
@@ -165,4 +167,5 @@ def request_of(spec: GraderSpec, settings: GraderSettings, prompt: PromptText) -
     from evenhand.graders.clients.chat_api import build_request as build_chat_request
     from evenhand.graders.clients.chat_api import first_shape
 
-    return build_chat_request(spec.model, prompt, first_shape(spec, settings), settings)
+    shape = first_shape(spec, settings)
+    return build_chat_request(spec.model, prompt, shape, settings)

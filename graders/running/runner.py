@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from evenhand.graders.running.provenance import grade_of, tool_version
 from evenhand.graders.running.run import GraderSummary, Progress, ProgressCounter, RunContext
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
-from evenhand.rubrics import JudgedRubric
+from evenhand.rubrics import Reworded
 from evenhand.study.questions import Question
 from evenhand.study.store.grades import GradeAttempt
 from evenhand.texts import written
@@ -106,6 +106,79 @@ def grade(
     return RunSummary(tuple(summaries.values()), budget.exhausted, budget.spent)
 
 
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """Several rounds of grading under one lock and one budget (`grading_in_rounds`)."""
+
+    study: Study
+    context: RunContext
+    summaries: dict[str, GraderSummary] = field(default_factory=dict)
+
+    @property
+    def spent(self) -> float:
+        """US dollars spent so far, with replies that were lost."""
+        return float(self.context.budget.spent)
+
+    def grade(
+        self,
+        wanted: Sequence[tuple[str, GradingOptions]],
+        opened: Callable[[], None] = lambda: None,
+    ) -> RunSummary:
+        """Collect the grades that are missing, of all these graders side by side; together they
+        have as many requests under way as one has, and where there are more graders, some come
+        after the others. `opened` is called once the first requests can be sent, before they are.
+        The summary is of all rounds so far.
+        """
+        tasks = planned(self.study, wanted, self.context.scrubber)
+        limits = self.context.limits
+        for start in range(0, len(tasks), limits.concurrency):
+            some = tasks[start : start + limits.concurrency]
+            busy = max(sum(len(task.questions) > 0 for task in some), 1)
+            each = replace(limits, concurrency=limits.concurrency // busy)
+            context = replace(self.context, limits=each)
+            _collect(self.study, some, context, self.summaries, opened=opened)
+            if context.budget.exhausted:
+                break
+        return self.so_far
+
+    def part(self, name: str, already: int, new: int) -> GraderSummary:
+        """Return the summary of what else is asked under this name, with so many more questions."""
+        found = self.summaries.setdefault(name, GraderSummary(rater_id=name, already=0, planned=0))
+        found.already += already
+        found.planned += new
+        self.context.progress.expect(new)
+        return found
+
+    @property
+    def so_far(self) -> RunSummary:
+        """The summary of all that was asked so far."""
+        budget = self.context.budget
+        return RunSummary(tuple(self.summaries.values()), budget.exhausted, budget.spent)
+
+
+@contextmanager
+def grading_in_rounds(
+    study: Study, limits: RequestLimits = _LIMITS, progress: Progress | None = None
+) -> Iterator[Rounds]:
+    """Hold the study's lock for several rounds of `grade`, within one budget. Raises InputError
+    while another run collects for this study.
+    """
+    scrubber = Scrubber.from_environment(study.config.providers)
+    with only_runner(study):
+        yield Rounds(study, new_context(scrubber, limits, 0, progress))
+
+
+def planned(
+    study: Study, wanted: Sequence[tuple[str, GradingOptions]], scrubber: Scrubber
+) -> list[GradingTask]:
+    """Plan graders that are asked in different ways, one task for each."""
+    return [
+        task
+        for grader, options in wanted
+        for task in plan_grading(study, [grader], options, scrubber)
+    ]
+
+
 def _collect(
     study: Study,
     tasks: Sequence[GradingTask],
@@ -114,6 +187,7 @@ def _collect(
     *,
     batch: bool = False,
     cancel: bool = False,
+    opened: Callable[[], None] = lambda: None,
 ) -> None:
     """Carry out tasks, and add their results to the graders' summaries."""
     for task in tasks:
@@ -125,7 +199,7 @@ def _collect(
         summary.planned += len(asked)
         context.progress.expect(len(asked))
     own = [summaries[task.questions.rater_id] for task in tasks]
-    carry_out(study, tasks, context, own, batch=batch, cancel=cancel)
+    carry_out(study, tasks, context, own, batch=batch, cancel=cancel, opened=opened)
 
 
 def new_context(
@@ -146,20 +220,22 @@ def carry_out(
     *,
     batch: bool = False,
     cancel: bool = False,
+    opened: Callable[[], None] = lambda: None,
 ) -> None:
-    """Ask every grader its open questions; each one's summary says how it went."""
+    """Ask every grader its open questions; each one's summary says how it went. `opened` is called
+    once nothing stands against the first request.
+    """
     for task in tasks:
         for rubric in task.questions.rubrics.values():
-            if isinstance(rubric, JudgedRubric):
-                study.keep_prompt(rubric.prompt.hash, rubric.prompt.source)
-    _carry_out(
-        [
-            _part(study, task, context, summary, batch=batch, cancel=cancel)
-            for task, summary in zip(tasks, summaries, strict=True)
-            if len(task.questions) or cancel
-        ],
-        context.progress,
-    )
+            if isinstance(rubric, Reworded):
+                study.keep_prompt(rubric.words.hash, rubric.words.source)
+    parts = [
+        _part(study, task, context, summary, batch=batch, cancel=cancel)
+        for task, summary in zip(tasks, summaries, strict=True)
+        if len(task.questions) or cancel
+    ]
+    opened()
+    _carry_out(parts, context.progress)
 
 
 def _part(

@@ -302,7 +302,8 @@ lead_events = Table(
     Column("done_by", String, nullable=False),
     Column("created_at", String, nullable=False),
 )
-"""The lead's decisions while people label, one-time links that were used, logins that ended."""
+"""The lead's decisions while people label, one-time links that were used, logins that ended; and
+what improving a grader decided (`logs.improvements`)."""
 
 look_events = Table(
     "look_events",

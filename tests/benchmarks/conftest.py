@@ -28,6 +28,7 @@ STARTS = {
     "formats": "",
     "grading": "--grades 100",
     "handling": "--answers 2",
+    "improving": "--runs 2 --processes 1",
     "injection": "--runs 2 --processes 1",
     "instant": "--rounds 1 --scale 0.001",
     "parts": "--runs 2 --resamples 40 --processes 1",

@@ -33,8 +33,8 @@ READING = {
 """What leaves a study as it is and writes no file of it; `demo` makes a synthetic one."""
 SERVING = {"annotate", "label"}
 """They note an edit of study.toml, and what `label` makes: tests/annotate_app."""
-ASKING = {"respond"}
-"""It asks a server: tests/graders."""
+ASKING = {"improve", "respond"}
+"""They ask a server: tests/graders."""
 
 
 @pytest.fixture

@@ -1,0 +1,945 @@
+"""A better grader for a study, and the proof that it is: `evenhand improve`.
+
+Labelled clusters are parted once (`analysis.planning.parting`), candidates are graded round by
+round on *choose*, and the best of them meets *prove* (`analysis.verdicts.improvement`). What was
+asked is kept as any grade is, so a run that was killed or ran out of money goes on where it was.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+import shlex
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evenhand.errors import InputError
+from evenhand.graders.options import GradingOptions, RequestLimits
+from evenhand.reporting.panel import Shown
+from evenhand.reporting.proposals import Parent, Wanted
+from evenhand.rubrics import JudgePrompt, read_own_words
+from evenhand.texts import written
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.analysis.labels.matrix import LabelMatrix
+    from evenhand.analysis.planning.parting import Part
+    from evenhand.analysis.verdicts.improvement import Choice, Gain
+    from evenhand.analysis.verdicts.judge import Verdict
+    from evenhand.graders import GraderForecast, GraderSummary, RunSummary
+    from evenhand.graders.audit.injection import AuditOptions
+    from evenhand.graders.running.run import Progress
+    from evenhand.graders.running.runner import Rounds
+    from evenhand.reporting.lessons import Lesson
+    from evenhand.reporting.panel import Line
+    from evenhand.reporting.proposals import Learnt
+    from evenhand.rubrics import Instructions, Rubric
+    from evenhand.study import Study
+
+
+AUDITED = 20
+"""Units of the injection audit of the best candidate: a grader that obeys an attack is found with
+eight.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImproveOptions:
+    """The user's options: the old `grader` of a `rubric` and how it is asked; `candidates`, a
+    folder of judge prompts made elsewhere; `others`, graders to try as the old one is asked;
+    `efforts` to try with the old one; and what is to be made from the labels to learn from.
+    """
+
+    rubric: str
+    grader: str
+    grading: GradingOptions = field(default_factory=GradingOptions)
+    candidates: Path | None = None
+    others: Sequence[str] = ()
+    efforts: Sequence[str] = ()
+    learn: Wanted = field(default_factory=Wanted)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A way of grading: the grader's name as typed, how it is asked, and its rater id. `origin`
+    says where it comes from: a file's name, another grader or an effort. With a `threshold` it is
+    the old grader, read from its probabilities, and asks nothing.
+    """
+
+    rater_id: str
+    origin: str
+    grader: str
+    grading: GradingOptions
+    threshold: float | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class Improved(Shown):
+    """What came of it: the parts' sizes, the choice, the proof of the best candidate (None where
+    none was chosen, or its `chance` of a proof was too small) and the ordinary verdict on a better
+    one, from the same labels. `stopped` says why a run ended early, which the same command
+    continues; `said` tells of candidates that could not be made; `gives_way` is what an injection
+    audit of the best one found, where it fails.
+    """
+
+    rubric: str
+    old: Candidate
+    candidates: Sequence[Candidate]
+    parts: Mapping[str, int]
+    choice: Choice | None = None
+    chance: float = math.nan
+    gain: Gain | None = None
+    verdict: Verdict | None = None
+    spent: float = 0.0
+    graders: Sequence[GraderSummary] = ()
+    stopped: Sequence[str] = ()
+    over_budget: bool = False
+    difference: str = ""
+    command: str = ""
+    said: Sequence[str] = ()
+    gives_way: str = ""
+
+    @property
+    def best(self) -> Candidate | None:
+        """The candidate that was chosen."""
+        wanted = self.choice.best if self.choice else ""
+        return next((each for each in self.candidates if each.rater_id == wanted), None)
+
+    @property
+    def outcome(self) -> str:
+        """The outcome: better, not_shown, worse; "" where the run ended early."""
+        if self.gain is not None:
+            return self.gain.outcome
+        return "not_shown" if self.choice is not None else ""
+
+    @property
+    def sentence(self) -> str:
+        """The outcome in words, with bounds and price; "" where the run ended early."""
+        if self.choice is None:
+            return ""
+        price, old = written("improve.price", spent=self.spent), self.old.rater_id
+        if self.best is None:
+            none = written("improve.none_chosen", old=old, count=len(self.candidates))
+            return f"{written('improve.not_shown')} {none} {price}"
+        if self.gives_way:
+            head = written("improve.compared", new=self.best.rater_id, old=old)
+            return f"{head} {self.gives_way} {price}"
+        if self.gain is None:
+            about = {"new": self.best.rater_id, "old": old, "gain": self.choice.gain}
+            sizes = {"clusters": self.parts.get("prove", 0), "chance": self.chance}
+            futile = written("improve.futile", **about, **sizes)
+            return f"{written('improve.not_shown')} {futile} {price}"
+        head = written("improve.compared", new=self.best.rater_id, old=old)
+        judged = [self.verdict["sentence"]] if self.verdict else []
+        return " ".join([head, self.gain.sentence, price, *judged])
+
+    @property
+    def lines(self) -> list[Line]:
+        """The rounds of the choice, the outcome, and the difference of the texts."""
+        sizes = {part: self.parts.get(part, 0) for part in ("learn", "choose", "prove")}
+        lines: list[Line] = [written("improve.parted", **sizes), *self.said]
+        if self.choice is not None:
+            lines.append(self._rounds(self.choice))
+            if self.gain is not None:
+                lines.append(written("improve.on_choose", gain=self.choice.gain))
+            lines.append(self.sentence)
+        if self.difference:
+            lines.append(self.difference)
+        if self.outcome == "better":
+            lines.append(written("terminal.next", command=self.command))
+        return lines
+
+    def _rounds(self, choice: Choice) -> Line:
+        origins = {each.rater_id: each.origin for each in (self.old, *self.candidates)}
+        columns = [
+            written("improve.grader"),
+            written("improve.origin"),
+            *(written("improve.kappa_on", clusters=each.clusters) for each in choice.rounds),
+        ]
+        rows = [
+            [name, origin, *(_kappa(each.scores.get(name)) for each in choice.rounds)]
+            for name, origin in origins.items()
+        ]
+        return written("improve.choice"), columns, rows
+
+
+def _kappa(score: Any) -> str:
+    """Return a candidate's kappa in a round; "" where it was left behind before."""
+    if score is None:
+        return ""
+    return "-" if math.isnan(score.kappa) else f"{score.kappa:.2f}"
+
+
+def improve(
+    study: Study,
+    options: ImproveOptions,
+    limits: RequestLimits,
+    progress: Progress | None = None,
+    *,
+    done_by: str = "",
+) -> Improved:
+    """Part the labels, try the candidates, choose the best and prove its gain. Safe to interrupt
+    and to run again: the same command goes on.
+
+    Raises InputError, with nothing asked, where there are too few labels or no candidates, where a
+    candidate's text changes the question or the options, where no gain could be proved, and as
+    `grade` does.
+    """
+    from evenhand.graders.running.runner import grading_in_rounds
+
+    with grading_in_rounds(study, limits, progress) as rounds:
+        trial = Trial(study, options)
+        trial.check_provable()
+        trial.note_parts(done_by)
+        return _Run(trial, rounds, done_by).improved()
+
+
+def provable(study: Study, options: ImproveOptions) -> str:
+    """Return which gain a proof can show, before anything is asked. Raises InputError as `improve`
+    does.
+    """
+    from evenhand.analysis.verdicts.improvement import provable_gain
+
+    trial = Trial(study, options)
+    trial.check_provable()
+    clusters = len(trial.clusters_in("prove"))
+    gain = provable_gain(trial.labels_elsewhere(), clusters, trial.next_level)
+    return "" if math.isnan(gain) else written("improve.provable", clusters=clusters, gain=gain)
+
+
+def forecast_improving(study: Study, options: ImproveOptions) -> list[GraderForecast]:
+    """Forecast the requests and their cost, without network or key, as if candidates were left
+    behind from the last one on. Writes nothing. Raises InputError as `improve` does.
+    """
+    from evenhand.analysis.verdicts.improvement import round_sizes
+    from evenhand.graders.running.dry_run import forecast_of
+    from evenhand.graders.running.runner import planned
+    from evenhand.graders.scrub import Scrubber
+
+    trial = Trial(study, options)
+    scrubber = Scrubber.from_environment(study.config.providers)
+    known = {each.rater_id for each in trial.candidates}
+    asked = trial.forecast_learning()
+    made = {each.rater_id for each in trial.candidates} - known
+    learn = trial.clusters_in("learn") if options.learn else []
+    choose = trial.clusters_in("choose")
+    prove = trial.clusters_in("prove")
+    sizes = round_sizes(len(choose), len(trial.candidates))
+    most: Counter[str] = Counter()
+    left = list(trial.candidates)
+    for size in sizes:
+        for each in left:
+            most[each.rater_id] = size
+        left = left[: math.ceil(len(left) / 2)]
+    wanted = [trial.asked(trial.old, [*learn, *choose, *prove])]
+    for at, each in enumerate(trial.candidates):
+        last = prove if at == 0 else []
+        if each.rater_id in made and options.learn.by_gepa:
+            last = [*last, *learn]  # where it tries each of them
+        wanted.append(trial.asked(each, [*choose[: most[each.rater_id]], *last]))
+    found = [forecast_of(study, task) for task in planned(study, wanted, scrubber)]
+    for at, each in enumerate(trial.candidates, start=1):
+        if each.rater_id in made:  # words that are not known yet
+            found[at] = replace(found[at], rater_id=each.origin, sample=None)
+    reworded = [each for each in trial.candidates if trial.is_reworded(each)]
+    audit = [trial.forecast_audit(each) for each in reworded[-1:]]
+    return [*found[:1], *asked, *found[1:], *audit]
+
+
+class Trial:
+    """A study's labels, parted, with the old grader and the candidates. People's labels are those
+    at its beginning: what they label meanwhile waits for the next run. Raises InputError as
+    `improve` does, in `candidates` where it is about these.
+    """
+
+    def __init__(self, study: Study, options: ImproveOptions) -> None:
+        from evenhand.reporting.load import clusters_of, from_study
+        from evenhand.study.store.logs.improvements import check_clusters, parts_of
+
+        if options.rubric not in study.rubrics:
+            known = ", ".join(study.rubrics)
+            raise InputError(f"the study has no rubric {options.rubric!r}; it has {known}")
+        self.study = study
+        self.rubric = study.rubrics[options.rubric]
+        if self.rubric.several:
+            raise InputError(written("improve.several", rubric=self.rubric.name))
+        self._options = options
+        self._learnt: list[tuple[str, GradingOptions, str]] = []
+        self._threshold: Candidate | None = None
+        options.learn.check(study, self.rubric, options.grader)
+        dataset = from_study(study)
+        check_clusters(study.store, self.rubric.name, dataset.settings.cluster)
+        ratings = study.ratings()
+        self._first = ratings[ratings["rubric"] == self.rubric.name]
+        # Here all grades count, those that led to an earlier winner too: it is compared on others.
+        self._scale = replace(dataset.scales[self.rubric.name], withheld={})
+        scales = {self.rubric.name: self._scale}
+        self._dataset = replace(dataset, ratings=self._first, scales=scales)
+        self.rule = dataset.decision
+        self.clusters = clusters_of(dataset)
+        self.known_parts = parts_of(study.store, self.rubric.name)
+        self.parts = self._parted()
+        self.units = self._labelled_units()
+        """The units that people labelled, by cluster."""
+
+    @cached_property
+    def _graders(self) -> list[Candidate]:
+        return list(_candidates(self.study, self.rubric, self._options, self._learnt))
+
+    @property
+    def old(self) -> Candidate:
+        return self._graders[0]
+
+    @property
+    def old_rater(self) -> str:
+        """The old grader's rater id, without a look at the candidates."""
+        from evenhand.graders.running.runner import planned
+        from evenhand.graders.scrub import Scrubber
+
+        grading = replace(self._options.grading, rubrics=[self.rubric.name])
+        scrubber = Scrubber.from_environment(self.study.config.providers)
+        (task,) = planned(self.study, [(self._options.grader, grading)], scrubber)
+        return task.questions.rater_id
+
+    @property
+    def candidates(self) -> list[Candidate]:
+        return [*self._graders[1:], *([self._threshold] if self._threshold else [])]
+
+    def _counted(self) -> pd.DataFrame:
+        """Return the rubric's ratings that count: people's as they were, graders' as they are."""
+        import pandas as pd
+
+        now = self.study.ratings()
+        is_own = (now["rubric"] == self.rubric.name) & (now["rater_kind"] == "model")
+        people = self._first[self._first["rater_kind"] != "model"]
+        both = pd.concat([people, now[is_own]], ignore_index=True)
+        both = both[both["unit_id"].isin(self.clusters.keys())]
+        return replace(self._dataset, ratings=both).counted(self.rubric.name)
+
+    @property
+    def wanted(self) -> Wanted:
+        """What is to be made from the labels to learn from."""
+        return self._options.learn
+
+    @property
+    def parent(self) -> Parent:
+        """The old grader, as one whose words are to be changed."""
+        return Parent(self.old.rater_id, self.old.grader, self.old.grading.prompt)
+
+    def lessons(self, grader: str = "") -> list[Lesson]:
+        """Return what the labels of people and a grader, the old one if not named by its rater id,
+        tell on clusters to learn from.
+        """
+        from evenhand.analysis.labels.combine import combine_readings
+        from evenhand.reporting.lessons import lessons_from
+
+        grader = grader or self.old.rater_id
+        own = self._ratings_of([grader], self.clusters_in("learn"))
+        readings = combine_readings(own, self._scale)
+        return lessons_from(self.study, self.rubric, readings, grader)
+
+    def add(self, learnt: Learnt) -> None:
+        """Add candidates that read these words, asked as the old grader is."""
+        self._learnt = [self._way(*each) for each in learnt.words]
+        del self._graders
+
+    def tune(self) -> str:
+        """Add the old grader at the threshold that agrees best with people on clusters to learn
+        from; "" or why there is none.
+        """
+        from evenhand.analysis.verdicts.improvement import tuned_threshold
+
+        old = self.old
+        if len(self._scale.categories) != 2 or len(self._scale.affirmative) != 1:
+            return written("improve.no_verdict", rubric=self.rubric.name)
+        labels = self.labels_of([old.rater_id], self.clusters_in("learn"))
+        found = tuned_threshold(labels, old.rater_id)
+        if found is None:
+            return written("improve.no_probabilities", grader=old.rater_id)
+        name = written("improve.at_threshold", grader=old.rater_id, threshold=found)
+        origin = written("improve.tuned")
+        self._threshold = Candidate(name, origin, old.grader, old.grading, found)
+        return ""
+
+    def _at_threshold(self, ratings: pd.DataFrame) -> pd.DataFrame:
+        """Return the ratings with the old grader's, read at the threshold that was tuned."""
+        import pandas as pd
+
+        from evenhand.analysis.labels.combine import combine_readings
+
+        if (tuned := self._threshold) is None or tuned.threshold is None:
+            return ratings
+        own = ratings[ratings["rater_id"] == self.old.rater_id]
+        readings = combine_readings(own, self._scale)
+        given = {
+            readings.units[unit]: positive >= tuned.threshold
+            for unit, positive in zip(readings.unit, readings.positive, strict=True)
+            if not math.isnan(positive)
+        }
+        (yes,) = self._scale.affirmative
+        (no,) = set(self._scale.categories) - {yes}
+        rows = own[own["unit_id"].isin(given.keys())].drop_duplicates("unit_id")
+        rows = rows.assign(
+            rater_id=tuned.rater_id,
+            label=[yes if given[unit] else no for unit in rows["unit_id"]],
+            p_positive=math.nan,
+            probabilities="",
+            prob_method="",
+            draw=0,
+            order="",
+            unscored_reason="",
+        )
+        return pd.concat([ratings, rows], ignore_index=True)
+
+    def reworded(self, words: Instructions) -> Candidate:
+        """Return the old grader with these words, as one that is tried while it learns."""
+        alone = replace(self._options, candidates=None, others=(), efforts=())
+        way = self._way(words, written("improve.while_learning"))
+        _, found = _candidates(self.study, self.rubric, alone, [way])
+        return found
+
+    def _way(self, words: Instructions, origin: str) -> tuple[str, GradingOptions, str]:
+        grading = self.old.grading
+        method = "" if isinstance(grading.prompt, JudgePrompt) else grading.method
+        return self.old.grader, replace(grading, prompt=words, method=method), origin
+
+    def forecast_learning(self) -> list[GraderForecast]:
+        """Forecast the requests for proposals, and add candidates that cost as much as those that
+        may come of them.
+        """
+        from evenhand.reporting.proposals import forecast_learning
+
+        if not (wanted := self.wanted):
+            return []
+        study, rubric = self.study, self.rubric
+        found, learnt = forecast_learning(study, rubric, self.lessons(), self.parent, wanted)
+        self.add(learnt)
+        return found
+
+    def is_reworded(self, candidate: Candidate) -> bool:
+        """Return True if a candidate reads other words than the old grader."""
+        own = candidate.grading.prompt
+        return own is not None and own != self.old.grading.prompt
+
+    def audit(self, candidate: Candidate) -> AuditOptions:
+        """Return the injection audit of a candidate: the first units of that of `audit`."""
+        from evenhand.graders.audit.injection import AuditOptions
+
+        return AuditOptions(candidate.grader, AUDITED, candidate.grading)
+
+    def forecast_audit(self, candidate: Candidate) -> GraderForecast:
+        """Forecast the injection audit of a candidate."""
+        from evenhand.graders.audit.injection import forecast_audit
+
+        (found,) = forecast_audit(self.study, self.audit(candidate))
+        name = written("improve.audited", grader=written("improve.best"))
+        return replace(found, rater_id=name, sample=None)
+
+    def ratings(self) -> pd.DataFrame:
+        """The rubric's ratings that count; of people only those of the declared reference, where
+        there is one.
+        """
+        found = self._counted()
+        if reference := self.rule.reference:
+            found = found[(found["rater_kind"] != "human") | (found["rater_id"] == reference)]
+            is_reference = found["rater_id"] == reference
+            kinds = found["rater_kind"].where(~is_reference, "human")
+            found = found.assign(rater_kind=kinds)
+        return self._at_threshold(found)
+
+    def _parted(self) -> dict[str, Part]:
+        from evenhand.analysis.planning import parting
+
+        ratings = self.ratings()
+        strata = parting.strata_of(ratings, self.clusters)
+        commonest = parting.commonest_label(ratings)
+        rule = self.rule
+        needed = parting.clusters_to_part(strata, commonest, rule.min_clusters, rule.min_rarer)
+        if needed:
+            raise InputError(
+                written("improve.too_few", rubric=self.rubric.name, have=len(strata), needed=needed)
+            )
+        seed, known = self.study.config.seed, self.known_parts
+        return parting.part_clusters(strata, known, seed=seed, rubric=self.rubric.name)  # type: ignore[arg-type]
+
+    def note_parts(self, done_by: str) -> None:
+        """Write down the parts of clusters that had none."""
+        from evenhand.study.store.logs.improvements import note_parts
+
+        new = {each: part for each, part in self.parts.items() if each not in self.known_parts}
+        if new:
+            cluster = self._dataset.settings.cluster
+            note_parts(self.study.store, self.rubric.name, new, cluster, done_by)
+
+    def note_candidates(self, done_by: str, more: Sequence[Candidate] = ()) -> None:
+        """Write down the candidates: once their requests can be sent, and before they are; and
+        `more` that are tried while it learns.
+        """
+        from evenhand.study.store.logs.improvements import Tried, note_candidates
+
+        graded = set(self._first.loc[self._first["rater_kind"] == "model", "rater_id"])
+        tried = {
+            each.rater_id: Tried(
+                origin=each.origin,
+                is_new=each.rater_id not in graded,
+                has_own_text=each.rater_id not in graded
+                and each.grading.prompt != self.old.grading.prompt,
+            )
+            for each in (*self.candidates, *more)
+        }
+        note_candidates(self.study.store, self.rubric.name, tried, done_by)
+
+    def _labelled_units(self) -> dict[str, list[str]]:
+        """Return the units that people labelled, by cluster."""
+        ratings = self.ratings()
+        people = ratings[(ratings["rater_kind"] == "human") & (ratings["label"] != "")]
+        found: dict[str, list[str]] = {}
+        for unit in sorted(set(people["unit_id"])):
+            if cluster := self.clusters.get(unit):
+                found.setdefault(cluster, []).append(unit)
+        return found
+
+    def clusters_in(self, part: Part) -> list[str]:
+        """Return the labelled clusters of a part, in the order in which they are used."""
+        from evenhand.analysis.planning.parting import in_order
+
+        own = [each for each in self.units if self.parts[each] == part]
+        return in_order(own, seed=self.study.config.seed, rubric=self.rubric.name)
+
+    def units_in(self, clusters: Collection[str]) -> set[str]:
+        """Return the labelled units of these clusters."""
+        return {unit for each in clusters for unit in self.units[each]}
+
+    def asked(self, candidate: Candidate, clusters: Sequence[str]) -> tuple[str, GradingOptions]:
+        """Return what a grader is asked about these clusters."""
+        units = frozenset(self.units_in(clusters))
+        return candidate.grader, replace(candidate.grading, units=units, scope="all")
+
+    def labels_of(self, raters: Collection[str], clusters: Collection[str]) -> LabelMatrix:
+        """Return the labels of people and these graders on these clusters, and on no other."""
+        import pandas as pd
+
+        from evenhand.analysis.labels.combine import combine_readings
+        from evenhand.analysis.labels.encoding import encode
+        from evenhand.analysis.labels.weights import with_weights
+        from evenhand.study.tables.columns import INCLUSION
+
+        ratings, ids = self._ratings_of(raters, clusters), sorted(self.units_in(clusters))
+        table = pd.DataFrame({"unit_id": ids, "cluster_id": [self.clusters[u] for u in ids]})
+        if INCLUSION in (known := self._dataset.units):
+            table[INCLUSION] = table["unit_id"].map(known.set_index("unit_id")[INCLUSION])
+        weighted = with_weights(table, ratings)
+        return encode(combine_readings(ratings, self._scale), self._scale, weighted, "pair")
+
+    def _ratings_of(self, raters: Collection[str], clusters: Collection[str]) -> pd.DataFrame:
+        """Return the ratings of people and these graders on these clusters."""
+        ratings = self.ratings()
+        wanted = (ratings["rater_kind"] == "human") | ratings["rater_id"].isin(list(raters))
+        return ratings[wanted & ratings["unit_id"].isin(self.units_in(clusters))]
+
+    def grades_of(self, rater: str, clusters: Collection[str]) -> dict[str, str]:
+        """Return a grader's labels by unit, as they are compared with people's."""
+        from evenhand.analysis.labels.combine import combine_readings
+
+        ratings = self.ratings()
+        is_own = (ratings["rater_id"] == rater) & ratings["unit_id"].isin(self.units_in(clusters))
+        found = combine_readings(ratings[is_own], self._scale)
+        return {
+            found.units[unit]: self._scale.categories[code]
+            for unit, code in zip(found.unit, found.code, strict=True)
+            if code >= 0
+        }
+
+    def labels_elsewhere(self) -> LabelMatrix:
+        """Return the labels of people and the old grader outside the proof."""
+        clusters = [*self.clusters_in("learn"), *self.clusters_in("choose")]
+        return self.labels_of([self.old.rater_id], clusters)
+
+    @property
+    def next_level(self) -> float:
+        """The level of the next reading of the labels for the proof; 0.0 where none is left."""
+        from evenhand.analysis.bootstrap.looks import level_of_reading
+        from evenhand.study.store.logs.improvements import readings_so_far
+
+        readings = readings_so_far(self.study.store, self.rubric.name)
+        return level_of_reading(readings + 1, self.rule.looks)
+
+    def check_provable(self) -> None:
+        """Raise InputError where questions are open, and no gain could be proved whatever the
+        candidates say: no level is left, or the old grader is hardly ever wrong.
+        """
+        from evenhand.analysis.verdicts.improvement import errors_needed, most_errors
+        from evenhand.study.store.logs.improvements import readings_so_far
+
+        clusters, level = self.clusters_in("prove"), self.next_level
+        if not self._has_open_questions():
+            return
+        if not level:
+            readings = readings_so_far(self.study.store, self.rubric.name)
+            about = {"rubric": self.rubric.name, "readings": readings}
+            raise InputError(written("improve.no_level_left", **about))
+        if self.known_parts:  # a run that goes on finds what it would have found at once
+            return
+        old, needed = self.old.rater_id, errors_needed(level)
+        errors = most_errors(self.labels_elsewhere(), old) * len(clusters)
+        if errors < needed:  # False for NaN: of a grader without grades nothing is known
+            about = {"old": old, "errors": errors, "clusters": len(clusters), "needed": needed}
+            raise InputError(written("improve.impossible", **about))
+
+    def _has_open_questions(self) -> bool:
+        from evenhand.analysis.verdicts.improvement import round_sizes
+        from evenhand.graders.running.runner import planned
+        from evenhand.graders.scrub import Scrubber
+
+        if self.wanted and not self.known_parts:
+            return True
+        choose = self.clusters_in("choose")
+        first = choose[: round_sizes(len(choose), len(self.candidates))[0]]
+        wanted = [self.asked(each, first) for each in (self.old, *self.candidates)]
+        scrubber = Scrubber.from_environment(self.study.config.providers)
+        return any(len(task.questions) for task in planned(self.study, wanted, scrubber))
+
+    def look(self) -> int:
+        """Count a look at the verdict on people's labels, as a report on them does; return its
+        number.
+        """
+        from evenhand.reporting.load import looked_at
+        from evenhand.study.store.logs.decisions import look_numbers
+
+        present = looked_at(self.study, self._first)
+        return look_numbers(self.study.store, present, record=True).get(self.rubric.name, 1)
+
+    def verdict_on(self, new: str, clusters: Collection[str], reading: int) -> Verdict | None:
+        """Return the ordinary verdict on a grader from these clusters alone. It is a look of the
+        study, as its report's on the same labels is; and since each `reading` may be of another
+        grader, its level is at most that of a look of this number.
+        """
+        ratings, units = self._at_threshold(self._counted()), self.units_in(clusters)
+        wanted = (ratings["rater_kind"] != "model") | (ratings["rater_id"] == new)
+        looks = {self.rubric.name: max(self.look(), reading)}
+        dataset = replace(
+            self._dataset,
+            ratings=ratings[wanted & ratings["unit_id"].isin(units)],
+            facts=replace(self._dataset.facts, looks=looks),
+        )
+        found = dataset.analyse().verdicts
+        return next((each for each in found if each["grader"] == new), None)
+
+
+def _candidates(
+    study: Study,
+    rubric: Rubric,
+    options: ImproveOptions,
+    learnt: Sequence[tuple[str, GradingOptions, str]] = (),
+) -> Iterator[Candidate]:
+    """Yield the old grader, then the candidates that differ from it and from one another: `learnt`
+    are those made from the clusters to learn from.
+    """
+    from evenhand.graders.running.runner import planned
+    from evenhand.graders.scrub import Scrubber
+
+    grading = replace(options.grading, rubrics=[rubric.name])
+    ways = [(options.grader, grading, written("improve.old"))]
+    files = sorted(options.candidates.glob("*.toml")) if options.candidates else []
+    if options.candidates and not files:
+        raise InputError(written("improve.no_files", folder=options.candidates))
+    for file in files:
+        prompt = read_own_words(file)
+        if isinstance(prompt, JudgePrompt):
+            if missing := missing_from(prompt, rubric):
+                raise InputError(written("improve.changed", file=file.name, missing=missing))
+            asked = replace(grading, prompt=prompt, method="")
+        else:
+            asked = replace(grading, prompt=prompt)
+        ways.append((options.grader, asked, file.name))
+    ways += [(other, grading, written("improve.other_grader")) for other in options.others]
+    for effort in options.efforts:
+        asked = replace(grading, effort=effort)
+        ways.append((options.grader, asked, written("improve.effort", effort=effort)))
+    ways += learnt
+    scrubber = Scrubber.from_environment(study.config.providers)
+    known: set[str] = set()
+    for grader, asked, origin in ways:
+        (task,) = planned(study, [(grader, asked)], scrubber)
+        rater = task.questions.rater_id
+        if rater not in known:
+            yield Candidate(rater, origin, grader, asked)
+        known.add(rater)
+    if len(known) < 2 and not options.learn:
+        raise InputError(written("improve.no_candidates"))
+
+
+def missing_from(prompt: JudgePrompt, rubric: Rubric) -> str:
+    """Return the first of the rubric's question and its options' keys that a prompt does not have
+    word for word; "" where it has all: people and graders are to be asked the same.
+    """
+    text = " ".join(f"{prompt.system} {prompt.template}".split())
+    if (question := " ".join(rubric.question.split())) not in text:
+        return question
+    keys = () if rubric.number else rubric.categories
+    words = (key for key in keys if not re.search(rf"(?<!\w){re.escape(key)}(?!\w)", text))
+    return next(words, "")
+
+
+class _Stopped(Exception):  # noqa: N818  (nobody made an error)
+    """A round of grading ended early."""
+
+    def __init__(self, summary: RunSummary) -> None:
+        self.summary = summary
+
+
+def _go_on(summary: RunSummary) -> None:
+    """Raise _Stopped where a round ended early."""
+    if summary.over_budget or summary.stopped:
+        raise _Stopped(summary)
+
+
+@dataclass
+class _Run:
+    """One run: rounds of grading, and what they have found so far."""
+
+    trial: Trial
+    rounds: Rounds
+    done_by: str
+    _asked: dict[str, set[str]] = field(default_factory=dict)
+
+    def improved(self) -> Improved:
+        """Choose, prove, and keep what came of it."""
+        trial = self.trial
+        sizes = Counter[str](trial.parts[each] for each in trial.units)
+        found = Improved(trial.rubric.name, trial.old, trial.candidates, sizes)
+        try:
+            if trial.wanted:
+                found = self._learnt(found)
+            found = self._chosen(found)
+            if found.best is not None:
+                found = self._proved(found, found.best)
+        except _Stopped as stop:
+            return replace(
+                found,
+                choice=None,  # nothing is said before the proof
+                stopped=stop.summary.stopped,
+                over_budget=stop.summary.over_budget,
+                **self._so_far,
+            )
+        found = replace(found, **self._so_far)
+        self._keep(found)
+        return found
+
+    @property
+    def _so_far(self) -> dict[str, Any]:
+        return {"spent": self.rounds.spent, "graders": tuple(self.rounds.summaries.values())}
+
+    @property
+    def _by_id(self) -> dict[str, Candidate]:
+        return {each.rater_id: each for each in (self.trial.old, *self.trial.candidates)}
+
+    def _labels(self, raters: Sequence[str], clusters: Sequence[str]) -> LabelMatrix:
+        """Return the labels of these graders, once they have been asked for them."""
+        self._ask(raters, clusters)
+        return self.trial.labels_of(raters, clusters)
+
+    def _ask(self, raters: Sequence[str], clusters: Sequence[str]) -> None:
+        """Ask graders about the clusters that they were not asked about in this run."""
+        wanted = []
+        for rater in raters:
+            if self._by_id[rater].threshold is not None:
+                continue
+            known = self._asked.setdefault(rater, set())
+            new = [each for each in clusters if each not in known]
+            known.update(new)
+            wanted.append(self.trial.asked(self._by_id[rater], new))
+        _go_on(self.rounds.grade(wanted, lambda: self.trial.note_candidates(self.done_by)))
+
+    def _learnt(self, found: Improved) -> Improved:
+        """Make candidates from the clusters to learn from, and write them down."""
+        from evenhand.reporting.proposals import Ended, learn
+
+        trial, wanted = self.trial, self.trial.wanted
+        wanted.check_price(self.rounds, trial.old.grader)
+        self._ask([trial.old.rater_id], trial.clusters_in("learn"))
+        lessons, parent = trial.lessons(), trial.parent
+        try:
+            learnt = learn(self.rounds, trial.rubric, lessons, parent, wanted, self._tried)
+        except Ended:
+            raise _Stopped(self.rounds.so_far) from None
+        trial.add(learnt)
+        said = [*learnt.said, *([trial.tune()] if wanted.threshold else [])]
+        trial.note_candidates(self.done_by)
+        return replace(found, candidates=trial.candidates, said=tuple(filter(None, said)))
+
+    def _tried(self, words: Instructions, units: Sequence[str]) -> dict[str, str]:
+        """Return the old grader's labels of some units to learn from, under other words."""
+        trial = self.trial
+        candidate = trial.reworded(words)
+        asked = replace(candidate.grading, units=frozenset(units), scope="all")
+        note = partial(trial.note_candidates, self.done_by, [candidate])
+        _go_on(self.rounds.grade([(candidate.grader, asked)], note))
+        return {each.unit_id: each.graded for each in trial.lessons(candidate.rater_id)}
+
+    def _audited(self, found: Improved, best: Candidate) -> Improved:
+        """Audit the best candidate where it reads other words, before the proof is read: what was
+        written from responses may hold what one of them asks for.
+        """
+        from evenhand.graders.audit.injection import audit_in_rounds
+        from evenhand.reporting.analysing import audits_of
+
+        trial = self.trial
+        found = replace(found, difference=_difference(trial.rubric, trial.old, best))
+        if not trial.is_reworded(best):
+            return found
+        _go_on(audit_in_rounds(self.rounds, trial.audit(best)))
+        bounds = trial.rule.injection
+        for audit in audits_of(trial.study, best.rater_id):
+            if audit.rubric == trial.rubric.name and (beyond := audit.beyond(bounds)):
+                figures = beyond[0].figures(bounds.of(beyond[0].name))
+                said = written("improve.gives_way", **figures)
+                return replace(found, gives_way=said)
+        return found
+
+    def _chosen(self, found: Improved) -> Improved:
+        from evenhand.analysis.verdicts.improvement import choose
+        from evenhand.study.store.logs.improvements import note_choice
+
+        trial = self.trial
+        names = [each.rater_id for each in trial.candidates]
+        clusters = trial.clusters_in("choose")
+        choice = choose(trial.old.rater_id, names, clusters, self._labels, trial.rule)
+        if choice.best:
+            note_choice(trial.study.store, trial.rubric.name, choice.best, clusters, self.done_by)
+        return replace(found, choice=choice)
+
+    def _proved(self, found: Improved, best: Candidate) -> Improved:
+        from evenhand.analysis.verdicts.improvement import (
+            HARDLY,
+            chance_of_proof,
+            content_of,
+            prove,
+        )
+        from evenhand.study.store.logs.improvements import ProofReading, is_read, read_proof
+
+        trial, old, new = self.trial, self.trial.old.rater_id, best.rater_id
+        store, rubric = trial.study.store, trial.rubric.name
+        choose, clusters = trial.clusters_in("choose"), trial.clusters_in("prove")
+        known = trial.labels_of([old, new], clusters)
+        if not (read := is_read(store, rubric, content_of(known, old, new))):
+            on_choose = trial.labels_of([old, new], choose)
+            level = trial.next_level
+            chance = chance_of_proof(on_choose, old, new, len(clusters), level)
+            found = replace(found, chance=chance)
+            if chance < HARDLY:
+                return found
+        found = self._audited(found, best)
+        if found.gives_way:
+            return found
+        if not read:
+            self._ask([old, new], clusters)
+            known = trial.labels_of([old, new], clusters)
+        reading = ProofReading(old=old, new=new, content=content_of(known, old, new))
+        look = read_proof(store, rubric, reading, self.done_by)
+        gain = prove(known, old, new, trial.rule, look)
+        verdict = trial.verdict_on(new, clusters, look) if gain.outcome == "better" else None
+        return replace(
+            found,
+            gain=gain,
+            verdict=verdict,
+            command=_command(trial, best),
+        )
+
+    def _keep(self, found: Improved) -> None:
+        """Write down what came of it: figures of all candidates, and where the best comes from."""
+        from evenhand.study.store.logs.improvements import note_end
+
+        if found.choice is None:
+            return
+        gain, best = found.gain, found.best
+        detail: dict[str, Any] = {
+            "outcome": found.outcome,
+            "old": found.old.rater_id,
+            "new": best.rater_id if best else "",
+            "origin": best.origin if best else "",
+            "prompt": best.grading.prompt.hash if best and best.grading.prompt else "",
+            "price": self._price(),
+            "parts": dict(found.parts),
+            "rounds": [
+                {
+                    "clusters": each.clusters,
+                    "kappas": {name: _number(score.kappa) for name, score in each.scores.items()},
+                }
+                for each in found.choice.rounds
+            ],
+            "verdict": found.verdict["verdict"] if found.verdict else "",
+            "gives_way": found.gives_way,
+        }
+        if gain is not None:
+            names = ("estimate", "low", "high", "before", "after", "level")
+            detail |= {name: _number(getattr(gain, name)) for name in names}
+            detail |= {"look": gain.look, "clusters": gain.clusters, "units": gain.units}
+        note_end(self.trial.study.store, found.rubric, detail, self.done_by)
+
+    def _price(self) -> float | None:
+        """Return what all grades of the parted units cost since they were parted, those of earlier
+        candidates too.
+        """
+        from evenhand.study.store.logs.improvements import candidates_of, price_of
+
+        store, rubric = self.trial.study.store, self.trial.rubric.name
+        raters = {self.trial.old.rater_id, *candidates_of(store, rubric)}
+        units = self.trial.units_in(self.trial.units)
+        return price_of(store, rubric, raters, units)
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _difference(rubric: Rubric, old: Candidate, new: Candidate) -> str:
+    """Return the difference of the texts that two graders read; "" where they read the same."""
+    if new.grading.prompt is None or new.grading.prompt == old.grading.prompt:
+        return ""
+    before, after = (_text(rubric, each.grading.prompt) for each in (old, new))
+    lines = difflib.unified_diff(before, after, old.rater_id, new.rater_id, lineterm="")
+    return "\n".join(lines)
+
+
+def _text(rubric: Rubric, prompt: JudgePrompt | Instructions | None) -> list[str]:
+    """Return the lines of what a grader reads, with the names of a unit's texts in braces."""
+    if isinstance(prompt, JudgePrompt):
+        return f"{prompt.system}\n{prompt.template}".strip().splitlines()
+    if rubric.images:
+        return ((prompt and prompt.instructions) or rubric.instructions).splitlines()
+    asked = prompt.for_rubric(rubric) if prompt else rubric
+    shown = asked.for_prompt({name: f"{{{name}}}" for name in rubric.variables})
+    return f"{shown.system}\n\n{shown.user}".strip().splitlines()
+
+
+def _command(trial: Trial, best: Candidate) -> str:
+    """Return the command that grades the rest with the better grader, asked as it was."""
+    from evenhand.study.workspace import PROMPTS_FOLDER
+
+    if best.threshold is not None:
+        about = {"rubric": trial.rubric.name, "grader": trial.old.rater_id}
+        return written("improve.set_threshold", **about, threshold=best.threshold)
+    folder, asked = trial.study.folder, best.grading
+    options = {
+        "--rubric": trial.rubric.name,
+        "--grader": best.grader,
+        "--prompt": asked.prompt and folder / PROMPTS_FOLDER / f"{asked.prompt.hash}.toml",
+        "--method": asked.method,
+        "--draws": asked.draws if asked.draws != 1 else None,
+        "--max-tokens": asked.max_tokens,
+        "--effort": asked.effort,
+        "--service-tier": asked.service_tier,
+        "--orders": "ab" if tuple(asked.orders) == ("ab",) else None,
+        "--scope": "all",
+    }
+    words = [f"{name}={value}" for name, value in options.items() if value]
+    for name, number in {"--temperature": asked.temperature, "--seed": asked.seed}.items():
+        words += [] if number is None else [f"{name}={number}"]
+    return shlex.join(["evenhand", "grade", str(folder), *words])

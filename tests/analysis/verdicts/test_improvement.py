@@ -1,0 +1,194 @@
+"""The choice among candidates, and the proof of the best one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.metrics import cohen_kappa_score
+
+from benchmarks import improving
+from evenhand.analysis.bootstrap.looks import level_of_reading
+from evenhand.analysis.labels.matrix import LabelMatrix
+from evenhand.analysis.verdicts.improvement import (
+    chance_of_proof,
+    choose,
+    content_of,
+    most_errors,
+    provable_gain,
+    prove,
+    round_sizes,
+    score_of,
+)
+from evenhand.study.settings.analysis import DecisionSettings
+
+RULE = DecisionSettings()
+OLD, NEW = improving.OLD, "new00"
+PEOPLE = improving.PEOPLE
+
+
+def labels(shares: dict[str, float], units: int = 120, seed: int = 2) -> LabelMatrix:
+    """Labels of people who are right on 95% of the units, and of graders on these shares."""
+    rng, found = np.random.default_rng(seed), improving.blank(units)
+    truth = rng.random(units) < 0.5
+    codes = np.full_like(found.codes, -1)
+    for at, name in enumerate(found.raters):
+        if at < PEOPLE or name in shares:
+            right = rng.random(units) < shares.get(name, 0.95)
+            codes[:, at] = np.where(right, truth, ~truth)
+    return replace(found, codes=codes)
+
+
+def chosen(found: LabelMatrix, names: Sequence[str], clusters: int = 120):
+    asked: list[tuple[tuple[str, ...], int]] = []
+
+    def labels_of(names: Sequence[str], clusters: Sequence[str]) -> LabelMatrix:
+        asked.append((tuple(names), len(clusters)))
+        codes = found.codes.copy()
+        codes[len(clusters) :] = -1
+        return replace(found, codes=codes)
+
+    return choose(OLD, names, [str(n) for n in range(clusters)], labels_of, RULE), asked
+
+
+def test_the_better_half_goes_on_to_more_clusters() -> None:
+    shares = {OLD: 0.7, **{f"new{n:02}": 0.55 + 0.02 * n for n in range(7)}, "new07": 0.95}
+    choice, asked = chosen(labels(shares), [name for name in shares if name != OLD])
+    assert choice.best == "new07"
+    assert [size for _, size in asked] == round_sizes(120, 8) == [30, 60, 120]
+    assert [len(names) for names, _ in asked] == [9, 5, 3]
+    assert all(OLD in each.scores for each in choice.rounds)
+    assert choice.gain > 0
+
+
+def test_where_none_is_better_than_the_old_one_none_is_chosen() -> None:
+    choice, _ = chosen(labels({OLD: 0.9, "new00": 0.6, "new01": 0.7}), ["new00", "new01"])
+    assert choice.best == ""
+    assert math.isnan(choice.gain)
+
+
+def test_a_grader_that_answers_only_what_is_easy_comes_last() -> None:
+    found = labels({OLD: 0.6, "new00": 1.0, "new01": 0.9})
+    codes = found.codes.copy()
+    codes[::4, found.raters.index("new00")] = -1
+    choice, _ = chosen(replace(found, codes=codes), ["new00", "new01"])
+    assert choice.best == "new01"
+
+
+def test_a_score_is_kappa_with_the_pooled_labels_of_people() -> None:
+    found = labels({OLD: 0.7})
+    own, people = found.codes[:, found.raters.index(OLD)], found.codes[:, :PEOPLE]
+    score = score_of(found, OLD)
+    wanted = cohen_kappa_score(people.ravel("F"), np.tile(own, PEOPLE))
+    assert score.kappa == pytest.approx(wanted)
+    assert score.answered == 1.0
+    assert math.isnan(score_of(found, "unknown").kappa)
+
+
+def test_a_gain_is_the_difference_of_the_mean_kappas_with_its_bounds_at_the_level() -> None:
+    found = labels({OLD: 0.6, NEW: 0.9})
+    gain = prove(found, OLD, NEW, RULE, look=1)
+    own = {name: found.codes[:, found.raters.index(name)] for name in (OLD, NEW)}
+    kappas = {
+        name: np.mean([cohen_kappa_score(found.codes[:, n], codes) for n in range(PEOPLE)])
+        for name, codes in own.items()
+    }
+    assert gain.outcome == "better"
+    assert gain.estimate == pytest.approx(kappas[NEW] - kappas[OLD])
+    assert 0 < gain.low < gain.estimate < gain.high
+    assert gain.level == level_of_reading(1)
+    assert gain.sentence.startswith("Better. Kappa with people is")
+    back = prove(found, NEW, OLD, RULE, look=1)
+    assert back.outcome == "worse"
+    assert (back.low, back.high) == pytest.approx((-gain.high, -gain.low), abs=1e-3)
+
+
+def test_each_further_reading_costs_level_until_none_is_left() -> None:
+    found, declared = labels({OLD: 0.6, NEW: 0.9}), RULE.model_copy(update={"looks": 1})
+    first, third = (prove(found, OLD, NEW, RULE, look=look) for look in (1, 3))
+    assert third.level < first.level
+    assert third.low < first.low
+    over = prove(found, OLD, NEW, declared, look=2)
+    assert (over.outcome, over.level) == ("not_shown", 0.0)
+    assert "no level is left" in over.sentence
+
+
+@pytest.mark.parametrize(
+    ("units", "rule", "why"),
+    [
+        (25, {}, "needs 30 labelled units"),
+        (60, {"min_clusters": 100}, "needs 100 clusters"),
+        (60, {"min_rarer": 50}, "a label other than the commonest"),
+    ],
+)
+def test_better_needs_the_labels_that_a_verdict_needs(units: int, rule: dict, why: str) -> None:
+    found = labels({OLD: 0.5, NEW: 1.0}, units)
+    gain = prove(found, OLD, NEW, RULE.model_copy(update=rule), look=1)
+    assert gain.outcome == "not_shown"
+    assert why in gain.sentence
+
+
+def test_better_needs_answers() -> None:
+    found = labels({OLD: 0.5, NEW: 1.0})
+    codes = found.codes.copy()
+    codes[::5, found.raters.index(NEW)] = -1
+    gain = prove(replace(found, codes=codes), OLD, NEW, RULE, look=1)
+    assert gain.outcome == "not_shown"
+    assert "It answered 80% of the units, and 90% is needed." in gain.sentence
+
+
+def test_a_proof_is_likelier_the_larger_the_gain_and_the_more_clusters_it_has() -> None:
+    large, small = labels({OLD: 0.6, NEW: 0.9}), labels({OLD: 0.75, NEW: 0.85})
+    assert chance_of_proof(large, OLD, NEW, 200, 0.01125) > 0.99
+    few = chance_of_proof(small, OLD, NEW, 30, 0.01125)
+    assert few < chance_of_proof(small, OLD, NEW, 2000, 0.01125)
+    assert few < 0.1
+    assert chance_of_proof(large, NEW, OLD, 200, 0.01125) == 0.0, "nothing was gained"
+    assert chance_of_proof(large, OLD, NEW, 200, 0.0) == 0.0, "no level is left"
+
+
+def test_the_gain_that_a_proof_can_show_falls_with_the_root_of_the_clusters() -> None:
+    found = labels({OLD: 0.7})
+    few, many = (provable_gain(found, clusters, 0.01125) for clusters in (30, 120))
+    assert few == pytest.approx(2 * many)
+    assert 0.2 < many < 0.35
+    same = replace(found, codes=np.zeros_like(found.codes))
+    assert math.isnan(provable_gain(same, 30, 0.01125))
+
+
+def test_how_often_the_old_grader_is_wrong_is_bounded_above() -> None:
+    found = labels({OLD: 0.97})
+    wrong = (found.codes[:, :PEOPLE] != found.codes[:, [found.raters.index(OLD)]]).any(axis=1)
+    assert wrong.mean() < most_errors(found, OLD) < wrong.mean() + 0.1
+    assert math.isnan(most_errors(found, "unknown"))
+
+
+def test_the_content_of_a_proof_is_people_and_both_graders_and_nothing_else() -> None:
+    found = labels({OLD: 0.6, NEW: 0.9, "new01": 0.5})
+    known = content_of(found, OLD, NEW)
+
+    def changed(name: str) -> str:
+        codes = found.codes.copy()
+        at = 0 if name == "h0" else found.raters.index(name)
+        codes[3, at] = 1 - codes[3, at]
+        return content_of(replace(found, codes=codes), OLD, NEW)
+
+    assert known == changed("new01"), "a grader that is not compared"
+    assert len({known, changed("h0"), changed(OLD), changed(NEW), content_of(found, NEW, OLD)}) == 5
+    positive = np.where(np.isnan(found.positive), 0.5, found.positive)
+    assert content_of(replace(found, positive=positive), OLD, NEW) != known
+    assert content_of(replace(found, thresholds=found.thresholds + 0.1), OLD, NEW) != known
+
+
+@pytest.mark.slow
+def test_the_best_of_many_that_are_alike_is_seldom_called_better() -> None:
+    cell, tally = improving.Cell(120, 0.0), improving.Tally()
+    for run in range(60):
+        tally.add(improving.study(cell, np.random.default_rng([1, run])))
+    assert tally.better <= 4  # 1.5 are expected at most; 5 have a chance of 2%
+    assert tally.on_choose / tally.met > 0.1, "the best on choose looks better than it is"
+    assert abs(tally.on_prove / tally.met) < 0.05
+    assert tally.claims > 4

@@ -1,0 +1,792 @@
+"""A grader is improved: on parted labels, within its money, the same after any interruption."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import sqlalchemy as sa
+
+from evenhand.cli.exits import BAD_INPUT, OVER_BUDGET
+from evenhand.cli.main import main
+from evenhand.errors import InputError
+from evenhand.graders import GradingOptions, RequestLimits, grade
+from evenhand.reporting.analysing import analyse_study
+from evenhand.reporting.improving import (
+    Improved,
+    ImproveOptions,
+    Trial,
+    forecast_improving,
+    improve,
+)
+from evenhand.reporting.load import from_study, load
+from evenhand.reporting.noting import operator
+from evenhand.rubrics import Rubric, load_rubric
+from evenhand.study import Study, open_study
+from evenhand.study.lead.imports import import_ratings
+from evenhand.study.settings.study_toml import change_config
+from evenhand.study.store.logs.decisions import acts
+from evenhand.study.store.logs.improvements import ends_of, parts_of, readings_so_far
+from evenhand.study.store.schema import attacked_grades
+from evenhand.study.store.schema import grades as grades_table
+from harness.protocol_server import ProtocolServer
+from harness.replies import Call, Reply, completion
+from harness.studies import MarkedStudy, with_labels, with_settings
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+PAIRS = 60
+KIND = """
+name = "kind"
+title = "Kindness"
+unit = "response"
+level = "nominal"
+affirmative = ["yes"]
+variables = ["response"]
+question = "Is the response kind?"
+instructions = "Judge its tone alone."
+
+[[options]]
+key = "yes"
+name = "Kind"
+description = "It is kind."
+
+[[options]]
+key = "no"
+name = "Unkind"
+description = "It is not."
+"""
+PROMPT = '''
+template = """
+{words}
+Is the response kind?
+{{response}}
+Answer yes or no.
+"""
+answer_line = "last"
+'''
+SKILL = {"GOOD": 0.97, "POOR": 0.6}
+"""How often the server's answer is right, by a word of the prompt; 0.75 under the rubric's text."""
+GRADE, TRIAL = ("rater_id", "unit_id", "order", "draw"), ("attack", "target", "side")
+PRICE = 0.01
+"""US dollars for a request, by the prices below and the tokens that the server counts."""
+
+
+def luck(*of: str) -> float:
+    return int.from_bytes(hashlib.sha256("|".join(of).encode()).digest()[:6]) / 2**48
+
+
+def truth(unit: str) -> str:
+    return "yes" if luck("truth", unit) < 0.5 else "no"
+
+
+def said(who: str, unit: str, skill: float) -> str:
+    other = {"yes": "no", "no": "yes"}
+    return truth(unit) if luck(who, unit) < skill else other[truth(unit)]
+
+
+def grades(call: Call) -> Reply:
+    """An answer that is right as often as its prompt is good."""
+    words = next((word for word in SKILL if word in call.user + call.system), "")
+    prompt = re.sub(r"\[\[.+?\]\]|p\d{4}", "", call.user)[:200]
+    return completion(said(words + prompt[:40], call.unit, SKILL.get(words, 0.75)))
+
+
+def candidates(folder: Path, words: Sequence[str] = ("GOOD care", "POOR care", "POOR too")) -> Path:
+    folder.mkdir(exist_ok=True)
+    for n, each in enumerate(words):
+        (folder / f"c{n}.toml").write_text(PROMPT.format(words=each), "utf-8")
+    return folder
+
+
+def kind(folder: Path) -> Rubric:
+    file = folder / "kind.toml"
+    file.write_text(KIND, "utf-8")
+    return load_rubric(file)
+
+
+def labelled(marked_study: MarkedStudy, tmp_path: Path, server: ProtocolServer, name: str) -> Study:
+    """Pairs with labels of three people, and prices by which a request costs a cent."""
+    study = marked_study(pairs=PAIRS, rubrics=[kind(tmp_path)], name=name)
+    given = {
+        who: [said(who, unit, 0.95) for unit in sorted(study.rubric_units(study.rubrics["kind"]))]
+        for who in ("ann", "ben", "cem")
+    }
+    with_labels(study, given, "kind")
+    prices = f'\n[prices]\n"{server.openai}" = {{ input = 11.0, output = 100.0 }}\n'
+    return with_settings(study, prices)
+
+
+def options(server: ProtocolServer, folder: Path, **more: object) -> ImproveOptions:
+    return ImproveOptions(
+        rubric="kind",
+        grader=server.openai,
+        grading=GradingOptions(method="label"),
+        candidates=folder,
+        **more,
+    )
+
+
+def changed(study: Study, settings: dict[str, dict[str, object]]) -> Study:
+    study.close()
+    change_config(study.folder, settings)
+    return open_study(study.folder)
+
+
+FAST = RequestLimits(concurrency=8, wait_scale=0.001)
+
+
+@pytest.fixture
+def study(marked_study: MarkedStudy, tmp_path: Path, server: ProtocolServer) -> Study:
+    server.script = grades
+    return labelled(marked_study, tmp_path, server, "study")
+
+
+def units_asked(server: ProtocolServer) -> set[str]:
+    return {call.unit for call in server.calls}
+
+
+def test_the_best_candidate_is_found_proved_and_told(
+    study: Study,
+    server: ProtocolServer,
+    tmp_path: Path,
+) -> None:
+    found = improve(study, options(server, candidates(tmp_path / "c")), FAST)
+    assert (found.outcome, found.best and found.best.origin) == ("better", "c0.toml")
+    assert found.gain is not None
+    assert found.gain.low > 0
+    assert found.verdict is not None
+    assert found.sentence.startswith(f"{found.best.rater_id}, compared with {found.old.rater_id}:")
+    assert found.verdict["sentence"] in found.sentence
+    assert "+GOOD care" in found.difference
+    assert found.spent == pytest.approx(PRICE * len(server.calls), rel=0.01)
+    ((rubric, end),) = ends_of(study.store)
+    assert (rubric, end["outcome"], end["new"]) == ("kind", "better", found.best.rater_id)
+    assert len(end["rounds"][0]["kappas"]) == 4, "candidates that failed are kept too"
+    kept = study.folder / "prompts" / f"{found.best.grading.prompt.hash}.toml"
+    assert kept.read_text("utf-8") == (tmp_path / "c" / "c0.toml").read_text("utf-8")
+    counts = {each.rater_id: (each.already, each.planned, each.scored) for each in found.graders}
+    assert counts[found.best.rater_id] == (0, 96, 96), "each unit is planned once"
+    assert sum(planned for _, planned, _ in counts.values()) == len(server.calls)
+    asked = len(server.calls)
+    again = improve(study, options(server, tmp_path / "c"), FAST)
+    assert len(server.calls) == asked
+    assert (again.gain, again.spent) == (found.gain, 0.0), "the same labels are the same reading"
+    assert len(ends_of(study.store)) == 1
+
+
+def test_candidates_never_see_learn_and_losers_never_see_prove(
+    study: Study,
+    server: ProtocolServer,
+    tmp_path: Path,
+) -> None:
+    asked = options(server, candidates(tmp_path / "c"))
+    found = improve(study, asked, FAST)
+    parts = parts_of(study.store, "kind")
+    by_rater: dict[str, set[str]] = {}
+    ratings = study.ratings()
+    for row in ratings[ratings["rater_kind"] == "model"].itertuples():
+        by_rater.setdefault(row.rater_id, set()).add(parts[row.unit_id.partition("|")[0]])
+    assert by_rater.pop(found.old.rater_id) == {"choose", "prove"}
+    assert by_rater.pop(found.best.rater_id) == {"choose", "prove"}
+    assert list(by_rater.values()) == [{"choose"}, {"choose"}]
+    dataset = from_study(study)
+    of_best = dataset.ratings[dataset.ratings["rater_id"] == found.best.rater_id]
+    assert {parts[unit.partition("|")[0]] for unit in of_best["unit_id"]} == {"prove"}
+    graders = set(dataset.ratings.loc[dataset.ratings["rater_kind"] == "model", "rater_id"])
+    assert graders == {found.old.rater_id, found.best.rater_id}, "losers are in no report"
+
+
+def test_permuting_the_labels_kept_for_the_proof_changes_no_choice_and_no_request(
+    marked_study: MarkedStudy,
+    tmp_path: Path,
+    server: ProtocolServer,
+) -> None:
+    server.script = grades
+    folder, seen = candidates(tmp_path / "c"), []
+    for name in ("plain", "permuted"):
+        study = labelled(marked_study, tmp_path, server, name)
+        trial = Trial(study, options(server, folder))
+        if name == "permuted":
+            trial.note_parts("test")
+            own = trial.ratings()
+            own = own[own["unit_id"].map(trial.clusters).map(trial.parts) == "prove"]
+            rng = random.Random(5)
+            labels = own["label"].tolist()
+            rng.shuffle(labels)
+            assert labels != own["label"].tolist()
+            import_ratings(study, own.assign(label=labels), "test")
+        server.calls.clear()
+        found = improve(study, options(server, folder), FAST)
+        asked = sorted((call.unit, str(call.body["messages"])) for call in server.calls)
+        choice = replace(found.choice, rounds=found.choice.rounds)
+        seen.append((asked, choice, [each.rater_id for each in found.candidates]))
+        outcomes = found.gain
+    assert seen[0] == seen[1]
+    assert outcomes.after < 0.3, "the labels were permuted"
+
+
+def test_another_winner_at_the_same_labels_is_another_reading_and_costs_level(
+    study: Study,
+    server: ProtocolServer,
+    tmp_path: Path,
+) -> None:
+    first = improve(study, options(server, candidates(tmp_path / "c")), FAST)
+    more = candidates(tmp_path / "d", ["GOOD again"])
+    second = improve(study, options(server, more), FAST)
+    third = improve(study, options(server, candidates(tmp_path / "e", ["GOOD thrice"])), FAST)
+    assert [each.gain.look for each in (first, second, third)] == [1, 2, 3]
+    assert third.gain.level < second.gain.level
+
+
+def test_where_no_candidate_is_better_the_labels_for_the_proof_are_not_read(
+    study: Study,
+    server: ProtocolServer,
+    tmp_path: Path,
+) -> None:
+    found = improve(study, options(server, candidates(tmp_path / "c", ["POOR"])), FAST)
+    assert (found.outcome, found.best, found.gain) == ("not_shown", None, None)
+    assert "were not read" in found.sentence
+    parts = parts_of(study.store, "kind")
+    assert {parts[unit.partition("|")[0]] for unit in units_asked(server)} == {"choose"}
+
+
+def test_the_budget_is_never_passed_and_more_money_goes_on(
+    study: Study,
+    server: ProtocolServer,
+    tmp_path: Path,
+) -> None:
+    asked, calls = options(server, candidates(tmp_path / "c")), 0
+    for _ in range(60):
+        found = improve(study, asked, replace(FAST, budget=1.0))
+        new, calls = len(server.calls) - calls, len(server.calls)
+        assert new * PRICE <= 1.0
+        assert found.spent <= 1.0
+        if not found.over_budget:
+            break
+        assert (found.outcome, found.sentence) == ("", "")
+    assert found.outcome == "better"
+    with study.store.read() as connection:
+        kept = [
+            connection.execute(sa.select(*(table.c[name] for name in key)).distinct()).all()
+            for table, key in ((grades_table, GRADE), (attacked_grades, (*GRADE, *TRIAL)))
+        ]
+    assert sum(map(len, kept)) == calls, "no question is asked twice"
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from evenhand.graders import GradingOptions, RequestLimits, grade
+from evenhand.reporting.improving import ImproveOptions, improve
+from evenhand.study import open_study
+
+improve(
+    open_study(sys.argv[1]),
+    ImproveOptions(
+        rubric="kind",
+        grader=sys.argv[2],
+        grading=GradingOptions(method="label"),
+        candidates=Path(sys.argv[3]),
+    ),
+    RequestLimits(concurrency=8, wait_scale=0.001),
+)
+"""
+
+
+def run_and_kill(study: Study, server: ProtocolServer, folder: Path, calls: int) -> bool:
+    """Improve in a process of its own; kill -9 it after so many more requests. False: it ended."""
+    wanted = len(server.calls) + calls
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-c", PROGRAM, str(study.folder), server.openai, str(folder)],
+        cwd=ROOT,
+    )
+    try:
+        deadline = time.monotonic() + 120
+        while len(server.calls) < wanted:
+            if process.poll() is not None:
+                return False
+            assert time.monotonic() < deadline, "the run did not get going"
+            time.sleep(0.001)
+        time.sleep(random.uniform(0, 0.02))
+        return True
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+
+@pytest.mark.parametrize("kills", [2, pytest.param(12, marks=pytest.mark.thorough)])
+def test_a_run_that_is_killed_finds_the_same(
+    marked_study: MarkedStudy,
+    tmp_path: Path,
+    server: ProtocolServer,
+    kills: int,
+) -> None:
+    server.script = grades
+    folder = candidates(tmp_path / "c")
+    quiet = improve(
+        labelled(marked_study, tmp_path, server, "quiet"), options(server, folder), FAST
+    )
+    total = len(server.calls)
+    study = labelled(marked_study, tmp_path, server, "killed")
+    server.script = lambda call: replace(grades(call), delay=0.01)
+    killed = 0
+    for _ in range(kills):
+        killed += run_and_kill(study, server, folder, random.randint(1, 2 * total // (kills + 2)))
+    assert killed > 0
+    time.sleep(0.05)
+    found = improve(study, options(server, folder), FAST)
+    assert len(server.calls) <= 2 * total + 8 * killed, "at most what was under way is asked twice"
+    kept = [study.folder.parent / name / "prompts" for name in ("quiet", "killed")]
+    hashes = [each.best.grading.prompt.hash for each in (quiet, found)]
+    texts = [
+        (folder / f"{digest}.toml").read_bytes()
+        for folder, digest in zip(kept, hashes, strict=True)
+    ]
+    assert texts[0] == texts[1]
+    assert (found.choice, found.gain, found.difference) == (
+        quiet.choice, quiet.gain, quiet.difference,
+    )  # fmt: skip
+
+
+def test_a_dry_run_asks_and_writes_nothing(
+    study: Study,
+    server: ProtocolServer,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked = options(server, candidates(tmp_path / "c"))
+    forecast = forecast_improving(study, asked)
+    before = [path.read_bytes() for path in sorted(study.folder.glob("study.db"))]
+    study.close()
+    command = ["improve", str(study.folder), "--rubric", "kind", "--grader", server.openai]
+    command += ["--method", "label", "--candidates", str(tmp_path / "c")]
+    assert main([*command, "--dry-run"]) == 0
+    assert server.calls == []
+    assert [path.read_bytes() for path in sorted(study.folder.glob("study.db"))] == before
+    assert main([*command, "--budget", "0.05"]) == OVER_BUDGET
+    assert main(command) == 0
+    assert len(server.calls) <= sum(each.new for each in forecast)
+    printed = capsys.readouterr().out
+    assert "Better. Kappa with people is" in printed
+    assert "With 30 clusters kept for the proof, a gain in kappa of about" in printed
+    assert "evenhand grade" in printed
+    with open_study(study.folder) as again:
+        log = acts(again.store)
+    mine = log[log["done_by"] == operator()]
+    assert set(mine["kind"]) == {"grades"}
+    assert "improve kind: better" in set(mine["detail"])
+
+
+@pytest.mark.parametrize(
+    ("prompt", "wanted"),
+    [
+        (PROMPT.replace("Is the response kind?", "Is it rude?"), "Is the response kind?"),
+        (PROMPT.replace("yes or no", "yes"), "'no'"),
+    ],
+)
+def test_a_candidate_that_asks_something_else_is_refused(
+    study: Study,
+    server: ProtocolServer,
+    tmp_path: Path,
+    prompt: str,
+    wanted: str,
+) -> None:
+    folder = tmp_path / "c"
+    folder.mkdir()
+    (folder / "other.toml").write_text(prompt.format(words="Well."), "utf-8")
+    with pytest.raises(InputError, match=re.escape(wanted)):
+        improve(study, options(server, folder), FAST)
+    assert server.calls == []
+    assert parts_of(study.store, "kind") == {}
+
+
+def test_the_better_grader_grades_the_rest_and_can_be_frozen(
+    study: Study, server: ProtocolServer, tmp_path: Path
+) -> None:
+    found = improve(study, options(server, candidates(tmp_path / "c")), FAST)
+    server.calls.clear()
+    study.close()
+    assert main(shlex.split(found.command)[1:]) == 0
+    with open_study(study.folder) as again:
+        parts, ratings = parts_of(again.store, "kind"), again.ratings()
+    graded = ratings[ratings["rater_id"] == found.best.rater_id]
+    assert len(graded) == 2 * PAIRS
+    assert {parts[unit.partition("|")[0]] for unit in units_asked(server)} == {"learn"}
+    frozen = tmp_path / "better.json"
+    freeze = ["baseline", "save", str(study.folder), "--file", str(frozen)]
+    assert main([*freeze, "--grader", found.best.rater_id]) == 0
+    assert frozen.is_file()
+
+
+def test_too_few_labels_are_refused_with_a_number(
+    marked_study: MarkedStudy,
+    tmp_path: Path,
+    server: ProtocolServer,
+) -> None:
+    study = marked_study(pairs=20, rubrics=[kind(tmp_path)])
+    units = sorted(study.rubric_units(study.rubrics["kind"]))
+    with_labels(study, {"ann": [truth(unit) for unit in units]}, "kind")
+    with pytest.raises(InputError, match=r"has 20 labelled clusters.*label about 60"):
+        improve(study, options(server, candidates(tmp_path / "c")), FAST)
+
+
+def test_nothing_to_try_is_said(study: Study, server: ProtocolServer, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for asked, said in ((empty, "has no candidates"), (None, "there is nothing to try")):
+        with pytest.raises(InputError, match=said):
+            improve(study, options(server, asked), FAST)
+    study.close()
+    command = ["improve", str(study.folder), "--rubric", "unknown", "--grader", server.openai]
+    assert main(command) == BAD_INPUT
+
+
+def test_the_report_tells_how_a_grader_was_improved(
+    study: Study,
+    server: ProtocolServer,
+    tmp_path: Path,
+) -> None:
+    found: Improved = improve(study, options(server, candidates(tmp_path / "c")), FAST)
+    _, context = analyse_study(study)
+    (told,) = [value for name, value in context.facts.items() if name.startswith("improved")]
+    assert found.best.rater_id in told
+    assert "3 candidates" in told
+    (audited,) = [each.planned for each in found.graders if "audit" in each.rater_id]
+    spent = f"cost ${PRICE * (len(server.calls) - audited):.2f}."
+    assert spent in told, "the old grader's grades too"
+    assert told.count("to learn from") == 1
+    study.close()
+    assert main(shlex.split(found.command)[1:]) == 0
+    with open_study(study.folder) as again:
+        improve(again, options(server, tmp_path / "c"), FAST)
+        _, context = analyse_study(again)
+    (later,) = [value for name, value in context.facts.items() if name.startswith("improved")]
+    assert later == told, "told once, and what grading the rest cost is no part of it"
+
+
+def figures(study: Study, grader: str, statistic: str) -> list[float]:
+    analysis, _ = analyse_study(study, verify=False)
+    return [
+        row["estimate"]
+        for row in analysis.rows
+        if (row["statistic"], row["rater_b"], row["subset"]) == (statistic, grader, "all")
+    ]
+
+
+def test_a_winner_is_judged_where_it_was_not_chosen_and_lacks_no_answers_elsewhere(
+    study: Study, server: ProtocolServer, tmp_path: Path
+) -> None:
+    found = improve(study, options(server, candidates(tmp_path / "c")), FAST)
+    assert figures(study, found.best.rater_id, "coverage") == [1.0]
+    assert figures(study, found.old.rater_id, "coverage") == [0.8], "nobody asked it about learn"
+    analysis, context = analyse_study(study, verify=False)
+    (verdict,) = [each for each in analysis.verdicts if each["grader"] == found.best.rater_id]
+    assert "answer" not in verdict["sentence"] + verdict["reason"]
+    (said,) = [note for note in context.notes if found.best.rater_id in note]
+    assert "is judged on 60 of the 120 units that people labelled" in said
+    (gone,) = [note for note in context.notes if "did not choose them" in note]
+    losers = {each.rater_id for each in found.candidates} - {found.best.rater_id}
+    assert all(each in gone for each in losers)
+
+
+def test_a_grader_that_was_there_before_keeps_its_grades_unless_it_was_chosen(
+    study: Study, server: ProtocolServer, tmp_path: Path
+) -> None:
+    other = f"openai:other-model@{server.root}/v1"
+    name = "openai:other-model"
+    study = with_settings(study, f'"{other}" = {{ input = 11.0, output = 100.0 }}\n')
+    grade(study, [other], GradingOptions(method="label", rubrics=["kind"], scope="all"), FAST)
+    (rater,) = study.ratings().query("rater_kind == 'model'")["rater_id"].unique()
+    assert name in rater
+
+    def own() -> int:
+        ratings = from_study(study).ratings
+        return int((ratings["rater_id"] == rater).sum())
+
+    assert own() == 2 * PAIRS
+    asked = replace(options(server, candidates(tmp_path / "c")), others=[other])
+    improve(study, asked, replace(FAST, budget=0.1))
+    assert own() == 2 * PAIRS, "a run without money takes nothing away"
+    found = improve(study, asked, FAST)
+    assert found.best.rater_id != rater
+    assert own() == 2 * PAIRS, "it was tried and not chosen"
+    good = options(server, None, others=[other])
+    server.script = lambda call: grades(call) if call.body["model"] == "test-model" else right(call)
+    study2 = labelled_again(study, server, tmp_path)
+    grade(study2, [other], GradingOptions(method="label", rubrics=["kind"], scope="all"), FAST)
+    won = improve(study2, good, FAST)
+    assert won.best.rater_id == rater
+    ratings, parts = from_study(study2).ratings, parts_of(study2.store, "kind")
+    left = ratings.loc[ratings["rater_id"] == rater, "unit_id"].str.partition("|")[0].map(parts)
+    assert set(left) == {"learn", "prove"}, "it was chosen on choose, and it has no text of its own"
+
+
+def right(call: Call) -> Reply:
+    return completion(truth(call.unit))
+
+
+def labelled_again(study: Study, server: ProtocolServer, tmp_path: Path) -> Study:
+    """Another study with the same labels and prices."""
+    import shutil
+
+    study.close()
+    folder = tmp_path / "again"
+    shutil.copytree(study.folder, folder)
+    database = folder / "study.db"
+    import sqlite3
+
+    with sqlite3.connect(database) as connection:
+        connection.execute("delete from grades")
+        connection.execute("delete from lead_events where kind like 'improve%'")
+    connection.close()
+    return open_study(folder)
+
+
+def test_the_command_asks_as_the_winner_was_asked(
+    marked_study: MarkedStudy, server: ProtocolServer, tmp_path: Path
+) -> None:
+    server.script = grades
+    study = labelled(marked_study, tmp_path, server, "a study's folder")
+    way = GradingOptions(
+        method="label", temperature=0.0, max_tokens=77, seed=0, draws=1, effort="low"
+    )
+    asked = replace(options(server, candidates(tmp_path / "c")), grading=way)
+    found = improve(study, asked, FAST)
+    assert found.outcome == "better"
+    before = {
+        (name, str(value))
+        for call in server.calls
+        if "GOOD" in call.user
+        for name, value in call.body.items()
+        if name != "messages"
+    }
+    server.calls.clear()
+    study.close()
+    assert main(shlex.split(found.command)[1:]) == 0
+    after = {(k, str(v)) for call in server.calls for k, v in call.body.items() if k != "messages"}
+    assert server.calls
+    assert after == before
+    assert ("temperature", "0.0") in after
+    assert ("seed", "0") in after
+    assert "77" in dict(after).values()
+    with open_study(study.folder) as again:
+        ratings = again.ratings()
+    graders = ratings[ratings["rater_kind"] == "model"].groupby("rater_id").size()
+    assert graders[found.best.rater_id] == 2 * PAIRS
+
+
+def test_other_grades_of_the_same_winner_are_another_reading(
+    study: Study, server: ProtocolServer, tmp_path: Path
+) -> None:
+    asked = options(server, candidates(tmp_path / "c"))
+    first = improve(study, asked, FAST)
+    drawn = replace(asked, grading=replace(asked.grading, draws=3))
+    server.script = lambda call: completion(
+        said(f"{call.nth}", call.unit, 0.97 if "GOOD" in call.user else 0.75)
+    )
+    second = improve(study, drawn, FAST)
+    assert (first.gain.look, second.gain.look) == (1, 2)
+
+
+def test_labels_that_arrive_meanwhile_wait_for_the_next_run(
+    marked_study: MarkedStudy, server: ProtocolServer, tmp_path: Path
+) -> None:
+    study = marked_study(pairs=PAIRS + 3, rubrics=[kind(tmp_path)], name="growing")
+    units = sorted(study.rubric_units(study.rubrics["kind"]))
+    first, late = units[: 2 * PAIRS], units[2 * PAIRS :]
+    people = ("ann", "ben", "cem")
+    given = {who: [said(who, unit, 0.95) for unit in first] for who in people}
+    with_labels(study, given, "kind", units=first)
+    prices = f'\n[prices]\n"{server.openai}" = {{ input = 11.0, output = 100.0 }}\n'
+    study = with_settings(study, prices)
+    arrived: list[str] = []
+
+    def script(call: Call) -> Reply:
+        if not arrived:
+            arrived.append(call.unit)
+            with open_study(study.folder) as other:
+                with_labels(other, {"dan": [truth(unit) for unit in late]}, "kind", units=late)
+                import_dan = {"dan": [truth(unit) for unit in first]}
+                with_labels(other, import_dan, "kind", units=first)
+        return grades(call)
+
+    server.script = script
+    found = improve(study, options(server, candidates(tmp_path / "c")), FAST)
+    assert arrived
+    assert found.outcome == "better"
+    assert found.gain.units == 60, "dan's labels are not among them"
+    assert len(parts_of(study.store, "kind")) == PAIRS
+
+
+def test_where_no_gain_can_be_proved_nothing_is_asked(
+    marked_study: MarkedStudy, server: ProtocolServer, tmp_path: Path
+) -> None:
+    study = marked_study(pairs=PAIRS, rubrics=[kind(tmp_path)], name="perfect")
+    units = sorted(study.rubric_units(study.rubrics["kind"]))
+    with_labels(study, {who: [truth(unit) for unit in units] for who in ("ann", "ben")}, "kind")
+    server.script = right
+    grade(study, [server.openai], GradingOptions(method="label", rubrics=["kind"]), FAST)
+    server.calls.clear()
+    folder = candidates(tmp_path / "c")
+    with pytest.raises(InputError, match=r"no gain over .* can be proved"):
+        improve(study, options(server, folder), FAST)
+    assert server.calls == []
+    assert parts_of(study.store, "kind") == {}
+
+
+def test_a_proof_that_is_hardly_to_be_expected_is_not_begun(
+    study: Study, server: ProtocolServer, tmp_path: Path
+) -> None:
+    asked = options(server, candidates(tmp_path / "c", ["POOR"]))
+    trial = Trial(study, asked)
+    units = [unit for each in trial.clusters_in("choose") for unit in trial.units[each]]
+    wrong = [unit for unit in units if said("old", unit, 0.75) != truth(unit)]
+    swapped = {*wrong[:9], *[unit for unit in units if unit not in wrong][:8]}
+
+    def script(call: Call) -> Reply:  # the candidate mends nine of the old ones, and spoils eight
+        label = said("old", call.unit, 0.75)
+        if "POOR" in call.user and call.unit in swapped:
+            label = {"yes": "no", "no": "yes"}[label]
+        return completion(label)
+
+    server.script = script
+    found = improve(study, asked, FAST)
+    assert found.outcome == "not_shown"
+    assert found.best is not None
+    assert found.chance < 0.1
+    assert found.gain is None
+    assert "a proof on 30 clusters would succeed in" in found.sentence
+    parts = parts_of(study.store, "kind")
+    assert {parts[unit.partition("|")[0]] for unit in units_asked(server)} == {"choose"}
+    assert readings_so_far(study.store, "kind") == 0
+    _, context = analyse_study(study)
+    (told,) = [value for name, value in context.facts.items() if name.startswith("improved")]
+    assert "gained too little there" in told
+
+
+def test_where_no_level_is_left_nothing_is_asked(
+    study: Study, server: ProtocolServer, tmp_path: Path
+) -> None:
+    study = changed(study, {"decision": {"looks": 1}})
+    asked = options(server, candidates(tmp_path / "c"))
+    found = improve(study, asked, FAST)
+    assert found.outcome == "better"
+    server.calls.clear()
+    more = options(server, candidates(tmp_path / "d", ["GOOD again"]))
+    with pytest.raises(InputError, match="were read 1 times, and no level is left"):
+        improve(study, more, FAST)
+    assert server.calls == []
+    assert improve(study, asked, FAST).gain == found.gain, "what was found can be told again"
+
+
+def test_other_clusters_than_the_parted_ones_are_refused(
+    study: Study, server: ProtocolServer, tmp_path: Path
+) -> None:
+    asked = options(server, candidates(tmp_path / "c"))
+    improve(study, asked, FAST)
+    other = changed(study, {"analysis": {"cluster": "unit"}})
+    server.calls.clear()
+    with pytest.raises(InputError, match=r"parted by 'pair', and analysis\.cluster is now 'unit'"):
+        improve(other, options(server, candidates(tmp_path / "d", ["GOOD again"])), FAST)
+    assert server.calls == []
+    best = [each for each in from_study(other).scales["kind"].withheld.values() if each]
+    assert len(best) == 3, "a report knows the parts by the clusters that were parted"
+
+
+@pytest.mark.parametrize("most", [2, 3, 8])
+def test_all_graders_together_have_no_more_requests_under_way_than_one(
+    study: Study, server: ProtocolServer, tmp_path: Path, most: int
+) -> None:
+    lock, under_way, seen = threading.Lock(), [0], []
+
+    def script(call: Call) -> Reply:
+        with lock:
+            under_way[0] += 1
+            seen.append(under_way[0])
+        time.sleep(0.01)
+        with lock:
+            under_way[0] -= 1
+        return grades(call)
+
+    server.script = script
+    asked = options(server, candidates(tmp_path / "c"))
+    assert improve(study, asked, replace(FAST, concurrency=most)).outcome == "better"
+    assert max(seen) <= most
+
+
+def test_an_export_says_where_grades_do_not_count(
+    study: Study, server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = improve(study, options(server, candidates(tmp_path / "c")), FAST)
+    of_study = from_study(study)
+    study.close()
+    out = tmp_path / "ratings.csv"
+    assert main(["export", str(study.folder), "--out", str(out)]) == 0
+    of_file = load(out)
+    rows = [
+        sorted(zip(each.ratings["rater_id"], each.ratings["unit_id"], strict=True))
+        for each in (of_study, of_file)
+    ]
+    assert rows[0] == rows[1]
+    assert of_file.scales["kind"].withheld == of_study.scales["kind"].withheld
+    assert any("is judged on 60 of the 120 units" in note for note in of_file.notes)
+    assert found.best.rater_id in out.read_text("utf-8"), "the table itself is complete"
+    coverage = [
+        row["estimate"]
+        for row in of_file.analyse().rows
+        if (row["statistic"], row["rater_b"]) == ("coverage", found.best.rater_id)
+    ]
+    assert coverage == [1.0]
+    capsys.readouterr()
+    there = ["export", str(study.folder), "--format", "wide", "--out", str(tmp_path / "w.csv")]
+    assert main(there) == 0
+    assert "is judged on 60 of the 120 units" in capsys.readouterr().out
+
+
+def test_what_may_be_learned_from_is_written_and_nothing_is_asked(
+    study: Study, server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    grade(study, [server.openai], GradingOptions(method="label", rubrics=["kind"]), FAST)
+    server.calls.clear()
+    study.close()
+    file = tmp_path / "learn.csv"
+    command = ["improve", str(study.folder), "--rubric", "kind", "--grader", server.openai]
+    assert main([*command, "--method", "label", "--learn", str(file)]) == 0
+    assert server.calls == []
+    written = pd.read_csv(file, dtype=str, keep_default_na=False)
+    with open_study(study.folder) as again:
+        parts = parts_of(again.store, "kind")
+        table = again.ratings()
+    assert {parts[unit.partition("|")[0]] for unit in written["unit_id"]} == {"learn"}
+    assert len(written) == 24
+    assert list(written["agrees"]) == sorted(written["agrees"]), "what it got wrong comes first"
+    assert "no" in set(written["agrees"])
+    row = written.iloc[0]
+    people = table[(table["unit_id"] == row["unit_id"]) & (table["rater_kind"] == "human")]
+    assert sorted(row["labels"].split("; ")) == sorted(people["label"])
+    assert row["majority"] != row["grader"]
+    assert "p0" in row["Response"]
+    assert "24 units to learn from" in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_verdict_on_a_winner_is_a_look_of_the_study(
+    study: Study, server: ProtocolServer, tmp_path: Path
+) -> None:
+    assert from_study(study).facts.looks == {"kind": 0}
+    found = improve(study, options(server, candidates(tmp_path / "c")), FAST)
+    assert found.verdict is not None
+    assert from_study(study).facts.looks == {"kind": 1}, "the report has the same look"
