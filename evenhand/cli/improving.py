@@ -61,6 +61,7 @@ def _options(improve: Parser) -> None:
 def _improve(arguments: argparse.Namespace) -> int:
     from evenhand.graders.running.runner import RunSummary
     from evenhand.reporting.improving import ImproveOptions, forecast_improving, improve
+    from evenhand.reporting.suggestions import rubric_first
     from evenhand.study import open_study
 
     options = ImproveOptions(
@@ -72,6 +73,8 @@ def _improve(arguments: argparse.Namespace) -> int:
         efforts=arguments.try_effort,
     )
     with open_study(arguments.dir) as study:
+        if first := rubric_first(study, options):
+            console().print(first)
         if arguments.dry_run:
             print_forecast(forecast_improving(study, options))
             console().print(written("improve.dry_run"))

@@ -14,6 +14,9 @@ from evenhand.errors import InputError
 from evenhand.texts import written
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from evenhand.reporting.suggestions import Divided, UnclearRubric
     from evenhand.rubrics import Rubric
 
 
@@ -58,11 +61,7 @@ def _new(arguments: argparse.Namespace) -> None:
     from evenhand.rubrics.loading import draft_rubric
 
     text, path = draft_rubric(arguments.name, arguments.start), Path(f"{arguments.name}.toml")
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise InputError(f"{path} is there already; choose another name or move it") from None
+    _write_new(path, text)
     console().print(written("rubric_check.made", path=path))
     console().print(written("terminal.next", command=f"evenhand rubric check {path}"))
 
@@ -188,17 +187,34 @@ def _import(arguments: argparse.Namespace) -> None:
 
 def _suggest_options(suggest: Parser) -> None:
     suggest.add_study()
+    suggest.add_argument("--rubric", default="", metavar="NAME", help="only this rubric")
+    suggest.add_argument(
+        "--out", type=Path, metavar="FILE", help="write a draft of another wording to this file"
+    )
 
 
 def _suggest(arguments: argparse.Namespace) -> None:
-    from evenhand.reporting.suggestions import unclear_rubrics
+    from evenhand.reporting.suggestions import divided_rubrics, unclear_rubrics
     from evenhand.study import open_study
 
     with open_study(arguments.dir) as study:
-        found = unclear_rubrics(study)
+        wanted = arguments.rubric
+        if wanted and wanted not in study.rubrics:
+            raise InputError(f"the study has no rubric {wanted!r}")
+        found = [own for own in unclear_rubrics(study) if wanted in ("", own.rubric.name)]
+        divided = [own for own in divided_rubrics(study) if wanted in ("", own.rubric.name)]
     if not found:
         console().print(written("suggest.nothing"))
-        return
+    _print_unclear(found)
+    for each in divided:
+        _print_divided(each)
+    if arguments.out:
+        _draft(arguments, divided, found)
+    elif found or divided:
+        console().print(written("suggest.next"))
+
+
+def _print_unclear(found: Sequence[UnclearRubric]) -> None:
     for own in found:
         unclear = _count(sum(map(len, own.by_options.values())))
         about = {"title": own.rubric.title, "name": own.rubric.name}
@@ -214,7 +230,81 @@ def _suggest(arguments: argparse.Namespace) -> None:
             console().print("  " + written("suggest.flagged"))
         for unit, text in own.flags:
             console().print("    " + written("suggest.flag", unit=unit, note=_note(text)))
-    console().print(written("suggest.next"))
+
+
+def _print_divided(own: Divided) -> None:
+    say = console().print
+    say(written("suggest.people", title=own.rubric.title, name=own.rubric.name))
+    for line in own.points:
+        say(f"  {line}")
+    for (one, other), count in own.confusions.items():
+        pair = {"one": own.named(one), "other": own.named(other)}
+        say("  " + written("suggest.confused", **pair, units=_count(count)))
+
+
+def _draft(
+    arguments: argparse.Namespace, divided: Sequence[Divided], unclear: Sequence[UnclearRubric]
+) -> None:
+    """Write a draft of another wording of the one rubric that is meant."""
+    from evenhand.reporting.suggestions import LEAST_UNITS, draft_of, draft_text
+    from evenhand.study import open_study
+
+    names = [own.rubric.name for own in divided]
+    if not names:
+        about = {"rubric": arguments.rubric, "least": LEAST_UNITS}
+        raise InputError(written("suggest.nothing_to_draft", **about))
+    if len(names) > 1:
+        raise InputError(written("suggest.which", names=", ".join(names)))
+    own = divided[0]
+    flags = [flag for each in unclear if each.rubric.name == names[0] for flag in each.flags]
+    with open_study(arguments.dir) as study:
+        text = draft_text(draft_of(study, own.rubric), own, flags)
+    _write_new(arguments.out, text)
+    console().print(written("suggest.drafted", path=arguments.out))
+    steps = f"rubric check {arguments.out}", f"rubric reword {arguments.dir} {arguments.out}"
+    _print_next(*steps)
+
+
+def _print_next(*steps: str) -> None:
+    command = "\n      ".join(f"evenhand {step}" for step in steps)
+    console().print(written("terminal.next", command=command))
+
+
+def _write_new(path: Path, text: str) -> None:
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise InputError(f"{path} is there already; choose another name or move it") from None
+
+
+def _reword_options(reword: Parser) -> None:
+    reword.add_study()
+    reword.add_argument(
+        "file", type=Path, metavar="FILE", help="the new wording: a .toml file with variant_of"
+    )
+    reword.add_argument(
+        "--pairs", type=int, default=60, metavar="K", help="fresh pairs to label, half each (60)"
+    )
+
+
+def _reword(arguments: argparse.Namespace) -> None:
+    from evenhand.reporting.noting import changing_settings, note
+    from evenhand.rubrics.loading import parse_rubric, rubric_text
+    from evenhand.study import open_study
+    from evenhand.study.rewording import declare_rewording
+
+    text = rubric_text(arguments.file)
+    new, pairs = parse_rubric(text, arguments.file.name), arguments.pairs
+    if pairs < 2:
+        raise InputError(f"--pairs is {pairs}; a trial needs 2 or more")
+    with open_study(arguments.dir) as study:
+        with changing_settings(study):
+            more = declare_rewording(study, new, text, pairs)
+        note(study, "file", f"rubrics/{new.name}.toml", f"{pairs} pairs")
+    about = {"pairs": pairs, "old": new.variant_of, "new": new.name, "more": more}
+    console().print(written("rewording.declared", **about))
+    _print_next(f"annotate {arguments.dir}", f"report {arguments.dir}")
 
 
 def _count(units: int) -> str:
@@ -244,6 +334,12 @@ ACTIONS = (
         "make rubric files from a Python file of prompts with `Options:` lists",
         _import_options,
         _import,
+    ),
+    Verb(
+        "reword",
+        "try another wording among annotators: fresh units, dealt to both",
+        _reword_options,
+        _reword,
     ),
     Verb("suggest", "list what a study's rubrics leave unclear", _suggest_options, _suggest),
 )
