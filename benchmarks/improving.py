@@ -6,8 +6,9 @@ proof are the product's own functions. Beside them stands what *best on all labe
 candidate with the highest kappa on all labels, and its 95% interval there, as if it had been the
 only one.
 
-The same on real labels: published votes of 14 graders on LLMBar (a model with a prompt each), of
-which one is the old grader and the others are candidates, over many partings of the same units.
+The same on real labels, over many partings of the same units: published votes of 14 graders on
+LLMBar (a model with a prompt each), of which one is the old grader and the others are candidates;
+and DICES-350, where members of the public are graders and an expert stands for people.
 
 The population (synthetic) is that of `benchmarks.drift`: what a unit is like is a normal variable,
 half of whose variance is its pair's, and whoever sees less of it agrees less. Half of the variance
@@ -33,13 +34,20 @@ from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from benchmarks.drift import sees
 from evenhand.analysis import Scale
 from evenhand.analysis.bootstrap.influence import ALPHA
-from evenhand.analysis.bootstrap.looks import level_of_look
+from evenhand.analysis.bootstrap.looks import level_of_reading
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.planning.parting import in_order, part_clusters
 from evenhand.analysis.verdicts.drift import Paired, Versions, bounded_change
-from evenhand.analysis.verdicts.improvement import Gain, choose, prove, score_of
+from evenhand.analysis.verdicts.improvement import (
+    HARDLY,
+    Gain,
+    chance_of_proof,
+    choose,
+    prove,
+    score_of,
+)
 from evenhand.demo.published import published_labels
 from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.study.tables.ratings import validate_ratings
@@ -79,6 +87,8 @@ class Tally:
     met: int = 0
     on_choose: float = 0.0
     on_prove: float = 0.0
+    stopped: int = 0
+    lost: int = 0
     claimed: float = 0.0
     claims: int = 0
     asked: float = 0.0
@@ -151,71 +161,115 @@ def study(cell: Cell, rng: np.random.Generator) -> Tally:
         proof = [u for u in ids if parts[u] == "prove"]
         gain = prove(only([OLD, chosen.best], proof), OLD, chosen.best, RULE, look=1)
         tally.met, tally.on_choose, tally.on_prove = 1, chosen.gain, gain.estimate
+        part = only([OLD, chosen.best], [u for u in ids if parts[u] == "choose"])
+        level = level_of_reading(1)
+        if chance_of_proof(part, OLD, chosen.best, len(proof), level) < HARDLY:
+            tally.stopped, tally.lost = 1, int(gain.outcome == "better")
+            return tally
         tally.better = int(gain.outcome == "better")
         tally.worse = int(gain.outcome == "worse")
         tally.found = int(gain.outcome == "better" and chosen.best == NAMES[0])
     return tally
 
 
-OLD_ONES = ("PaLM2/Vanilla", "ChatGPT/Metrics_Reference#run2", "GPT-4/Vanilla")
 PARTINGS = 200
 
 
+@dataclass(frozen=True)
+class PublishedSet:
+    """Published labels, of which one rater's stand for people's; `old_ones` are the old graders, or
+    the shares of the graders who agree with people less than they do.
+    """
+
+    name: str
+    people: str
+    categories: tuple[str, ...]
+    old_ones: tuple[str | float, ...]
+
+
+SETS = (
+    PublishedSet(
+        "llmbar",
+        "gold",
+        ("1", "2"),
+        ("PaLM2/Vanilla", "ChatGPT/Metrics_Reference#run2", "GPT-4/Vanilla"),
+    ),
+    PublishedSet("dices", "expert", ("No", "Unsure", "Yes"), (0.1, 0.5, 0.9)),
+)
+
+
 @cache
-def published() -> tuple[LabelMatrix, list[str]]:
-    """The labels of LLMBar, and its units in the matrix's order."""
-    table = published_labels("llmbar").rename(columns={"item_id": "unit_id"})
-    table = table.drop(columns="slice").assign(rubric="llmbar")
+def published(of: PublishedSet) -> tuple[LabelMatrix, list[str]]:
+    """The labels of a published set, and its units in the matrix's order."""
+    table = published_labels(of.name).rename(columns={"item_id": "unit_id"})
+    table = table.drop(columns="slice", errors="ignore").assign(rubric=of.name)
+    kinds = np.where(table["rater_id"] == of.people, "human", "model")
     silent = np.where(table["label"] == "", "unparseable", "")
-    ratings = validate_ratings(table.assign(unscored_reason=silent))
-    scale = Scale("llmbar", ("1", "2"))
+    ratings = validate_ratings(table.assign(unscored_reason=silent, rater_kind=kinds))
+    scale = Scale(of.name, of.categories)
     readings = combine_readings(ratings, scale)
     return encode(readings, scale), list(readings.units)
 
 
-def on_published(old: str, seed: int) -> tuple[str, Gain | None, float]:
-    """Return the best candidate in one parting of LLMBar, its proof, and its gain on choose."""
-    labels, ids = published()
-    gold = labels.codes[:, labels.raters.index("gold")]
-    strata = {unit: str(code) for unit, code in zip(ids, gold, strict=True)}
-    parts = part_clusters(strata, seed=seed, rubric="llmbar")
+def on_published(of: PublishedSet, old: str, seed: int) -> tuple[str, Gain | None, float, bool]:
+    """Return the best candidate in one parting of a published set, its proof, its gain on choose,
+    and whether the product would have begun the proof.
+    """
+    labels, ids = published(of)
+    people = labels.codes[:, labels.raters.index(of.people)]
+    strata = {unit: str(code) for unit, code in zip(ids, people, strict=True)}
+    parts = part_clusters(strata, seed=seed, rubric=of.name)
 
     def only(names: Sequence[str], clusters: Sequence[str]) -> LabelMatrix:
-        kept = np.isin(ids, list(clusters))[:, None] & np.isin(labels.raters, ["gold", *names])
+        kept = np.isin(ids, list(clusters))[:, None] & np.isin(labels.raters, [of.people, *names])
         return replace(labels, codes=np.where(kept, labels.codes, -1))
 
     def part(name: str) -> list[str]:
         own = [unit for unit in ids if parts[unit] == name]
-        return in_order(own, seed=seed, rubric="llmbar")
+        return in_order(own, seed=seed, rubric=of.name)
 
-    names = [name for name in labels.raters if name not in ("gold", old)]
-    chosen = choose(old, names, part("choose"), only, RULE)
+    names = [name for name in labels.raters if name not in (of.people, old)]
+    if len(names) > CANDIDATES:
+        names = np.random.default_rng(seed).permutation(names)[:CANDIDATES].tolist()
+    choice, kept = part("choose"), part("prove")
+    chosen = choose(old, names, choice, only, RULE)
     if not chosen.best:
-        return "", None, math.nan
-    proof = prove(only([old, chosen.best], part("prove")), old, chosen.best, RULE, look=1)
-    return chosen.best, proof, chosen.gain
+        return "", None, math.nan, False
+    proof = prove(only([old, chosen.best], kept), old, chosen.best, RULE, look=1)
+    on_choose = only([old, chosen.best], choice)
+    chance = chance_of_proof(on_choose, old, chosen.best, len(kept), level_of_reading(1))
+    return chosen.best, proof, chosen.gain, chance >= HARDLY
 
 
-def real_lines() -> list[str]:
+def old_ones(of: PublishedSet) -> list[str]:
+    """Return the names of a set's old graders."""
+    labels, _ = published(of)
+    graders = [labels.raters[at] for at in labels.models]
+    ranked = sorted(graders, key=lambda name: score_of(labels, name).kappa)
+    return [
+        each if isinstance(each, str) else ranked[int(each * len(ranked))] for each in of.old_ones
+    ]
+
+
+def real_lines(of: PublishedSet) -> list[str]:
     """Lines on the published votes."""
     lines = []
-    for old in OLD_ONES:
-        found = [on_published(old, seed) for seed in range(PARTINGS)]
-        proofs = [(gain, proof) for _, proof, gain in found if proof is not None]
-        outcomes = [proof.outcome for _, proof in proofs]
-        best = Counter(name for name, _, _ in found if name).most_common(1)
+    for old in old_ones(of):
+        found = [on_published(of, old, seed) for seed in range(PARTINGS)]
+        proofs = [(gain, proof) for _, proof, gain, _ in found if proof is not None]
+        begun = [proof.outcome for _, proof, _, is_begun in found if proof and is_begun]
+        best = Counter(name for name, *_ in found if name).most_common(1)
         reach = [proof.estimate - proof.low for _, proof in proofs if proof.low > -math.inf]
         cells = [
             old,
+            f"{score_of(published(of)[0], old).kappa:.2f}",
             f"{len(proofs) / PARTINGS:.2f}",
             best[0][0] if best else "-",
             f"{np.mean([gain for gain, _ in proofs]):+.2f}" if proofs else "-",
             f"{np.mean([proof.estimate for _, proof in proofs]):+.2f}" if proofs else "-",
             f"{np.mean(reach):.2f}" if reach else "-",
-            *(
-                f"{outcomes.count(each) / PARTINGS:.2f}"
-                for each in ("better", "not_shown", "worse")
-            ),
+            f"{(len(proofs) - len(begun)) / PARTINGS:.2f}",
+            *(f"{begun.count(each) / PARTINGS:.2f}" for each in ("better", "not_shown", "worse")),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
@@ -247,29 +301,36 @@ def document(found: dict[Cell, Tally], runs: int, resamples: int, seed: int) -> 
             "candidates as good as it, of which one is better by the gain. At gain 0 *better* is "
             f"wrong, and passes up to {bound:.1%}: nominally {ALPHA:.1%}, and two Monte Carlo "
             f"standard errors above. {passed} of {len(nulls)} cells pass. The first reading of the "
-            f"labels kept for the proof is at the level {level_of_look(1):.2%}, as the second is; "
-            "half of the clusters are kept for it.",
+            f"labels kept for the proof is at the level {level_of_reading(1):.3%}, as the second "
+            "is; half of the clusters are kept for it.",
             "",
             "*Best on all labels* is the candidate with the highest kappa on all clusters, and how "
             "often its own 95% interval there lies above 0.",
             "",
-            "| gain | clusters | better | the better one, and proved | worse | mean gain on choose "
+            "| gain | clusters | better | the better one, and proved | worse | stopped before the "
+            "proof | better if it had not been stopped | mean gain on choose "
             "| mean gain on prove | grades asked on choose | best on all labels: mean gain claimed "
             "| claimed better |",
-            "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+            "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
             *(_line(cell, each) for cell, each in found.items()),
             "",
             "## Published votes",
             "",
             "LLMBar (real labels, `data/published_llmbar.csv`): 419 units with the experts' label, "
             "and the votes of 14 graders in both orders. One is the old grader, and the other 13 "
-            f"are the candidates. Shares and means are over {PARTINGS} partings of the same units, "
-            "so they are no error rates: they show how far the gain on choose shrinks on prove.",
+            "are the candidates. DICES-350 (real labels, `data/published_dices350.csv`): 350 "
+            "conversations with an expert's label, which stands for people's, and the labels of "
+            f"123 of the public. One of them is the old grader, and {CANDIDATES} others, drawn anew "
+            f"for each parting, are the candidates. Shares and means are over {PARTINGS} partings "
+            "of the same units, so they are no error rates: they show how far the gain on choose "
+            "shrinks on prove. Means are over all that were chosen, whether the proof would have "
+            "been begun or not.",
             "",
-            "| old grader | a candidate chosen | most often | mean gain on choose | mean gain on "
-            "prove | mean distance to the lower bound | better | not shown | worse |",
-            "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-            *real_lines(),
+            "| old grader | its kappa | a candidate chosen | most often | mean gain on choose "
+            "| mean gain on prove | mean distance to the lower bound | stopped before the proof "
+            "| better | not shown | worse |",
+            "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+            *(line for each in SETS for line in real_lines(each)),
             "",
         ]
     )
@@ -283,6 +344,8 @@ def _line(cell: Cell, tally: Tally) -> str:
         f"{tally.better / tally.runs:.3f}",
         f"{tally.found / tally.runs:.3f}" if cell.gain else "-",
         f"{tally.worse / tally.runs:.3f}",
+        f"{tally.stopped / tally.runs:.3f}",
+        f"{(tally.better + tally.lost) / tally.runs:.3f}",
         f"{tally.on_choose / met:+.3f}",
         f"{tally.on_prove / met:+.3f}",
         f"{tally.asked / tally.runs:.0f}",

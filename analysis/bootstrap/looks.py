@@ -48,6 +48,23 @@ def level_of_look(look: int, declared: int = 0, alpha: float = ALPHA) -> float:
     return float(alpha * _KEPT * 0.5 ** (look - USUAL))
 
 
+def level_of_reading(reading: int, declared: int = 0, alpha: float = ALPHA) -> float:
+    """Return the one-sided level of the `reading`, from 1, of labels kept for a proof; 0.0 where
+    none is left. As `level_of_look`, but readings may be of other graders and have nothing in
+    common, so that levels add up to the error (Bonferroni).
+
+    >>> [round(level_of_reading(reading), 5) for reading in (1, 2, 3, 4)]
+    [0.01125, 0.01125, 0.00125, 0.00063]
+    >>> [level_of_reading(reading, declared=2) for reading in (1, 2, 3)]
+    [0.0125, 0.0125, 0.0]
+    """
+    if declared:
+        return alpha / declared if 1 <= reading <= declared else 0.0
+    if 1 <= reading <= USUAL:
+        return alpha * (1.0 - _KEPT) / USUAL
+    return float(alpha * _KEPT * 0.5 ** (reading - USUAL)) if reading else 0.0
+
+
 def _each(sizes: np.ndarray, alpha: float) -> float:
     """Return the level of each look at nested samples of these sizes."""
     if len(sizes) == 1:

@@ -13,7 +13,7 @@ from evenhand.analysis.labels.copies import copies_among
 from evenhand.analysis.labels.matrix import KIND_ORDER, LabelMatrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitFacts
-from evenhand.analysis.types import Array, Codes
+from evenhand.analysis.types import Array, Codes, Mask
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,7 +81,16 @@ def encode(
         copies=copies_among(codes, people, graders),
         weight=facts.weights(clusters),
         distributions=_distributions(readings, at, shape[0]),
+        withheld=_withheld(readings.units, raters, scale),
     )
+
+
+def _withheld(units: Sequence[str], raters: Sequence[str], scale: Scale) -> Mask | None:
+    """Mask (units, raters) of what is withheld from graders; None where nothing is."""
+    if not scale.withheld.keys() & set(raters):
+        return None
+    own = [scale.withheld.get(rater, frozenset()) for rater in raters]
+    return np.array([[unit in each for each in own] for unit in units], dtype=bool)
 
 
 def _distributions(readings: Readings, at: tuple[Codes, Codes], units: int) -> dict[int, Array]:

@@ -165,7 +165,8 @@ class LabelMatrix(RatedUnits):
     """All labels of one rubric, one row per unit and one column per rater.
 
     Raters are ordered humans first, then adjudicators, then models, each by name. `asked` marks the
-    raters that a unit was assigned to; `positive` (units, raters) are probabilities of the
+    raters that a unit was assigned to, `withheld` (None: nowhere) where a grader's labels do not
+    count (`Scale.withheld`); `positive` (units, raters) are probabilities of the
     affirmative categories and `confidence` (units, raters) those of the likeliest category, NaN
     where unknown; `thresholds` (units, raters) turn the former into verdicts. `methods` and `draws`
     describe how each rater's probabilities were obtained (see `analysis.labels.combine.Readings`),
@@ -186,6 +187,7 @@ class LabelMatrix(RatedUnits):
     draws: tuple[int, ...] = ()
     copies: tuple[Copy, ...] = ()
     distributions: Mapping[int, Array] = field(default_factory=dict)
+    withheld: Mask | None = None
 
     @property
     def labelled_by_people(self) -> Mask:
@@ -216,12 +218,12 @@ class LabelMatrix(RatedUnits):
         """Return a mask (units,) of the units that were assigned to a rater.
 
         A grader was also assigned the units that humans labelled: a row that is missing altogether
-        is not an answer either.
+        is not an answer either. Those withheld from it are not put to it.
         """
         asked = self.asked[:, rater]
         if self.kinds[rater] == "model":
             asked = asked | self.scored[:, list(self.humans)].any(axis=1)
-        return asked
+        return asked if self.withheld is None else asked & ~self.withheld[:, rater]
 
     @property
     def has_verdicts(self) -> bool:
@@ -342,6 +344,8 @@ class LabelMatrix(RatedUnits):
     def _distinct(self) -> tuple[Codes, Codes, Frequency]:
         """Return a unit of each kind (kinds,), each unit's kind (units,), and the frequencies."""
         sliced = [column.codes for column in self.slices]
+        if self.withheld is not None:
+            sliced += list(self.withheld.T)
         if self.weight is not None:  # identical units must have equal weights
             sliced.append(np.unique(self.weight[self.clusters], return_inverse=True)[1])
         row = np.column_stack([self.codes, self.asked, self.subject, *sliced]).astype(np.int32)
@@ -358,6 +362,7 @@ class LabelMatrix(RatedUnits):
             confidence=self.confidence[kept],
             thresholds=self.thresholds[kept],
             asked=self.asked[kept],
+            withheld=None if self.withheld is None else self.withheld[kept],
             clusters=np.arange(len(kept)),
             n_clusters=len(kept),
             subject=self.subject[kept],

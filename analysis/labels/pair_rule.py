@@ -32,6 +32,7 @@ def pair_verdicts(labels: LabelMatrix) -> LabelMatrix:
         confidence=np.full((len(a), len(labels.raters)), np.nan),
         thresholds=labels.thresholds[a],
         asked=labels.asked[a] | labels.asked[b],
+        withheld=None if labels.withheld is None else labels.withheld[a] | labels.withheld[b],
         clusters=labels.clusters[a],
         subject=labels.subject[a],
         pair=labels.pair[a],

@@ -47,8 +47,10 @@ class Scale:
     "comparison", "response", or "" where it is not known; `favours` gives the side, "a" or "b" of
     a pair, that a category favours. `unclear` categories mean that no decision is possible,
     `collapse` are coarser categories of the others, and `variant_of` names the rubric that this one
-    words differently. `number` says that labels are numbers, however few; `part_of` names the
-    labels that are sets of options, of which this is one, yes or no.
+    words differently. `withheld` are units by grader: its labels there do not count, because
+    people's labels of them led to this grader (`evenhand improve`). `number` says that labels are
+    numbers, however few; `part_of` names the labels that are sets of options, of which this is one,
+    yes or no.
 
     >>> Scale("helpful", ("1", "2", "3"), "ordinal", frozenset({"3"})).affirmative_codes
     (2,)
@@ -66,6 +68,7 @@ class Scale:
     unclear: frozenset[str] = frozenset()
     collapse: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     variant_of: str = ""
+    withheld: Mapping[str, frozenset[str]] = field(default_factory=dict)
     number: bool = False
     part_of: str = ""
 

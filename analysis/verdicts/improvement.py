@@ -3,24 +3,31 @@
 Candidates are compared on *choose* by successive halving (Jamieson & Talwalkar 2016): all on a few
 clusters, the better half on more. The best of many looks better than it is, so its gain is bounded
 on *prove*, clusters that nothing was tuned to, by the paired bound of `drift`, at the level that
-this reading of them may spend (`analysis.bootstrap.looks`). `python -m benchmarks.improving` shows
-how often *better* is wrong.
+this reading of them may spend (`analysis.bootstrap.looks`). Before that, a proof that is hardly to
+be expected is not begun (`chance_of_proof`): that can only save money and readings, never make a
+*better* likelier. `python -m benchmarks.improving` shows how often *better* is wrong.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from evenhand.analysis.agreement.coefficients import cohen_kappa
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, agreement_between, cluster_tables
-from evenhand.analysis.bootstrap.looks import level_of_look
+from evenhand.analysis.bootstrap.influence import influence, standard_error
+from evenhand.analysis.bootstrap.looks import level_of_reading
 from evenhand.analysis.labels.matrix import LabelMatrix
+from evenhand.analysis.people.coverage import share_bounds
+from evenhand.analysis.planning.more_clusters import POWER
 from evenhand.analysis.requirement import rounded_up
+from evenhand.analysis.types import Array
 from evenhand.analysis.verdicts.drift import Paired, Versions, bounded_change
 from evenhand.analysis.verdicts.wording import level_of, signed
 from evenhand.study.settings.analysis import DecisionSettings
@@ -28,6 +35,10 @@ from evenhand.texts import written
 
 LEAST = 20
 """Clusters of the first round: with fewer a kappa says nothing."""
+HARDLY = 0.1
+"""A proof with a smaller chance, if the gain on *choose* were the true one, is not begun."""
+DIFFER = 0.2
+"""The share of units on which two graders differ, to forecast what a proof can show."""
 Outcome = Literal["better", "not_shown", "worse"]
 
 
@@ -105,8 +116,16 @@ def _place(score: Score, rule: DecisionSettings) -> tuple[bool, float]:
 
 def score_of(labels: LabelMatrix, name: str) -> Score:
     """Score a grader against all people's labels pooled."""
+    kappas, answered = _kappas_of(labels, name)
+    return Score(float(kappas[0]), answered)
+
+
+def _kappas_of(labels: LabelMatrix, name: str) -> tuple[Array, float]:
+    """Return a grader's kappa with all people's labels pooled, in the data and without each cluster
+    (1 + clusters,), and the share of the units that it answered.
+    """
     if name not in labels.raters:
-        return Score(math.nan, 0.0)
+        return np.full(1 + labels.n_clusters, math.nan), 0.0
     grader = labels.raters.index(name)
     coded = labels.on_categories()
     if not (labels.codes[:, grader] >= 0).any() and labels.has_verdicts:
@@ -114,11 +133,82 @@ def score_of(labels: LabelMatrix, name: str) -> Score:
     people = list(coded.members("human"))
     said = np.asarray(coded.codes[:, people]).astype(np.intp)
     own = np.repeat(np.asarray(coded.codes[:, [grader]]).astype(np.intp), len(people), axis=1)
-    tables = cluster_tables(replace(coded, clusters=np.zeros_like(coded.clusters)), said, own, 1)
-    table = tables.sum(axis=(0, 2)).reshape(coded.width, coded.width)
+    tables = cluster_tables(coded, said, own, labels.n_clusters).sum(axis=2)
+    tables = tables.reshape(labels.n_clusters, coded.width, coded.width)
+    whole = tables.sum(axis=0)
     rated = (said >= 0).any(axis=1)
     answered = float((rated & (own[:, 0] >= 0)).sum() / max(rated.sum(), 1))
-    return Score(float(cohen_kappa(table, agreement_between(coded))), answered)
+    each = np.concatenate([whole[None], whole - tables])
+    return np.asarray(cohen_kappa(each, agreement_between(coded))), answered
+
+
+def chance_of_proof(labels: LabelMatrix, old: str, new: str, clusters: int, alpha: float) -> float:
+    """Return about how likely a proof on so many `clusters` is at the one-sided level `alpha`, if
+    the gain on *choose*, whose labels these are, is the true one; it is too high on average.
+    """
+    gains = _kappas_of(labels, new)[0] - _kappas_of(labels, old)[0]
+    if not alpha or not gains[0] > 0:
+        return 0.0
+    if not np.isfinite(gains).all():
+        return 1.0  # nothing is known against it
+    own = len(np.unique(labels.clusters[labels.labelled_by_people]))
+    error = standard_error(influence(gains)) * math.sqrt(own / max(clusters, 1))
+    return float(ndtr(gains[0] / error + ndtri(alpha))) if error > 0 else 1.0
+
+
+def provable_gain(labels: LabelMatrix, clusters: int, alpha: float) -> float:
+    """Forecast the gain in kappa that a proof on so many `clusters` shows in 80% of studies, where
+    two graders differ on a fifth of the units; `labels` are people's elsewhere. NaN where they are
+    all the same.
+    """
+    coded = labels.on_categories()
+    said = coded.codes[:, list(coded.members("human"))]
+    shares = np.bincount(said[said >= 0], minlength=coded.q) / max((said >= 0).sum(), 1)
+    room = 1.0 - float((shares**2).sum())
+    if not alpha or not room > 0:
+        return math.nan
+    return float((ndtri(POWER) - ndtri(alpha)) * math.sqrt(DIFFER / max(clusters, 1)) / room)
+
+
+def errors_needed(alpha: float) -> int:
+    """Return in how many clusters the old grader must be wrong before even one that is right in all
+    of them could be shown to be better (sign test).
+
+    >>> errors_needed(0.01125)
+    7
+    """
+    return math.ceil(math.log(alpha) / math.log(0.5))
+
+
+def most_errors(labels: LabelMatrix, name: str) -> float:
+    """Return an upper bound, at 90%, of the share of clusters in which a person labels a unit
+    otherwise than this grader; NaN where it has no grades.
+    """
+    if name not in labels.raters:
+        return math.nan
+    own = labels.raters.index(name)
+    coded = labels.on_categories()
+    if not (labels.codes[:, own] >= 0).any() and labels.has_verdicts:
+        coded = labels.on_verdicts()
+    said, graded = coded.codes[:, list(coded.members("human"))], coded.codes[:, [own]]
+    both = (said >= 0) & (graded >= 0)
+    wrong = (both & (said != graded)).any(axis=1)
+    differs = np.bincount(labels.clusters, wrong, labels.n_clusters) > 0
+    seen = np.bincount(labels.clusters, both.any(axis=1), labels.n_clusters) > 0
+    return share_bounds(differs.astype(float), seen.astype(float), 0.1)[2]
+
+
+def content_of(labels: LabelMatrix, old: str, new: str) -> str:
+    """Return a hash of all that the comparison of two graders rests on: people's labels and both
+    graders' grades, combined, with their thresholds and clusters.
+    """
+    columns = [*labels.humans, *(labels.raters.index(e) for e in (old, new) if e in labels.raters)]
+    digest = hashlib.sha256(repr((len(labels.humans), labels.scale.categories)).encode())
+    weight = np.ones(0) if labels.weight is None else labels.weight
+    values = [each[:, columns] for each in (labels.codes, labels.positive, labels.thresholds)]
+    for each in (*values, labels.clusters, weight):
+        digest.update(np.asarray(each, dtype=float).tobytes())
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True)
@@ -167,7 +257,7 @@ def prove(labels: LabelMatrix, old: str, new: str, rule: DecisionSettings, look:
     rarer kind, as a verdict needs, and it answers as many units; *worse* where the upper bound is
     below 0.
     """
-    alpha, nan = level_of_look(look, rule.looks), math.nan
+    alpha, nan = level_of_reading(look, rule.looks), math.nan
     lacks = Gain("not_shown", (), nan, nan, nan, nan, nan, alpha, look, 0, 0)
     if not alpha:
         return replace(lacks, why=(written("improve.no_level", look=look),))

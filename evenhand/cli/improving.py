@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evenhand.cli.exits import DONE
 from evenhand.cli.ratings import (
@@ -20,6 +21,10 @@ from evenhand.cli.terminal import console, print_lines, progress_bar
 from evenhand.cli.verbs import Parser, Verb
 from evenhand.reporting.noting import note, operator
 from evenhand.texts import written
+
+if TYPE_CHECKING:
+    from evenhand.reporting.improving import ImproveOptions
+    from evenhand.study import Study
 
 
 def _options(improve: Parser) -> None:
@@ -53,6 +58,12 @@ def _options(improve: Parser) -> None:
     )
     add_asking(improve)
     improve.add_argument(
+        "--learn",
+        type=Path,
+        metavar="FILE",
+        help="write the units to learn from, with labels and reasons, and ask nothing",
+    )
+    improve.add_argument(
         "--dry-run", action="store_true", help="show what would be asked and cost; no network"
     )
     add_pace(improve)
@@ -60,7 +71,12 @@ def _options(improve: Parser) -> None:
 
 def _improve(arguments: argparse.Namespace) -> int:
     from evenhand.graders.running.runner import RunSummary
-    from evenhand.reporting.improving import ImproveOptions, forecast_improving, improve
+    from evenhand.reporting.improving import (
+        ImproveOptions,
+        forecast_improving,
+        improve,
+        provable,
+    )
     from evenhand.reporting.suggestions import rubric_first
     from evenhand.study import open_study
 
@@ -73,6 +89,10 @@ def _improve(arguments: argparse.Namespace) -> int:
         efforts=arguments.try_effort,
     )
     with open_study(arguments.dir) as study:
+        if arguments.learn:
+            return _write_learn(study, options, arguments.learn)
+        if said := provable(study, options):
+            console().print(said)
         if first := rubric_first(study, options):
             console().print(first)
         if arguments.dry_run:
@@ -87,6 +107,18 @@ def _improve(arguments: argparse.Namespace) -> int:
         print_lines(found.lines)
     print_stop("improve", found.stopped, [w for each in found.graders for w in each.warnings])
     return ended(over_budget=found.over_budget, stopped=bool(found.stopped))
+
+
+def _write_learn(study: Study, options: ImproveOptions, file: Path) -> int:
+    from evenhand.reporting.to_learn import labels_to_learn
+    from evenhand.study.tables.formats import write_table
+
+    found = labels_to_learn(study, options, done_by=operator())
+    write_table(found, file)
+    wrong = int((found["agrees"] == "no").sum())
+    about = {"file": file, "count": len(found), "wrong": wrong, "old": options.grader}
+    console().print(written("improve.wrote_learn", **about))
+    return DONE
 
 
 VERBS = (

@@ -167,8 +167,13 @@ def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> Report
         synthetic=config.synthetic,
         facts=facts,
         notes=[
-            written("prompts.seen", rubric=each.rubric.title, seen=each.seen, labels=each.labels)
-            for each in prompts_seen(study, ratings)
+            *dataset.notes,
+            *(
+                written(
+                    "prompts.seen", rubric=seen.rubric.title, seen=seen.seen, labels=seen.labels
+                )
+                for seen in prompts_seen(study, ratings)
+            ),
         ],
         rubric_titles=dataset.titles,
         label_names=dataset.names,
@@ -255,35 +260,46 @@ def _own_prompts(study: Study, raters: Iterable[str]) -> dict[str, str]:
     return found
 
 
-_OUTCOMES = {
-    "better": "improved_better",
-    "not_shown": "improved_not_shown",
-    "worse": "improved_worse",
-}
-
-
 def _improved(study: Study) -> dict[str, str]:
     """Return for each rubric with an improved grader how it came about, candidates that failed and
-    all.
+    all: how labels were parted, every choice and proof in turn, and what it cost in all.
     """
     from evenhand.study.store.logs.improvements import ends_of
     from evenhand.texts import written
 
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[dict[str, Any]]] = {}
     for rubric, end in ends_of(study.store):
-        count = len(end["rounds"][0]["kappas"]) - 1 if end["rounds"] else 0
-        about = {"old": end["old"], "new": end["new"], "count": count, **end["parts"]}
-        told = [written("methods.improved_tried", **about)]
-        if end["price"] is not None:
-            told.append(written("methods.improved_price", price=end["price"]))
-        came = _OUTCOMES[end["outcome"]] if end["new"] else "improved_none"
-        told.append(written(f"methods.{came}", **about))
-        if end.get("low") is not None:
-            told.append(written("methods.improved_gain", **end))
-        found.setdefault(rubric, []).append(" ".join(told))
-    return {
-        written("methods.improved", rubric=name): " ".join(each) for name, each in found.items()
-    }
+        found.setdefault(rubric, []).append(end)
+    told = {}
+    for rubric, ends in found.items():
+        sentences = [written("methods.improved_parted", **ends[-1]["parts"])]
+        sentences += [sentence for end in ends for sentence in _attempt(end)]
+        if ends[-1]["price"] is not None:
+            sentences.append(written("methods.improved_price", price=ends[-1]["price"]))
+        told[written("methods.improved", rubric=rubric)] = " ".join(sentences)
+    return told
+
+
+def _attempt(end: dict[str, Any]) -> list[str]:
+    """Return what came of one choice, and of its proof."""
+    from evenhand.texts import written
+
+    last: dict[str, tuple[float | None, int]] = {}
+    for each in end["rounds"]:
+        last |= {name: (kappa, each["clusters"]) for name, kappa in each["kappas"].items()}
+    scores = "; ".join(
+        written("methods.improved_score", grader=name, kappa=kappa, clusters=clusters)
+        for name, (kappa, clusters) in last.items()
+        if kappa is not None
+    )
+    about = {"old": end["old"], "new": end["new"], "count": max(len(last) - 1, 0), "scores": scores}
+    came = f"improved_{end['outcome']}" if end.get("look") else "improved_none"
+    if end["new"] and not end.get("look"):
+        came = "improved_futile"
+    told = [written("methods.improved_tried", **about), written(f"methods.{came}", **about)]
+    if end.get("low") is not None:
+        told.append(written("methods.improved_gain", **end))
+    return told
 
 
 def _verified(analysis: Analysis) -> dict[str, str]:

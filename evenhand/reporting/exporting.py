@@ -16,6 +16,7 @@ from evenhand.reporting.ratings_file.sidecar import (
     ScaleSection,
     Sidecar,
     TunedThreshold,
+    WithheldUnits,
 )
 from evenhand.study.desk.oversight import STOPPED_BY
 from evenhand.study.tables.attacks import as_text
@@ -178,6 +179,10 @@ def _section(study: Study, scale: Scale, look: int, usage: list[dict[Any, Any]])
                 clusters=tuple(sorted(tuning.clusters)),
             )
             for grader, tuning in scale.tunings.items()
+        ),
+        withheld=tuple(
+            WithheldUnits(grader=grader, units=tuple(sorted(units)))
+            for grader, units in scale.withheld.items()
         ),
         hashes=study.accepted_hashes()[scale.name],
         look=look,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
+import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -67,8 +68,9 @@ class Candidate:
 @dataclass(frozen=True, repr=False)
 class Improved(Shown):
     """What came of it: the parts' sizes, the choice, the proof of the best candidate (None where
-    none was chosen) and the ordinary verdict on a better one, from the same labels. `stopped` says
-    why a run ended early, which the same command continues.
+    none was chosen, or its `chance` of a proof was too small) and the ordinary verdict on a better
+    one, from the same labels. `stopped` says why a run ended early, which the same command
+    continues.
     """
 
     rubric: str
@@ -76,6 +78,7 @@ class Improved(Shown):
     candidates: Sequence[Candidate]
     parts: Mapping[str, int]
     choice: Choice | None = None
+    chance: float = math.nan
     gain: Gain | None = None
     verdict: Verdict | None = None
     spent: float = 0.0
@@ -103,11 +106,16 @@ class Improved(Shown):
         """The outcome in words, with bounds and price; "" where the run ended early."""
         if self.choice is None:
             return ""
-        price = written("improve.price", spent=self.spent)
-        if self.gain is None or self.best is None:
-            none = written("improve.none_chosen", old=self.old.rater_id, count=len(self.candidates))
+        price, old = written("improve.price", spent=self.spent), self.old.rater_id
+        if self.best is None:
+            none = written("improve.none_chosen", old=old, count=len(self.candidates))
             return f"{written('improve.not_shown')} {none} {price}"
-        head = written("improve.compared", new=self.best.rater_id, old=self.old.rater_id)
+        if self.gain is None:
+            about = {"new": self.best.rater_id, "old": old, "gain": self.choice.gain}
+            sizes = {"clusters": self.parts.get("prove", 0), "chance": self.chance}
+            futile = written("improve.futile", **about, **sizes)
+            return f"{written('improve.not_shown')} {futile} {price}"
+        head = written("improve.compared", new=self.best.rater_id, old=old)
         judged = [self.verdict["sentence"]] if self.verdict else []
         return " ".join([head, self.gain.sentence, price, *judged])
 
@@ -159,19 +167,29 @@ def improve(
     and to run again: the same command goes on.
 
     Raises InputError, with nothing asked, where there are too few labels or no candidates, where a
-    candidate's text changes the question or the options, and as `grade` does.
+    candidate's text changes the question or the options, where no gain could be proved, and as
+    `grade` does.
     """
     from evenhand.graders.running.runner import grading_in_rounds
-    from evenhand.study.store.logs.improvements import note_candidates, note_parts
 
     with grading_in_rounds(study, limits, progress) as rounds:
         trial = Trial(study, options)
-        new = {each: part for each, part in trial.parts.items() if each not in trial.known_parts}
-        if new:
-            note_parts(study.store, trial.rubric.name, new, done_by)
-        origins = {each.rater_id: each.origin for each in trial.candidates}
-        note_candidates(study.store, trial.rubric.name, origins, done_by)
+        trial.check_provable()
+        trial.note_parts(done_by)
         return _Run(trial, rounds, done_by).improved()
+
+
+def provable(study: Study, options: ImproveOptions) -> str:
+    """Return which gain a proof can show, before anything is asked. Raises InputError as `improve`
+    does.
+    """
+    from evenhand.analysis.verdicts.improvement import provable_gain
+
+    trial = Trial(study, options)
+    trial.check_provable()
+    clusters = len(trial.clusters_in("prove"))
+    gain = provable_gain(trial.labels_elsewhere(), clusters, trial.next_level)
+    return "" if math.isnan(gain) else written("improve.provable", clusters=clusters, gain=gain)
 
 
 def forecast_improving(study: Study, options: ImproveOptions) -> list[GraderForecast]:
@@ -202,13 +220,14 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[GraderFore
 
 
 class Trial:
-    """A study's labels, parted, with the old grader and the candidates. Raises InputError as
-    `improve` does.
+    """A study's labels, parted, with the old grader and the candidates. People's labels are those
+    at its beginning: what they label meanwhile waits for the next run. Raises InputError as
+    `improve` does, in `candidates` where it is about these.
     """
 
     def __init__(self, study: Study, options: ImproveOptions) -> None:
         from evenhand.reporting.load import clusters_of, from_study
-        from evenhand.study.store.logs.improvements import parts_of
+        from evenhand.study.store.logs.improvements import check_clusters, parts_of
 
         if options.rubric not in study.rubrics:
             known = ", ".join(study.rubrics)
@@ -217,21 +236,61 @@ class Trial:
         self.rubric = study.rubrics[options.rubric]
         if self.rubric.several:
             raise InputError(written("improve.several", rubric=self.rubric.name))
-        self._dataset = from_study(study)
-        self._scale = self._dataset.scales[self.rubric.name]
-        self.rule = self._dataset.decision
-        self.clusters = clusters_of(self._dataset)
+        self._options = options
+        dataset = from_study(study)
+        check_clusters(study.store, self.rubric.name, dataset.settings.cluster)
+        ratings = study.ratings()
+        self._first = ratings[ratings["rubric"] == self.rubric.name]
+        # Here all grades count, those that led to an earlier winner too: it is compared on others.
+        self._scale = replace(dataset.scales[self.rubric.name], withheld={})
+        scales = {self.rubric.name: self._scale}
+        self._dataset = replace(dataset, ratings=self._first, scales=scales)
+        self.rule = dataset.decision
+        self.clusters = clusters_of(dataset)
         self.known_parts = parts_of(study.store, self.rubric.name)
         self.parts = self._parted()
         self.units = self._labelled_units()
         """The units that people labelled, by cluster."""
-        self.old, *self.candidates = _candidates(study, self.rubric, options)
+
+    @cached_property
+    def _graders(self) -> list[Candidate]:
+        return list(_candidates(self.study, self.rubric, self._options))
+
+    @property
+    def old(self) -> Candidate:
+        return self._graders[0]
+
+    @property
+    def old_rater(self) -> str:
+        """The old grader's rater id, without a look at the candidates."""
+        from evenhand.graders.running.runner import planned
+        from evenhand.graders.scrub import Scrubber
+
+        grading = replace(self._options.grading, rubrics=[self.rubric.name])
+        scrubber = Scrubber.from_environment(self.study.config.providers)
+        (task,) = planned(self.study, [(self._options.grader, grading)], scrubber)
+        return task.questions.rater_id
+
+    @property
+    def candidates(self) -> list[Candidate]:
+        return self._graders[1:]
+
+    def _counted(self) -> pd.DataFrame:
+        """Return the rubric's ratings that count: people's as they were, graders' as they are."""
+        import pandas as pd
+
+        now = self.study.ratings()
+        is_own = (now["rubric"] == self.rubric.name) & (now["rater_kind"] == "model")
+        people = self._first[self._first["rater_kind"] != "model"]
+        both = pd.concat([people, now[is_own]], ignore_index=True)
+        both = both[both["unit_id"].isin(self.clusters.keys())]
+        return replace(self._dataset, ratings=both).counted(self.rubric.name)
 
     def ratings(self) -> pd.DataFrame:
-        """The rubric's ratings that count, as they are now; of people only those of the declared
-        reference, where there is one.
+        """The rubric's ratings that count; of people only those of the declared reference, where
+        there is one.
         """
-        found = replace(self._dataset, ratings=self.study.ratings()).counted(self.rubric.name)
+        found = self._counted()
         if reference := self.rule.reference:
             found = found[(found["rater_kind"] != "human") | (found["rater_id"] == reference)]
             is_reference = found["rater_id"] == reference
@@ -243,10 +302,8 @@ class Trial:
         from evenhand.analysis.planning import parting
 
         ratings = self.ratings()
-        strata, commonest = (
-            parting.strata_of(ratings, self.clusters),
-            parting.commonest_label(ratings),
-        )
+        strata = parting.strata_of(ratings, self.clusters)
+        commonest = parting.commonest_label(ratings)
         rule = self.rule
         needed = parting.clusters_to_part(strata, commonest, rule.min_clusters, rule.min_rarer)
         if needed:
@@ -255,6 +312,31 @@ class Trial:
             )
         seed, known = self.study.config.seed, self.known_parts
         return parting.part_clusters(strata, known, seed=seed, rubric=self.rubric.name)  # type: ignore[arg-type]
+
+    def note_parts(self, done_by: str) -> None:
+        """Write down the parts of clusters that had none."""
+        from evenhand.study.store.logs.improvements import note_parts
+
+        new = {each: part for each, part in self.parts.items() if each not in self.known_parts}
+        if new:
+            cluster = self._dataset.settings.cluster
+            note_parts(self.study.store, self.rubric.name, new, cluster, done_by)
+
+    def note_candidates(self, done_by: str) -> None:
+        """Write down the candidates: once their requests can be sent, and before they are."""
+        from evenhand.study.store.logs.improvements import Tried, note_candidates
+
+        graded = set(self._first.loc[self._first["rater_kind"] == "model", "rater_id"])
+        tried = {
+            each.rater_id: Tried(
+                origin=each.origin,
+                is_new=each.rater_id not in graded,
+                has_own_text=each.rater_id not in graded
+                and each.grading.prompt != self.old.grading.prompt,
+            )
+            for each in self.candidates
+        }
+        note_candidates(self.study.store, self.rubric.name, tried, done_by)
 
     def _labelled_units(self) -> dict[str, list[str]]:
         """Return the units that people labelled, by cluster."""
@@ -273,9 +355,13 @@ class Trial:
         own = [each for each in self.units if self.parts[each] == part]
         return in_order(own, seed=self.study.config.seed, rubric=self.rubric.name)
 
+    def units_in(self, clusters: Collection[str]) -> set[str]:
+        """Return the labelled units of these clusters."""
+        return {unit for each in clusters for unit in self.units[each]}
+
     def asked(self, candidate: Candidate, clusters: Sequence[str]) -> tuple[str, GradingOptions]:
         """Return what a grader is asked about these clusters."""
-        units = frozenset(unit for each in clusters for unit in self.units[each])
+        units = frozenset(self.units_in(clusters))
         return candidate.grader, replace(candidate.grading, units=units, scope="all")
 
     def labels_of(self, raters: Collection[str], clusters: Collection[str]) -> LabelMatrix:
@@ -288,7 +374,7 @@ class Trial:
         from evenhand.study.tables.columns import INCLUSION
 
         ratings = self.ratings()
-        units = {unit for each in clusters for unit in self.units[each]}
+        units = self.units_in(clusters)
         wanted = (ratings["rater_kind"] == "human") | ratings["rater_id"].isin(list(raters))
         ratings = ratings[wanted & ratings["unit_id"].isin(units)]
         ids = sorted(units)
@@ -298,17 +384,88 @@ class Trial:
         weighted = with_weights(table, ratings)
         return encode(combine_readings(ratings, self._scale), self._scale, weighted, "pair")
 
-    def verdict_on(self, new: str, clusters: Collection[str], look: int) -> Verdict | None:
-        """Return the ordinary verdict on a grader from these clusters alone."""
-        units = {unit for each in clusters for unit in self.units[each]}
-        ratings = replace(self._dataset, ratings=self.study.ratings()).counted(self.rubric.name)
+    def grades_of(self, rater: str, clusters: Collection[str]) -> dict[str, str]:
+        """Return a grader's labels by unit, as they are compared with people's."""
+        from evenhand.analysis.labels.combine import combine_readings
+
+        ratings = self.ratings()
+        is_own = (ratings["rater_id"] == rater) & ratings["unit_id"].isin(self.units_in(clusters))
+        found = combine_readings(ratings[is_own], self._scale)
+        return {
+            found.units[unit]: self._scale.categories[code]
+            for unit, code in zip(found.unit, found.code, strict=True)
+            if code >= 0
+        }
+
+    def labels_elsewhere(self) -> LabelMatrix:
+        """Return the labels of people and the old grader outside the proof."""
+        clusters = [*self.clusters_in("learn"), *self.clusters_in("choose")]
+        return self.labels_of([self.old.rater_id], clusters)
+
+    @property
+    def next_level(self) -> float:
+        """The level of the next reading of the labels for the proof; 0.0 where none is left."""
+        from evenhand.analysis.bootstrap.looks import level_of_reading
+        from evenhand.study.store.logs.improvements import readings_so_far
+
+        readings = readings_so_far(self.study.store, self.rubric.name)
+        return level_of_reading(readings + 1, self.rule.looks)
+
+    def check_provable(self) -> None:
+        """Raise InputError where questions are open, and no gain could be proved whatever the
+        candidates say: no level is left, or the old grader is hardly ever wrong.
+        """
+        from evenhand.analysis.verdicts.improvement import errors_needed, most_errors
+        from evenhand.study.store.logs.improvements import readings_so_far
+
+        clusters, level = self.clusters_in("prove"), self.next_level
+        if not self._has_open_questions():
+            return
+        if not level:
+            readings = readings_so_far(self.study.store, self.rubric.name)
+            about = {"rubric": self.rubric.name, "readings": readings}
+            raise InputError(written("improve.no_level_left", **about))
+        if self.known_parts:  # a run that goes on finds what it would have found at once
+            return
+        old, needed = self.old.rater_id, errors_needed(level)
+        errors = most_errors(self.labels_elsewhere(), old) * len(clusters)
+        if errors < needed:  # False for NaN: of a grader without grades nothing is known
+            about = {"old": old, "errors": errors, "clusters": len(clusters), "needed": needed}
+            raise InputError(written("improve.impossible", **about))
+
+    def _has_open_questions(self) -> bool:
+        from evenhand.analysis.verdicts.improvement import round_sizes
+        from evenhand.graders.running.runner import planned
+        from evenhand.graders.scrub import Scrubber
+
+        choose = self.clusters_in("choose")
+        first = choose[: round_sizes(len(choose), len(self.candidates))[0]]
+        wanted = [self.asked(each, first) for each in (self.old, *self.candidates)]
+        scrubber = Scrubber.from_environment(self.study.config.providers)
+        return any(len(task.questions) for task in planned(self.study, wanted, scrubber))
+
+    def look(self) -> int:
+        """Count a look at the verdict on people's labels, as a report on them does; return its
+        number.
+        """
+        from evenhand.reporting.load import looked_at
+        from evenhand.study.store.logs.decisions import look_numbers
+
+        present = looked_at(self.study, self._first)
+        return look_numbers(self.study.store, present, record=True).get(self.rubric.name, 1)
+
+    def verdict_on(self, new: str, clusters: Collection[str], reading: int) -> Verdict | None:
+        """Return the ordinary verdict on a grader from these clusters alone. It is a look of the
+        study, as its report's on the same labels is; and since each `reading` may be of another
+        grader, its level is at most that of a look of this number.
+        """
+        ratings, units = self._counted(), self.units_in(clusters)
         wanted = (ratings["rater_kind"] != "model") | (ratings["rater_id"] == new)
-        facts = replace(self._dataset.facts, looks={self.rubric.name: look})
+        looks = {self.rubric.name: max(self.look(), reading)}
         dataset = replace(
             self._dataset,
             ratings=ratings[wanted & ratings["unit_id"].isin(units)],
-            scales={self.rubric.name: self._scale},
-            facts=facts,
+            facts=replace(self._dataset.facts, looks=looks),
         )
         found = dataset.analyse().verdicts
         return next((each for each in found if each["grader"] == new), None)
@@ -416,33 +573,47 @@ class _Run:
             new = [each for each in clusters if each not in known]
             known.update(new)
             wanted.append(self.trial.asked(self._by_id[rater], new))
-        summary = self.rounds.grade(wanted)
+        summary = self.rounds.grade(wanted, lambda: self.trial.note_candidates(self.done_by))
         if summary.over_budget or summary.stopped:
             raise _Stopped(summary)
 
     def _chosen(self, found: Improved) -> Improved:
         from evenhand.analysis.verdicts.improvement import choose
+        from evenhand.study.store.logs.improvements import note_choice
 
         trial = self.trial
         names = [each.rater_id for each in trial.candidates]
         clusters = trial.clusters_in("choose")
         choice = choose(trial.old.rater_id, names, clusters, self._labels, trial.rule)
+        if choice.best:
+            note_choice(trial.study.store, trial.rubric.name, choice.best, clusters, self.done_by)
         return replace(found, choice=choice)
 
     def _proved(self, found: Improved, best: Candidate) -> Improved:
-        from evenhand.analysis.verdicts.improvement import prove
-        from evenhand.study.store.logs.decisions import labels_hash
-        from evenhand.study.store.logs.improvements import ProofReading, read_proof
+        from evenhand.analysis.verdicts.improvement import (
+            HARDLY,
+            chance_of_proof,
+            content_of,
+            prove,
+        )
+        from evenhand.study.store.logs.improvements import ProofReading, is_read, read_proof
 
         trial, old, new = self.trial, self.trial.old.rater_id, best.rater_id
-        clusters = trial.clusters_in("prove")
-        self._ask([old, new], clusters)
-        ratings, kept = trial.ratings(), set(clusters)
-        own = ratings[ratings["unit_id"].map(trial.clusters).isin(kept)]
-        reading = ProofReading(old=old, new=new, labels_hash=labels_hash(own))
-        store = trial.study.store
-        look = read_proof(store, trial.rubric.name, reading, self.done_by)
-        gain = prove(trial.labels_of([old, new], clusters), old, new, trial.rule, look)
+        store, rubric = trial.study.store, trial.rubric.name
+        choose, clusters = trial.clusters_in("choose"), trial.clusters_in("prove")
+        known = trial.labels_of([old, new], clusters)
+        if not is_read(store, rubric, content_of(known, old, new)):
+            on_choose = trial.labels_of([old, new], choose)
+            level = trial.next_level
+            chance = chance_of_proof(on_choose, old, new, len(clusters), level)
+            found = replace(found, chance=chance)
+            if chance < HARDLY:
+                return found
+            self._ask([old, new], clusters)
+            known = trial.labels_of([old, new], clusters)
+        reading = ProofReading(old=old, new=new, content=content_of(known, old, new))
+        look = read_proof(store, rubric, reading, self.done_by)
+        gain = prove(known, old, new, trial.rule, look)
         verdict = trial.verdict_on(new, clusters, look) if gain.outcome == "better" else None
         return replace(
             found,
@@ -483,15 +654,15 @@ class _Run:
         note_end(self.trial.study.store, found.rubric, detail, self.done_by)
 
     def _price(self) -> float | None:
-        """Return what all grades of the candidates on this rubric cost, in US dollars; None where
-        that is not known.
+        """Return what all grades of the parted units cost since they were parted, those of earlier
+        candidates too.
         """
-        from evenhand.study.store.totals import grade_totals
+        from evenhand.study.store.logs.improvements import candidates_of, price_of
 
-        totals = grade_totals(self.trial.study.store)
-        own = totals["rater_id"].isin([each.rater_id for each in self.trial.candidates])
-        costs = totals.loc[own & (totals["rubric"] == self.trial.rubric.name), "cost_usd"]
-        return _number(round(float(costs.sum(skipna=False)), 6))
+        store, rubric = self.trial.study.store, self.trial.rubric.name
+        raters = {self.trial.old.rater_id, *candidates_of(store, rubric)}
+        units = self.trial.units_in(self.trial.units)
+        return price_of(store, rubric, raters, units)
 
 
 def _number(value: float) -> float | None:
@@ -518,16 +689,23 @@ def _text(rubric: Rubric, prompt: JudgePrompt | None) -> list[str]:
 
 
 def _command(trial: Trial, best: Candidate) -> str:
-    """Return the command that grades the rest with the better grader."""
+    """Return the command that grades the rest with the better grader, asked as it was."""
     from evenhand.study.workspace import PROMPTS_FOLDER
 
     folder, asked = trial.study.folder, best.grading
-    words = [f"evenhand grade {folder} --rubric {trial.rubric.name} --grader {best.grader}"]
-    if asked.prompt is not None:
-        words.append(f"--prompt {folder / PROMPTS_FOLDER / asked.prompt.hash}.toml")
-    for option in ("method", "effort", "service_tier"):
-        if value := getattr(asked, option):
-            words.append(f"--{option.replace('_', '-')} {value}")
-    if asked.draws > 1:
-        words.append(f"--draws {asked.draws}")
-    return " ".join([*words, "--scope all"])
+    options = {
+        "--rubric": trial.rubric.name,
+        "--grader": best.grader,
+        "--prompt": asked.prompt and folder / PROMPTS_FOLDER / f"{asked.prompt.hash}.toml",
+        "--method": asked.method,
+        "--draws": asked.draws if asked.draws != 1 else None,
+        "--max-tokens": asked.max_tokens,
+        "--effort": asked.effort,
+        "--service-tier": asked.service_tier,
+        "--orders": "ab" if tuple(asked.orders) == ("ab",) else None,
+        "--scope": "all",
+    }
+    words = [f"{name}={value}" for name, value in options.items() if value]
+    for name, number in {"--temperature": asked.temperature, "--seed": asked.seed}.items():
+        words += [] if number is None else [f"{name}={number}"]
+    return shlex.join(["evenhand", "grade", str(folder), *words])

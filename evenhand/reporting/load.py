@@ -15,6 +15,7 @@ from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.reporting.ratings_file.missing import listed
 from evenhand.reporting.ratings_file.scales import declared_scales, rows_of, rubric_of_sets
 from evenhand.reporting.ratings_file.several import declared_sets, with_parts
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,9 +87,10 @@ def from_study(
 
     A `look` at new labels is counted; without it there are no verdicts on them. Grades under a text
     that was only tried are not part of a study, except those of the grader `tried`; nor are those
-    of a candidate of `improve` on clusters that it was proposed from or chosen on.
+    withheld from a candidate of `improve` (`withheld_grades`).
     """
     from collections import Counter
+    from dataclasses import replace
 
     from evenhand.analysis.dataset import Dataset
     from evenhand.analysis.study_facts import StudyFacts
@@ -139,35 +141,83 @@ def from_study(
         },
         synthetic=config.synthetic,
     )
-    dataset = _without_tuned(study, dataset)
+    withheld = withheld_grades(study, dataset)
+    scales = {
+        name: replace(scale, withheld=withheld.get(name, {}))
+        for name, scale in dataset.scales.items()
+    }
+    dataset = without_withheld(replace(dataset, scales=scales))
     several = {name: each.categories for name, each in study.rubrics.items() if each.several}
     return dataset if whole else with_parts(dataset, several)
 
 
-def _without_tuned(study: Study, dataset: Dataset) -> Dataset:
-    """Leave out candidates' grades on clusters that are not kept for the proof: a grader that was
-    chosen on labels looks better on them than it is.
+def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, frozenset[str]]]:
+    """Return the units on which a grader's labels do not count, by rubric and grader, because of
+    `evenhand improve`.
+
+    A winner of a finished choice looks better than it is on the clusters that it was chosen on, and
+    one with a text of its own on those to learn from: there it is not judged. A candidate that was
+    not chosen keeps its grades; only one that was new and was graded nowhere but on clusters to
+    choose on is no grader of the study, and left out altogether.
     """
+    from evenhand.study.store.logs import improvements
+
+    found: dict[str, dict[str, frozenset[str]]] = {}
+    for rubric in improvements.rubrics_improved(study.store):
+        clusters = clusters_of(dataset, improvements.parted_by(study.store, rubric))
+        parts = improvements.parts_of(study.store, rubric)
+        chosen = improvements.chosen_on(study.store, rubric)
+        own = {
+            rater: frozenset(unit for unit, each in clusters.items() if each in seen)
+            for rater, seen in chosen.items()
+        }
+        ratings = dataset.ratings[dataset.ratings["rubric"] == rubric]
+        graded = ratings.groupby("rater_id")["unit_id"].unique()
+        for rater, tried in improvements.candidates_of(study.store, rubric).items():
+            if tried.is_new and rater not in chosen and rater in graded:
+                units = frozenset(graded[rater])
+                if all(parts.get(clusters.get(unit, "")) == "choose" for unit in units):
+                    own[rater] = units
+        found[rubric] = own
+    return found
+
+
+def without_withheld(dataset: Dataset) -> Dataset:
+    """Leave out the labels that are withheld from graders on their scale, and say so."""
     from dataclasses import replace
 
-    from evenhand.study.store.logs.improvements import candidates_of, parts_of, rubrics_improved
+    import numpy as np
 
-    ratings = dataset.ratings
-    for rubric in rubrics_improved(study.store):
-        parts, candidates = parts_of(study.store, rubric), candidates_of(study.store, rubric)
-        tuned = {each for each, part in parts.items() if part != "prove"}
-        own = (ratings["rubric"] == rubric) & ratings["rater_id"].isin(list(candidates))
-        clusters = ratings.loc[own, "unit_id"].map(clusters_of(dataset))
-        ratings = ratings.drop(clusters.index[clusters.isin(tuned)])
-    return replace(dataset, ratings=ratings)
+    ratings, notes = dataset.ratings, []
+    for rubric, scale in dataset.scales.items():
+        if not scale.withheld:
+            continue
+        is_own = (ratings["rubric"] == rubric) | (len(dataset.scales) == 1)
+        own = ratings[is_own]
+        pairs = zip(own["rater_id"], own["unit_id"], strict=True)
+        kept = [unit not in scale.withheld.get(rater, ()) for rater, unit in pairs]
+        ratings = ratings.drop(own.index[~np.array(kept, dtype=bool)])
+        left = ratings[is_own.loc[ratings.index]]
+        labelled = set(left.loc[left["rater_kind"] == "human", "unit_id"])
+        gone = []
+        for grader in scale.withheld:
+            judged = set(left.loc[left["rater_id"] == grader, "unit_id"])
+            if not judged:
+                gone.append(grader)
+                continue
+            about = {"have": len(judged & labelled), "labelled": len(labelled)}
+            notes.append(written("note.withheld", rubric=rubric, grader=grader, **about))
+        if gone:
+            notes.append(written("note.only_tried", rubric=rubric, graders=", ".join(gone)))
+    return replace(dataset, ratings=ratings, notes=(*dataset.notes, *notes))
 
 
-def clusters_of(dataset: Dataset) -> dict[str, str]:
-    """Return the cluster of each unit of a study."""
+def clusters_of(dataset: Dataset, by: str = "") -> dict[str, str]:
+    """Return the cluster of each unit of a study, as its settings or as `by` says."""
     from evenhand.analysis.labels.units import UnitFacts
 
     ids = sorted(set(dataset.units["unit_id"]))
-    found = UnitFacts(ids, dataset.units).clusters(dataset.settings.cluster)
+    found = UnitFacts(ids, dataset.units).clusters(by or dataset.settings.cluster)
     return {unit: str(found.values[at]) for unit, at in zip(ids, found.codes, strict=True)}
 
 
@@ -336,7 +386,7 @@ def from_rows(
         synthetic=known.synthetic,
     )
     changes = changes if cluster is None else {**changes, "cluster": cluster}
-    return with_parts(dataset, several).changed(**changes)
+    return without_withheld(with_parts(dataset, several)).changed(**changes)
 
 
 def _with_scales(

@@ -121,14 +121,9 @@ def rubric_first(study: Study, options: ImproveOptions) -> str:
     from evenhand.reporting.load import from_study
 
     trial, dataset, name = Trial(study, options), from_study(study), options.rubric
-    read = {
-        unit
-        for cluster, units in trial.units.items()
-        if trial.parts[cluster] != "prove"
-        for unit in units
-    }
+    read = trial.units_in([*trial.clusters_in("learn"), *trial.clusters_in("choose")])
     ratings = dataset.counted(name)
-    wanted = (ratings["rater_kind"] == "human") | (ratings["rater_id"] == trial.old.rater_id)
+    wanted = (ratings["rater_kind"] == "human") | (ratings["rater_id"] == trial.old_rater)
     dataset = replace(
         dataset,
         ratings=ratings[wanted & ratings["unit_id"].isin(read)],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -115,15 +115,26 @@ class Rounds:
         """US dollars spent so far, with replies that were lost."""
         return float(self.context.budget.spent)
 
-    def grade(self, wanted: Sequence[tuple[str, GradingOptions]]) -> RunSummary:
+    def grade(
+        self,
+        wanted: Sequence[tuple[str, GradingOptions]],
+        opened: Callable[[], None] = lambda: None,
+    ) -> RunSummary:
         """Collect the grades that are missing, of all these graders side by side; together they
-        have as many requests under way as one has. The summary is of all rounds so far.
+        have as many requests under way as one has, and where there are more graders, some come
+        after the others. `opened` is called once the first requests can be sent, before they are.
+        The summary is of all rounds so far.
         """
         tasks = planned(self.study, wanted, self.context.scrubber)
         limits = self.context.limits
-        each = max(limits.concurrency // max(len(tasks), 1), 1)
-        context = replace(self.context, limits=replace(limits, concurrency=each))
-        _collect(self.study, tasks, context, self.summaries)
+        for start in range(0, len(tasks), limits.concurrency):
+            some = tasks[start : start + limits.concurrency]
+            busy = max(sum(len(task.questions) > 0 for task in some), 1)
+            each = replace(limits, concurrency=limits.concurrency // busy)
+            context = replace(self.context, limits=each)
+            _collect(self.study, some, context, self.summaries, opened=opened)
+            if context.budget.exhausted:
+                break
         return RunSummary(tuple(self.summaries.values()), self.context.budget.exhausted)
 
 
@@ -158,6 +169,7 @@ def _collect(
     *,
     batch: bool = False,
     cancel: bool = False,
+    opened: Callable[[], None] = lambda: None,
 ) -> None:
     """Carry out tasks, and add their results to the graders' summaries."""
     for task in tasks:
@@ -169,7 +181,7 @@ def _collect(
         summary.planned += len(asked)
         context.progress.expect(len(asked))
     own = [summaries[task.questions.rater_id] for task in tasks]
-    carry_out(study, tasks, context, own, batch=batch, cancel=cancel)
+    carry_out(study, tasks, context, own, batch=batch, cancel=cancel, opened=opened)
 
 
 def new_context(
@@ -189,20 +201,22 @@ def carry_out(
     *,
     batch: bool = False,
     cancel: bool = False,
+    opened: Callable[[], None] = lambda: None,
 ) -> None:
-    """Ask every grader its open questions; each one's summary says how it went."""
+    """Ask every grader its open questions; each one's summary says how it went. `opened` is called
+    once nothing stands against the first request.
+    """
     for task in tasks:
         for rubric in task.questions.rubrics.values():
             if isinstance(rubric, JudgedRubric):
                 study.keep_prompt(rubric.prompt.hash, rubric.prompt.source)
-    _carry_out(
-        [
-            _part(study, task, context, summary, batch=batch, cancel=cancel)
-            for task, summary in zip(tasks, summaries, strict=True)
-            if len(task.questions) or cancel
-        ],
-        context.progress,
-    )
+    parts = [
+        _part(study, task, context, summary, batch=batch, cancel=cancel)
+        for task, summary in zip(tasks, summaries, strict=True)
+        if len(task.questions) or cancel
+    ]
+    opened()
+    _carry_out(parts, context.progress)
 
 
 def _part(

@@ -50,6 +50,13 @@ class TunedThreshold(Section):
     clusters: tuple[Line, ...]
 
 
+class WithheldUnits(Section):
+    """Units on which a grader's labels do not count (`analysis.labels.scale.Scale.withheld`)."""
+
+    grader: Line
+    units: tuple[Line, ...]
+
+
 class GraderUsage(Section):
     """Work and cost of one grader, as far as known (`analysis.usage`)."""
 
@@ -81,6 +88,7 @@ class ScaleSection(Section):
     variant_of: Line = ""
     thresholds: dict[Line, Share] = Field(default_factory=dict)
     tuned: tuple[TunedThreshold, ...] = ()
+    withheld: tuple[WithheldUnits, ...] = ()
     hashes: tuple[Line, ...] | None = None
     look: int = Field(default=1, ge=1)
     usage: dict[Line, GraderUsage] = Field(default_factory=dict)
@@ -119,6 +127,7 @@ class ScaleSection(Section):
             unclear=frozenset(self.unclear),
             collapse=self.collapse,
             variant_of=self.variant_of,
+            withheld={each.grader: frozenset(each.units) for each in self.withheld},
         )
 
 

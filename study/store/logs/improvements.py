@@ -1,89 +1,159 @@
-"""What improving a grader decided: the part of each labelled cluster, the candidates, each reading
-of the labels kept for the proof, and what came of it. Append-only, among the lead's events.
+"""What improving a grader decided: the part of each labelled cluster, the candidates, the winner of
+each choice, each reading of the labels kept for the proof, and what came of it. Append-only, among
+the lead's events.
 
-Parts and candidates are written down before the first request, a reading before its labels are
-used: a run that is killed and started again finds its own, and nobody has to be believed.
+Parts are written down before the first request, candidates and a winner before they are used, and a
+reading before its labels are: a run that is killed and started again finds its own, and nobody has
+to be believed.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from evenhand.errors import InputError
 from evenhand.study.store.events import append
-from evenhand.study.store.schema import lead_events
+from evenhand.study.store.schema import grades, lead_events
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.study.store.database import Database
 
-PARTED, TRIED, READ, ENDED = KINDS = (
+PARTED, TRIED, CHOSE, READ, ENDED = KINDS = (
     "improve parted",
     "improve tried",
+    "improve chose",
     "improve read proof",
     "improve ended",
 )
 
 
 @dataclass(frozen=True, kw_only=True)
+class Tried:
+    """A candidate: where it comes from, `is_new` if it had no grade on the rubric before it was
+    tried, `has_own_text` if its text may have been written from the labels to learn from.
+    """
+
+    origin: str
+    is_new: bool
+    has_own_text: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class ProofReading:
-    """A reading of the labels kept for the proof: of which graders, by their rater ids, at which
-    labels.
+    """A reading of the labels kept for the proof: of which graders, by their rater ids, and a hash
+    of people's labels there with both graders' grades, as they are compared.
     """
 
     old: str
     new: str
-    labels_hash: str
+    content: str
 
 
-def note_parts(store: Database, rubric: str, parts: Mapping[str, str], done_by: str) -> None:
-    """Append the parts of clusters that had none; durable on return."""
-    _append(store, PARTED, rubric, dict(parts), done_by)
+def note_parts(
+    store: Database, rubric: str, parts: Mapping[str, str], cluster: str, done_by: str
+) -> None:
+    """Append the parts of clusters that had none; `cluster` is what they are, as in `[analysis]`.
+    Durable on return.
+    """
+    _append(store, PARTED, rubric, {"cluster": cluster, "parts": dict(parts)}, done_by)
 
 
 def parts_of(store: Database, rubric: str) -> dict[str, str]:
     """Return the part of each cluster, "learn", "choose" or "prove", as it was given first."""
     found: dict[str, str] = {}
-    for parts in _all(store, PARTED, rubric):
-        found = {**parts, **found}
+    for each in _all(store, PARTED, rubric):
+        found = {**each["parts"], **found}
     return found
 
 
-def note_candidates(store: Database, rubric: str, raters: Mapping[str, str], done_by: str) -> None:
-    """Append candidates that are new: where each comes from, by its rater id."""
+def parted_by(store: Database, rubric: str) -> str:
+    """Return what the parted clusters are, as in `[analysis]`; "" where nothing was parted."""
+    return next((str(each["cluster"]) for each in _all(store, PARTED, rubric)), "")
+
+
+def check_clusters(store: Database, rubric: str, cluster: str) -> None:
+    """Raise InputError where the rubric's labels were parted by other clusters than these."""
+    if (known := parted_by(store, rubric)) and known != cluster:
+        raise InputError(written("improve.other_clusters", rubric=rubric, known=known, now=cluster))
+
+
+def note_candidates(
+    store: Database, rubric: str, raters: Mapping[str, Tried], done_by: str
+) -> None:
+    """Append candidates that are new, by their rater ids."""
     known = candidates_of(store, rubric)
-    if new := {rater: origin for rater, origin in raters.items() if rater not in known}:
+    if new := {rater: asdict(each) for rater, each in raters.items() if rater not in known}:
         _append(store, TRIED, rubric, new, done_by)
 
 
-def candidates_of(store: Database, rubric: str) -> dict[str, str]:
-    """Return where each candidate came from, by its rater id."""
-    found: dict[str, str] = {}
+def candidates_of(store: Database, rubric: str) -> dict[str, Tried]:
+    """Return every candidate so far, by its rater id."""
+    found: dict[str, Tried] = {}
     for raters in _all(store, TRIED, rubric):
-        found |= raters
+        found |= {rater: Tried(**each) for rater, each in raters.items()}
+    return found
+
+
+def note_choice(
+    store: Database, rubric: str, new: str, clusters: Sequence[str], done_by: str
+) -> None:
+    """Append the winner of a choice, and the clusters whose labels chose it."""
+    own = {"new": new, "clusters": list(clusters)}
+    if own not in _all(store, CHOSE, rubric):
+        _append(store, CHOSE, rubric, own, done_by)
+
+
+def chosen_on(store: Database, rubric: str) -> dict[str, set[str]]:
+    """Return for every winner of a choice the clusters whose labels led to it: those that it was
+    chosen on, and those to learn from where it has a text of its own.
+    """
+    tried, found = candidates_of(store, rubric), dict[str, set[str]]()
+    learn = {each for each, part in parts_of(store, rubric).items() if part == "learn"}
+    for each in _all(store, CHOSE, rubric):
+        own = found.setdefault(each["new"], set())
+        own.update(each["clusters"])
+        if each["new"] in tried and tried[each["new"]].has_own_text:
+            own.update(learn)
     return found
 
 
 def read_proof(store: Database, rubric: str, reading: ProofReading, done_by: str) -> int:
     """Return the number, from 1, of this reading of the labels kept for the proof; one that is new
-    is appended first. The same graders at the same labels are the same reading.
+    is appended first. A reading of the same content is the same, whatever the graders are called;
+    readings of all graders of the rubric are counted together.
     """
     with store.write() as connection:
-        known = [each for _, each in _within(connection, READ, rubric)]
-        if (own := asdict(reading)) not in known:
-            append(connection, lead_events, _event(READ, rubric, own, done_by))
-            known.append(own)
-    return known.index(own) + 1
+        known = [each["content"] for _, each in _within(connection, READ, rubric)]
+        if reading.content not in known:
+            append(connection, lead_events, _event(READ, rubric, asdict(reading), done_by))
+            known.append(reading.content)
+    return known.index(reading.content) + 1
+
+
+def is_read(store: Database, rubric: str, content: str) -> bool:
+    """Return True if this content was read before."""
+    return any(each["content"] == content for each in _all(store, READ, rubric))
+
+
+def readings_so_far(store: Database, rubric: str) -> int:
+    """Return how many readings of the labels kept for the proof there were."""
+    return len(_all(store, READ, rubric))
 
 
 def note_end(store: Database, rubric: str, found: Mapping[str, Any], done_by: str) -> None:
-    """Append what came of it, unless it is what came of it last."""
-    if (known := list(_all(store, ENDED, rubric))) and known[-1] == dict(found):
-        return
-    _append(store, ENDED, rubric, found, done_by)
+    """Append what came of it, unless that is known but for the price."""
+
+    def unpriced(end: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in end.items() if name != "price"}
+
+    if unpriced(found) not in map(unpriced, _all(store, ENDED, rubric)):
+        _append(store, ENDED, rubric, found, done_by)
 
 
 def ends_of(store: Database) -> list[tuple[str, dict[str, Any]]]:
@@ -96,6 +166,27 @@ def rubrics_improved(store: Database) -> list[str]:
     """Return the rubrics whose clusters were parted."""
     with store.read() as connection:
         return list(dict.fromkeys(rubric for rubric, _ in _within(connection, PARTED)))
+
+
+def price_of(
+    store: Database, rubric: str, raters: Iterable[str], units: Iterable[str]
+) -> float | None:
+    """Return what these graders' grades of these units cost since the labels were parted, in US
+    dollars, all attempts; None where that is not known.
+    """
+    cost = grades.c.provenance["cost_usd"].as_float()
+    since = sa.select(sa.func.min(lead_events.c.created_at)).where(
+        lead_events.c.kind == PARTED, lead_events.c.rater_id == rubric
+    )
+    query = sa.select(grades.c.unit_id, cost).where(
+        grades.c.rubric == rubric,
+        grades.c.rater_id.in_(list(raters)),
+        grades.c.created_at >= since.scalar_subquery(),
+    )
+    wanted = set(units)
+    with store.read() as connection:
+        costs = [price for unit, price in connection.execute(query) if unit in wanted]
+    return None if None in costs else round(sum(costs), 6)
 
 
 def _event(kind: str, rubric: str, detail: Mapping[str, Any], done_by: str) -> dict[str, str]:

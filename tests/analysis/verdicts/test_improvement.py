@@ -11,9 +11,18 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from benchmarks import improving
-from evenhand.analysis.bootstrap.looks import level_of_look
+from evenhand.analysis.bootstrap.looks import level_of_reading
 from evenhand.analysis.labels.matrix import LabelMatrix
-from evenhand.analysis.verdicts.improvement import choose, prove, round_sizes, score_of
+from evenhand.analysis.verdicts.improvement import (
+    chance_of_proof,
+    choose,
+    content_of,
+    most_errors,
+    provable_gain,
+    prove,
+    round_sizes,
+    score_of,
+)
 from evenhand.study.settings.analysis import DecisionSettings
 
 RULE = DecisionSettings()
@@ -90,7 +99,7 @@ def test_a_gain_is_the_difference_of_the_mean_kappas_with_its_bounds_at_the_leve
     assert gain.outcome == "better"
     assert gain.estimate == pytest.approx(kappas[NEW] - kappas[OLD])
     assert 0 < gain.low < gain.estimate < gain.high
-    assert gain.level == level_of_look(1)
+    assert gain.level == level_of_reading(1)
     assert gain.sentence.startswith("Better. Kappa with people is")
     back = prove(found, NEW, OLD, RULE, look=1)
     assert back.outcome == "worse"
@@ -129,6 +138,49 @@ def test_better_needs_answers() -> None:
     gain = prove(replace(found, codes=codes), OLD, NEW, RULE, look=1)
     assert gain.outcome == "not_shown"
     assert "It answered 80% of the units, and 90% is needed." in gain.sentence
+
+
+def test_a_proof_is_likelier_the_larger_the_gain_and_the_more_clusters_it_has() -> None:
+    large, small = labels({OLD: 0.6, NEW: 0.9}), labels({OLD: 0.75, NEW: 0.85})
+    assert chance_of_proof(large, OLD, NEW, 200, 0.01125) > 0.99
+    few = chance_of_proof(small, OLD, NEW, 30, 0.01125)
+    assert few < chance_of_proof(small, OLD, NEW, 2000, 0.01125)
+    assert few < 0.1
+    assert chance_of_proof(large, NEW, OLD, 200, 0.01125) == 0.0, "nothing was gained"
+    assert chance_of_proof(large, OLD, NEW, 200, 0.0) == 0.0, "no level is left"
+
+
+def test_the_gain_that_a_proof_can_show_falls_with_the_root_of_the_clusters() -> None:
+    found = labels({OLD: 0.7})
+    few, many = (provable_gain(found, clusters, 0.01125) for clusters in (30, 120))
+    assert few == pytest.approx(2 * many)
+    assert 0.2 < many < 0.35
+    same = replace(found, codes=np.zeros_like(found.codes))
+    assert math.isnan(provable_gain(same, 30, 0.01125))
+
+
+def test_how_often_the_old_grader_is_wrong_is_bounded_above() -> None:
+    found = labels({OLD: 0.97})
+    wrong = (found.codes[:, :PEOPLE] != found.codes[:, [found.raters.index(OLD)]]).any(axis=1)
+    assert wrong.mean() < most_errors(found, OLD) < wrong.mean() + 0.1
+    assert math.isnan(most_errors(found, "unknown"))
+
+
+def test_the_content_of_a_proof_is_people_and_both_graders_and_nothing_else() -> None:
+    found = labels({OLD: 0.6, NEW: 0.9, "new01": 0.5})
+    known = content_of(found, OLD, NEW)
+
+    def changed(name: str) -> str:
+        codes = found.codes.copy()
+        at = 0 if name == "h0" else found.raters.index(name)
+        codes[3, at] = 1 - codes[3, at]
+        return content_of(replace(found, codes=codes), OLD, NEW)
+
+    assert known == changed("new01"), "a grader that is not compared"
+    assert len({known, changed("h0"), changed(OLD), changed(NEW), content_of(found, NEW, OLD)}) == 5
+    positive = np.where(np.isnan(found.positive), 0.5, found.positive)
+    assert content_of(replace(found, positive=positive), OLD, NEW) != known
+    assert content_of(replace(found, thresholds=found.thresholds + 0.1), OLD, NEW) != known
 
 
 @pytest.mark.slow
