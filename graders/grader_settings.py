@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from evenhand.errors import InputError
 from evenhand.graders.options import GradingOptions
 from evenhand.graders.spec import GraderSpec
-from evenhand.rubrics.judge_prompt import OWN_PROMPT
+from evenhand.rubrics.judge_prompt import OWN_PROMPT, JudgePrompt
 
 REASON_FIRST = "reason-then-label"
 METHODS = ("label", "logprobs", "verbalised", REASON_FIRST)
@@ -60,7 +60,8 @@ class GraderSettings:
         >>> GraderSettings.for_grader(parse_spec("anthropic:m"), GradingOptions(draws=10)).method
         'draws'
         """
-        draws, method = options.draws, options.method or ("label" if options.prompt else "")
+        by_label = isinstance(options.prompt, JudgePrompt)
+        draws, method = options.draws, options.method or ("label" if by_label else "")
         if draws < 1:
             raise InputError(f"draws is {draws}; it must be at least 1")
         if spec.speaks == "baseline":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from evenhand.errors import InputError
 
 if TYPE_CHECKING:
-    from evenhand.rubrics import JudgePrompt, Rubric
+    from evenhand.rubrics import Instructions, JudgePrompt, Rubric
 
 BOTH_ORDERS = ("ab", "ba")
 """Orders in which each pair is shown by default: many graders favour what they read first."""
@@ -67,8 +67,8 @@ class GradingOptions:
     `orders` are those in which pairs are shown; `method` to `seed` become each grader's
     `GraderSettings`; with `retry_unscored` outcomes without a label are asked again. `text` is a
     new version of one of the study's rubrics: only this version is tried, on pairs that did not
-    inform it. `prompt` replaces the text of the one rubric chosen. Only units in `shard` are asked
-    about, and only these `units` where some are named.
+    inform it. `prompt` replaces the text of the one rubric chosen, or its instructions. Only units
+    in `shard` are asked about, and only these `units` where some are named.
     """
 
     rubrics: Sequence[str] | None = None
@@ -83,7 +83,7 @@ class GradingOptions:
     seed: int | None = None
     retry_unscored: bool = False
     text: Rubric | None = None
-    prompt: JudgePrompt | None = None
+    prompt: JudgePrompt | Instructions | None = None
     shard: Shard = WHOLE
     units: Collection[str] | None = None
 

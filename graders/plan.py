@@ -15,7 +15,7 @@ from evenhand.graders.options import WHOLE, GradingOptions
 from evenhand.graders.providers.table import Own
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec, parse_spec
-from evenhand.rubrics import Rubric
+from evenhand.rubrics import JudgePrompt, Rubric
 from evenhand.study.lead.disagreements import held_out_units
 from evenhand.study.questions import Question
 from evenhand.study.store.grades import tried_rater
@@ -176,7 +176,7 @@ def _check_own_prompt(specs: Sequence[GraderSpec], options: GradingOptions) -> N
     """Raise InputError where the user's own prompt cannot be combined with the other choices."""
     if options.text is not None:
         raise InputError(written("judge_prompt.with_text"))
-    if options.method not in ("", "label"):
+    if isinstance(options.prompt, JudgePrompt) and options.method not in ("", "label"):
         raise InputError(written("judge_prompt.with_method", method=options.method))
     for spec in specs:
         if spec.speaks == "baseline":

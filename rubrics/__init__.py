@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from evenhand.rubrics.asked import asked_comparison, asked_rubric
-from evenhand.rubrics.judge_prompt import JudgedRubric, JudgePrompt
+from evenhand.rubrics.instructions import Example, Instructions, Reworded
+from evenhand.rubrics.judge_prompt import JudgedRubric, JudgePrompt, read_own_words
 from evenhand.rubrics.loading import (
     dump_rubric,
     library_rubrics,
@@ -19,7 +20,9 @@ from evenhand.rubrics.rendering import PeopleText, PromptText, TextBlock
 __all__ = [
     "Block",
     "Coarser",
+    "Example",
     "Golden",
+    "Instructions",
     "JudgePrompt",
     "JudgedRubric",
     "LexicalCues",
@@ -29,6 +32,7 @@ __all__ = [
     "PolarityWords",
     "PromptText",
     "Published",
+    "Reworded",
     "Rubric",
     "RubricParser",
     "TextBlock",
@@ -39,5 +43,6 @@ __all__ = [
     "library_rubrics",
     "load_rubric",
     "named_rubrics",
+    "read_own_words",
     "shipped_rubrics",
 ]

@@ -6,18 +6,17 @@ grader's id ends in the prompt's.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from pydantic import PrivateAttr, ValidationError, field_validator, model_validator
+from pydantic import field_validator, model_validator
 
 from evenhand.errors import InputError
+from evenhand.rubrics.instructions import Instructions, OwnWords, Reworded, content_of
 from evenhand.rubrics.model import PromptTemplate, Rubric
 from evenhand.rubrics.parsing import RubricParser, answer_of, json_fields
 from evenhand.rubrics.rendering import ANSWERS, TEXT_VARIABLES, placeholders
@@ -43,7 +42,7 @@ def with_own_prompt(raters: Iterable[str]) -> list[str]:
     return sorted(str(rater) for rater in raters if OWN_PROMPT in rater)
 
 
-class JudgePrompt(PromptTemplate):
+class JudgePrompt(PromptTemplate, OwnWords):
     """The prompt, and one of three places where a reply has its answer: the group of a regular
     expression, a value in a JSON object, or the last line.
     """
@@ -51,7 +50,6 @@ class JudgePrompt(PromptTemplate):
     answer_pattern: str = ""
     answer_json: str = ""
     answer_line: Literal["last", ""] = ""
-    _source: bytes = PrivateAttr(b"")
 
     @field_validator("answer_pattern")
     @classmethod
@@ -79,36 +77,8 @@ class JudgePrompt(PromptTemplate):
         return self
 
     @cached_property
-    def hash(self) -> str:
-        """16 hexadecimal digits of SHA-256 over its words and where the answer stands."""
-        text = json.dumps(self.model_dump(), sort_keys=True, ensure_ascii=False)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-    @cached_property
     def _pattern(self) -> regex.Pattern[str]:
         return _timed(self.answer_pattern)
-
-    @property
-    def source(self) -> bytes:
-        """Text of its file, unchanged."""
-        return self._source
-
-    @classmethod
-    def read(cls, path: Path) -> JudgePrompt:
-        """Read the prompt of a TOML file. Raises InputError where it is missing or not valid."""
-        if not path.is_file():
-            raise InputError(written("judge_prompt.no_file", file=path))
-        content = path.read_bytes()
-        try:
-            prompt = cls.model_validate(tomllib.loads(content.decode("utf-8-sig")))
-        except UnicodeDecodeError:
-            raise InputError(written("judge_prompt.not_text", file=path.name)) from None
-        except tomllib.TOMLDecodeError as error:
-            raise InputError(written("judge_prompt.no_toml", file=path.name, why=error)) from None
-        except ValidationError as error:
-            raise InputError(f"{path.name}: {_sentence(error)}") from None
-        prompt._source = content
-        return prompt
 
     def for_rubric(self, rubric: Rubric) -> JudgedRubric:
         """Return the rubric with this prompt for its graders. Raises InputError where the prompt
@@ -153,16 +123,15 @@ class JudgePrompt(PromptTemplate):
         ]
 
 
-class JudgedRubric(Rubric):
-    """A rubric whose text annotators read (`of_people`), while graders read `prompt`."""
+class JudgedRubric(Reworded):
+    """A rubric whose graders read a prompt of their user's own."""
 
     prompt: JudgePrompt
-    of_people: Rubric
 
-    @cached_property
-    def hash(self) -> str:
-        """Hash of the text that annotators read: grades belong to it."""
-        return self.of_people.hash
+    @property
+    def words(self) -> JudgePrompt:
+        """The words that graders read."""
+        return self.prompt
 
     @cached_property
     def _placed(self) -> PlacedParser:
@@ -172,6 +141,15 @@ class JudgedRubric(Rubric):
     def parser(self) -> RubricParser:
         """Return the parser that reads the answer where the prompt says it is."""
         return self._placed
+
+
+def read_own_words(path: Path) -> JudgePrompt | Instructions:
+    """Read a file of a user's own words for graders: a whole prompt, or instructions or examples
+    alone. Raises InputError where it is missing or not valid.
+    """
+    content, fields = content_of(path)
+    kind = JudgePrompt if fields.keys().isdisjoint(Instructions.model_fields) else Instructions
+    return kind.of(content, fields, path.name)
 
 
 class PlacedParser(RubricParser):
@@ -205,17 +183,6 @@ def _timed(pattern: str) -> regex.Pattern[str]:
         return regex.compile(pattern, regex.VERSION0)
     except regex.error as error:
         raise ValueError(str(error)) from None
-
-
-def _sentence(error: ValidationError) -> str:
-    fault = error.errors(include_url=False)[0]
-    place = ".".join(map(str, fault["loc"]))
-    if fault["type"] == "extra_forbidden":
-        return written("judge_prompt.unknown_field", field=place)
-    if fault["type"] in ("missing", "string_too_short"):
-        return written("judge_prompt.missing", field=place)
-    said = str(fault["msg"]).removeprefix("Value error, ")
-    return f"{place}: {said}" if place else said
 
 
 def _steps(path: str) -> list[str | int]:

@@ -54,6 +54,28 @@ def _options(improve: Parser) -> None:
         help="try the old grader at this effort; repeatable",
     )
     improve.add_argument(
+        "--propose",
+        type=int,
+        default=0,
+        metavar="K",
+        help="have a model write K sets of instructions from what the old grader got wrong",
+    )
+    improve.add_argument(
+        "--proposer",
+        default="",
+        metavar="GRADER",
+        help="the model that writes them (the old grader's); gepa or gepa:GRADER lets GEPA decide "
+        "what is rewritten",
+    )
+    improve.add_argument(
+        "--examples",
+        type=int,
+        action="append",
+        default=[],
+        metavar="N",
+        help="try the old grader with N labelled examples in its prompt; repeatable",
+    )
+    improve.add_argument(
         "--draws", type=int, default=1, metavar="K", help="ask K times, as the grader is asked (1)"
     )
     add_asking(improve)
@@ -77,6 +99,7 @@ def _improve(arguments: argparse.Namespace) -> int:
         improve,
         provable,
     )
+    from evenhand.reporting.proposals import Wanted
     from evenhand.reporting.suggestions import rubric_first
     from evenhand.study import open_study
 
@@ -87,6 +110,11 @@ def _improve(arguments: argparse.Namespace) -> int:
         candidates=arguments.candidates,
         others=arguments.candidate,
         efforts=arguments.try_effort,
+        learn=Wanted(
+            proposals=arguments.propose,
+            proposer=arguments.proposer,
+            examples=arguments.examples,
+        ),
     )
     with open_study(arguments.dir) as study:
         if arguments.learn:

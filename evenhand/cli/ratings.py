@@ -133,7 +133,7 @@ def add_asking(verb: Parser) -> None:
 def grading_options(arguments: argparse.Namespace) -> GradingOptions:
     """The options of grading that `grade` and `audit` share: which rubrics, and how to ask."""
     from evenhand.graders import GradingOptions
-    from evenhand.rubrics import JudgePrompt
+    from evenhand.rubrics import read_own_words
 
     return GradingOptions(
         rubrics=arguments.rubric,
@@ -144,7 +144,7 @@ def grading_options(arguments: argparse.Namespace) -> GradingOptions:
         service_tier=arguments.service_tier,
         temperature=arguments.temperature,
         seed=arguments.seed,
-        prompt=arguments.prompt and JudgePrompt.read(arguments.prompt),
+        prompt=arguments.prompt and read_own_words(arguments.prompt),
     )
 
 

@@ -14,13 +14,15 @@ import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
 from evenhand.graders.options import GradingOptions, RequestLimits
 from evenhand.reporting.panel import Shown
+from evenhand.reporting.proposals import Parent, Wanted
+from evenhand.rubrics import JudgePrompt, read_own_words
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -31,18 +33,27 @@ if TYPE_CHECKING:
     from evenhand.analysis.verdicts.improvement import Choice, Gain
     from evenhand.analysis.verdicts.judge import Verdict
     from evenhand.graders import GraderForecast, GraderSummary, RunSummary
+    from evenhand.graders.audit.injection import AuditOptions
     from evenhand.graders.running.run import Progress
     from evenhand.graders.running.runner import Rounds
+    from evenhand.reporting.lessons import Lesson
     from evenhand.reporting.panel import Line
-    from evenhand.rubrics import JudgePrompt, Rubric
+    from evenhand.reporting.proposals import Learnt
+    from evenhand.rubrics import Instructions, Rubric
     from evenhand.study import Study
+
+
+AUDITED = 20
+"""Units of the injection audit of the best candidate: a grader that obeys an attack is found with
+eight.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImproveOptions:
     """The user's options: the old `grader` of a `rubric` and how it is asked; `candidates`, a
-    folder of judge prompts made elsewhere; `others`, graders to try as the old one is asked; and
-    `efforts` to try with the old one.
+    folder of judge prompts made elsewhere; `others`, graders to try as the old one is asked;
+    `efforts` to try with the old one; and what is to be made from the labels to learn from.
     """
 
     rubric: str
@@ -51,6 +62,7 @@ class ImproveOptions:
     candidates: Path | None = None
     others: Sequence[str] = ()
     efforts: Sequence[str] = ()
+    learn: Wanted = field(default_factory=Wanted)
 
 
 @dataclass(frozen=True)
@@ -70,7 +82,8 @@ class Improved(Shown):
     """What came of it: the parts' sizes, the choice, the proof of the best candidate (None where
     none was chosen, or its `chance` of a proof was too small) and the ordinary verdict on a better
     one, from the same labels. `stopped` says why a run ended early, which the same command
-    continues.
+    continues; `said` tells of candidates that could not be made; `gives_way` is what an injection
+    audit of the best one found, where it fails.
     """
 
     rubric: str
@@ -87,6 +100,8 @@ class Improved(Shown):
     over_budget: bool = False
     difference: str = ""
     command: str = ""
+    said: Sequence[str] = ()
+    gives_way: str = ""
 
     @property
     def best(self) -> Candidate | None:
@@ -110,6 +125,9 @@ class Improved(Shown):
         if self.best is None:
             none = written("improve.none_chosen", old=old, count=len(self.candidates))
             return f"{written('improve.not_shown')} {none} {price}"
+        if self.gives_way:
+            head = written("improve.compared", new=self.best.rater_id, old=old)
+            return f"{head} {self.gives_way} {price}"
         if self.gain is None:
             about = {"new": self.best.rater_id, "old": old, "gain": self.choice.gain}
             sizes = {"clusters": self.parts.get("prove", 0), "chance": self.chance}
@@ -123,14 +141,15 @@ class Improved(Shown):
     def lines(self) -> list[Line]:
         """The rounds of the choice, the outcome, and the difference of the texts."""
         sizes = {part: self.parts.get(part, 0) for part in ("learn", "choose", "prove")}
-        lines: list[Line] = [written("improve.parted", **sizes)]
+        lines: list[Line] = [written("improve.parted", **sizes), *self.said]
         if self.choice is not None:
             lines.append(self._rounds(self.choice))
             if self.gain is not None:
                 lines.append(written("improve.on_choose", gain=self.choice.gain))
             lines.append(self.sentence)
+        if self.difference:
+            lines.append(self.difference)
         if self.outcome == "better":
-            lines += [self.difference] if self.difference else []
             lines.append(written("terminal.next", command=self.command))
         return lines
 
@@ -203,6 +222,10 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[GraderFore
 
     trial = Trial(study, options)
     scrubber = Scrubber.from_environment(study.config.providers)
+    known = {each.rater_id for each in trial.candidates}
+    asked = trial.forecast_learning()
+    made = {each.rater_id for each in trial.candidates} - known
+    learn = trial.clusters_in("learn") if options.learn else []
     choose = trial.clusters_in("choose")
     prove = trial.clusters_in("prove")
     sizes = round_sizes(len(choose), len(trial.candidates))
@@ -212,11 +235,19 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[GraderFore
         for each in left:
             most[each.rater_id] = size
         left = left[: math.ceil(len(left) / 2)]
-    wanted = [trial.asked(trial.old, [*choose, *prove])]
+    wanted = [trial.asked(trial.old, [*learn, *choose, *prove])]
     for at, each in enumerate(trial.candidates):
         last = prove if at == 0 else []
+        if each.rater_id in made and options.learn.by_gepa:
+            last = [*last, *learn]  # where it tries each of them
         wanted.append(trial.asked(each, [*choose[: most[each.rater_id]], *last]))
-    return [forecast_of(study, task) for task in planned(study, wanted, scrubber)]
+    found = [forecast_of(study, task) for task in planned(study, wanted, scrubber)]
+    for at, each in enumerate(trial.candidates, start=1):
+        if each.rater_id in made:  # words that are not known yet
+            found[at] = replace(found[at], rater_id=each.origin)
+    reworded = [each for each in trial.candidates if trial.is_reworded(each)]
+    audit = [trial.forecast_audit(each) for each in reworded[-1:]]
+    return [*found[:1], *asked, *found[1:], *audit]
 
 
 class Trial:
@@ -237,6 +268,8 @@ class Trial:
         if self.rubric.several:
             raise InputError(written("improve.several", rubric=self.rubric.name))
         self._options = options
+        self._learnt: list[tuple[str, GradingOptions, str]] = []
+        options.learn.check(study, self.rubric, options.grader)
         dataset = from_study(study)
         check_clusters(study.store, self.rubric.name, dataset.settings.cluster)
         ratings = study.ratings()
@@ -254,7 +287,7 @@ class Trial:
 
     @cached_property
     def _graders(self) -> list[Candidate]:
-        return list(_candidates(self.study, self.rubric, self._options))
+        return list(_candidates(self.study, self.rubric, self._options, self._learnt))
 
     @property
     def old(self) -> Candidate:
@@ -285,6 +318,76 @@ class Trial:
         both = pd.concat([people, now[is_own]], ignore_index=True)
         both = both[both["unit_id"].isin(self.clusters.keys())]
         return replace(self._dataset, ratings=both).counted(self.rubric.name)
+
+    @property
+    def wanted(self) -> Wanted:
+        """What is to be made from the labels to learn from."""
+        return self._options.learn
+
+    @property
+    def parent(self) -> Parent:
+        """The old grader, as one whose words are to be changed."""
+        return Parent(self.old.rater_id, self.old.grader, self.old.grading.prompt)
+
+    def lessons(self, grader: str = "") -> list[Lesson]:
+        """Return what the labels of people and a grader, the old one if not named by its rater id,
+        tell on clusters to learn from.
+        """
+        from evenhand.analysis.labels.combine import combine_readings
+        from evenhand.reporting.lessons import lessons_from
+
+        grader = grader or self.old.rater_id
+        own = self._ratings_of([grader], self.clusters_in("learn"))
+        readings = combine_readings(own, self._scale)
+        return lessons_from(self.study, self.rubric, readings, grader)
+
+    def add(self, learnt: Learnt) -> None:
+        """Add candidates that read these words, asked as the old grader is."""
+        self._learnt = [self._way(*each) for each in learnt.words]
+        del self._graders
+
+    def reworded(self, words: Instructions) -> Candidate:
+        """Return the old grader with these words, as one that is tried while it learns."""
+        alone = replace(self._options, candidates=None, others=(), efforts=())
+        way = self._way(words, written("improve.while_learning"))
+        _, found = _candidates(self.study, self.rubric, alone, [way])
+        return found
+
+    def _way(self, words: Instructions, origin: str) -> tuple[str, GradingOptions, str]:
+        grading = self.old.grading
+        method = "" if isinstance(grading.prompt, JudgePrompt) else grading.method
+        return self.old.grader, replace(grading, prompt=words, method=method), origin
+
+    def forecast_learning(self) -> list[GraderForecast]:
+        """Forecast the requests for proposals, and add candidates that cost as much as those that
+        may come of them.
+        """
+        from evenhand.reporting.proposals import forecast_learning
+
+        if not (wanted := self.wanted):
+            return []
+        study, rubric = self.study, self.rubric
+        found, learnt = forecast_learning(study, rubric, self.lessons(), self.parent, wanted)
+        self.add(learnt)
+        return found
+
+    def is_reworded(self, candidate: Candidate) -> bool:
+        """Return True if a candidate reads other words than the old grader."""
+        own = candidate.grading.prompt
+        return own is not None and own != self.old.grading.prompt
+
+    def audit(self, candidate: Candidate) -> AuditOptions:
+        """Return the injection audit of a candidate: the first units of that of `audit`."""
+        from evenhand.graders.audit.injection import AuditOptions
+
+        return AuditOptions(candidate.grader, AUDITED, candidate.grading)
+
+    def forecast_audit(self, candidate: Candidate) -> GraderForecast:
+        """Forecast the injection audit of a candidate."""
+        from evenhand.graders.audit.injection import forecast_audit
+
+        (found,) = forecast_audit(self.study, self.audit(candidate))
+        return replace(found, rater_id=written("improve.audited", grader=found.rater_id))
 
     def ratings(self) -> pd.DataFrame:
         """The rubric's ratings that count; of people only those of the declared reference, where
@@ -322,8 +425,10 @@ class Trial:
             cluster = self._dataset.settings.cluster
             note_parts(self.study.store, self.rubric.name, new, cluster, done_by)
 
-    def note_candidates(self, done_by: str) -> None:
-        """Write down the candidates: once their requests can be sent, and before they are."""
+    def note_candidates(self, done_by: str, more: Sequence[Candidate] = ()) -> None:
+        """Write down the candidates: once their requests can be sent, and before they are; and
+        `more` that are tried while it learns.
+        """
         from evenhand.study.store.logs.improvements import Tried, note_candidates
 
         graded = set(self._first.loc[self._first["rater_kind"] == "model", "rater_id"])
@@ -334,7 +439,7 @@ class Trial:
                 has_own_text=each.rater_id not in graded
                 and each.grading.prompt != self.old.grading.prompt,
             )
-            for each in self.candidates
+            for each in (*self.candidates, *more)
         }
         note_candidates(self.study.store, self.rubric.name, tried, done_by)
 
@@ -373,16 +478,18 @@ class Trial:
         from evenhand.analysis.labels.weights import with_weights
         from evenhand.study.tables.columns import INCLUSION
 
-        ratings = self.ratings()
-        units = self.units_in(clusters)
-        wanted = (ratings["rater_kind"] == "human") | ratings["rater_id"].isin(list(raters))
-        ratings = ratings[wanted & ratings["unit_id"].isin(units)]
-        ids = sorted(units)
+        ratings, ids = self._ratings_of(raters, clusters), sorted(self.units_in(clusters))
         table = pd.DataFrame({"unit_id": ids, "cluster_id": [self.clusters[u] for u in ids]})
         if INCLUSION in (known := self._dataset.units):
             table[INCLUSION] = table["unit_id"].map(known.set_index("unit_id")[INCLUSION])
         weighted = with_weights(table, ratings)
         return encode(combine_readings(ratings, self._scale), self._scale, weighted, "pair")
+
+    def _ratings_of(self, raters: Collection[str], clusters: Collection[str]) -> pd.DataFrame:
+        """Return the ratings of people and these graders on these clusters."""
+        ratings = self.ratings()
+        wanted = (ratings["rater_kind"] == "human") | ratings["rater_id"].isin(list(raters))
+        return ratings[wanted & ratings["unit_id"].isin(self.units_in(clusters))]
 
     def grades_of(self, rater: str, clusters: Collection[str]) -> dict[str, str]:
         """Return a grader's labels by unit, as they are compared with people's."""
@@ -438,6 +545,8 @@ class Trial:
         from evenhand.graders.running.runner import planned
         from evenhand.graders.scrub import Scrubber
 
+        if self.wanted and not self.known_parts:
+            return True
         choose = self.clusters_in("choose")
         first = choose[: round_sizes(len(choose), len(self.candidates))[0]]
         wanted = [self.asked(each, first) for each in (self.old, *self.candidates)]
@@ -471,11 +580,17 @@ class Trial:
         return next((each for each in found if each["grader"] == new), None)
 
 
-def _candidates(study: Study, rubric: Rubric, options: ImproveOptions) -> Iterator[Candidate]:
-    """Yield the old grader, then the candidates that differ from it and from one another."""
+def _candidates(
+    study: Study,
+    rubric: Rubric,
+    options: ImproveOptions,
+    learnt: Sequence[tuple[str, GradingOptions, str]] = (),
+) -> Iterator[Candidate]:
+    """Yield the old grader, then the candidates that differ from it and from one another: `learnt`
+    are those made from the clusters to learn from.
+    """
     from evenhand.graders.running.runner import planned
     from evenhand.graders.scrub import Scrubber
-    from evenhand.rubrics import JudgePrompt
 
     grading = replace(options.grading, rubrics=[rubric.name])
     ways = [(options.grader, grading, written("improve.old"))]
@@ -483,14 +598,19 @@ def _candidates(study: Study, rubric: Rubric, options: ImproveOptions) -> Iterat
     if options.candidates and not files:
         raise InputError(written("improve.no_files", folder=options.candidates))
     for file in files:
-        prompt = JudgePrompt.read(file)
-        if missing := missing_from(prompt, rubric):
-            raise InputError(written("improve.changed", file=file.name, missing=missing))
-        ways.append((options.grader, replace(grading, prompt=prompt, method=""), file.name))
+        prompt = read_own_words(file)
+        if isinstance(prompt, JudgePrompt):
+            if missing := missing_from(prompt, rubric):
+                raise InputError(written("improve.changed", file=file.name, missing=missing))
+            asked = replace(grading, prompt=prompt, method="")
+        else:
+            asked = replace(grading, prompt=prompt)
+        ways.append((options.grader, asked, file.name))
     ways += [(other, grading, written("improve.other_grader")) for other in options.others]
     for effort in options.efforts:
         asked = replace(grading, effort=effort)
         ways.append((options.grader, asked, written("improve.effort", effort=effort)))
+    ways += learnt
     scrubber = Scrubber.from_environment(study.config.providers)
     known: set[str] = set()
     for grader, asked, origin in ways:
@@ -499,7 +619,7 @@ def _candidates(study: Study, rubric: Rubric, options: ImproveOptions) -> Iterat
         if rater not in known:
             yield Candidate(rater, origin, grader, asked)
         known.add(rater)
-    if len(known) < 2:
+    if len(known) < 2 and not options.learn:
         raise InputError(written("improve.no_candidates"))
 
 
@@ -522,6 +642,12 @@ class _Stopped(Exception):  # noqa: N818  (nobody made an error)
         self.summary = summary
 
 
+def _go_on(summary: RunSummary) -> None:
+    """Raise _Stopped where a round ended early."""
+    if summary.over_budget or summary.stopped:
+        raise _Stopped(summary)
+
+
 @dataclass
 class _Run:
     """One run: rounds of grading, and what they have found so far."""
@@ -537,6 +663,8 @@ class _Run:
         sizes = Counter[str](trial.parts[each] for each in trial.units)
         found = Improved(trial.rubric.name, trial.old, trial.candidates, sizes)
         try:
+            if trial.wanted:
+                found = self._learnt(found)
             found = self._chosen(found)
             if found.best is not None:
                 found = self._proved(found, found.best)
@@ -556,7 +684,7 @@ class _Run:
     def _so_far(self) -> dict[str, Any]:
         return {"spent": self.rounds.spent, "graders": tuple(self.rounds.summaries.values())}
 
-    @cached_property
+    @property
     def _by_id(self) -> dict[str, Candidate]:
         return {each.rater_id: each for each in (self.trial.old, *self.trial.candidates)}
 
@@ -573,9 +701,52 @@ class _Run:
             new = [each for each in clusters if each not in known]
             known.update(new)
             wanted.append(self.trial.asked(self._by_id[rater], new))
-        summary = self.rounds.grade(wanted, lambda: self.trial.note_candidates(self.done_by))
-        if summary.over_budget or summary.stopped:
-            raise _Stopped(summary)
+        _go_on(self.rounds.grade(wanted, lambda: self.trial.note_candidates(self.done_by)))
+
+    def _learnt(self, found: Improved) -> Improved:
+        """Make candidates from the clusters to learn from, and write them down."""
+        from evenhand.reporting.proposals import Ended, learn
+
+        trial, wanted = self.trial, self.trial.wanted
+        wanted.check_price(self.rounds, trial.old.grader)
+        self._ask([trial.old.rater_id], trial.clusters_in("learn"))
+        lessons, parent = trial.lessons(), trial.parent
+        try:
+            learnt = learn(self.rounds, trial.rubric, lessons, parent, wanted, self._tried)
+        except Ended:
+            raise _Stopped(self.rounds.so_far) from None
+        trial.add(learnt)
+        trial.note_candidates(self.done_by)
+        return replace(found, candidates=trial.candidates, said=tuple(learnt.said))
+
+    def _tried(self, words: Instructions, units: Sequence[str]) -> dict[str, str]:
+        """Return the old grader's labels of some units to learn from, under other words."""
+        trial = self.trial
+        candidate = trial.reworded(words)
+        asked = replace(candidate.grading, units=frozenset(units), scope="all")
+        note = partial(trial.note_candidates, self.done_by, [candidate])
+        _go_on(self.rounds.grade([(candidate.grader, asked)], note))
+        return {each.unit_id: each.graded for each in trial.lessons(candidate.rater_id)}
+
+    def _audited(self, found: Improved, best: Candidate) -> Improved:
+        """Audit the best candidate where it reads other words, before the proof is read: what was
+        written from responses may hold what one of them asks for.
+        """
+        from evenhand.graders.audit.injection import audit_in_rounds
+        from evenhand.reporting.analysing import audits_of
+
+        trial = self.trial
+        found = replace(found, difference=_difference(trial.rubric, trial.old, best))
+        if not trial.is_reworded(best):
+            return found
+        _go_on(audit_in_rounds(self.rounds, trial.audit(best)))
+        bounds = trial.rule.injection
+        for audit in audits_of(trial.study, best.rater_id):
+            if audit.rubric == trial.rubric.name and (beyond := audit.beyond(bounds)):
+                figures = beyond[0].figures(bounds.of(beyond[0].name))
+                said = written("improve.gives_way", **figures)
+                return replace(found, gives_way=said)
+        return found
 
     def _chosen(self, found: Improved) -> Improved:
         from evenhand.analysis.verdicts.improvement import choose
@@ -602,13 +773,17 @@ class _Run:
         store, rubric = trial.study.store, trial.rubric.name
         choose, clusters = trial.clusters_in("choose"), trial.clusters_in("prove")
         known = trial.labels_of([old, new], clusters)
-        if not is_read(store, rubric, content_of(known, old, new)):
+        if not (read := is_read(store, rubric, content_of(known, old, new))):
             on_choose = trial.labels_of([old, new], choose)
             level = trial.next_level
             chance = chance_of_proof(on_choose, old, new, len(clusters), level)
             found = replace(found, chance=chance)
             if chance < HARDLY:
                 return found
+        found = self._audited(found, best)
+        if found.gives_way:
+            return found
+        if not read:
             self._ask([old, new], clusters)
             known = trial.labels_of([old, new], clusters)
         reading = ProofReading(old=old, new=new, content=content_of(known, old, new))
@@ -619,7 +794,6 @@ class _Run:
             found,
             gain=gain,
             verdict=verdict,
-            difference=_difference(trial.rubric, trial.old, best),
             command=_command(trial, best),
         )
 
@@ -646,6 +820,7 @@ class _Run:
                 for each in found.choice.rounds
             ],
             "verdict": found.verdict["verdict"] if found.verdict else "",
+            "gives_way": found.gives_way,
         }
         if gain is not None:
             names = ("estimate", "low", "high", "before", "after", "level")
@@ -679,13 +854,14 @@ def _difference(rubric: Rubric, old: Candidate, new: Candidate) -> str:
     return "\n".join(lines)
 
 
-def _text(rubric: Rubric, prompt: JudgePrompt | None) -> list[str]:
+def _text(rubric: Rubric, prompt: JudgePrompt | Instructions | None) -> list[str]:
     """Return the lines of what a grader reads, with the names of a unit's texts in braces."""
-    if prompt is not None:
+    if isinstance(prompt, JudgePrompt):
         return f"{prompt.system}\n{prompt.template}".strip().splitlines()
     if rubric.images:
-        return rubric.instructions.splitlines()
-    shown = rubric.for_prompt({name: f"{{{name}}}" for name in rubric.variables})
+        return ((prompt and prompt.instructions) or rubric.instructions).splitlines()
+    asked = prompt.for_rubric(rubric) if prompt else rubric
+    shown = asked.for_prompt({name: f"{{{name}}}" for name in rubric.variables})
     return f"{shown.system}\n\n{shown.user}".strip().splitlines()
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     """What holds ratings: a study's folder, a file, a table, or what is loaded already."""
 
 USUAL_SCALE = ScaleOptions()
+_TUNED_ON = ("learn", "choose")
 
 
 def load(
@@ -158,7 +159,7 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
     A winner of a finished choice looks better than it is on the clusters that it was chosen on, and
     one with a text of its own on those to learn from: there it is not judged. A candidate that was
     not chosen keeps its grades; only one that was new and was graded nowhere but on clusters to
-    choose on is no grader of the study, and left out altogether.
+    learn from or to choose on is no grader of the study, and left out altogether.
     """
     from evenhand.study.store.logs import improvements
 
@@ -176,7 +177,7 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
         for rater, tried in improvements.candidates_of(study.store, rubric).items():
             if tried.is_new and rater not in chosen and rater in graded:
                 units = frozenset(graded[rater])
-                if all(parts.get(clusters.get(unit, "")) == "choose" for unit in units):
+                if all(parts.get(clusters.get(unit, "")) in _TUNED_ON for unit in units):
                     own[rater] = units
         found[rubric] = own
     return found

@@ -4,7 +4,8 @@ marked, and graders' replies.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from evenhand.analysis.people.disagreements import GraderDisagreement
@@ -14,6 +15,19 @@ if TYPE_CHECKING:
 UnitTexts = dict[tuple[str, str], dict[str, str]]
 _AT_ONCE = 400
 """Units in one query."""
+
+
+class Labelled(Protocol):
+    """A unit under a rubric, with people's labels by rater."""
+
+    @property
+    def rubric(self) -> str: ...
+
+    @property
+    def unit_id(self) -> str: ...
+
+    @property
+    def people(self) -> Mapping[str, str]: ...
 
 
 def quoted_texts(study: Study, disagreements: list[GraderDisagreement]) -> UnitTexts:
@@ -34,7 +48,7 @@ def quoted_texts(study: Study, disagreements: list[GraderDisagreement]) -> UnitT
     return found
 
 
-def quoted_remarks(study: Study, disagreements: list[GraderDisagreement]) -> UnitTexts:
+def quoted_remarks(study: Study, disagreements: Sequence[Labelled]) -> UnitTexts:
     """The latest reason that each person gave for a label or a flag, by (rubric, unit id)."""
     from evenhand.study.store.logs.answers import remarks_table, standing
 
@@ -49,7 +63,7 @@ def quoted_remarks(study: Study, disagreements: list[GraderDisagreement]) -> Uni
 
 
 def quoted_marks(
-    study: Study, disagreements: list[GraderDisagreement]
+    study: Study, disagreements: Sequence[Labelled]
 ) -> dict[tuple[str, str], list[tuple[str, Mark]]]:
     """Return (rater, marked words) by (rubric, unit id), for raters whose labels are compared."""
     from evenhand.study.store.logs.answers import marks_on

@@ -18,7 +18,7 @@ from evenhand.graders.plan import GradingTask, OpenQuestions, plan_grading
 from evenhand.graders.running.dry_run import GraderForecast, forecast_of
 from evenhand.graders.running.locking import only_runner
 from evenhand.graders.running.run import GraderSummary, Progress, ProgressCounter
-from evenhand.graders.running.runner import RunSummary, carry_out, new_context
+from evenhand.graders.running.runner import Rounds, RunSummary, carry_out, new_context
 from evenhand.graders.scrub import Scrubber
 from evenhand.rubrics import Rubric
 from evenhand.study.prompts.units import parse_unit_id
@@ -26,6 +26,7 @@ from evenhand.study.questions import AttackedQuestion, Question
 from evenhand.study.seeding import digest
 from evenhand.study.store.logs.replies import Trial, finished_trials
 from evenhand.study.tables.attacks import CLEAN, REPEATS, reading
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.study import Study
@@ -78,6 +79,22 @@ def audit_injection(
             if summary.stopped:
                 break
     return RunSummary((summary,), context.budget.exhausted)
+
+
+def audit_in_rounds(rounds: Rounds, options: AuditOptions) -> RunSummary:
+    """Ask the missing questions of an audit as `audit_injection` does, within the lock and the
+    budget of these rounds. The summary is of all rounds so far.
+    """
+    audit = AuditPlan(rounds.study, options, rounds.context.scrubber)
+    name = written("improve.audited", grader=audit.rater_id)
+    for part in (audit.clean, audit.attacked):
+        task = part()
+        summary = rounds.part(name, task.questions.already, len(task.questions))
+        if len(task.questions):
+            carry_out(rounds.study, [task], rounds.context, [summary])
+        if summary.stopped:
+            break
+    return rounds.so_far
 
 
 def forecast_audit(

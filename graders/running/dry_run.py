@@ -19,7 +19,9 @@ from evenhand.rubrics import JudgedRubric, PromptText
 from evenhand.texts import written
 
 if TYPE_CHECKING:
+    from evenhand.graders.grader_settings import GraderSettings
     from evenhand.graders.money import Tokens
+    from evenhand.graders.spec import GraderSpec
     from evenhand.study import Study
 
 _AT_ONCE = 500
@@ -76,7 +78,7 @@ def forecast_of(study: Study, task: GradingTask, *, batch: bool = False) -> Grad
     for prompt, times in _prompts(study, task):
         sample = sample or prompt
         if tariff:
-            request = _request(task, prompt)
+            request = request_of(task.spec, task.settings, prompt)
             least += times * tariff.at_least(request)
             most += times * tariff.at_most(request)
             likely += times * tariff.cost(
@@ -139,17 +141,18 @@ def _prompts(study: Study, task: GradingTask) -> Iterator[tuple[PromptText, int]
             yield question.rubric.for_prompt(values), times
 
 
-def _request(task: GradingTask, prompt: PromptText) -> Mapping[str, Any]:
-    if task.spec.speaks == "messages":
+def request_of(spec: GraderSpec, settings: GraderSettings, prompt: PromptText) -> Mapping[str, Any]:
+    """Return the request that a model would be sent first."""
+    if spec.speaks == "messages":
         from evenhand.graders.clients.claude import build_request
 
-        return build_request(task.spec.model, prompt, task.settings)
-    if task.spec.speaks != "chat":
+        return build_request(spec.model, prompt, settings)
+    if spec.speaks != "chat":
         from evenhand.graders.clients import other_form
 
-        return other_form.build_request(task.spec, prompt, task.settings)
+        return other_form.build_request(spec, prompt, settings)
     from evenhand.graders.clients.chat_api import build_request as build_chat_request
     from evenhand.graders.clients.chat_api import first_shape
 
-    shape = first_shape(task.spec, task.settings)
-    return build_chat_request(task.spec.model, prompt, shape, task.settings)
+    shape = first_shape(spec, settings)
+    return build_chat_request(spec.model, prompt, shape, settings)

@@ -12,7 +12,7 @@ from evenhand.graders.plan import OpenQuestions
 from evenhand.graders.replies.draws import REPEATED, Replies, as_draw
 from evenhand.graders.replies.outcome import ASKED_AGAIN, Outcome
 from evenhand.graders.running.provenance import failed_grade, grade_key, grade_of, replied, sent
-from evenhand.rubrics import JudgedRubric, PromptText
+from evenhand.rubrics import PromptText, Reworded
 from evenhand.study.questions import Question
 from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.store.logs.replies import known_replies
@@ -130,8 +130,8 @@ class GradeJob:
         facts = {name: value for name, value in facts.items() if name != "seconds"}
         facts |= replied(reply)
         facts |= {"method": settings.reading, "draws": settings.draws}
-        if isinstance(question.rubric, JudgedRubric):
-            facts["own_prompt"] = question.rubric.prompt.hash
+        if isinstance(question.rubric, Reworded):
+            facts["own_prompt"] = question.rubric.words.hash
         if self._replies and self._replies.is_repeat(question.prompted, facts):
             outcome = Outcome(unscored_reason=REPEATED, raw=outcome.raw)
         elif settings.method == "draws":

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from evenhand.graders.options import RequestLimits
     from evenhand.graders.scrub import Scrubber
     from evenhand.study.store.grades import GradeAttempt
+    from evenhand.study.store.logs.proposals import ProposalAttempt
     from evenhand.study.store.logs.replies import ResponseAttempt
 
-    Attempt = TypeVar("Attempt", GradeAttempt, ResponseAttempt)
+    AnyAttempt = GradeAttempt | ResponseAttempt | ProposalAttempt
+    Attempt = TypeVar("Attempt", GradeAttempt, ResponseAttempt, ProposalAttempt)
 
 MOST_WORDS = 120
 """The most characters of a server's message that are shown while waiting for it."""
@@ -117,7 +119,7 @@ class GraderSummary:
         return self.planned - self.scored - sum(self.unscored.values())
 
 
-def _lacks_probabilities(attempt: GradeAttempt | ResponseAttempt) -> bool:
+def _lacks_probabilities(attempt: AnyAttempt) -> bool:
     asked_for = attempt.provenance.get("method") == "logprobs"
     return asked_for and not getattr(attempt, "prob_method", "")
 
@@ -135,7 +137,7 @@ class RunContext:
         """Return the attempts with secrets removed from their provenance."""
         return [replace(each, provenance=self.scrubber.tree(each.provenance)) for each in attempts]
 
-    def count(self, attempts: Iterable[GradeAttempt | ResponseAttempt], to: GraderSummary) -> None:
+    def count(self, attempts: Iterable[AnyAttempt], to: GraderSummary) -> None:
         """Add stored attempts to a grader's summary, except those that were asked again."""
         for attempt in attempts:
             if attempt.provenance.get(ASKED_AGAIN):

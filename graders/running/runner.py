@@ -18,7 +18,7 @@ from evenhand.graders.running.provenance import grade_of, tool_version
 from evenhand.graders.running.run import GraderSummary, Progress, ProgressCounter, RunContext
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
-from evenhand.rubrics import JudgedRubric
+from evenhand.rubrics import Reworded
 from evenhand.study.questions import Question
 from evenhand.study.store.grades import GradeAttempt
 from evenhand.texts import written
@@ -135,6 +135,19 @@ class Rounds:
             _collect(self.study, some, context, self.summaries, opened=opened)
             if context.budget.exhausted:
                 break
+        return self.so_far
+
+    def part(self, name: str, already: int, new: int) -> GraderSummary:
+        """Return the summary of what else is asked under this name, with so many more questions."""
+        found = self.summaries.setdefault(name, GraderSummary(rater_id=name, already=0, planned=0))
+        found.already += already
+        found.planned += new
+        self.context.progress.expect(new)
+        return found
+
+    @property
+    def so_far(self) -> RunSummary:
+        """The summary of all that was asked so far."""
         return RunSummary(tuple(self.summaries.values()), self.context.budget.exhausted)
 
 
@@ -208,8 +221,8 @@ def carry_out(
     """
     for task in tasks:
         for rubric in task.questions.rubrics.values():
-            if isinstance(rubric, JudgedRubric):
-                study.keep_prompt(rubric.prompt.hash, rubric.prompt.source)
+            if isinstance(rubric, Reworded):
+                study.keep_prompt(rubric.words.hash, rubric.words.source)
     parts = [
         _part(study, task, context, summary, batch=batch, cancel=cancel)
         for task, summary in zip(tasks, summaries, strict=True)

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from evenhand.cli.exits import BAD_INPUT, OVER_BUDGET
 from evenhand.cli.main import main
@@ -35,6 +36,8 @@ from evenhand.study import Study, open_study
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.store.logs.decisions import acts
 from evenhand.study.store.logs.improvements import ends_of, parts_of
+from evenhand.study.store.schema import attacked_grades
+from evenhand.study.store.schema import grades as grades_table
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, completion
 from harness.studies import MarkedStudy, with_labels, with_settings
@@ -74,6 +77,7 @@ answer_line = "last"
 '''
 SKILL = {"GOOD": 0.97, "POOR": 0.6}
 """How often the server's answer is right, by a word of the prompt; 0.75 under the rubric's text."""
+GRADE, TRIAL = ("rater_id", "unit_id", "order", "draw"), ("attack", "target", "side")
 PRICE = 0.01
 """US dollars for a request, by the prices below and the tokens that the server counts."""
 
@@ -268,7 +272,12 @@ def test_the_budget_is_never_passed_and_more_money_goes_on(
             break
         assert (found.outcome, found.sentence) == ("", "")
     assert found.outcome == "better"
-    assert len({(call.unit, str(call.body["messages"])) for call in server.calls}) == calls
+    with study.store.read() as connection:
+        kept = [
+            connection.execute(sa.select(*(table.c[name] for name in key)).distinct()).all()
+            for table, key in ((grades_table, GRADE), (attacked_grades, (*GRADE, *TRIAL)))
+        ]
+    assert sum(map(len, kept)) == calls, "no question is asked twice"
 
 
 PROGRAM = """
@@ -449,4 +458,5 @@ def test_the_report_tells_how_a_grader_was_improved(
     assert found.best.rater_id in told
     assert "3 candidates" in told
     asked = [call for call in server.calls if any(word in call.user for word in SKILL)]
-    assert f"Their grades cost ${PRICE * len(asked):.2f}." in told
+    (audited,) = [each.planned for each in found.graders if "audit" in each.rater_id]
+    assert f"Their grades cost ${PRICE * (len(asked) - audited):.2f}." in told

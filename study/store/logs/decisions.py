@@ -17,6 +17,7 @@ from evenhand.study.store.database import Database
 from evenhand.study.store.events import EventLog, append
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.logs.improvements import KINDS as IMPROVEMENTS
+from evenhand.study.store.logs.proposals import PROPOSED
 from evenhand.study.store.schema import (
     flag_events,
     labels,
@@ -37,7 +38,7 @@ Act = Literal[
 ]  # fmt: skip
 """Acts logged only here; `lead_events` has decisions about raters, links and logins too."""
 ACT_COLUMNS = ("created_at", "done_by", "kind", "about", "detail")
-_NO_ACTS = ("used", "logged_out", *IMPROVEMENTS)
+_NO_ACTS = ("used", "logged_out", PROPOSED, *IMPROVEMENTS)
 _TOLD = ["unit_id", "rater_id", "label", "order", "draw"]
 
 
