@@ -93,10 +93,10 @@ def _show_kinds(study: Study, rubric: str) -> None:
     found = sorted_by_kind(study, rubric)
     if found:
         rows = [
-            {"grader": grader} | dict[str, object]({kind: counts[kind] for kind in KINDS})
+            {"grader": grader, **{str(kind): counts[kind] for kind in KINDS}}
             for grader, counts in found.items()
         ]
-        titles = {"grader": "Grader", **{kind: kind_title(kind) for kind in KINDS}}
+        titles = {"grader": "Grader"} | {str(kind): kind_title(kind) for kind in KINDS}
         show_table(pd.DataFrame(rows), "Disagreements that were sorted, by kind", titles)
     else:
         st.text(written("better.not_sorted"))

@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli.exits import BAD_INPUT, DONE
-from evenhand.cli.ratings import add_pace
+from evenhand.cli.ratings import (
+    add_pace,
+    ended,
+    print_forecast,
+    print_run,
+    print_stop,
+    request_limits,
+)
 from evenhand.cli.terminal import console, print_table
 from evenhand.cli.verbs import Parser, Verb, add_verbs, refuse
 from evenhand.errors import InputError
@@ -18,6 +25,7 @@ if TYPE_CHECKING:
 
     from evenhand.reporting.suggestions import Divided, UnclearRubric
     from evenhand.rubrics import Rubric
+    from evenhand.study import Study
 
 
 def _options(rubric: Parser) -> None:
@@ -191,9 +199,29 @@ def _suggest_options(suggest: Parser) -> None:
     suggest.add_argument(
         "--out", type=Path, metavar="FILE", help="write a draft of another wording to this file"
     )
+    suggest.add_argument(
+        "--proposer",
+        default="",
+        metavar="GRADER",
+        help="have this model write the draft, as `evenhand grade` names it",
+    )
+    suggest.add_argument(
+        "--dry-run", action="store_true", help="show what would be asked and cost; no network"
+    )
+    add_pace(suggest)
 
 
-def _suggest(arguments: argparse.Namespace) -> None:
+def _suggest(arguments: argparse.Namespace) -> int:
+    if arguments.proposer and not (arguments.out or arguments.dry_run):
+        raise InputError(written("suggest.with_out"))
+    if not arguments.proposer:
+        refuse(
+            arguments,
+            ["--dry-run", "--concurrency", "--timeout", "--budget"],
+            "goes with --proposer, which writes a draft",
+        )
+    if arguments.out and arguments.out.exists():  # before money is spent on it
+        raise InputError(f"{arguments.out} is there already; choose another name or move it")
     from evenhand.reporting.suggestions import divided_rubrics, unclear_rubrics
     from evenhand.study import open_study
 
@@ -208,10 +236,11 @@ def _suggest(arguments: argparse.Namespace) -> None:
     _print_unclear(found)
     for each in divided:
         _print_divided(each)
-    if arguments.out:
-        _draft(arguments, divided, found)
-    elif found or divided:
+    if arguments.out or arguments.proposer:
+        return _draft(arguments, divided, found)
+    if found or divided:
         console().print(written("suggest.next"))
+    return DONE
 
 
 def _print_unclear(found: Sequence[UnclearRubric]) -> None:
@@ -244,7 +273,7 @@ def _print_divided(own: Divided) -> None:
 
 def _draft(
     arguments: argparse.Namespace, divided: Sequence[Divided], unclear: Sequence[UnclearRubric]
-) -> None:
+) -> int:
     """Write a draft of another wording of the one rubric that is meant."""
     from evenhand.reporting.suggestions import LEAST_UNITS, draft_of, draft_text
     from evenhand.study import open_study
@@ -258,16 +287,44 @@ def _draft(
     own = divided[0]
     flags = [flag for each in unclear if each.rubric.name == names[0] for flag in each.flags]
     with open_study(arguments.dir) as study:
-        text = draft_text(draft_of(study, own.rubric), own, flags)
-    _write_new(arguments.out, text)
-    console().print(written("suggest.drafted", path=arguments.out))
+        if arguments.proposer:
+            draft, code = _proposed(study, arguments, own, flags)
+            if draft is None:
+                return code
+        else:
+            draft = draft_of(study, own.rubric)
+    _write_new(arguments.out, draft_text(draft, own, flags))
+    who = {"path": arguments.out, "proposer": arguments.proposer}
+    console().print(
+        written("suggest.drafted_by" if arguments.proposer else "suggest.drafted", **who)
+    )
     steps = f"rubric check {arguments.out}", f"rubric reword {arguments.dir} {arguments.out}"
     _print_next(*steps)
+    return DONE
 
 
-def _print_next(*steps: str) -> None:
-    command = "\n      ".join(f"evenhand {step}" for step in steps)
-    console().print(written("terminal.next", command=command))
+def _proposed(
+    study: Study, arguments: argparse.Namespace, own: Divided, flags: Sequence[tuple[str, str]]
+) -> tuple[Rubric | None, int]:
+    """Have a model write the draft; None with the exit code where it was not asked, or the money
+    was at an end. An answer that is kept is not asked for again.
+    """
+    from evenhand.graders.running.proposing import forecast_proposals, propose
+    from evenhand.graders.running.runner import grading_in_rounds
+    from evenhand.reporting.suggestions import drafted, request_for
+
+    asked, name, proposer = [request_for(own, flags)], own.rubric.name, arguments.proposer
+    if arguments.dry_run:
+        print_forecast([forecast_proposals(study, name, proposer, asked)])
+        return None, DONE
+    with grading_in_rounds(study, request_limits(arguments)) as rounds:
+        answers = propose(rounds, name, proposer, asked, {"part": "rubric suggest"})
+        run = rounds.so_far
+    print_run(run)
+    print_stop("rubric suggest", run.stopped, [w for each in run.graders for w in each.warnings])
+    if not answers:
+        return None, ended(over_budget=run.over_budget, stopped=bool(run.stopped))
+    return drafted(study, own, proposer, answers[0]), DONE
 
 
 def _write_new(path: Path, text: str) -> None:
@@ -276,6 +333,11 @@ def _write_new(path: Path, text: str) -> None:
             file.write(text)
     except FileExistsError:
         raise InputError(f"{path} is there already; choose another name or move it") from None
+
+
+def _print_next(*steps: str) -> None:
+    command = "\n      ".join(f"evenhand {step}" for step in steps)
+    console().print(written("terminal.next", command=command))
 
 
 def _reword_options(reword: Parser) -> None:

@@ -122,7 +122,8 @@ def next_move(
         return NextMove(said, shlex.join(["evenhand", "extend", folder, "--pairs", str(more)]))
     command = ["evenhand", "improve", folder, "--rubric", rubric, "--grader", grader]
     said = written("better.try_others" if end else "better.try_some", grader=grader)
-    return NextMove(said, shlex.join([*command, "--dry-run"]))
+    writes = [] if grader.startswith("baseline:") else ["--propose", "4"]
+    return NextMove(said, shlex.join([*command, *writes, "--dry-run"]))
 
 
 def _more_pairs(end: Mapping[str, Any]) -> int | None:

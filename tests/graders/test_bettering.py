@@ -57,7 +57,7 @@ def test_before_anything_was_tried_the_next_step_is_to_try(
     ranking = rank_graders(analysis.results, analysis.verdicts)["kind"]
     move = next_move(study, "kind", None, ranking)
     assert move is not None
-    asked = f"--rubric kind --grader {server.openai} --dry-run"
+    asked = f"--rubric kind --grader {server.openai} --propose 4 --dry-run"
     assert shlex.split(move.command) == ["evenhand", "improve", str(study.folder), *asked.split()]
 
 
