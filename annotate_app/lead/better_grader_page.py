@@ -37,6 +37,7 @@ _TITLES = {
     "low": "From",
     "high": "To",
 }
+_EVERY = "3s"
 _NUMBERS = {"kappa": ".2f", "gain": "+z.2f", "low": "+z.2f", "high": "+z.2f"}
 
 
@@ -46,8 +47,13 @@ def show_better_grader(study: Study) -> None:
     rubric = names[0]
     if len(names) > 1:
         rubric = st.selectbox("Rubric", names, key="better_rubric", bind="query-params")
-    figures, ranking = latest_figures(study), list["Candidate"]()
-    if figures is not None:
+    age, ranking = st.empty(), list["Candidate"]()
+    with age.container():
+        figures = latest_figures(study)
+    if figures is None:
+        age.empty()
+        _wait(study)
+    else:
         ranked = rank_graders(figures.results, figures.report["verdicts"])
         ranking = list(ranked.get(rubric, ()))
     end = latest_end(study, rubric)
@@ -74,6 +80,13 @@ def show_better_grader(study: Study) -> None:
         st.code(end["difference"], language=None, wrap_lines=True)
 
 
+@st.fragment(run_every=_EVERY)
+def _wait(study: Study) -> None:  # until there are figures
+    require(study, "lead")
+    if latest_figures(study) is not None:
+        st.rerun()
+
+
 def _show_next(
     study: Study, rubric: str, end: dict[str, Any] | None, ranking: list[Candidate]
 ) -> None:
@@ -83,7 +96,8 @@ def _show_next(
         st.text(known or written("better.no_grader"))
         return
     st.text(move.said)
-    st.code(move.command, language=None, wrap_lines=True)
+    with st.container(key="next-step"):
+        st.code(move.command, language=None, wrap_lines=True)
     st.text(written("better.on_the_machine"))
 
 

@@ -81,22 +81,13 @@ def _gains(
     study: Study, rubric: str, old: str, names: Sequence[str]
 ) -> dict[str, dict[str, float]]:
     """Return each candidate's paired gain on *choose*. It is too high on average for the best."""
-    from evenhand.analysis.verdicts.drift import Paired, Versions, bounded_change
+    from evenhand.analysis.verdicts.improvement import gain_between
     from evenhand.reporting.improving import ImproveOptions, Trial
 
     trial = Trial(study, ImproveOptions(rubric=rubric, grader=old))
     clusters, found = trial.clusters_in("choose"), {}
     for name in names:
-        labels = trial.labels_of([old, name], clusters)
-        if not {old, name} <= set(labels.raters):
-            continue
-        paired = Paired.of(*labels.folded(), Versions(old, name), 0.0)
-        if paired is None:
-            continue
-        values = paired.after.kappas - paired.before.kappas
-        if any(map(math.isnan, values)):
-            continue
-        gain = bounded_change(paired.at_null(values), LEVEL)
+        gain = gain_between(trial.labels_of([old, name], clusters), old, name, LEVEL)
         found[name] = {"gain": gain.estimate, "low": gain.low, "high": gain.high}
     return found
 
