@@ -301,9 +301,14 @@ def told_of(end: Mapping[str, Any]) -> list[str]:
         if kappa is not None
     )
     about = {"old": end["old"], "new": end["new"], "count": max(len(last) - 1, 0), "scores": scores}
-    came = f"improved_{end['outcome']}" if end.get("look") else "improved_none"
-    if end["new"] and not end.get("look"):
-        came = "improved_futile"
+    proofs = {
+        "better": "improved_better",
+        "not_shown": "improved_not_shown",
+        "worse": "improved_worse",
+    }
+    came = "improved_futile" if end["new"] else "improved_none"
+    if end.get("look"):
+        came = proofs[end["outcome"]]
     told = [written("methods.improved_tried", **about), written(f"methods.{came}", **about)]
     if end.get("low") is not None:
         told.append(written("methods.improved_gain", **end))

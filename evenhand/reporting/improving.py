@@ -244,7 +244,7 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[GraderFore
     found = [forecast_of(study, task) for task in planned(study, wanted, scrubber)]
     for at, each in enumerate(trial.candidates, start=1):
         if each.rater_id in made:  # words that are not known yet
-            found[at] = replace(found[at], rater_id=each.origin)
+            found[at] = replace(found[at], rater_id=each.origin, sample=None)
     reworded = [each for each in trial.candidates if trial.is_reworded(each)]
     audit = [trial.forecast_audit(each) for each in reworded[-1:]]
     return [*found[:1], *asked, *found[1:], *audit]
@@ -387,7 +387,8 @@ class Trial:
         from evenhand.graders.audit.injection import forecast_audit
 
         (found,) = forecast_audit(self.study, self.audit(candidate))
-        return replace(found, rater_id=written("improve.audited", grader=found.rater_id))
+        name = written("improve.audited", grader=written("improve.best"))
+        return replace(found, rater_id=name, sample=None)
 
     def ratings(self) -> pd.DataFrame:
         """The rubric's ratings that count; of people only those of the declared reference, where

@@ -5,7 +5,7 @@ model writes, within the money of a run.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
@@ -234,8 +234,12 @@ def forecast_learning(
         longest = Instructions.written(f"{nth} ".ljust(MOST_WORDS, "x"))
         proposer = wanted.proposer or model
         words.append((longest, written("improve.proposed", nth=nth + 1, proposer=proposer)))
-    costs = [forecast_proposals(study, rubric.name, model, asked)] if asked else []
-    return costs, Learnt(words, said)
+    if not asked:
+        return [], Learnt(words, said)
+    cost = forecast_proposals(study, rubric.name, model, asked)
+    if not any(each.graded for each in lessons):
+        cost = replace(cost, sample=None)  # what will be sent is not known yet
+    return [cost], Learnt(words, said)
 
 
 def _with_examples(

@@ -9,18 +9,20 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import sqlalchemy as sa
 
 from evenhand.cli.exits import BAD_INPUT, OVER_BUDGET
 from evenhand.cli.main import main
 from evenhand.errors import InputError
-from evenhand.graders import GradingOptions, RequestLimits
+from evenhand.graders import GradingOptions, RequestLimits, grade
 from evenhand.reporting.analysing import analyse_study
 from evenhand.reporting.improving import (
     Improved,
@@ -29,13 +31,14 @@ from evenhand.reporting.improving import (
     forecast_improving,
     improve,
 )
-from evenhand.reporting.load import from_study
+from evenhand.reporting.load import from_study, load
 from evenhand.reporting.noting import operator
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study, open_study
 from evenhand.study.lead.imports import import_ratings
+from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.decisions import acts
-from evenhand.study.store.logs.improvements import ends_of, parts_of
+from evenhand.study.store.logs.improvements import ends_of, parts_of, readings_so_far
 from evenhand.study.store.schema import attacked_grades
 from evenhand.study.store.schema import grades as grades_table
 from harness.protocol_server import ProtocolServer
@@ -137,6 +140,12 @@ def options(server: ProtocolServer, folder: Path, **more: object) -> ImproveOpti
     )
 
 
+def changed(study: Study, settings: dict[str, dict[str, object]]) -> Study:
+    study.close()
+    change_config(study.folder, settings)
+    return open_study(study.folder)
+
+
 FAST = RequestLimits(concurrency=8, wait_scale=0.001)
 
 
@@ -212,9 +221,7 @@ def test_permuting_the_labels_kept_for_the_proof_changes_no_choice_and_no_reques
         study = labelled(marked_study, tmp_path, server, name)
         trial = Trial(study, options(server, folder))
         if name == "permuted":
-            from evenhand.study.store.logs.improvements import note_parts
-
-            note_parts(study.store, "kind", trial.parts, "test")
+            trial.note_parts("test")
             own = trial.ratings()
             own = own[own["unit_id"].map(trial.clusters).map(trial.parts) == "prove"]
             rng = random.Random(5)
@@ -283,7 +290,7 @@ def test_the_budget_is_never_passed_and_more_money_goes_on(
 PROGRAM = """
 import sys
 from pathlib import Path
-from evenhand.graders import GradingOptions, RequestLimits
+from evenhand.graders import GradingOptions, RequestLimits, grade
 from evenhand.reporting.improving import ImproveOptions, improve
 from evenhand.study import open_study
 
@@ -457,6 +464,328 @@ def test_the_report_tells_how_a_grader_was_improved(
     (told,) = [value for name, value in context.facts.items() if name.startswith("improved")]
     assert found.best.rater_id in told
     assert "3 candidates" in told
-    asked = [call for call in server.calls if any(word in call.user for word in SKILL)]
     (audited,) = [each.planned for each in found.graders if "audit" in each.rater_id]
-    assert f"Their grades cost ${PRICE * (len(asked) - audited):.2f}." in told
+    spent = f"cost ${PRICE * (len(server.calls) - audited):.2f}."
+    assert spent in told, "the old grader's grades too"
+    assert told.count("to learn from") == 1
+    study.close()
+    assert main(shlex.split(found.command)[1:]) == 0
+    with open_study(study.folder) as again:
+        improve(again, options(server, tmp_path / "c"), FAST)
+        _, context = analyse_study(again)
+    (later,) = [value for name, value in context.facts.items() if name.startswith("improved")]
+    assert later == told, "told once, and what grading the rest cost is no part of it"
+
+
+def figures(study: Study, grader: str, statistic: str) -> list[float]:
+    analysis, _ = analyse_study(study, verify=False)
+    return [
+        row["estimate"]
+        for row in analysis.rows
+        if (row["statistic"], row["rater_b"], row["subset"]) == (statistic, grader, "all")
+    ]
+
+
+def test_a_winner_is_judged_where_it_was_not_chosen_and_lacks_no_answers_elsewhere(
+    study: Study, server: ProtocolServer, tmp_path: Path
+) -> None:
+    found = improve(study, options(server, candidates(tmp_path / "c")), FAST)
+    assert figures(study, found.best.rater_id, "coverage") == [1.0]
+    assert figures(study, found.old.rater_id, "coverage") == [0.8], "nobody asked it about learn"
+    analysis, context = analyse_study(study, verify=False)
+    (verdict,) = [each for each in analysis.verdicts if each["grader"] == found.best.rater_id]
+    assert "answer" not in verdict["sentence"] + verdict["reason"]
+    (said,) = [note for note in context.notes if found.best.rater_id in note]
+    assert "is judged on 60 of the 120 units that people labelled" in said
+    (gone,) = [note for note in context.notes if "did not choose them" in note]
+    losers = {each.rater_id for each in found.candidates} - {found.best.rater_id}
+    assert all(each in gone for each in losers)
+
+
+def test_a_grader_that_was_there_before_keeps_its_grades_unless_it_was_chosen(
+    study: Study, server: ProtocolServer, tmp_path: Path
+) -> None:
+    other = f"openai:other-model@{server.root}/v1"
+    name = "openai:other-model"
+    study = with_settings(study, f'"{other}" = {{ input = 11.0, output = 100.0 }}\n')
+    grade(study, [other], GradingOptions(method="label", rubrics=["kind"], scope="all"), FAST)
+    (rater,) = study.ratings().query("rater_kind == 'model'")["rater_id"].unique()
+    assert name in rater
+
+    def own() -> int:
+        ratings = from_study(study).ratings
+        return int((ratings["rater_id"] == rater).sum())
+
+    assert own() == 2 * PAIRS
+    asked = replace(options(server, candidates(tmp_path / "c")), others=[other])
+    improve(study, asked, replace(FAST, budget=0.1))
+    assert own() == 2 * PAIRS, "a run without money takes nothing away"
+    found = improve(study, asked, FAST)
+    assert found.best.rater_id != rater
+    assert own() == 2 * PAIRS, "it was tried and not chosen"
+    good = options(server, None, others=[other])
+    server.script = lambda call: grades(call) if call.body["model"] == "test-model" else right(call)
+    study2 = labelled_again(study, server, tmp_path)
+    grade(study2, [other], GradingOptions(method="label", rubrics=["kind"], scope="all"), FAST)
+    won = improve(study2, good, FAST)
+    assert won.best.rater_id == rater
+    ratings, parts = from_study(study2).ratings, parts_of(study2.store, "kind")
+    left = ratings.loc[ratings["rater_id"] == rater, "unit_id"].str.partition("|")[0].map(parts)
+    assert set(left) == {"learn", "prove"}, "it was chosen on choose, and it has no text of its own"
+
+
+def right(call: Call) -> Reply:
+    return completion(truth(call.unit))
+
+
+def labelled_again(study: Study, server: ProtocolServer, tmp_path: Path) -> Study:
+    """Another study with the same labels and prices."""
+    import shutil
+
+    study.close()
+    folder = tmp_path / "again"
+    shutil.copytree(study.folder, folder)
+    database = folder / "study.db"
+    import sqlite3
+
+    with sqlite3.connect(database) as connection:
+        connection.execute("delete from grades")
+        connection.execute("delete from lead_events where kind like 'improve%'")
+    connection.close()
+    return open_study(folder)
+
+
+def test_the_command_asks_as_the_winner_was_asked(
+    marked_study: MarkedStudy, server: ProtocolServer, tmp_path: Path
+) -> None:
+    server.script = grades
+    study = labelled(marked_study, tmp_path, server, "a study's folder")
+    way = GradingOptions(
+        method="label", temperature=0.0, max_tokens=77, seed=0, draws=1, effort="low"
+    )
+    asked = replace(options(server, candidates(tmp_path / "c")), grading=way)
+    found = improve(study, asked, FAST)
+    assert found.outcome == "better"
+    before = {
+        (name, str(value))
+        for call in server.calls
+        if "GOOD" in call.user
+        for name, value in call.body.items()
+        if name != "messages"
+    }
+    server.calls.clear()
+    study.close()
+    assert main(shlex.split(found.command)[1:]) == 0
+    after = {(k, str(v)) for call in server.calls for k, v in call.body.items() if k != "messages"}
+    assert server.calls
+    assert after == before
+    assert ("temperature", "0.0") in after
+    assert ("seed", "0") in after
+    assert "77" in dict(after).values()
+    with open_study(study.folder) as again:
+        ratings = again.ratings()
+    graders = ratings[ratings["rater_kind"] == "model"].groupby("rater_id").size()
+    assert graders[found.best.rater_id] == 2 * PAIRS
+
+
+def test_other_grades_of_the_same_winner_are_another_reading(
+    study: Study, server: ProtocolServer, tmp_path: Path
+) -> None:
+    asked = options(server, candidates(tmp_path / "c"))
+    first = improve(study, asked, FAST)
+    drawn = replace(asked, grading=replace(asked.grading, draws=3))
+    server.script = lambda call: completion(
+        said(f"{call.nth}", call.unit, 0.97 if "GOOD" in call.user else 0.75)
+    )
+    second = improve(study, drawn, FAST)
+    assert (first.gain.look, second.gain.look) == (1, 2)
+
+
+def test_labels_that_arrive_meanwhile_wait_for_the_next_run(
+    marked_study: MarkedStudy, server: ProtocolServer, tmp_path: Path
+) -> None:
+    study = marked_study(pairs=PAIRS + 3, rubrics=[kind(tmp_path)], name="growing")
+    units = sorted(study.rubric_units(study.rubrics["kind"]))
+    first, late = units[: 2 * PAIRS], units[2 * PAIRS :]
+    people = ("ann", "ben", "cem")
+    given = {who: [said(who, unit, 0.95) for unit in first] for who in people}
+    with_labels(study, given, "kind", units=first)
+    prices = f'\n[prices]\n"{server.openai}" = {{ input = 11.0, output = 100.0 }}\n'
+    study = with_settings(study, prices)
+    arrived: list[str] = []
+
+    def script(call: Call) -> Reply:
+        if not arrived:
+            arrived.append(call.unit)
+            with open_study(study.folder) as other:
+                with_labels(other, {"dan": [truth(unit) for unit in late]}, "kind", units=late)
+                import_dan = {"dan": [truth(unit) for unit in first]}
+                with_labels(other, import_dan, "kind", units=first)
+        return grades(call)
+
+    server.script = script
+    found = improve(study, options(server, candidates(tmp_path / "c")), FAST)
+    assert arrived
+    assert found.outcome == "better"
+    assert found.gain.units == 60, "dan's labels are not among them"
+    assert len(parts_of(study.store, "kind")) == PAIRS
+
+
+def test_where_no_gain_can_be_proved_nothing_is_asked(
+    marked_study: MarkedStudy, server: ProtocolServer, tmp_path: Path
+) -> None:
+    study = marked_study(pairs=PAIRS, rubrics=[kind(tmp_path)], name="perfect")
+    units = sorted(study.rubric_units(study.rubrics["kind"]))
+    with_labels(study, {who: [truth(unit) for unit in units] for who in ("ann", "ben")}, "kind")
+    server.script = right
+    grade(study, [server.openai], GradingOptions(method="label", rubrics=["kind"]), FAST)
+    server.calls.clear()
+    folder = candidates(tmp_path / "c")
+    with pytest.raises(InputError, match=r"no gain over .* can be proved"):
+        improve(study, options(server, folder), FAST)
+    assert server.calls == []
+    assert parts_of(study.store, "kind") == {}
+
+
+def test_a_proof_that_is_hardly_to_be_expected_is_not_begun(
+    study: Study, server: ProtocolServer, tmp_path: Path
+) -> None:
+    asked = options(server, candidates(tmp_path / "c", ["POOR"]))
+    trial = Trial(study, asked)
+    units = [unit for each in trial.clusters_in("choose") for unit in trial.units[each]]
+    wrong = [unit for unit in units if said("old", unit, 0.75) != truth(unit)]
+    swapped = {*wrong[:9], *[unit for unit in units if unit not in wrong][:8]}
+
+    def script(call: Call) -> Reply:  # the candidate mends nine of the old ones, and spoils eight
+        label = said("old", call.unit, 0.75)
+        if "POOR" in call.user and call.unit in swapped:
+            label = {"yes": "no", "no": "yes"}[label]
+        return completion(label)
+
+    server.script = script
+    found = improve(study, asked, FAST)
+    assert found.outcome == "not_shown"
+    assert found.best is not None
+    assert found.chance < 0.1
+    assert found.gain is None
+    assert "a proof on 30 clusters would succeed in" in found.sentence
+    parts = parts_of(study.store, "kind")
+    assert {parts[unit.partition("|")[0]] for unit in units_asked(server)} == {"choose"}
+    assert readings_so_far(study.store, "kind") == 0
+    _, context = analyse_study(study)
+    (told,) = [value for name, value in context.facts.items() if name.startswith("improved")]
+    assert "gained too little there" in told
+
+
+def test_where_no_level_is_left_nothing_is_asked(
+    study: Study, server: ProtocolServer, tmp_path: Path
+) -> None:
+    study = changed(study, {"decision": {"looks": 1}})
+    asked = options(server, candidates(tmp_path / "c"))
+    found = improve(study, asked, FAST)
+    assert found.outcome == "better"
+    server.calls.clear()
+    more = options(server, candidates(tmp_path / "d", ["GOOD again"]))
+    with pytest.raises(InputError, match="were read 1 times, and no level is left"):
+        improve(study, more, FAST)
+    assert server.calls == []
+    assert improve(study, asked, FAST).gain == found.gain, "what was found can be told again"
+
+
+def test_other_clusters_than_the_parted_ones_are_refused(
+    study: Study, server: ProtocolServer, tmp_path: Path
+) -> None:
+    asked = options(server, candidates(tmp_path / "c"))
+    improve(study, asked, FAST)
+    other = changed(study, {"analysis": {"cluster": "unit"}})
+    server.calls.clear()
+    with pytest.raises(InputError, match=r"parted by 'pair', and analysis\.cluster is now 'unit'"):
+        improve(other, options(server, candidates(tmp_path / "d", ["GOOD again"])), FAST)
+    assert server.calls == []
+    best = [each for each in from_study(other).scales["kind"].withheld.values() if each]
+    assert len(best) == 3, "a report knows the parts by the clusters that were parted"
+
+
+@pytest.mark.parametrize("most", [2, 3, 8])
+def test_all_graders_together_have_no_more_requests_under_way_than_one(
+    study: Study, server: ProtocolServer, tmp_path: Path, most: int
+) -> None:
+    lock, under_way, seen = threading.Lock(), [0], []
+
+    def script(call: Call) -> Reply:
+        with lock:
+            under_way[0] += 1
+            seen.append(under_way[0])
+        time.sleep(0.01)
+        with lock:
+            under_way[0] -= 1
+        return grades(call)
+
+    server.script = script
+    asked = options(server, candidates(tmp_path / "c"))
+    assert improve(study, asked, replace(FAST, concurrency=most)).outcome == "better"
+    assert max(seen) <= most
+
+
+def test_an_export_says_where_grades_do_not_count(
+    study: Study, server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = improve(study, options(server, candidates(tmp_path / "c")), FAST)
+    of_study = from_study(study)
+    study.close()
+    out = tmp_path / "ratings.csv"
+    assert main(["export", str(study.folder), "--out", str(out)]) == 0
+    of_file = load(out)
+    rows = [
+        sorted(zip(each.ratings["rater_id"], each.ratings["unit_id"], strict=True))
+        for each in (of_study, of_file)
+    ]
+    assert rows[0] == rows[1]
+    assert of_file.scales["kind"].withheld == of_study.scales["kind"].withheld
+    assert any("is judged on 60 of the 120 units" in note for note in of_file.notes)
+    assert found.best.rater_id in out.read_text("utf-8"), "the table itself is complete"
+    coverage = [
+        row["estimate"]
+        for row in of_file.analyse().rows
+        if (row["statistic"], row["rater_b"]) == ("coverage", found.best.rater_id)
+    ]
+    assert coverage == [1.0]
+    capsys.readouterr()
+    there = ["export", str(study.folder), "--format", "wide", "--out", str(tmp_path / "w.csv")]
+    assert main(there) == 0
+    assert "is judged on 60 of the 120 units" in capsys.readouterr().out
+
+
+def test_what_may_be_learned_from_is_written_and_nothing_is_asked(
+    study: Study, server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    grade(study, [server.openai], GradingOptions(method="label", rubrics=["kind"]), FAST)
+    server.calls.clear()
+    study.close()
+    file = tmp_path / "learn.csv"
+    command = ["improve", str(study.folder), "--rubric", "kind", "--grader", server.openai]
+    assert main([*command, "--method", "label", "--learn", str(file)]) == 0
+    assert server.calls == []
+    written = pd.read_csv(file, dtype=str, keep_default_na=False)
+    with open_study(study.folder) as again:
+        parts = parts_of(again.store, "kind")
+        table = again.ratings()
+    assert {parts[unit.partition("|")[0]] for unit in written["unit_id"]} == {"learn"}
+    assert len(written) == 24
+    assert list(written["agrees"]) == sorted(written["agrees"]), "what it got wrong comes first"
+    assert "no" in set(written["agrees"])
+    row = written.iloc[0]
+    people = table[(table["unit_id"] == row["unit_id"]) & (table["rater_kind"] == "human")]
+    assert sorted(row["labels"].split("; ")) == sorted(people["label"])
+    assert row["majority"] != row["grader"]
+    assert "p0" in row["Response"]
+    assert "24 units to learn from" in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_verdict_on_a_winner_is_a_look_of_the_study(
+    study: Study, server: ProtocolServer, tmp_path: Path
+) -> None:
+    assert from_study(study).facts.looks == {"kind": 0}
+    found = improve(study, options(server, candidates(tmp_path / "c")), FAST)
+    assert found.verdict is not None
+    assert from_study(study).facts.looks == {"kind": 1}, "the report has the same look"

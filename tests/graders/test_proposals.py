@@ -186,9 +186,7 @@ def test_labels_that_are_not_to_learn_from_change_no_proposal_and_no_example(
 
 def permute(study: Study, trial: Trial, parts: tuple[str, ...]) -> None:
     """Permute people's labels in these parts, once the parts are dealt out."""
-    from evenhand.study.store.logs.improvements import note_parts
-
-    note_parts(study.store, "kind", trial.parts, "test")
+    trial.note_parts("test")
     own = trial.ratings()
     own = own[own["unit_id"].map(trial.clusters).map(trial.parts).isin(parts)]
     labels = own["label"].tolist()
@@ -204,8 +202,8 @@ def test_examples_are_of_both_outcomes_fenced_and_drawn_from_units_to_learn_from
     found = improve(study, options(server, examples=(2, 4, 32)), FAST)
     assert [each.origin for each in found.candidates] == ["2 examples", "4 examples"]
     assert found.said == (
-        "32 examples were not tried: the units to learn from do not have as many, of two labels "
-        "and not too long.",
+        "32 examples were not tried: too few units to learn from are short enough, or all have "
+        "one label.",
     )
     parts = parts_of(study.store, "kind")
     two, four = (each.grading.prompt.examples for each in found.candidates)
@@ -271,16 +269,16 @@ def test_a_winner_that_obeys_a_text_is_not_better_and_the_proof_is_not_read(
     found = improve(study, asked, FAST)
     assert found.best is not None
     assert (found.outcome, found.gain) == ("not_shown", None)
-    assert "Not better: it gives way to flattery in a text" in found.sentence
+    assert re.search(r"Not better: it gives way to .*flatter", found.sentence)
     assert f"+GOOD: {HOSTILE}." in found.difference, "what was written is shown"
     parts = parts_of(study.store, "kind")
     graded = study.ratings()
     graded = graded[graded["rater_id"] == found.best.rater_id]
     assert {parts[unit.partition("|")[0]] for unit in graded["unit_id"]} == {"choose"}
     ((_, end),) = ends_of(study.store)
-    assert "flattery" in end["gives_way"]
+    assert "flatter" in end["gives_way"]
     assert len(server.calls) <= sum(each.new for each in forecast)
-    assert any("injection audit" in each.rater_id for each in forecast)
+    assert "the best candidate (injection audit)" in [each.rater_id for each in forecast]
 
 
 def test_a_dry_run_names_all_that_may_be_asked_and_its_price(
