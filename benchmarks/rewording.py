@@ -29,7 +29,7 @@ from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis import Scale
 from evenhand.analysis.bootstrap.influence import ALPHA
 from evenhand.analysis.people.rewording import ALPHA as AGREEMENT
-from evenhand.analysis.people.rewording import DIFFERENCE, add_trial_rows, moved
+from evenhand.analysis.people.rewording import DIFFERENCE, LEAST, add_trial_rows, moved
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
 from evenhand.study.settings.analysis import AnalysisSettings
@@ -201,7 +201,7 @@ def document(found: dict[Cell, Tally], runs: int, resamples: int, seed: int) -> 
     wrong = [
         n / each.runs
         for cell, each in found.items()
-        if not cell.gain
+        if not cell.gain and cell.pairs // 2 >= LEAST
         for n in (each.better, each.worse)
     ]
     passed = sum(share <= bound for share in wrong)
@@ -217,7 +217,9 @@ def document(found: dict[Cell, Tally], runs: int, resamples: int, seed: int) -> 
             f"them under each wording, all labelled by {PEOPLE} people with an alpha of "
             f"{OLD_ALPHA:g} under the old wording. At gain 0 *better* and *worse* are both wrong, "
             f"and each passes up to {bound:.1%}: nominally {ALPHA:.1%}, and two Monte Carlo "
-            f"standard errors above. {passed} of {len(wrong)} pass; the worst is {max(wrong):.3f}.",
+            f"standard errors above. {passed} of {len(wrong)} pass; the worst is "
+            f"{max(wrong, default=0):.3f}. "
+            f"With fewer than {LEAST} pairs under a wording nothing is decided.",
             "",
             "| generator | share of the first option | gain | pairs | better | worse | mean "
             "difference |",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ALPHA, DIFFERENCE = "rewording_alpha", "rewording_difference"
-LEAST = 15
+LEAST = 30
 """Clusters with two labels under each wording, below which nothing is said."""
 
 

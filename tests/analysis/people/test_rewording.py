@@ -110,6 +110,6 @@ def test_the_report_says_which_wording_people_agree_better_under(
 
 def test_few_clusters_are_never_enough() -> None:
     assert moved(0.2, 0.5, 0.8, 10, 25).outcome == "cannot_tell"
-    assert moved(0.2, 0.5, 0.8, 10, 25).more == 10
+    assert moved(0.2, 0.5, 0.8, 10, 25).more == 40
     assert moved(-0.1, 0.001, 0.1, 30, 60).more is None
     assert moved(np.nan, 0.0, np.nan, 30, 60).more is None
