@@ -37,7 +37,7 @@ from harness.demo.responses import demo_responses
 from harness.proxy import NAME, Proxy, program
 from harness.released import released
 from harness.served import Served
-from harness.sessions import Session, work_at_pace
+from harness.sessions import Session, address_of, work_at_pace
 from harness.slow_line import SlowLine
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def by_websocket(
 ) -> Result:
     """So many annotators, each with one submit in `pause` seconds: from submit to the next unit."""
     name = f"{setting}-{sessions}".replace(" ", "-").replace("'", "")
-    people = [Session(served.port, f"{name}-{n}") for n in range(sessions)]
+    people = [Session(served.port, f"{name}-{n}", address_of(n)) for n in range(sessions)]
     served.enter(*(person.rater for person in people))
 
     async def work() -> list[BaseException | None]:

@@ -23,6 +23,7 @@ STARTS = {
     "decisions": "--runs 1 --resamples 20 --processes 1",
     "differences": "--runs 2 --resamples 40 --processes 1",
     "drift": "--runs 2 --processes 1",
+    "few_units": "--runs 1 --resamples 20 --processes 1",
     "first_minute": "--rounds 1 --tools bare evenhand",
     "formats": "",
     "grading": "--grades 100",
