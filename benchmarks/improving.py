@@ -320,8 +320,9 @@ def document(found: dict[Cell, Tally], runs: int, resamples: int, seed: int) -> 
             "and the votes of 14 graders in both orders. One is the old grader, and the other 13 "
             "are the candidates. DICES-350 (real labels, `data/published_dices350.csv`): 350 "
             "conversations with an expert's label, which stands for people's, and the labels of "
-            f"123 of the public. One of them is the old grader, and {CANDIDATES} others, drawn anew "
-            f"for each parting, are the candidates. Shares and means are over {PARTINGS} partings "
+            f"123 of the public. One of them is the old grader, and {CANDIDATES} others, drawn "
+            f"anew for each parting, are the candidates. Shares and means are over {PARTINGS} "
+            "partings "
             "of the same units, so they are no error rates: they show how far the gain on choose "
             "shrinks on prove. Means are over all that were chosen, whether the proof would have "
             "been begun or not.",

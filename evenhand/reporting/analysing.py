@@ -260,6 +260,13 @@ def _own_prompts(study: Study, raters: Iterable[str]) -> dict[str, str]:
     return found
 
 
+_OUTCOMES = {
+    "better": "improved_better",
+    "not_shown": "improved_not_shown",
+    "worse": "improved_worse",
+}
+
+
 def _improved(study: Study) -> dict[str, str]:
     """Return for each rubric with an improved grader how it came about, candidates that failed and
     all: how labels were parted, every choice and proof in turn, and what it cost in all.
@@ -301,14 +308,9 @@ def told_of(end: Mapping[str, Any]) -> list[str]:
         if kappa is not None
     )
     about = {"old": end["old"], "new": end["new"], "count": max(len(last) - 1, 0), "scores": scores}
-    proofs = {
-        "better": "improved_better",
-        "not_shown": "improved_not_shown",
-        "worse": "improved_worse",
-    }
     came = "improved_futile" if end["new"] else "improved_none"
     if end.get("look"):
-        came = proofs[end["outcome"]]
+        came = _OUTCOMES[end["outcome"]]
     told = [written("methods.improved_tried", **about), written(f"methods.{came}", **about)]
     if end.get("low") is not None:
         told.append(written("methods.improved_gain", **end))

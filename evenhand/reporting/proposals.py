@@ -34,15 +34,16 @@ MOST_PROPOSALS, MOST_EXAMPLES = 50, 32
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
     """What is to be made from the clusters to learn from: how many proposals, by which model ("":
-    the grader's own), and sets of how many examples.
+    the grader's own), sets of how many examples, and whether a threshold is tuned.
     """
 
     proposals: int = 0
     proposer: str = ""
     examples: Sequence[int] = ()
+    threshold: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.proposals or self.examples)
+        return bool(self.proposals or self.examples or self.threshold)
 
     @property
     def by_gepa(self) -> bool:
@@ -57,7 +58,7 @@ class Wanted:
         """Raise InputError where it is not valid for this grader of a rubric."""
         from evenhand.graders.running.proposing import writer_of
 
-        if self and (rubric.number or rubric.prompt):
+        if (self.proposals or self.examples) and (rubric.number or rubric.prompt):
             raise InputError(written("improve.no_proposals", rubric=rubric.name))
         if self.proposals not in range(MOST_PROPOSALS + 1):
             raise InputError(written("improve.count_proposals", most=MOST_PROPOSALS))

@@ -382,6 +382,7 @@ def test_a_dry_run_asks_and_writes_nothing(
     assert len(server.calls) <= sum(each.new for each in forecast)
     printed = capsys.readouterr().out
     assert "Better. Kappa with people is" in printed
+    assert "With 30 clusters kept for the proof, a gain in kappa of about" in printed
     assert "evenhand grade" in printed
     with open_study(study.folder) as again:
         log = acts(again.store)
