@@ -67,7 +67,7 @@ def labels_to_learn(study: Study, options: ImproveOptions, *, done_by: str = "")
         )
     trial.note_parts(done_by)
     found = pd.DataFrame(rows)
-    return found.iloc[found["agrees"].eq("no").argsort(kind="stable")[::-1]].reset_index(drop=True)
+    return found.iloc[found["agrees"].ne("no").argsort(kind="stable")].reset_index(drop=True)
 
 
 def _marked(texts: Mapping[str, str], mark: Mark) -> str:
