@@ -59,6 +59,7 @@ from evenhand.analysis.people.disagreements import (
 from evenhand.analysis.people.group_gap import add_group_performance_rows
 from evenhand.analysis.people.majority_rates import add_corrected_rows, add_majority_rows
 from evenhand.analysis.people.recoded import add_recoded_rows
+from evenhand.analysis.people.rewording import add_trial_rows
 from evenhand.analysis.people.slices import (
     add_all_raters_rows,
     add_main_rows,
@@ -196,6 +197,7 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
         add_repeat_rows(rows, repeats, request.resampled)
     if task.variants:
         _add_reworded(rows, scale, own, task.variants, request)
+        _add_tried_wordings(rows, task)
     add_rater_rows(rows, own, readings, labels)
     if not scale.part_of:  # people and graders are compared on the whole set
         found.disagreements = add_disagreement_rows(rows, readings.units, labels)
@@ -439,6 +441,19 @@ def _add_reworded(
     family = [scale, *(variant for variant, _ in variants)]
     matrices = reworded(every, family, request.units, request.settings.cluster)
     add_rewording_rows(rows, matrices, request.resampled)
+
+
+def _add_tried_wordings(rows: ResultRows, task: RubricTask) -> None:
+    """Add how far people's agreement moves under wordings that were tried among them."""
+    excluded = task.request.facts.excluded
+    for variant, theirs in task.variants:
+        if units := task.request.facts.rewordings.get(variant.name):
+            by_wording = {task.scale.name: task.ratings, variant.name: theirs}
+            counted = {
+                name: without_excluded(given, name, excluded)[0]
+                for name, given in by_wording.items()
+            }
+            add_trial_rows(rows, task.scale, counted, units, task.request)
 
 
 def _cluster_noun(request: Request, scale: Scale) -> str:

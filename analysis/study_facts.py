@@ -21,7 +21,8 @@ class StudyFacts:
     counts, by rubric, looks at the verdict as labels came in, with this one (1 if not given); at 0
     no verdict is given. `sorted` counts, by (rubric, grader, kind), the disagreements with humans
     that the lead sorted. `attacked` is the table of graders' replies in the injection audit
-    (`study.store.logs.replies`). `source` is the name of the ratings in messages, `strata` the
+    (`study.store.logs.replies`). `rewordings` has, by the name of a wording that was tried among
+    people, the units of that trial. `source` is the name of the ratings in messages, `strata` the
     units columns that the labelled sample was stratified by.
     """
 
@@ -33,5 +34,6 @@ class StudyFacts:
     looks: Mapping[str, int] = field(default_factory=dict)
     sorted: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
     attacked: pd.DataFrame | None = None
+    rewordings: Mapping[str, Collection[str]] = field(default_factory=dict)
     source: str = "ratings"
     strata: tuple[str, ...] = ()

@@ -300,6 +300,7 @@ def _question(task: Task, reader: Language) -> dict[str, Any]:
     return _asked_evidence(task) | {
         "task": task.task_id,
         "lang": rubric.language,
+        "wording": task.rubric.hash,
         "title": people.title,
         "question": people.question,
         "instructions": "" if guide else people.instructions,

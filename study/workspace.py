@@ -171,6 +171,12 @@ class Study:
         usual = [name for name, rubric in self.rubrics.items() if not rubric.variant_of]
         return [self.rubrics[name] for name in self.config.annotation.rubrics or usual]
 
+    def asked_rubrics(self) -> list[Rubric]:
+        """The rubrics that people label, and the wording that is tried among them."""
+        tried = self.config.rewording
+        found = [*self.labelled_rubrics(), *([self.rubrics[tried.rubric]] if tried else [])]
+        return list({rubric.name: rubric for rubric in found}.values())
+
 
 def open_study(folder: str | Path, *, patience: float = PATIENCE) -> Study:
     """Open a study folder.
@@ -197,6 +203,7 @@ def rubrics_in_step(folder: Path, config: StudyConfig) -> dict[str, Rubric]:
     rubrics = study_rubrics(folder)
     for section, names in (
         ("annotation.rubrics", config.annotation.rubrics),
+        ("rewording.rubric", [config.rewording.rubric] if config.rewording else []),
         ("thresholds", config.thresholds),
         ("same_text", config.same_text),
     ):
@@ -206,6 +213,11 @@ def rubrics_in_step(folder: Path, config: StudyConfig) -> dict[str, Rubric]:
                     f"study.toml: {section} names the rubric {name!r}, but the study has "
                     + ", ".join(rubrics)
                 )
+    if config.rewording and not rubrics[config.rewording.rubric].variant_of:
+        raise InputError(
+            f"study.toml: rewording.rubric names {config.rewording.rubric!r}, which is no other "
+            "wording of a rubric; give it `variant_of`"
+        )
     return rubrics
 
 

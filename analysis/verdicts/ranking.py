@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from evenhand.analysis.bias.findings import audited, audited_grader, status_of
 from evenhand.analysis.people.ceiling import CEILING
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+Limit = Literal["", "people_differ_more", "people_hardly_agree"]
+
+
 @dataclass(frozen=True)
 class Candidate:
     """A grader in a ranking: its verdict and the rows that it is ranked by.
@@ -40,6 +43,18 @@ class Candidate:
     worst_bias: TableRow | None
     price: TableRow | None
     best_buy: bool = False
+
+    @property
+    def limit(self) -> Limit:
+        """What holds the grader back, where it does not pass: people, if they agree with one
+        another clearly less than it agrees with them, or hardly at all; "" otherwise.
+        """
+        if self.verdict["verdict"] not in ("cannot_tell", "do_not_use"):
+            return ""
+        if self.difference and self.difference["low"] > 0:
+            return "people_differ_more"
+        step = self.verdict["next"]
+        return "people_hardly_agree" if step and step["kind"] == "rubric" else ""
 
     @property
     def usd(self) -> float:
@@ -171,6 +186,8 @@ def recommend(candidates: Sequence[Candidate], rubric: str) -> Recommendation | 
         head = _use(best, called, _is_cheaper(best, others))
         return Recommendation(rubric, " ".join([head, *_also(others)]), head)
     sentence = _not_yet(candidates, called)
+    if any(each.limit == "people_differ_more" for each in candidates):
+        sentence = f"{sentence} {written('recommend.people_differ_more', rubric=called)}"
     return Recommendation(rubric, sentence, sentence)
 
 

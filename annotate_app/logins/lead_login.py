@@ -35,6 +35,7 @@ PLACES = frozenset(
         "flags",
         "adjudication",
         "disagreements",
+        "a-better-grader",
         "sessions",
         "accounts",
         "log",

@@ -75,7 +75,7 @@ class DrawnPanel {
     });
     const guides = (sheet?.questions ?? []).map((question) => {
       const guide = guidelinesView(question, words, sheet.questions.length > 1, this.data.controls);
-      this.keepGuidelinesOpen(guide, question.title, sheet.questions.length > 1);
+      this.keepGuidelinesOpen(guide, question, sheet.questions.length > 1);
       return guide;
     });
     this.find(".guides").replaceChildren(...guides);
@@ -199,10 +199,14 @@ class DrawnPanel {
     this.toTexts();
   }
 
-  // Open when a rubric is new to this reader and there is room, then as they leave it.
-  keepGuidelinesOpen(details, title, several) {
-    const name = `guidelines:${title}`;
+  // Open when a rubric is new to this reader and there is room, and when its words are not those of the
+  // unit before; then as they leave it.
+  keepGuidelinesOpen(details, { title, wording }, several) {
+    const [name, last] = [`guidelines:${title}`, `wording:${title}`];
     const room = !several && matchMedia("(min-width: 1100px)").matches;
+    const before = this.drafts.read(last);
+    if (before && before !== wording) this.drafts.write(name, true);
+    if (before !== wording) this.drafts.write(last, wording);
     details.open = this.drafts.read(name) ?? room;
     details.addEventListener("toggle", () => this.drafts.write(name, details.open));
   }

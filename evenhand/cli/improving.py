@@ -105,6 +105,7 @@ def _improve(arguments: argparse.Namespace) -> int:
         provable,
     )
     from evenhand.reporting.proposals import Wanted
+    from evenhand.reporting.suggestions import rubric_first
     from evenhand.study import open_study
 
     options = ImproveOptions(
@@ -126,6 +127,8 @@ def _improve(arguments: argparse.Namespace) -> int:
             return _write_learn(study, options, arguments.learn)
         if said := provable(study, options):
             console().print(said)
+        if first := rubric_first(study, options):
+            console().print(first)
         if arguments.dry_run:
             print_forecast(forecast_improving(study, options))
             console().print(written("improve.dry_run"))

@@ -7,14 +7,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli.exits import BAD_INPUT, DONE
-from evenhand.cli.ratings import add_pace
+from evenhand.cli.ratings import (
+    add_pace,
+    ended,
+    print_forecast,
+    print_run,
+    print_stop,
+    request_limits,
+)
 from evenhand.cli.terminal import console, print_table
 from evenhand.cli.verbs import Parser, Verb, add_verbs, refuse
 from evenhand.errors import InputError
 from evenhand.texts import written
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from evenhand.reporting.suggestions import Divided, UnclearRubric
     from evenhand.rubrics import Rubric
+    from evenhand.study import Study
 
 
 def _options(rubric: Parser) -> None:
@@ -58,11 +69,7 @@ def _new(arguments: argparse.Namespace) -> None:
     from evenhand.rubrics.loading import draft_rubric
 
     text, path = draft_rubric(arguments.name, arguments.start), Path(f"{arguments.name}.toml")
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise InputError(f"{path} is there already; choose another name or move it") from None
+    _write_new(path, text)
     console().print(written("rubric_check.made", path=path))
     console().print(written("terminal.next", command=f"evenhand rubric check {path}"))
 
@@ -188,17 +195,55 @@ def _import(arguments: argparse.Namespace) -> None:
 
 def _suggest_options(suggest: Parser) -> None:
     suggest.add_study()
+    suggest.add_argument("--rubric", default="", metavar="NAME", help="only this rubric")
+    suggest.add_argument(
+        "--out", type=Path, metavar="FILE", help="write a draft of another wording to this file"
+    )
+    suggest.add_argument(
+        "--proposer",
+        default="",
+        metavar="GRADER",
+        help="have this model write the draft, as `evenhand grade` names it",
+    )
+    suggest.add_argument(
+        "--dry-run", action="store_true", help="show what would be asked and cost; no network"
+    )
+    add_pace(suggest)
 
 
-def _suggest(arguments: argparse.Namespace) -> None:
-    from evenhand.reporting.suggestions import unclear_rubrics
+def _suggest(arguments: argparse.Namespace) -> int:
+    if arguments.proposer and not (arguments.out or arguments.dry_run):
+        raise InputError(written("suggest.with_out"))
+    if not arguments.proposer:
+        refuse(
+            arguments,
+            ["--dry-run", "--concurrency", "--timeout", "--budget"],
+            "goes with --proposer, which writes a draft",
+        )
+    if arguments.out and arguments.out.exists():  # before money is spent on it
+        raise InputError(f"{arguments.out} is there already; choose another name or move it")
+    from evenhand.reporting.suggestions import divided_rubrics, unclear_rubrics
     from evenhand.study import open_study
 
     with open_study(arguments.dir) as study:
-        found = unclear_rubrics(study)
+        wanted = arguments.rubric
+        if wanted and wanted not in study.rubrics:
+            raise InputError(f"the study has no rubric {wanted!r}")
+        found = [own for own in unclear_rubrics(study) if wanted in ("", own.rubric.name)]
+        divided = [own for own in divided_rubrics(study) if wanted in ("", own.rubric.name)]
     if not found:
         console().print(written("suggest.nothing"))
-        return
+    _print_unclear(found)
+    for each in divided:
+        _print_divided(each)
+    if arguments.out or arguments.proposer:
+        return _draft(arguments, divided, found)
+    if found or divided:
+        console().print(written("suggest.next"))
+    return DONE
+
+
+def _print_unclear(found: Sequence[UnclearRubric]) -> None:
     for own in found:
         unclear = _count(sum(map(len, own.by_options.values())))
         about = {"title": own.rubric.title, "name": own.rubric.name}
@@ -214,7 +259,114 @@ def _suggest(arguments: argparse.Namespace) -> None:
             console().print("  " + written("suggest.flagged"))
         for unit, text in own.flags:
             console().print("    " + written("suggest.flag", unit=unit, note=_note(text)))
-    console().print(written("suggest.next"))
+
+
+def _print_divided(own: Divided) -> None:
+    say = console().print
+    say(written("suggest.people", title=own.rubric.title, name=own.rubric.name))
+    for line in own.points:
+        say(f"  {line}")
+    for (one, other), count in own.confusions.items():
+        pair = {"one": own.named(one), "other": own.named(other)}
+        say("  " + written("suggest.confused", **pair, units=_count(count)))
+
+
+def _draft(
+    arguments: argparse.Namespace, divided: Sequence[Divided], unclear: Sequence[UnclearRubric]
+) -> int:
+    """Write a draft of another wording of the one rubric that is meant."""
+    from evenhand.reporting.suggestions import LEAST_UNITS, draft_of, draft_text
+    from evenhand.study import open_study
+
+    names = [own.rubric.name for own in divided]
+    if not names:
+        about = {"rubric": arguments.rubric, "least": LEAST_UNITS}
+        raise InputError(written("suggest.nothing_to_draft", **about))
+    if len(names) > 1:
+        raise InputError(written("suggest.which", names=", ".join(names)))
+    own = divided[0]
+    flags = [flag for each in unclear if each.rubric.name == names[0] for flag in each.flags]
+    with open_study(arguments.dir) as study:
+        if arguments.proposer:
+            draft, code = _proposed(study, arguments, own, flags)
+            if draft is None:
+                return code
+        else:
+            draft = draft_of(study, own.rubric)
+    _write_new(arguments.out, draft_text(draft, own, flags))
+    who = {"path": arguments.out, "proposer": arguments.proposer}
+    console().print(
+        written("suggest.drafted_by" if arguments.proposer else "suggest.drafted", **who)
+    )
+    steps = f"rubric check {arguments.out}", f"rubric reword {arguments.dir} {arguments.out}"
+    _print_next(*steps)
+    return DONE
+
+
+def _proposed(
+    study: Study, arguments: argparse.Namespace, own: Divided, flags: Sequence[tuple[str, str]]
+) -> tuple[Rubric | None, int]:
+    """Have a model write the draft; None with the exit code where it was not asked, or the money
+    was at an end. An answer that is kept is not asked for again.
+    """
+    from evenhand.graders.running.proposing import forecast_proposals, propose
+    from evenhand.graders.running.runner import grading_in_rounds
+    from evenhand.reporting.suggestions import drafted, request_for
+
+    asked, name, proposer = [request_for(own, flags)], own.rubric.name, arguments.proposer
+    if arguments.dry_run:
+        print_forecast([forecast_proposals(study, name, proposer, asked)])
+        return None, DONE
+    with grading_in_rounds(study, request_limits(arguments)) as rounds:
+        answers = propose(rounds, name, proposer, asked, {"part": "rubric suggest"})
+        run = rounds.so_far
+    print_run(run)
+    print_stop("rubric suggest", run.stopped, [w for each in run.graders for w in each.warnings])
+    if not answers:
+        return None, ended(over_budget=run.over_budget, stopped=bool(run.stopped))
+    return drafted(study, own, proposer, answers[0]), DONE
+
+
+def _write_new(path: Path, text: str) -> None:
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise InputError(f"{path} is there already; choose another name or move it") from None
+
+
+def _print_next(*steps: str) -> None:
+    command = "\n      ".join(f"evenhand {step}" for step in steps)
+    console().print(written("terminal.next", command=command))
+
+
+def _reword_options(reword: Parser) -> None:
+    reword.add_study()
+    reword.add_argument(
+        "file", type=Path, metavar="FILE", help="the new wording: a .toml file with variant_of"
+    )
+    reword.add_argument(
+        "--pairs", type=int, default=60, metavar="K", help="fresh pairs to label, half each (60)"
+    )
+
+
+def _reword(arguments: argparse.Namespace) -> None:
+    from evenhand.reporting.noting import changing_settings, note
+    from evenhand.rubrics.loading import parse_rubric, rubric_text
+    from evenhand.study import open_study
+    from evenhand.study.rewording import declare_rewording
+
+    text = rubric_text(arguments.file)
+    new, pairs = parse_rubric(text, arguments.file.name), arguments.pairs
+    if pairs < 2:
+        raise InputError(f"--pairs is {pairs}; a trial needs 2 or more")
+    with open_study(arguments.dir) as study:
+        with changing_settings(study):
+            more = declare_rewording(study, new, text, pairs)
+        note(study, "file", f"rubrics/{new.name}.toml", f"{pairs} pairs")
+    about = {"pairs": pairs, "old": new.variant_of, "new": new.name, "more": more}
+    console().print(written("rewording.declared", **about))
+    _print_next(f"annotate {arguments.dir}", f"report {arguments.dir}")
 
 
 def _count(units: int) -> str:
@@ -244,6 +396,12 @@ ACTIONS = (
         "make rubric files from a Python file of prompts with `Options:` lists",
         _import_options,
         _import,
+    ),
+    Verb(
+        "reword",
+        "try another wording among annotators: fresh units, dealt to both",
+        _reword_options,
+        _reword,
     ),
     Verb("suggest", "list what a study's rubrics leave unclear", _suggest_options, _suggest),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -364,20 +364,28 @@ def _improved(study: Study) -> dict[str, str]:
     told = {}
     for rubric, ends in found.items():
         sentences = [written("methods.improved_parted", **ends[-1]["parts"])]
-        sentences += [sentence for end in ends for sentence in _attempt(end)]
+        sentences += [sentence for end in ends for sentence in told_of(end)]
         if ends[-1]["price"] is not None:
             sentences.append(written("methods.improved_price", price=ends[-1]["price"]))
         told[written("methods.improved", rubric=rubric)] = " ".join(sentences)
     return told
 
 
-def _attempt(end: dict[str, Any]) -> list[str]:
-    """Return what came of one choice, and of its proof."""
-    from evenhand.texts import written
-
+def last_kappas(end: Mapping[str, Any]) -> dict[str, tuple[float | None, int]]:
+    """Return each candidate's kappa in its last round, and the number of clusters there; the old
+    grader comes first.
+    """
     last: dict[str, tuple[float | None, int]] = {}
     for each in end["rounds"]:
         last |= {name: (kappa, each["clusters"]) for name, kappa in each["kappas"].items()}
+    return {end["old"]: last[end["old"]], **last}
+
+
+def told_of(end: Mapping[str, Any]) -> list[str]:
+    """Return what came of one choice, and of its proof, as `improve` kept it."""
+    from evenhand.texts import written
+
+    last = last_kappas(end)
     scores = "; ".join(
         written("methods.improved_score", grader=name, kappa=kappa, clusters=clusters)
         for name, (kappa, clusters) in last.items()

@@ -881,6 +881,7 @@ class _Run:
             names = ("estimate", "low", "high", "before", "after", "level")
             detail |= {name: _number(getattr(gain, name)) for name in names}
             detail |= {"look": gain.look, "clusters": gain.clusters, "units": gain.units}
+            detail |= {"difference": found.difference, "command": found.command}
         note_end(self.trial.study.store, found.rubric, detail, self.done_by)
 
     def _price(self) -> float | None:

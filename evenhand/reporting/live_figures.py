@@ -110,7 +110,7 @@ def agreement_so_far(study: Study, dataset: Dataset) -> pd.DataFrame:
         {
             name: scale
             for name, scale in dataset.scales.items()
-            if (scale.part_of or name) in {rubric.name for rubric in study.labelled_rubrics()}
+            if (scale.part_of or name) in {rubric.name for rubric in study.asked_rubrics()}
         },
         units=dataset.units,
         cluster=dataset.settings.cluster,

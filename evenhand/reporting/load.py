@@ -98,12 +98,15 @@ def from_study(
     from evenhand.reporting.ratings_file.sidecar import prices_of
     from evenhand.study.desk.oversight import oversight
     from evenhand.study.lead.disagreements import sorted_so_far
+    from evenhand.study.rewording import rewording_of
     from evenhand.study.session.background import raters_to_split_by
     from evenhand.study.store.grades import TRIED
     from evenhand.study.store.logs.decisions import look_numbers
     from evenhand.study.store.logs.replies import attacked_table
     from evenhand.study.store.totals import grade_totals
 
+    rewording, units = rewording_of(study), study.units_with_lengths("all")
+    of_trial = units["cluster_id"].isin(rewording.by_pair if rewording else ())
     ratings, config, hashes = study.ratings(), study.config, study.accepted_hashes()
     is_tried = ratings["rater_id"].str.contains(TRIED, regex=False)
     ratings = ratings[~is_tried | (ratings["rater_id"] == tried)]
@@ -111,7 +114,7 @@ def from_study(
     dataset = Dataset(
         name=config.name,
         ratings=ratings,
-        units=study.units_with_lengths("all"),
+        units=units,
         scales=study_scales(study),
         settings=config.analysis,
         decision=config.decision,
@@ -125,6 +128,9 @@ def from_study(
             looks=look_numbers(study.store, looked_at(study, ratings), record=look),
             sorted=Counter((each.rubric, each.grader, each.kind) for each in sorted_so_far(study)),
             attacked=attacked_table(study.store, hashes),
+            rewordings=(
+                {rewording.new.name: set(units.loc[of_trial, "unit_id"])} if rewording else {}
+            ),
             strata=config.sample.stratify,
         ),
         title=config.name,

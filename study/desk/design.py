@@ -15,6 +15,7 @@ from evenhand.study.desk.attention import AttentionChecks
 from evenhand.study.desk.hidden_prompts import hiding_first
 from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.questions import Key, Question, Screen, rubrics_by_screen
+from evenhand.study.rewording import Rewording, rewording_of
 from evenhand.study.workspace import Study
 
 
@@ -28,7 +29,10 @@ class SessionDesign:
         self.settings = study.config.annotation
         by_pair = _units_by_pair(study, set(self.settings.subjects))
         rubrics = hiding_first(study.labelled_rubrics())
-        self._stages = list(_stages(by_pair, rubrics, self.settings.pairs_per_block, self.whole))
+        self._rewording = rewording_of(study)
+        self._stages = list(
+            _stages(by_pair, rubrics, self.settings.pairs_per_block, self.whole, self._rewording)
+        )
         self.questions = {
             question.key: question
             for stage in self._stages
@@ -54,14 +58,23 @@ class SessionDesign:
     def screens(self, rater_id: str, free: Set[Key]) -> Iterator[Screen]:
         """The questions among `free`, screen by screen in this rater's order.
 
-        Within a stage of a block the subjects mix, so that no one rates one subject in a row.
+        Within a stage of a block the subjects mix, so that no one rates one subject in a row. Where
+        another wording is tried, units of one wording come together, the first one drawn by the
+        key.
         """
+
+        def place(screen: Screen) -> tuple[str, str]:
+            unit, wording = screen[0].unit_id, ""
+            if self._rewording:
+                names = ",".join(asked.rubric.name for asked in screen)
+                wording = self.digest("wording", rater_id, first, names)
+            return wording, self.digest("place", rater_id, unit)
+
         for stage, keys in zip(self._stages, self._keys, strict=True):
             if keys.isdisjoint(free):
                 continue  # most stages of most raters: they are not even put in order
-            for screen in sorted(
-                stage, key=lambda screen: self.digest("place", rater_id, screen[0].unit_id)
-            ):
+            first = stage[0][0].unit_id
+            for screen in sorted(stage, key=place):
                 questions = tuple(question for question in screen if question.key in free)
                 if questions:
                     yield questions
@@ -113,7 +126,11 @@ def _units_by_pair(study: Study, subjects: set[str]) -> dict[str, list[str]]:
 
 
 def _stages(
-    by_pair: Mapping[str, list[str]], rubrics: list[Rubric], size: int, whole: bool
+    by_pair: Mapping[str, list[str]],
+    rubrics: list[Rubric],
+    size: int,
+    whole: bool,
+    rewording: Rewording | None,
 ) -> Iterator[list[Screen]]:
     """Block by block; within a block rubric by rubric, or kind of unit by kind of unit."""
     pairs = list(by_pair)
@@ -121,7 +138,10 @@ def _stages(
         block = [unit for pair in pairs[start : start + size] for unit in by_pair[pair]]
         for asked in rubrics_by_screen(rubrics, whole):
             yield [
-                tuple(Question(unit, rubric) for rubric in asked)
+                tuple(
+                    Question(unit, rewording.asked(rubric, unit) if rewording else rubric)
+                    for rubric in asked
+                )
                 for unit in block
                 if (parse_unit_id(unit)[2] == "") == asked[0].has_sides
             ]

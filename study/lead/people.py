@@ -109,7 +109,7 @@ def confusions(study: Study, rater: str) -> dict[str, pd.DataFrame]:
         rubric.name: table.pivot_table(
             index="label", columns="label_other", values="weight", aggfunc="sum", fill_value=0.0
         ).reindex(index=rubric.categories, columns=rubric.categories, fill_value=0.0)
-        for rubric in study.labelled_rubrics()
+        for rubric in study.asked_rubrics()
         if rubric.is_choice and len(table := both[both["rubric"] == rubric.name])
     }
 
@@ -125,7 +125,7 @@ def label_shares(study: Study, rater: str) -> pd.DataFrame:
     own, others = _parted(study, rater)
     own = own[(own["draw"] == 0) & (own["label"] != "")]
     rows = []
-    for rubric in study.labelled_rubrics():
+    for rubric in study.asked_rubrics():
         mine = own[own["rubric"] == rubric.name]
         theirs = others[(others["rubric"] == rubric.name) & others["unit_id"].isin(mine["unit_id"])]
         for label in rubric.categories if len(mine) and rubric.is_choice else ():

@@ -61,7 +61,7 @@ def rubric_progress(study: Study) -> pd.DataFrame:
     seconds = _human_labels(study).groupby("rubric")["seconds"].median()
     each = study.config.annotation.raters_per_unit
     rows = []
-    for rubric in study.labelled_rubrics():
+    for rubric in study.asked_rubrics():
         keys = [key for key in design.questions if key[1] == rubric.name]
         held = [holders.get(key, {}) for key in keys]
         done = sum(min(each, states.get("labelled", 0)) for states in held)

@@ -1,5 +1,5 @@
-"""The sections `[sample]` and `[annotation]` of study.toml: the units that people label, and
-how.
+"""The sections `[sample]`, `[annotation]` and `[rewording]` of study.toml: the units that people
+label, and how.
 """
 
 from __future__ import annotations
@@ -23,6 +23,18 @@ class SampleSettings(Section):
     )
     stratify: tuple[str, ...] = Field(
         default=DEFAULT_STRATA, description="columns whose shares the sample keeps"
+    )
+
+
+class RewordingSettings(Section):
+    rubric: str = Field(
+        min_length=1,
+        description="another wording of a rubric, which is tried among annotators: "
+        "`evenhand rubric reword` writes this section",
+    )
+    after: int = Field(ge=0, description="pairs of the sample that come before those of the trial")
+    pairs: int = Field(
+        ge=2, description="pairs of the trial: half under the old wording, half under the new one"
     )
 
 

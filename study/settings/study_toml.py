@@ -11,7 +11,11 @@ from pydantic import Field, ValidationError
 
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, QualitySettings
-from evenhand.study.settings.annotation import AnnotationSettings, SampleSettings
+from evenhand.study.settings.annotation import (
+    AnnotationSettings,
+    RewordingSettings,
+    SampleSettings,
+)
 from evenhand.study.settings.providers import ModelPrices, ProviderSettings
 from evenhand.study.settings.sections import Section, Share, refusal_of
 from evenhand.study.settings.session import (
@@ -59,6 +63,7 @@ class StudyConfig(Section):
     )
     sample: SampleSettings
     annotation: AnnotationSettings = AnnotationSettings()
+    rewording: RewordingSettings | None = None
     session: SessionSettings = SessionSettings()
     consent: ConsentSettings | None = None
     training: TrainingSettings | None = None

@@ -199,7 +199,8 @@ def test_the_panel_gets_what_it_shows_and_no_more(make_study):
         }  # fmt: skip
         (question,) = data["sheet"]["questions"]
         assert question.keys() == {
-            "task", "lang", "title", "question", "instructions", "guide", "options", "given"
+            "task", "lang", "wording", "title", "question", "instructions", "guide", "options",
+            "given",
         }  # fmt: skip
         assert {key for option in question["options"] for key in option} == {
             "key", "name", "description", "examples"

@@ -35,6 +35,7 @@ STARTS = {
     "peers": f"--units 60 --python {shlex.quote(sys.executable)}",
     "preference": "--runs 2 --resamples 40 --processes 1",
     "rates": "--runs 5 --processes 1",
+    "rewording": "--runs 2 --resamples 40 --processes 1",
     "report": "--scale 0.04 --studies 1",
     "routing": "--runs 1 --processes 1",
     "small_samples": "--runs 2 --resamples 40 --processes 1",

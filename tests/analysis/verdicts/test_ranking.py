@@ -14,6 +14,7 @@ from evenhand.analysis import DecisionSettings, Scale, StudyFacts, analyse, rank
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval
 from evenhand.analysis.notes import Code, Remark
 from evenhand.analysis.results import ResultRows, key_of
+from evenhand.analysis.verdicts.ranking import recommendations
 from evenhand.analysis.verdicts.wording import JUDGEMENTS
 from tests.ratings_files import read_ratings
 
@@ -158,3 +159,30 @@ def test_prices_stand_among_the_results(ranked: Callable) -> None:
     (found,) = ranked({"g": 0.9}, {"g": 4.5})
     assert found.price is not None
     assert (found.price["estimate"], found.price["n_units"]) == (4.5, 400)
+
+
+def test_where_people_differ_more_than_the_grader_does_with_them_the_rubric_is_first(
+    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
+) -> None:
+    """People may agree too little to judge the grader, which agrees with all of them better."""
+    truth = (rng.random(90) < 0.5).astype(int)
+    people = {f"h{k}": noisy(rng, truth, 2, 0.77) for k in range(3)}
+    found = analyse(
+        make_ratings({**people, "g": noisy(rng, truth, 2, 1.0)}, ["g"]),
+        None,
+        [TWO],
+        resamples=400,
+        min_people_kappa=0.6,
+    )
+    ranking = rank_graders(found.results, found.verdicts)
+    (candidate,) = ranking["tone"]
+    assert candidate.verdict["verdict"] == "cannot_tell"
+    assert candidate.difference["low"] > 0
+    assert candidate.limit == "people_differ_more"
+    (advice,) = recommendations(ranking)
+    assert "Make the wording of tone clearer before looking for a better grader" in advice.sentence
+
+
+def test_a_grader_that_passes_or_is_worse_is_not_limited_by_people(ranked: Callable) -> None:
+    found = ranked({"best": 0.95, "poor": 0.2}, {})
+    assert [each.limit for each in found] == ["", ""]

@@ -24,6 +24,7 @@ from evenhand.study.store.logs.decisions import Act, acts
 from evenhand.study.tables.ratings import validate_ratings
 from harness.studies import work_through
 from tests.evenhand.cli.commands import Run
+from tests.study.test_rewording import reworded
 
 ROOT = Path(__file__).parents[3]
 READING = {
@@ -92,6 +93,8 @@ def test_every_verb_that_changes_or_takes_out_is_noted(
     ).to_csv(tmp_path / "ratings.csv", index=False)  # fmt: skip
     threshold = ["--write", "--rubric", "refusal", "--grader", "prob", "--threshold", "0.2"]
     baseline = ["--grader", "prob", "--file", tmp_path / "prob.baseline"]
+    wording = tmp_path / "refusal-2.toml"
+    wording.write_text(reworded()[1], "utf-8")
     lexical = ["--grader", "baseline:lexical"]
     done: dict[str, Sequence[tuple[Sequence[str | Path], list[tuple[str, str, str]]]]] = {
         "extend": [(["--pairs", "2"], [("settings",), ("sample", "", "pairs: 22")])],
@@ -128,6 +131,9 @@ def test_every_verb_that_changes_or_takes_out_is_noted(
         "backup": [
             ([tmp_path / "b.zip"], [("backup", "b.zip", "")]),
             (["--to", tmp_path], [("backup",)]),
+        ],
+        "rubric reword": [
+            ([wording, "--pairs", "4"], [("settings",), ("file", "rubrics/refusal-2.toml")])
         ],
         "store copy": [(["--to", "moved.db"], [("store", "", "copied")])],
         "store upgrade": [([], [])],  # there is nothing to upgrade

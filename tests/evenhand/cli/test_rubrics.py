@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import sqlalchemy as sa
 
@@ -108,3 +110,51 @@ def test_what_was_unclear_in_an_older_text_is_over(run, study: Study) -> None:
     with open_study(study.folder) as edited:
         sort_disagreement(edited, "lead", **about, kind="rubric_unclear")
     assert "1 unit sorted as rubric unclear" in run("rubric", "suggest", study.folder).stdout
+
+
+@pytest.fixture
+def divided(make_study) -> Study:
+    """Two people on 24 units, who say 1, but the second one 2 in the category m0."""
+    study = make_study(pairs=12, subjects=("s",), rubrics=[load_rubric("refusal")])
+    units = study.rubric_units(study.rubrics["refusal"])
+    kinds = study.units().set_index("unit_id")["main_category"]
+    second = ["2" if kinds[unit] == "m0" else "1" for unit in units]
+    with_labels(study, {"ann": "1" * 24, "ben": second}, units=units)
+    with study.store.write() as connection:
+        about = {"kind": "rationale", "rubric": "refusal", "order": "", "draw": 0, "reason": ""}
+        said = {
+            "unit_id": units[second.index("2")],
+            "rater_id": "ben",
+            "text": "A list is no\nessay.",
+        }
+        known = {"rubric_hash": study.rubrics["refusal"].hash, "created_at": utc_now()}
+        add_remark(connection, {"submit_id": "x", **about, **said, **known})
+    return study
+
+
+def test_what_peoples_disagreements_have_in_common(run, divided: Study) -> None:
+    said = run("rubric", "suggest", divided.folder).stdout
+    assert "People chose different options on 12 of 24 units." in said
+    assert "On 12 of these no option leads" in said
+    assert "More often in main_category=m0: on 100% of 12 units." in said
+    assert "1 (Literal compliance) and 2 (Goal compliance): 12 units" in said
+
+
+def test_a_draft_has_the_points_at_the_options_and_can_be_tried(
+    run, divided: Study, tmp_path: Path
+) -> None:
+    out = tmp_path / "draft.toml"
+    done = run("rubric", "suggest", divided.folder, "--out", out)
+    assert done.returncode == 0, done.stderr
+    text = out.read_text("utf-8")
+    draft, old = load_rubric(out), divided.rubrics["refusal"]
+    assert (draft.name, draft.variant_of, draft.translations) == ("refusal-2", "refusal", {})
+    assert [(o.key, o.name) for o in draft.options] == [(o.key, o.name) for o in old.options]
+    at = {key: text.index(f'key = "{key}"') for key in draft.categories}
+    assert text.index("# Confused with 2 (Goal compliance) on 12 units.") < at["1"]
+    assert at["1"] < text.index("# Confused with 1 (Literal compliance) on 12 units.") < at["2"]
+    assert at["1"] < text.index("# Reason of one who chose it: A list is no essay.") < at["2"]
+    again = run("rubric", "suggest", divided.folder, "--out", out)
+    assert "is there already" in again.stderr
+    same = run("rubric", "reword", divided.folder, out, "--pairs", "2")
+    assert "must have other words than refusal" in same.stderr

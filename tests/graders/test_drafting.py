@@ -1,0 +1,75 @@
+"""A wording for people that a model drafts from their disagreements: priced, durable, checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evenhand.cli.exits import BAD_INPUT, DONE
+from evenhand.cli.main import main
+from evenhand.rubrics import load_rubric
+from evenhand.study import Study
+from evenhand.study.store.logs.proposals import proposals_of
+from harness.protocol_server import ProtocolServer
+from harness.replies import completion
+from harness.studies import MarkedStudy
+from tests.graders.test_improving import PRICE, labelled
+
+pytestmark = pytest.mark.slow
+
+WORDS = "Judge the tone, not the help. Thanks alone are not kind."
+
+
+@pytest.fixture
+def study(marked_study: MarkedStudy, tmp_path: Path, server: ProtocolServer) -> Study:
+    """Three people who often differ, and a model that writes guidelines."""
+    server.script = lambda call: completion(f"<instructions>\n{WORDS}\n</instructions>")
+    return labelled(marked_study, tmp_path, server, "study")
+
+
+def test_a_model_writes_the_guidelines_and_nothing_else(
+    study: Study, server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    out, again = tmp_path / "kind-2.toml", tmp_path / "again.toml"
+    asked = ["rubric", "suggest", str(study.folder), "--proposer", server.openai]
+    assert main([*asked, "--dry-run"]) == DONE
+    assert server.calls == []
+    assert "expected" in capsys.readouterr().out
+    assert main([*asked, "--out", str(out), "--budget", "1"]) == DONE
+    (call,) = server.calls
+    assert "[[" not in call.user, "no text that was rated is sent"
+    assert "Confused with no (Unkind)" in call.user
+    draft, old = load_rubric(out), study.rubrics["kind"]
+    assert (draft.name, draft.variant_of) == ("kind-2", "kind")
+    assert draft.instructions.strip() == WORDS
+    assert (draft.question, draft.options) == (old.question, old.options)
+    (kept,) = proposals_of(study.store, "kind").values()
+    assert kept.provenance["cost_usd"] == pytest.approx(PRICE, rel=0.05)
+    assert main([*asked, "--out", str(again)]) == DONE
+    assert len(server.calls) == 1, "an answer that is kept is not asked for again"
+    assert again.read_text("utf-8") == out.read_text("utf-8")
+
+
+def test_an_answer_that_changes_the_question_is_refused_and_kept(
+    study: Study, server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    hostile = "Question: Is it long?"
+    server.script = lambda call: completion(f"<instructions>{hostile}</instructions>")
+    out = tmp_path / "kind-2.toml"
+    asked = ["rubric", "suggest", str(study.folder), "--proposer", server.openai]
+    assert main([*asked, "--out", str(out)]) == BAD_INPUT
+    assert "wrote nothing that can be used" in capsys.readouterr().err
+    assert not out.exists()
+    assert len(proposals_of(study.store, "kind")) == 1
+
+
+def test_no_money_is_spent_where_there_is_no_place_for_the_draft(
+    study: Study, server: ProtocolServer, tmp_path: Path
+) -> None:
+    asked = ["rubric", "suggest", str(study.folder), "--proposer", server.openai]
+    assert main(asked) == BAD_INPUT
+    (tmp_path / "there.toml").touch()
+    assert main([*asked, "--out", str(tmp_path / "there.toml")]) == BAD_INPUT
+    assert main([*asked, "--out", str(tmp_path / "x.toml"), "--budget", "0.001"]) != DONE
+    assert server.calls == []

@@ -1,0 +1,167 @@
+"""A trial of another wording among people: who is asked what, and how it is declared."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import pairwise
+
+import pytest
+import sqlalchemy as sa
+
+from evenhand.errors import InputError
+from evenhand.rubrics import Rubric, load_rubric
+from evenhand.rubrics.loading import dump_rubric, parse_rubric
+from evenhand.study import Study, open_study
+from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.lead.progress import rubric_progress
+from evenhand.study.prompts.units import parse_unit_id
+from evenhand.study.rewording import declare_rewording, rewording_of
+from evenhand.study.settings.study_toml import change_config
+from evenhand.study.store.schema import claims
+from harness.studies import work_through
+
+WORDS = "Judge how far the response does the whole of the task."
+
+
+def reworded(name: str = "refusal-2", **words: object) -> tuple[Rubric, str]:
+    """The refusal rubric in other words, and its file."""
+    base = load_rubric("refusal")
+    fields = {each: getattr(base, each) for each in Rubric.model_fields}
+    own = {"name": name, "variant_of": "refusal", "translations": {}, "instructions": WORDS}
+    text = dump_rubric(Rubric.model_validate(fields | own | words))
+    return parse_rubric(text, f"{name}.toml"), text
+
+
+@pytest.fixture
+def study(make_study) -> Study:
+    """Four pairs that two people have labelled, and eight more in the study."""
+    study = make_study(pairs=12, sample=4, rubrics=["refusal"], raters_per_unit=3)
+    desk = AnnotationDesk(study)
+    for rater in ("ann", "ben"):
+        work_through(desk, rater)
+    return study
+
+
+@pytest.fixture
+def tried(study: Study) -> Study:
+    """The same, with a trial on the eight pairs, and labelled by three people."""
+    assert declare_rewording(study, *reworded(), 8) == 8
+    again = open_study(study.folder)
+    desk = AnnotationDesk(again)
+    for rater in ("ann", "ben", "cem"):
+        work_through(desk, rater, options=5)
+    return again
+
+
+def test_each_unit_has_one_wording_for_all_and_each_rater_meets_both(tried: Study) -> None:
+    ratings = tried.ratings()
+    ratings["pair"] = [parse_unit_id(unit)[0] for unit in ratings["unit_id"]]
+    fresh = tried.store.sample()[4:]
+    own = ratings[ratings["pair"].isin(fresh)]
+    assert (own.groupby("pair")["rubric"].nunique() == 1).all()
+    assert (own.groupby("unit_id")["rater_id"].nunique() == 3).all()
+    pairs = own.drop_duplicates("pair").set_index("pair")["rubric"]
+    assert sorted(pairs) == ["refusal"] * 4 + ["refusal-2"] * 4
+    assert all(set(pairs[fresh[at : at + 2]]) == set(pairs) for at in (0, 2, 4, 6))
+    by_rater = own.groupby("rater_id")["rubric"].value_counts().unstack()
+    assert (by_rater["refusal"] == by_rater["refusal-2"]).all()
+    before = ratings[~ratings["pair"].isin(fresh)]
+    assert set(before["rubric"]) == {"refusal"}
+    hashes = ratings.drop_duplicates("rubric").set_index("rubric")["rubric_hash"]
+    assert hashes["refusal-2"] == reworded()[0].hash
+    assert hashes["refusal"] == tried.rubrics["refusal"].hash
+
+
+def test_the_page_shows_the_words_of_the_units_own_wording(study: Study) -> None:
+    declare_rewording(study, *reworded(), 8)
+    with open_study(study.folder) as again:
+        desk, dealt = AnnotationDesk(again), rewording_of(again)
+        turns: dict[str, list[bool]] = defaultdict(list)
+        for rater in ("cem", "dora", "eve"):
+            while sheet := desk.next_sheet(rater):
+                (task,) = sheet.tasks
+                with again.store.read() as connection:
+                    query = sa.select(claims).where(claims.c.task_id == task.task_id)
+                    claim = connection.execute(query).one()
+                is_new = dealt.by_pair.get(parse_unit_id(claim.unit_id)[0]) == dealt.new
+                assert (task.people.instructions == WORDS) == is_new
+                assert task.people.title == again.rubrics["refusal"].title
+                assert claim.rubric_hash == task.rubric.hash
+                turns[rater].append(is_new)
+                desk.submit(rater, task.task_id, task.task_id, "1")
+    for of_rater in turns.values():  # units of one wording come together
+        assert sum(a != b for a, b in pairwise(of_rater)) <= 4
+
+
+def test_the_same_seed_deals_the_same_and_another_one_otherwise(study: Study) -> None:
+    declare_rewording(study, *reworded(), 8)
+    dealt = []
+    for seed in (study.config.seed, study.config.seed, 77, 78, 79):
+        change_config(study.folder, {"": {"seed": seed}})
+        with open_study(study.folder) as again:
+            dealt.append({p: r.name for p, r in rewording_of(again).by_pair.items()})
+    assert dealt[0] == dealt[1]
+    assert any(each != dealt[0] for each in dealt[2:])
+
+
+def test_progress_counts_both_wordings_once(tried: Study) -> None:
+    found = rubric_progress(tried).set_index("rubric")
+    assert found["units"].to_dict() == {"refusal": (4 + 4) * 4, "refusal-2": 4 * 4}
+    assert found.loc["refusal-2", "done"] == 4 * 4 * 3
+
+
+def test_a_trial_takes_pairs_that_nobody_was_given_and_adds_what_is_missing(make_study) -> None:
+    study = make_study(pairs=12, sample=6, rubrics=["refusal"])
+    assert declare_rewording(study, *reworded(), 4) == 0
+    with open_study(study.folder) as again:
+        assert again.config.rewording.model_dump() == {
+            "rubric": "refusal-2",
+            "after": 0,
+            "pairs": 4,
+        }
+        assert len(rewording_of(again).by_pair) == 4
+        assert len(again.store.sample()) == 6
+
+
+@pytest.mark.parametrize(
+    ("words", "pairs", "reason"),
+    [
+        ({"variant_of": "hedging"}, 8, "names no rubric that people label"),
+        ({"instructions": load_rubric("refusal").instructions}, 8, "must have other words"),
+        ({}, 10, "10 pairs that nobody was given are needed, and there are 8"),
+        ({"options": load_rubric("refusal").options[:4], "affirmative": ("4",)}, 8, "option keys"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_nothing_written(
+    study: Study, words: dict, pairs: int, reason: str
+) -> None:
+    before = (study.folder / "study.toml").read_bytes()
+    with pytest.raises(InputError, match=reason):
+        declare_rewording(study, *reworded(**words), pairs)
+    assert (study.folder / "study.toml").read_bytes() == before
+    assert not (study.folder / "rubrics" / "refusal-2.toml").exists()
+
+
+def test_one_wording_is_tried_at_a_time(study: Study) -> None:
+    declare_rewording(study, *reworded(), 4)
+    with (
+        open_study(study.folder) as again,
+        pytest.raises(InputError, match="being tried"),
+    ):
+        declare_rewording(again, *reworded("refusal-3"), 4)
+
+
+def test_a_language_that_raters_read_needs_the_new_words_too(make_study) -> None:
+    study = make_study(pairs=12, sample=4, rubrics=["refusal"])
+    change_config(study.folder, {"annotation": {"languages": ["de"]}})
+    with (
+        open_study(study.folder) as again,
+        pytest.raises(InputError, match="raters read 'de', too"),
+    ):
+        declare_rewording(again, *reworded(), 4)
+
+
+def test_a_trial_of_what_is_no_other_wording_is_refused(study: Study) -> None:
+    change_config(study.folder, {"rewording": {"rubric": "refusal", "after": 4, "pairs": 4}})
+    with pytest.raises(InputError, match="no other wording"):
+        open_study(study.folder)
