@@ -271,8 +271,8 @@ def _beside_published(
         said.append(written("reproduction.responses_differ", noun=noun, **numbers))
     silent = ", ".join(each for each in graders if each not in told)
     if design.probabilities and silent:
-        names = {"there": design.probabilities, "graders": silent}
-        said.append(written("reproduction.no_probabilities", **names))
+        there = design.probabilities
+        said.append(written("reproduction.no_probabilities", there=there, graders=silent))
     if (models["order"] == "ba").any():
         said.append(written("reproduction.orders_differ"))
     if told:
