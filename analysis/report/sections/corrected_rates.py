@@ -238,8 +238,10 @@ def _side_sentences(source: Source, rubric: str, grader: str) -> Iterator[str]:
             by=f"{by} [{low}, {high}]", line=figure.line,
         )  # fmt: skip
     if known and not clear:
-        which = "rates.no_side" if any(figure.at for figure in known) else "rates.no_side_of_all"
-        yield written(which, grader=grader, first=names[0], second=names[1])
+        yield written(
+            "rates.no_side" if any(figure.at for figure in known) else "rates.no_side_of_all",
+            grader=grader, first=names[0], second=names[1],
+        )  # fmt: skip
 
 
 def _one_sided(source: Source, rubric: str, graders: list[str]) -> Iterator[str]:
@@ -343,7 +345,7 @@ def _missing(source: Source, rubric: str, graders: list[str]) -> Iterator[str]:
         for part, present in there.items():
             if absent := [each for each in subjects if present and each and each not in present]:
                 of_pairs = answers and part.partition("=")[0] not in answers
-                which = "rates.no_pairs" if of_pairs else "rates.no_answers"
+                which = "no_pairs" if of_pairs else "no_answers"
                 parts.setdefault((which, grader, tuple(absent)), []).append(part)
         pairs = _pairs(source, rubric, grader)
         if few := [each for each in pairs if each[2].says("prompts_differ")]:
@@ -354,7 +356,9 @@ def _missing(source: Source, rubric: str, graders: list[str]) -> Iterator[str]:
     for (which, grader, lacking), where in parts.items():
         alike.setdefault((which, lacking, tuple(where)), []).append(grader)
     for (which, lacking, places), by in alike.items():
-        yield written(which, subjects=_some(lacking), parts=_some(places), graders=_some(by))
+        yield written(
+            f"rates.{which}", subjects=_some(lacking), parts=_some(places), graders=_some(by)
+        )
     for (first, second, shared, every), (by, line) in unpaired.items():
         yield written(
             "rates.prompts_differ",
