@@ -209,6 +209,7 @@ def test_what_is_wrong_is_said_and_nothing_is_written(
         "Nothing is different from what is in force."
     )
     page.get_by_role("radio", name="Pay", exact=True).click()
+    expect(page.get_by_text("Use this part in the study")).to_be_visible()
     page.get_by_role("button", name="See what it does").click()
     expect(page.locator(".evenhand-complaint")).to_contain_text("does not use this part")
     page.get_by_text("Use this part in the study").click()
