@@ -189,6 +189,7 @@ def test_what_another_has_changed_is_shown_and_not_overwritten(
     expect(page.locator(".evenhand-complaint")).to_contain_text("changed by somebody else")
     expect(newer.get_by_role("row", name="annotation.lease_minutes 120.0 45.0")).to_be_visible()
     expect(page.get_by_label("Units per rater")).to_have_value("7")
+    page.wait_for_selector("[data-test-script-state=notRunning]")
     newer.get_by_role("button", name="Begin again").click()
     expect(page.get_by_label("Lease minutes")).to_have_value("45")
     page.get_by_label("Units per rater").fill("7")
