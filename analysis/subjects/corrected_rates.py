@@ -338,11 +338,11 @@ class _GradersRates:
         both = self.graded & ~np.isnan(self.reference)
         labelled = [self.out.count(both & member)[1] for at, _, member in self.groups if at in of]
         rates[0] = clipped(rates[0])  # as the rows of the rates have it
-        answered = [
-            np.unique(self.out.clusters[member])  # a grade that is missing is an answer, too
-            for at, _, member in self.groups
-            if at in of
-        ]
+        # A grade that is missing is an answer, too.
+        units = np.column_stack([member for at, _, member in self.groups if at in of])
+        resamples = self.out.resamples
+        of_type = resamples.cluster_sums(self.out.clusters, units)
+        answered = resamples.each_cluster(of_type) > 0
         add_difference_rows(
             self.out, self.grader, list(of.values()), rates, np.array(labelled), answered,
             self.rubrics,
