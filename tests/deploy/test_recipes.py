@@ -178,6 +178,7 @@ def test_the_steps_for_several_studies_lead_to_two_by_one_command_or_by_two(
 ) -> None:
     done = machine.run(without_doctor(steps("On a machine of your own")))
     assert done.returncode == 0, done.stderr
+    assert machine.run(steps("A backup every night")).returncode == 0
     done = machine.run(steps("Several studies"))
     assert done.returncode == 0, done.stderr
     assert f"https://{NAME}/second/?lead=" in done.stdout.replace("\n", "")
@@ -198,6 +199,14 @@ def test_the_steps_for_several_studies_lead_to_two_by_one_command_or_by_two(
         for app in apps:
             app.terminate()
             app.wait(30)
+    every = machine.service("evenhand-backup.service.d/every-study.conf")["ExecStart"]
+    command = shlex.split(machine.here(every.replace("$$", "$")))
+    subprocess.run(command, check=True, capture_output=True)
+    kept = sorted(each.name for each in machine.backups.iterdir())
+    assert [name.rsplit("-", 3)[0] for name in kept] == ["my-study", "second"]
+    (machine.study / "study.toml").write_text("nonsense = [")
+    assert subprocess.run(command, check=False, capture_output=True).returncode == 1
+    assert len(list(machine.backups.glob("second-*"))) == 2
     told = doctor(machine, f"https://{NAME}/second")
     assert f"Names that are answered: {NAME}." in told.stdout
 
