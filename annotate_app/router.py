@@ -24,7 +24,7 @@ _MOST_BODY, _MOST_UPLOAD = 1_000_000, 51_000_000
 """As before one study alone: a request, and a lead's file with what goes round it."""
 _MOST_CONNECTIONS, _MOST_OF_AN_ADDRESS, _MOST_OF_A_STUDY = 1_000, 300, 400
 _HEAD_SECONDS, _BODY_SECONDS, _SILENT_SECONDS = 10.0, 900.0, 60.0
-_ANSWER_SECONDS = 4.5
+_ANSWER_SECONDS, _UPLOAD_SECONDS = 4.5, 25.0
 """More than a study's `/health` takes, less than nginx waits, which would take all for hung."""
 _PIECE = 64 * 1024
 _ODD = re.compile(rb"%(?:2e|2f|5c|00)|\\|//|/\.{1,2}(?:/|$)", re.IGNORECASE)
@@ -140,7 +140,7 @@ class Router:
             if any(key == b"content-length" and int(size) > most for key, size in request.headers):
                 raise _TooLargeError
             study = _End(h11.CLIENT, *await asyncio.open_unix_connection(self._sockets[name]))
-            study.patience = _SILENT_SECONDS if uploads else _ANSWER_SECONDS
+            study.patience = _UPLOAD_SECONDS if uploads else _ANSWER_SECONDS
             try:
                 return await _pass_on(client, study, request, address, most)
             finally:

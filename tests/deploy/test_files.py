@@ -29,7 +29,7 @@ ROOT = DEPLOY.parent
 UNIT = DEPLOY / "systemd" / "evenhand@.service"
 DOCKERFILE = (DEPLOY / "docker" / "Dockerfile").read_text("utf-8")
 COMPOSE = (DEPLOY / "docker" / "compose.yaml").read_text("utf-8")
-AWAY_PAGE = DEPLOY / "nginx" / "evenhand-away.html"
+AWAY_PAGE = ROOT / "annotate_app" / "away.html"
 PORTS = ["8501", "8502"]
 
 
