@@ -1,17 +1,19 @@
 """The router before studies of a few lines that hang, dawdle or send too much: who waits for what,
-and what is left open."""
+and what is left open. And a process that cannot be started."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
+import socket
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
 import pytest
 
-from evenhand.annotate_app import health, router
+from evenhand.annotate_app import health, router, side_by_side
 from evenhand.annotate_app.router import Router, status_of
 from harness.proxy import DEPLOY
 
@@ -39,6 +41,12 @@ async def pours(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 50000000\r\n\r\n" + bytes(50_000_000))
 
 
+def in_a_loop(work: Coroutine[None, None, None]) -> None:
+    """Run it in a thread: a browser's loop, where a test before this had one, runs in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, work).result()
+
+
 def before(
     place: Path, study: Study, asks: Callable[[Callable[[], Awaitable[Line]]], Awaitable[None]]
 ) -> None:
@@ -56,7 +64,7 @@ def before(
         front.close()
         own.close()
 
-    asyncio.run(run())
+    in_a_loop(run())
 
 
 @pytest.fixture
@@ -164,3 +172,25 @@ def test_who_does_not_read_leaves_nothing_open(
             await asyncio.sleep(0.05)
 
     before(place, pours, asks)
+
+
+def test_a_process_that_cannot_be_started_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As where the machine has no room for one more."""
+    (tmp_path / "studies").mkdir()
+    (tmp_path / "studies" / "first").symlink_to(tmp_path)
+    monkeypatch.setattr(side_by_side, "command", lambda *_, **__: [str(tmp_path / "none")])
+    monkeypatch.setattr(side_by_side, "_FIRST_WAIT", 0.01)
+
+    async def watch() -> None:
+        studies = side_by_side._Studies(tmp_path / "studies", 1, "")
+        with socket.socket() as listening:
+            running = asyncio.create_task(studies._keep_running("first", listening))
+            async with asyncio.timeout(30):
+                while caplog.text.count("first cannot be started") < 2:
+                    await asyncio.sleep(0.01)
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    in_a_loop(watch())
