@@ -73,7 +73,8 @@ def respond(
     `thinking` ("off", "adaptive" or a number of tokens) and `effort` in it: the same model asked in
     another way is another subject. A refusal is a response. A pair's two responses enter the study
     together. An answer to a prompt in which a `fault` is found, named by one word, is no response,
-    and the next run asks again. Safe to interrupt and to run again. Raises InputError as `runner.grade` does.
+    and the next run asks again. Safe to interrupt and to run again.
+    Raises InputError as `runner.grade` does.
     """
     scrubber = Scrubber.from_environment(study.config.providers)
     spec = parse_spec(subject, study.config.providers)

@@ -113,9 +113,7 @@ def spent_so_far(store: Store) -> float:
     """
     with store.read() as connection:
         return math.fsum(
-            connection.execute(
-                sa.select(sa.func.sum(table.c.provenance[name].as_float()))
-            ).scalar()
+            connection.execute(sa.select(sa.func.sum(table.c.provenance[name].as_float()))).scalar()
             or 0.0
             for table in (grades, response_attempts)
             for name in ("cost_usd", "held_usd")

@@ -158,9 +158,7 @@ def _bounds(figure: Figure | None) -> tuple[float | None, ...]:
     return figure.bounds if figure else (None, None, None)
 
 
-def _missing(
-    figure: Figure | None, each: PublishedFigure, beside: BesidePublished | None
-) -> str:
+def _missing(figure: Figure | None, each: PublishedFigure, beside: BesidePublished | None) -> str:
     """Say why there is no figure of the study's own; empty where there is one."""
     if figure is not None:
         return figure.reason.words if figure.reason else ""
