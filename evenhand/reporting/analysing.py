@@ -332,13 +332,13 @@ def _asked_by(usage: pd.DataFrame) -> dict[str, str]:
 
 def _own_prompts(study: Study, raters: Iterable[str]) -> dict[str, str]:
     """Return the judge prompt of each grader that read one of its user's own."""
-    from evenhand.rubrics.judge_prompt import OWN_PROMPT, with_own_prompt
+    from evenhand.rubrics.judge_prompt import own_prompt_of, with_own_prompt
     from evenhand.study.workspace import PROMPTS_FOLDER
     from evenhand.texts import written
 
     found = {}
     for grader in with_own_prompt(raters):
-        digest = grader.rpartition(OWN_PROMPT)[2]
+        digest = own_prompt_of(grader)
         kept = sorted(path.stem for path in (study.folder / PROMPTS_FOLDER).glob(f"{digest}*.toml"))
         found[written("methods.own_prompt", grader=grader)] = ", ".join(kept) or digest
     return found

@@ -68,15 +68,13 @@ class ImproveOptions:
 @dataclass(frozen=True)
 class Candidate:
     """A way of grading: the grader's name as typed, how it is asked, and its rater id. `origin`
-    says where it comes from: a file's name, another grader or an effort. With a `threshold` it is
-    the old grader, read from its probabilities, and asks nothing.
+    says where it comes from: a file's name, another grader or an effort.
     """
 
     rater_id: str
     origin: str
     grader: str
     grading: GradingOptions
-    threshold: float | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -271,7 +269,6 @@ class Trial:
             raise InputError(written("improve.several", rubric=self.rubric.name))
         self._options = options
         self._learnt: list[tuple[str, GradingOptions, str]] = []
-        self._threshold: Candidate | None = None
         options.learn.check(study, self.rubric, options.grader)
         dataset = from_study(study)
         check_clusters(study.store, self.rubric.name, dataset.settings.cluster)
@@ -309,7 +306,7 @@ class Trial:
 
     @property
     def candidates(self) -> list[Candidate]:
-        return [*self._graders[1:], *([self._threshold] if self._threshold else [])]
+        return self._graders[1:]
 
     def _counted(self) -> pd.DataFrame:
         """Return the rubric's ratings that count: people's as they were, graders' as they are."""
@@ -348,54 +345,6 @@ class Trial:
         """Add candidates that read these words, asked as the old grader is."""
         self._learnt = [self._way(*each) for each in learnt.words]
         del self._graders
-
-    def tune(self) -> str:
-        """Add the old grader at the threshold that agrees best with people on clusters to learn
-        from; "" or why there is none.
-        """
-        from evenhand.analysis.verdicts.improvement import tuned_threshold
-
-        old = self.old
-        if len(self._scale.categories) != 2 or len(self._scale.affirmative) != 1:
-            return written("improve.no_verdict", rubric=self.rubric.name)
-        labels = self.labels_of([old.rater_id], self.clusters_in("learn"))
-        found = tuned_threshold(labels, old.rater_id)
-        if found is None:
-            return written("improve.no_probabilities", grader=old.rater_id)
-        name = written("improve.at_threshold", grader=old.rater_id, threshold=found)
-        origin = written("improve.tuned")
-        self._threshold = Candidate(name, origin, old.grader, old.grading, found)
-        return ""
-
-    def _at_threshold(self, ratings: pd.DataFrame) -> pd.DataFrame:
-        """Return the ratings with the old grader's, read at the threshold that was tuned."""
-        import pandas as pd
-
-        from evenhand.analysis.labels.combine import combine_readings
-
-        if (tuned := self._threshold) is None or tuned.threshold is None:
-            return ratings
-        own = ratings[ratings["rater_id"] == self.old.rater_id]
-        readings = combine_readings(own, self._scale)
-        given = {
-            readings.units[unit]: positive >= tuned.threshold
-            for unit, positive in zip(readings.unit, readings.positive, strict=True)
-            if not math.isnan(positive)
-        }
-        (yes,) = self._scale.affirmative
-        (no,) = set(self._scale.categories) - {yes}
-        rows = own[own["unit_id"].isin(given.keys())].drop_duplicates("unit_id")
-        rows = rows.assign(
-            rater_id=tuned.rater_id,
-            label=[yes if given[unit] else no for unit in rows["unit_id"]],
-            p_positive=math.nan,
-            probabilities="",
-            prob_method="",
-            draw=0,
-            order="",
-            unscored_reason="",
-        )
-        return pd.concat([ratings, rows], ignore_index=True)
 
     def reworded(self, words: Instructions) -> Candidate:
         """Return the old grader with these words, as one that is tried while it learns."""
@@ -451,7 +400,7 @@ class Trial:
             is_reference = found["rater_id"] == reference
             kinds = found["rater_kind"].where(~is_reference, "human")
             found = found.assign(rater_kind=kinds)
-        return self._at_threshold(found)
+        return found
 
     def _parted(self) -> dict[str, Part]:
         from evenhand.analysis.planning import parting
@@ -481,19 +430,20 @@ class Trial:
         """Write down the candidates: once their requests can be sent, and before they are; and
         `more` that are tried while it learns.
         """
-        from evenhand.study.store.logs.improvements import Tried, note_candidates
+        from evenhand.study.store.logs.improvements import Tried, note_candidates, note_old
 
         graded = set(self._first.loc[self._first["rater_kind"] == "model", "rater_id"])
+        store, rubric, old = self.study.store, self.rubric.name, self.old.rater_id
+        note_old(store, rubric, old, is_new=old not in graded, done_by=done_by)
         tried = {
             each.rater_id: Tried(
                 origin=each.origin,
                 is_new=each.rater_id not in graded,
-                has_own_text=each.rater_id not in graded
-                and each.grading.prompt != self.old.grading.prompt,
+                has_own_text=self.is_reworded(each),
             )
             for each in (*self.candidates, *more)
         }
-        note_candidates(self.study.store, self.rubric.name, tried, done_by)
+        note_candidates(store, rubric, tried, done_by)
 
     def _labelled_units(self) -> dict[str, list[str]]:
         """Return the units that people labelled, by cluster."""
@@ -620,7 +570,7 @@ class Trial:
         study, as its report's on the same labels is; and since each `reading` may be of another
         grader, its level is at most that of a look of this number.
         """
-        ratings, units = self._at_threshold(self._counted()), self.units_in(clusters)
+        ratings, units = self._counted(), self.units_in(clusters)
         wanted = (ratings["rater_kind"] != "model") | (ratings["rater_id"] == new)
         looks = {self.rubric.name: max(self.look(), reading)}
         dataset = replace(
@@ -749,8 +699,6 @@ class _Run:
         """Ask graders about the clusters that they were not asked about in this run."""
         wanted = []
         for rater in raters:
-            if self._by_id[rater].threshold is not None:
-                continue
             known = self._asked.setdefault(rater, set())
             new = [each for each in clusters if each not in known]
             known.update(new)
@@ -770,9 +718,8 @@ class _Run:
         except Ended:
             raise _Stopped(self.rounds.so_far) from None
         trial.add(learnt)
-        said = [*learnt.said, *([trial.tune()] if wanted.threshold else [])]
         trial.note_candidates(self.done_by)
-        return replace(found, candidates=trial.candidates, said=tuple(filter(None, said)))
+        return replace(found, candidates=trial.candidates, said=tuple(learnt.said))
 
     def _tried(self, words: Instructions, units: Sequence[str]) -> dict[str, str]:
         """Return the old grader's labels of some units to learn from, under other words."""
@@ -924,9 +871,6 @@ def _command(trial: Trial, best: Candidate) -> str:
     """Return the command that grades the rest with the better grader, asked as it was."""
     from evenhand.study.workspace import PROMPTS_FOLDER
 
-    if best.threshold is not None:
-        about = {"rubric": trial.rubric.name, "grader": trial.old.rater_id}
-        return written("improve.set_threshold", **about, threshold=best.threshold)
     folder, asked = trial.study.folder, best.grading
     options = {
         "--rubric": trial.rubric.name,

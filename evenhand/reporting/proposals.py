@@ -34,16 +34,15 @@ MOST_PROPOSALS, MOST_EXAMPLES = 50, 32
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
     """What is to be made from the clusters to learn from: how many proposals, by which model ("":
-    the grader's own), sets of how many examples, and whether a threshold is tuned.
+    the grader's own), and sets of how many examples.
     """
 
     proposals: int = 0
     proposer: str = ""
     examples: Sequence[int] = ()
-    threshold: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.proposals or self.examples or self.threshold)
+        return bool(self.proposals or self.examples)
 
     @property
     def by_gepa(self) -> bool:

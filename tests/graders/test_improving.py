@@ -492,13 +492,15 @@ def test_a_winner_is_judged_where_it_was_not_chosen_and_lacks_no_answers_elsewhe
 ) -> None:
     found = improve(study, options(server, candidates(tmp_path / "c")), FAST)
     assert figures(study, found.best.rater_id, "coverage") == [1.0]
-    assert figures(study, found.old.rater_id, "coverage") == [0.8], "nobody asked it about learn"
+    assert figures(study, found.old.rater_id, "coverage") == [1.0], "nobody asked it about learn"
     analysis, context = analyse_study(study, verify=False)
     (verdict,) = [each for each in analysis.verdicts if each["grader"] == found.best.rater_id]
     assert "answer" not in verdict["sentence"] + verdict["reason"]
     (said,) = [note for note in context.notes if found.best.rater_id in note]
     assert "is judged on 60 of the 120 units that people labelled" in said
-    (gone,) = [note for note in context.notes if "did not choose them" in note]
+    (asked,) = [note for note in context.notes if "asked it about these alone" in note]
+    assert f"{found.old.rater_id} is judged on 96 of the 120 units" in asked
+    (gone,) = [note for note in context.notes if "left out here" in note]
     losers = {each.rater_id for each in found.candidates} - {found.best.rater_id}
     assert all(each in gone for each in losers)
 
@@ -533,6 +535,46 @@ def test_a_grader_that_was_there_before_keeps_its_grades_unless_it_was_chosen(
     ratings, parts = from_study(study2).ratings, parts_of(study2.store, "kind")
     left = ratings.loc[ratings["rater_id"] == rater, "unit_id"].str.partition("|")[0].map(parts)
     assert set(left) == {"learn", "prove"}, "it was chosen on choose, and it has no text of its own"
+
+
+def judged_on(study: Study, rater: str) -> set[str]:
+    """The parts in which a grader's labels count."""
+    ratings, parts = from_study(study).ratings, parts_of(study.store, "kind")
+    own = ratings.loc[ratings["rater_id"] == rater, "unit_id"]
+    return set(own.str.partition("|")[0].map(parts))
+
+
+def test_a_text_is_judged_on_nothing_that_led_to_it_whoever_reads_it(
+    study: Study, server: ProtocolServer, tmp_path: Path
+) -> None:
+    asked = options(server, candidates(tmp_path / "c"))
+    (_, best, loser, _) = Trial(study, asked)._graders
+    one = frozenset(sorted(study.rubric_units(study.rubrics["kind"]))[:1])
+    grade(study, [best.grader], replace(best.grading, units=one, scope="all"), FAST)
+    found = improve(study, asked, FAST)
+    assert found.best == best
+    assert judged_on(study, best.rater_id) == {"prove"}, "a grade before takes nothing back"
+    grade(study, [loser.grader], replace(loser.grading, scope="all"), FAST)
+    assert judged_on(study, loser.rater_id) == {"choose", "prove"}, "it may hold labels of learn"
+    other = replace(best.grading, scope="all", effort="high")
+    grade(study, [best.grader], other, FAST)
+    (rater,) = {
+        each
+        for each in study.ratings()["rater_id"]
+        if each.endswith(best.rater_id[-8:]) and each != best.rater_id
+    }
+    assert judged_on(study, rater) == {"prove"}
+
+
+def test_a_run_that_ends_early_leaves_no_missing_answers(
+    study: Study, server: ProtocolServer, tmp_path: Path
+) -> None:
+    stopped = improve(study, options(server, candidates(tmp_path / "c")), replace(FAST, budget=0.9))
+    assert stopped.over_budget
+    assert figures(study, stopped.old.rater_id, "coverage") == [1.0]
+    _, context = analyse_study(study, verify=False)
+    missing = {each.rater_id for each in stopped.candidates} - set(study.ratings()["rater_id"])
+    assert not [note for note in context.notes for each in missing if each in note]
 
 
 def right(call: Call) -> Reply:
@@ -703,8 +745,8 @@ def test_other_clusters_than_the_parted_ones_are_refused(
     with pytest.raises(InputError, match=r"parted by 'pair', and analysis\.cluster is now 'unit'"):
         improve(other, options(server, candidates(tmp_path / "d", ["GOOD again"])), FAST)
     assert server.calls == []
-    best = [each for each in from_study(other).scales["kind"].withheld.values() if each]
-    assert len(best) == 3, "a report knows the parts by the clusters that were parted"
+    withheld = from_study(other).scales["kind"].withheld
+    assert len(withheld) == 4, "a report knows the parts by the clusters that were parted"
 
 
 @pytest.mark.parametrize("most", [2, 3, 8])
