@@ -392,7 +392,9 @@ def told_of(end: Mapping[str, Any]) -> list[str]:
         if kappa is not None
     )
     about = {"old": end["old"], "new": end["new"], "count": max(len(last) - 1, 0), "scores": scores}
-    came = "improved_futile" if end["new"] else "improved_none"
+    about["gives_way"] = end.get("gives_way", "")
+    unread = [why for why in ("gives_way", "no_level") if end.get(why)]
+    came = f"improved_{[*unread, 'futile'][0]}" if end["new"] else "improved_none"
     if end.get("look"):
         came = _OUTCOMES[end["outcome"]]
     told = [written("methods.improved_tried", **about), written(f"methods.{came}", **about)]

@@ -80,10 +80,10 @@ class Candidate:
 @dataclass(frozen=True, repr=False)
 class Improved(Shown):
     """What came of it: the parts' sizes, the choice, the proof of the best candidate (None where
-    none was chosen, or its `chance` of a proof was too small) and the ordinary verdict on a better
-    one, from the same labels. `stopped` says why a run ended early, which the same command
-    continues; `said` tells of candidates that could not be made; `gives_way` is what an injection
-    audit of the best one found, where it fails.
+    none was chosen, its `chance` of a proof was too small, or `no_level` was left for one) and the
+    ordinary verdict on a better one, from the same labels. `stopped` says why a run ended early,
+    which the same command continues; `said` tells of candidates that could not be made;
+    `gives_way` is what an injection audit of the best one found, where it fails.
     """
 
     rubric: str
@@ -92,6 +92,7 @@ class Improved(Shown):
     parts: Mapping[str, int]
     choice: Choice | None = None
     chance: float = math.nan
+    no_level: bool = False
     gain: Gain | None = None
     verdict: Verdict | None = None
     spent: float = 0.0
@@ -132,6 +133,8 @@ class Improved(Shown):
             about = {"new": self.best.rater_id, "old": old, "gain": self.choice.gain}
             sizes = {"clusters": self.parts.get("prove", 0), "chance": self.chance}
             futile = written("improve.futile", **about, **sizes)
+            if self.no_level:
+                futile = written("improve.unread", **about)
             return f"{written('improve.not_shown')} {futile} {price}"
         head = written("improve.compared", new=self.best.rater_id, old=old)
         judged = [self.verdict["sentence"]] if self.verdict else []
@@ -410,7 +413,7 @@ class Trial:
         commonest = parting.commonest_label(ratings)
         rule = self.rule
         needed = parting.clusters_to_part(strata, commonest, rule.min_clusters, rule.min_rarer)
-        if needed:
+        if needed and not self.known_parts:
             raise InputError(
                 written("improve.too_few", rubric=self.rubric.name, have=len(strata), needed=needed)
             )
@@ -534,8 +537,6 @@ class Trial:
             readings = readings_so_far(self.study.store, self.rubric.name)
             about = {"rubric": self.rubric.name, "readings": readings}
             raise InputError(written("improve.no_level_left", **about))
-        if self.known_parts:  # a run that goes on finds what it would have found at once
-            return
         old, needed = self.old.rater_id, errors_needed(level)
         errors = most_errors(self.labels_elsewhere(), old) * len(clusters)
         if errors < needed:  # False for NaN: of a grader without grades nothing is known
@@ -543,15 +544,47 @@ class Trial:
             raise InputError(written("improve.impossible", **about))
 
     def _has_open_questions(self) -> bool:
-        from evenhand.analysis.verdicts.improvement import round_sizes
+        """Return True if anything is still to be asked before a winner is known."""
+        from evenhand.analysis.verdicts.improvement import choose
+        from evenhand.reporting.proposals import with_examples
+        from evenhand.study.store.logs.improvements import ends_of
+
+        if self.wanted and self._is_open([self.asked(self.old, self.clusters_in("learn"))]):
+            return True
+        if self.wanted.proposals:  # what was written is not read again here
+            ended = [end["old"] for rubric, end in ends_of(self.study.store)]
+            return self.old.rater_id not in ended or self._lacks_proposals()
+        words, _ = with_examples(self.study, self.lessons(), self.parent, self.wanted)
+        made = [self._way(*each) for each in words]
+        graders = list(_candidates(self.study, self.rubric, self._options, made))
+        by_id = {each.rater_id: each for each in graders}
+
+        def known(raters: Sequence[str], clusters: Sequence[str]) -> LabelMatrix:
+            if self._is_open([self.asked(by_id[each], clusters) for each in raters]):
+                raise _OpenQuestion
+            return self.labels_of(raters, clusters)
+
+        old, *names = by_id
+        try:
+            choose(old, names, self.clusters_in("choose"), known, self.rule)
+        except _OpenQuestion:
+            return True
+        return False
+
+    def _lacks_proposals(self) -> bool:
+        """Return True if a request for proposals has no answer yet; GEPA's are not known before."""
+        from evenhand.reporting.proposals import forecast_learning
+
+        study, wanted = self.study, self.wanted
+        if wanted.by_gepa:
+            return False
+        asked, _ = forecast_learning(study, self.rubric, self.lessons(), self.parent, wanted)
+        return any(each.new for each in asked)
+
+    def _is_open(self, wanted: Sequence[tuple[str, GradingOptions]]) -> bool:
         from evenhand.graders.running.runner import planned
         from evenhand.graders.scrub import Scrubber
 
-        if self.wanted and not self.known_parts:
-            return True
-        choose = self.clusters_in("choose")
-        first = choose[: round_sizes(len(choose), len(self.candidates))[0]]
-        wanted = [self.asked(each, first) for each in (self.old, *self.candidates)]
         scrubber = Scrubber.from_environment(self.study.config.providers)
         return any(len(task.questions) for task in planned(self.study, wanted, scrubber))
 
@@ -635,6 +668,10 @@ def missing_from(prompt: JudgePrompt, rubric: Rubric) -> str:
     keys = () if rubric.number else rubric.categories
     words = (key for key in keys if not re.search(rf"(?<!\w){re.escape(key)}(?!\w)", text))
     return next(words, "")
+
+
+class _OpenQuestion(Exception):  # noqa: N818  (nobody made an error)
+    """A label is needed that was not asked for yet."""
 
 
 class _Stopped(Exception):  # noqa: N818  (nobody made an error)
@@ -779,7 +816,7 @@ class _Run:
             on_choose = trial.labels_of([old, new], choose)
             level = trial.next_level
             chance = chance_of_proof(on_choose, old, new, len(clusters), level)
-            found = replace(found, chance=chance)
+            found = replace(found, chance=chance, no_level=not level)
             if chance < HARDLY:
                 return found
         found = self._audited(found, best)
@@ -823,6 +860,8 @@ class _Run:
             ],
             "verdict": found.verdict["verdict"] if found.verdict else "",
             "gives_way": found.gives_way,
+            "no_level": found.no_level,
+            "asked": [f"--rubric={found.rubric}", *_options_of(self.trial, found.old)],
         }
         if gain is not None:
             names = ("estimate", "low", "high", "before", "after", "level")
@@ -832,8 +871,8 @@ class _Run:
         note_end(self.trial.study.store, found.rubric, detail, self.done_by)
 
     def _price(self) -> float | None:
-        """Return what all grades of the parted units cost since they were parted, those of earlier
-        candidates too.
+        """Return what was spent since the labels were parted: on all grades of the parted units,
+        those of earlier candidates too, on audits of candidates, and on proposals.
         """
         from evenhand.study.store.logs.improvements import candidates_of, price_of
 
@@ -869,12 +908,17 @@ def _text(rubric: Rubric, prompt: JudgePrompt | Instructions | None) -> list[str
 
 def _command(trial: Trial, best: Candidate) -> str:
     """Return the command that grades the rest with the better grader, asked as it was."""
+    named = [f"--rubric={trial.rubric.name}", *_options_of(trial, best), "--scope=all"]
+    return shlex.join(["evenhand", "grade", str(trial.study.folder), *named])
+
+
+def _options_of(trial: Trial, candidate: Candidate) -> list[str]:
+    """Return the options by which a grader is asked as this one was."""
     from evenhand.study.workspace import PROMPTS_FOLDER
 
-    folder, asked = trial.study.folder, best.grading
+    folder, asked = trial.study.folder, candidate.grading
     options = {
-        "--rubric": trial.rubric.name,
-        "--grader": best.grader,
+        "--grader": candidate.grader,
         "--prompt": asked.prompt and folder / PROMPTS_FOLDER / f"{asked.prompt.hash}.toml",
         "--method": asked.method,
         "--draws": asked.draws if asked.draws != 1 else None,
@@ -882,9 +926,8 @@ def _command(trial: Trial, best: Candidate) -> str:
         "--effort": asked.effort,
         "--service-tier": asked.service_tier,
         "--orders": "ab" if tuple(asked.orders) == ("ab",) else None,
-        "--scope": "all",
     }
     words = [f"{name}={value}" for name, value in options.items() if value]
     for name, number in {"--temperature": asked.temperature, "--seed": asked.seed}.items():
         words += [] if number is None else [f"{name}={number}"]
-    return shlex.join(["evenhand", "grade", str(folder), *words])
+    return words

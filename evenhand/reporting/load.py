@@ -175,9 +175,10 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
         is_first = improvements.graded_here_first(study.store, rubric)
         ratings = dataset.ratings
         ratings = ratings[(ratings["rubric"] == rubric) & (ratings["rater_kind"] == "model")]
-        graded = ratings.groupby("rater_id")["unit_id"]
+        by_rater = ratings.groupby("rater_id")["unit_id"]
+        graded = {str(rater): frozenset(units) for rater, units in by_rater}
         own: dict[str, frozenset[str]] = {}
-        for rater, units in ((str(name), set(each)) for name, each in graded):
+        for rater, units in graded.items():
             seen = chosen.get(rater, set()) | texts.get(own_prompt_of(rater), set())
             away = {unit for unit, each in clusters.items() if each in seen}
             if rater in is_first and parts.keys() >= {clusters.get(unit) for unit in units}:
@@ -186,7 +187,7 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
                 own[rater] = frozenset(away)
         for rater, tried in improvements.candidates_of(study.store, rubric).items():
             if tried.is_new and rater not in chosen and rater in graded:
-                units = frozenset(graded[rater])
+                units = graded[rater]
                 if all(parts.get(clusters.get(unit, "")) in _TUNED_ON for unit in units):
                     own[rater] = units
         found[rubric] = own

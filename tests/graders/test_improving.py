@@ -23,7 +23,7 @@ from evenhand.cli.exits import BAD_INPUT, OVER_BUDGET
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, RequestLimits, grade
-from evenhand.reporting.analysing import analyse_study
+from evenhand.reporting.analysing import analyse_study, told_of
 from evenhand.reporting.improving import (
     Improved,
     ImproveOptions,
@@ -33,6 +33,8 @@ from evenhand.reporting.improving import (
 )
 from evenhand.reporting.load import from_study, load
 from evenhand.reporting.noting import operator
+from evenhand.reporting.proposals import Wanted
+from evenhand.reporting.to_learn import labels_to_learn
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study, open_study
 from evenhand.study.lead.imports import import_ratings
@@ -465,9 +467,8 @@ def test_the_report_tells_how_a_grader_was_improved(
     (told,) = [value for name, value in context.facts.items() if name.startswith("improved")]
     assert found.best.rater_id in told
     assert "3 candidates" in told
-    (audited,) = [each.planned for each in found.graders if "audit" in each.rater_id]
-    spent = f"cost ${PRICE * (len(server.calls) - audited):.2f}."
-    assert spent in told, "the old grader's grades too"
+    spent = f"cost ${PRICE * len(server.calls):.2f}."
+    assert spent in told, "the old grader's grades and the audit too"
     assert told.count("to learn from") == 1
     study.close()
     assert main(shlex.split(found.command)[1:]) == 0
@@ -688,6 +689,10 @@ def test_where_no_gain_can_be_proved_nothing_is_asked(
         improve(study, options(server, folder), FAST)
     assert server.calls == []
     assert parts_of(study.store, "kind") == {}
+    labels_to_learn(study, options(server, folder))
+    with pytest.raises(InputError, match=r"no gain over .* can be proved"):
+        improve(study, options(server, folder), FAST)
+    assert server.calls == [], "nor where the parts are known"
 
 
 def test_a_proof_that_is_hardly_to_be_expected_is_not_begun(
@@ -832,3 +837,27 @@ def test_the_verdict_on_a_winner_is_a_look_of_the_study(
     found = improve(study, options(server, candidates(tmp_path / "c")), FAST)
     assert found.verdict is not None
     assert from_study(study).facts.looks == {"kind": 1}, "the report has the same look"
+
+
+def test_where_no_level_is_left_examples_are_not_tried_either(
+    study: Study, server: ProtocolServer, tmp_path: Path
+) -> None:
+    study = changed(study, {"decision": {"looks": 1}})
+    asked = options(server, candidates(tmp_path / "c"))
+    improve(study, asked, FAST)
+    server.calls.clear()
+    with pytest.raises(InputError, match="no level is left"):
+        improve(study, options(server, None, learn=Wanted(examples=[4])), FAST)
+    assert server.calls == []
+    wider = changed(study, {"decision": {"min_clusters": 60}})
+    assert Trial(wider, asked).parts, "parts that are known stand"
+
+
+def test_no_level_is_told_as_the_reason() -> None:
+    end = {"old": "o", "new": "n", "rounds": [{"clusters": 9, "kappas": {"o": 0.1, "n": 0.2}}]}
+    for more, wanted in (
+        ({}, "gained too little"),
+        ({"no_level": True}, "No level was left"),
+        ({"gives_way": "Not better: it gives way."}, "it gives way"),
+    ):
+        assert wanted in told_of(end | {"outcome": "not_shown", **more})[1]

@@ -19,7 +19,8 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.rubrics.judge_prompt import own_prompt_of
 from evenhand.study.store.events import append
-from evenhand.study.store.schema import grades, lead_events
+from evenhand.study.store.logs.proposals import PROPOSED
+from evenhand.study.store.schema import attacked_grades, grades, lead_events
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -201,21 +202,26 @@ def rubrics_improved(store: Database) -> list[str]:
 def price_of(
     store: Database, rubric: str, raters: Iterable[str], units: Iterable[str]
 ) -> float | None:
-    """Return what these graders' grades of these units cost since the labels were parted, in US
-    dollars, all attempts; None where that is not known.
+    """Return what these graders' grades of these units, their audits, and all proposals cost since
+    the labels were parted, in US dollars, all attempts; None where that is not known.
     """
-    cost = grades.c.provenance["cost_usd"].as_float()
     since = sa.select(sa.func.min(lead_events.c.created_at)).where(
         lead_events.c.kind == PARTED, lead_events.c.rater_id == rubric
     )
-    query = sa.select(grades.c.unit_id, cost).where(
-        grades.c.rubric == rubric,
-        grades.c.rater_id.in_(list(raters)),
-        grades.c.created_at >= since.scalar_subquery(),
+    graded, audited = (
+        sa.select(table.c.unit_id, table.c.provenance["cost_usd"].as_float()).where(
+            table.c.rubric == rubric,
+            table.c.rater_id.in_(list(raters)),
+            table.c.created_at >= since.scalar_subquery(),
+        )
+        for table in (grades, attacked_grades)
     )
     wanted = set(units)
     with store.read() as connection:
-        costs = [price for unit, price in connection.execute(query) if unit in wanted]
+        costs = [price for unit, price in connection.execute(graded) if unit in wanted]
+        costs += [price for _, price in connection.execute(audited)]
+        proposed = _within(connection, PROPOSED, rubric)
+        costs += [each["provenance"].get("cost_usd") for _, each in proposed]
     return None if None in costs else round(sum(costs), 6)
 
 
