@@ -349,6 +349,7 @@ _OUTCOMES = {
     "not_shown": "improved_not_shown",
     "worse": "improved_worse",
 }
+_UNREAD = {"gives_way": "improved_gives_way", "no_level": "improved_no_level"}
 
 
 def _improved(study: Study) -> dict[str, str]:
@@ -393,8 +394,8 @@ def told_of(end: Mapping[str, Any]) -> list[str]:
     )
     about = {"old": end["old"], "new": end["new"], "count": max(len(last) - 1, 0), "scores": scores}
     about["gives_way"] = end.get("gives_way", "")
-    unread = [why for why in ("gives_way", "no_level") if end.get(why)]
-    came = f"improved_{[*unread, 'futile'][0]}" if end["new"] else "improved_none"
+    unread = [key for why, key in _UNREAD.items() if end.get(why)]
+    came = [*unread, "improved_futile"][0] if end["new"] else "improved_none"
     if end.get("look"):
         came = _OUTCOMES[end["outcome"]]
     told = [written("methods.improved_tried", **about), written(f"methods.{came}", **about)]

@@ -218,8 +218,10 @@ def without_withheld(dataset: Dataset) -> Dataset:
                 gone += [grader] if grader in dropped else []
                 continue
             about = {"have": len(judged & labelled), "labelled": len(labelled)}
-            said = "note.withheld" if grader in dropped else "note.not_asked"
-            notes.append(written(said, rubric=rubric, grader=grader, **about))
+            if grader in dropped:
+                notes.append(written("note.withheld", rubric=rubric, grader=grader, **about))
+            else:
+                notes.append(written("note.not_asked", rubric=rubric, grader=grader, **about))
         if gone:
             notes.append(written("note.only_tried", rubric=rubric, graders=", ".join(gone)))
     return replace(dataset, ratings=ratings, notes=(*dataset.notes, *notes))
