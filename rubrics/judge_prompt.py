@@ -42,6 +42,11 @@ def with_own_prompt(raters: Iterable[str]) -> list[str]:
     return sorted(str(rater) for rater in raters if OWN_PROMPT in rater)
 
 
+def own_prompt_of(rater: str) -> str:
+    """Return the first digits of the hash of a rater's own prompt; "" where it has none."""
+    return rater.partition(OWN_PROMPT)[2]
+
+
 class JudgePrompt(PromptTemplate, OwnWords):
     """The prompt, and one of three places where a reply has its answer: the group of a regular
     expression, a value in a JSON object, or the last line.

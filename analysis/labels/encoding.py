@@ -81,16 +81,22 @@ def encode(
         copies=copies_among(codes, people, graders),
         weight=facts.weights(clusters),
         distributions=_distributions(readings, at, shape[0]),
-        withheld=_withheld(readings.units, raters, scale),
+        withheld=_withheld(readings, order, scale),
     )
 
 
-def _withheld(units: Sequence[str], raters: Sequence[str], scale: Scale) -> Mask | None:
-    """Mask (units, raters) of what is withheld from graders; None where nothing is."""
-    if not scale.withheld.keys() & set(raters):
+def _withheld(readings: Readings, order: Sequence[int], scale: Scale) -> Mask | None:
+    """Mask (units, raters in this order) of what is withheld from graders; None where nothing is.
+    What is withheld from a grader is withheld from its parts by method (`combine.methods_apart`).
+    """
+    own = []
+    for at in order:
+        rater = readings.raters[at]
+        whole = rater.removesuffix(f" ({readings.methods[at]})")
+        own.append(scale.withheld.get(rater) or scale.withheld.get(whole, frozenset()))
+    if not any(own):
         return None
-    own = [scale.withheld.get(rater, frozenset()) for rater in raters]
-    return np.array([[unit in each for each in own] for unit in units], dtype=bool)
+    return np.array([[unit in each for each in own] for unit in readings.units], dtype=bool)
 
 
 def _distributions(readings: Readings, at: tuple[Codes, Codes], units: int) -> dict[int, Array]:

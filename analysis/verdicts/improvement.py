@@ -143,30 +143,6 @@ def _kappas_of(labels: LabelMatrix, name: str) -> tuple[Array, float]:
     return np.asarray(cohen_kappa(each, agreement_between(coded))), answered
 
 
-def tuned_threshold(labels: LabelMatrix, name: str) -> float | None:
-    """Return the probability from which a grader, if it says yes there, agrees best with all
-    people's labels pooled, on a scale of two categories; of equals the nearest to 0.5. None where
-    it gave fewer than two different probabilities.
-    """
-    if name not in labels.raters:
-        return None
-    own = labels.raters.index(name)
-    positive = labels.positive[:, own]
-    known = np.unique(positive[~np.isnan(positive)])
-    if len(known) < 2:
-        return None
-    (yes,) = labels.scale.affirmative_codes
-
-    def place(threshold: float) -> tuple[float, float]:
-        codes = labels.codes.copy()
-        said = np.where(positive >= threshold, yes, 1 - yes)
-        codes[:, own] = np.where(np.isnan(positive), -1, said)
-        kappa = score_of(replace(labels, codes=codes), name).kappa
-        return (math.inf if math.isnan(kappa) else -kappa, abs(threshold - 0.5))
-
-    return float(min(((known[1:] + known[:-1]) / 2).round(4).tolist(), key=place))
-
-
 def chance_of_proof(labels: LabelMatrix, old: str, new: str, clusters: int, alpha: float) -> float:
     """Return about how likely a proof on so many `clusters` is at the one-sided level `alpha`, if
     the gain on *choose*, whose labels these are, is the true one; it is too high on average.

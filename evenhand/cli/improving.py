@@ -76,11 +76,6 @@ def _options(improve: Parser) -> None:
         help="try the old grader with N labelled examples in its prompt; repeatable",
     )
     improve.add_argument(
-        "--tune-threshold",
-        action="store_true",
-        help="try the old grader's probabilities at another threshold; asks nothing more",
-    )
-    improve.add_argument(
         "--draws", type=int, default=1, metavar="K", help="ask K times, as the grader is asked (1)"
     )
     add_asking(improve)
@@ -119,7 +114,6 @@ def _improve(arguments: argparse.Namespace) -> int:
             proposals=arguments.propose,
             proposer=arguments.proposer,
             examples=arguments.examples,
-            threshold=arguments.tune_threshold,
         ),
     )
     with open_study(arguments.dir) as study:

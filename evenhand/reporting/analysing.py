@@ -341,13 +341,13 @@ def _asked_by(usage: pd.DataFrame) -> dict[str, str]:
 
 def _own_prompts(study: Study, raters: Iterable[str]) -> dict[str, str]:
     """Return the judge prompt of each grader that read one of its user's own."""
-    from evenhand.rubrics.judge_prompt import OWN_PROMPT, with_own_prompt
+    from evenhand.rubrics.judge_prompt import own_prompt_of, with_own_prompt
     from evenhand.study.workspace import PROMPTS_FOLDER
     from evenhand.texts import written
 
     found = {}
     for grader in with_own_prompt(raters):
-        digest = grader.rpartition(OWN_PROMPT)[2]
+        digest = own_prompt_of(grader)
         kept = sorted(path.stem for path in (study.folder / PROMPTS_FOLDER).glob(f"{digest}*.toml"))
         found[written("methods.own_prompt", grader=grader)] = ", ".join(kept) or digest
     return found
@@ -358,6 +358,7 @@ _OUTCOMES = {
     "not_shown": "improved_not_shown",
     "worse": "improved_worse",
 }
+_UNREAD = {"gives_way": "improved_gives_way", "no_level": "improved_no_level"}
 
 
 def _improved(study: Study) -> dict[str, str]:
@@ -401,7 +402,9 @@ def told_of(end: Mapping[str, Any]) -> list[str]:
         if kappa is not None
     )
     about = {"old": end["old"], "new": end["new"], "count": max(len(last) - 1, 0), "scores": scores}
-    came = "improved_futile" if end["new"] else "improved_none"
+    about["gives_way"] = end.get("gives_way", "")
+    unread = [key for why, key in _UNREAD.items() if end.get(why)]
+    came = [*unread, "improved_futile"][0] if end["new"] else "improved_none"
     if end.get("look"):
         came = _OUTCOMES[end["outcome"]]
     told = [written("methods.improved_tried", **about), written(f"methods.{came}", **about)]

@@ -82,9 +82,13 @@ def _gains(
 ) -> dict[str, dict[str, float]]:
     """Return each candidate's paired gain on *choose*. It is too high on average for the best."""
     from evenhand.analysis.verdicts.improvement import gain_between
+    from evenhand.errors import InputError
     from evenhand.reporting.improving import ImproveOptions, Trial
 
-    trial = Trial(study, ImproveOptions(rubric=rubric, grader=old))
+    try:
+        trial = Trial(study, ImproveOptions(rubric=rubric, grader=old))
+    except InputError:  # settings changed since; what was kept is shown without gains
+        return {}
     clusters, found = trial.clusters_in("choose"), {}
     for name in names:
         gain = gain_between(trial.labels_of([old, name], clusters), old, name, LEVEL)
@@ -111,7 +115,8 @@ def next_move(
     if end is not None and (more := _more_pairs(end)):
         said = written("better.label_more", more=more)
         return NextMove(said, shlex.join(["evenhand", "extend", folder, "--pairs", str(more)]))
-    command = ["evenhand", "improve", folder, "--rubric", rubric, "--grader", grader]
+    asked = (end or {}).get("asked") or ["--rubric", rubric, "--grader", grader]
+    command = ["evenhand", "improve", folder, *asked]
     said = written("better.try_others" if end else "better.try_some", grader=grader)
     writes = [] if grader.startswith("baseline:") else ["--propose", "4"]
     return NextMove(said, shlex.join([*command, *writes, "--dry-run"]))

@@ -68,24 +68,22 @@ class ImproveOptions:
 @dataclass(frozen=True)
 class Candidate:
     """A way of grading: the grader's name as typed, how it is asked, and its rater id. `origin`
-    says where it comes from: a file's name, another grader or an effort. With a `threshold` it is
-    the old grader, read from its probabilities, and asks nothing.
+    says where it comes from: a file's name, another grader or an effort.
     """
 
     rater_id: str
     origin: str
     grader: str
     grading: GradingOptions
-    threshold: float | None = None
 
 
 @dataclass(frozen=True, repr=False)
 class Improved(Shown):
     """What came of it: the parts' sizes, the choice, the proof of the best candidate (None where
-    none was chosen, or its `chance` of a proof was too small) and the ordinary verdict on a better
-    one, from the same labels. `stopped` says why a run ended early, which the same command
-    continues; `said` tells of candidates that could not be made; `gives_way` is what an injection
-    audit of the best one found, where it fails.
+    none was chosen, its `chance` of a proof was too small, or `no_level` was left for one) and the
+    ordinary verdict on a better one, from the same labels. `stopped` says why a run ended early,
+    which the same command continues; `said` tells of candidates that could not be made;
+    `gives_way` is what an injection audit of the best one found, where it fails.
     """
 
     rubric: str
@@ -94,6 +92,7 @@ class Improved(Shown):
     parts: Mapping[str, int]
     choice: Choice | None = None
     chance: float = math.nan
+    no_level: bool = False
     gain: Gain | None = None
     verdict: Verdict | None = None
     spent: float = 0.0
@@ -134,6 +133,8 @@ class Improved(Shown):
             about = {"new": self.best.rater_id, "old": old, "gain": self.choice.gain}
             sizes = {"clusters": self.parts.get("prove", 0), "chance": self.chance}
             futile = written("improve.futile", **about, **sizes)
+            if self.no_level:
+                futile = written("improve.unread", **about)
             return f"{written('improve.not_shown')} {futile} {price}"
         head = written("improve.compared", new=self.best.rater_id, old=old)
         judged = [self.verdict["sentence"]] if self.verdict else []
@@ -271,7 +272,6 @@ class Trial:
             raise InputError(written("improve.several", rubric=self.rubric.name))
         self._options = options
         self._learnt: list[tuple[str, GradingOptions, str]] = []
-        self._threshold: Candidate | None = None
         options.learn.check(study, self.rubric, options.grader)
         dataset = from_study(study)
         check_clusters(study.store, self.rubric.name, dataset.settings.cluster)
@@ -309,7 +309,7 @@ class Trial:
 
     @property
     def candidates(self) -> list[Candidate]:
-        return [*self._graders[1:], *([self._threshold] if self._threshold else [])]
+        return self._graders[1:]
 
     def _counted(self) -> pd.DataFrame:
         """Return the rubric's ratings that count: people's as they were, graders' as they are."""
@@ -348,54 +348,6 @@ class Trial:
         """Add candidates that read these words, asked as the old grader is."""
         self._learnt = [self._way(*each) for each in learnt.words]
         del self._graders
-
-    def tune(self) -> str:
-        """Add the old grader at the threshold that agrees best with people on clusters to learn
-        from; "" or why there is none.
-        """
-        from evenhand.analysis.verdicts.improvement import tuned_threshold
-
-        old = self.old
-        if len(self._scale.categories) != 2 or len(self._scale.affirmative) != 1:
-            return written("improve.no_verdict", rubric=self.rubric.name)
-        labels = self.labels_of([old.rater_id], self.clusters_in("learn"))
-        found = tuned_threshold(labels, old.rater_id)
-        if found is None:
-            return written("improve.no_probabilities", grader=old.rater_id)
-        name = written("improve.at_threshold", grader=old.rater_id, threshold=found)
-        origin = written("improve.tuned")
-        self._threshold = Candidate(name, origin, old.grader, old.grading, found)
-        return ""
-
-    def _at_threshold(self, ratings: pd.DataFrame) -> pd.DataFrame:
-        """Return the ratings with the old grader's, read at the threshold that was tuned."""
-        import pandas as pd
-
-        from evenhand.analysis.labels.combine import combine_readings
-
-        if (tuned := self._threshold) is None or tuned.threshold is None:
-            return ratings
-        own = ratings[ratings["rater_id"] == self.old.rater_id]
-        readings = combine_readings(own, self._scale)
-        given = {
-            readings.units[unit]: positive >= tuned.threshold
-            for unit, positive in zip(readings.unit, readings.positive, strict=True)
-            if not math.isnan(positive)
-        }
-        (yes,) = self._scale.affirmative
-        (no,) = set(self._scale.categories) - {yes}
-        rows = own[own["unit_id"].isin(given.keys())].drop_duplicates("unit_id")
-        rows = rows.assign(
-            rater_id=tuned.rater_id,
-            label=[yes if given[unit] else no for unit in rows["unit_id"]],
-            p_positive=math.nan,
-            probabilities="",
-            prob_method="",
-            draw=0,
-            order="",
-            unscored_reason="",
-        )
-        return pd.concat([ratings, rows], ignore_index=True)
 
     def reworded(self, words: Instructions) -> Candidate:
         """Return the old grader with these words, as one that is tried while it learns."""
@@ -451,7 +403,7 @@ class Trial:
             is_reference = found["rater_id"] == reference
             kinds = found["rater_kind"].where(~is_reference, "human")
             found = found.assign(rater_kind=kinds)
-        return self._at_threshold(found)
+        return found
 
     def _parted(self) -> dict[str, Part]:
         from evenhand.analysis.planning import parting
@@ -461,7 +413,7 @@ class Trial:
         commonest = parting.commonest_label(ratings)
         rule = self.rule
         needed = parting.clusters_to_part(strata, commonest, rule.min_clusters, rule.min_rarer)
-        if needed:
+        if needed and not self.known_parts:
             raise InputError(
                 written("improve.too_few", rubric=self.rubric.name, have=len(strata), needed=needed)
             )
@@ -481,19 +433,20 @@ class Trial:
         """Write down the candidates: once their requests can be sent, and before they are; and
         `more` that are tried while it learns.
         """
-        from evenhand.study.store.logs.improvements import Tried, note_candidates
+        from evenhand.study.store.logs.improvements import Tried, note_candidates, note_old
 
         graded = set(self._first.loc[self._first["rater_kind"] == "model", "rater_id"])
+        store, rubric, old = self.study.store, self.rubric.name, self.old.rater_id
+        note_old(store, rubric, old, is_new=old not in graded, done_by=done_by)
         tried = {
             each.rater_id: Tried(
                 origin=each.origin,
                 is_new=each.rater_id not in graded,
-                has_own_text=each.rater_id not in graded
-                and each.grading.prompt != self.old.grading.prompt,
+                has_own_text=self.is_reworded(each),
             )
             for each in (*self.candidates, *more)
         }
-        note_candidates(self.study.store, self.rubric.name, tried, done_by)
+        note_candidates(store, rubric, tried, done_by)
 
     def _labelled_units(self) -> dict[str, list[str]]:
         """Return the units that people labelled, by cluster."""
@@ -584,8 +537,6 @@ class Trial:
             readings = readings_so_far(self.study.store, self.rubric.name)
             about = {"rubric": self.rubric.name, "readings": readings}
             raise InputError(written("improve.no_level_left", **about))
-        if self.known_parts:  # a run that goes on finds what it would have found at once
-            return
         old, needed = self.old.rater_id, errors_needed(level)
         errors = most_errors(self.labels_elsewhere(), old) * len(clusters)
         if errors < needed:  # False for NaN: of a grader without grades nothing is known
@@ -593,15 +544,47 @@ class Trial:
             raise InputError(written("improve.impossible", **about))
 
     def _has_open_questions(self) -> bool:
-        from evenhand.analysis.verdicts.improvement import round_sizes
+        """Return True if anything is still to be asked before a winner is known."""
+        from evenhand.analysis.verdicts.improvement import choose
+        from evenhand.reporting.proposals import with_examples
+        from evenhand.study.store.logs.improvements import ends_of
+
+        if self.wanted and self._is_open([self.asked(self.old, self.clusters_in("learn"))]):
+            return True
+        if self.wanted.proposals:  # what was written is not read again here
+            ended = [end["old"] for rubric, end in ends_of(self.study.store)]
+            return self.old.rater_id not in ended or self._lacks_proposals()
+        words, _ = with_examples(self.study, self.lessons(), self.parent, self.wanted)
+        made = [self._way(*each) for each in words]
+        graders = list(_candidates(self.study, self.rubric, self._options, made))
+        by_id = {each.rater_id: each for each in graders}
+
+        def known(raters: Sequence[str], clusters: Sequence[str]) -> LabelMatrix:
+            if self._is_open([self.asked(by_id[each], clusters) for each in raters]):
+                raise _OpenQuestion
+            return self.labels_of(raters, clusters)
+
+        old, *names = by_id
+        try:
+            choose(old, names, self.clusters_in("choose"), known, self.rule)
+        except _OpenQuestion:
+            return True
+        return False
+
+    def _lacks_proposals(self) -> bool:
+        """Return True if a request for proposals has no answer yet; GEPA's are not known before."""
+        from evenhand.reporting.proposals import forecast_learning
+
+        study, wanted = self.study, self.wanted
+        if wanted.by_gepa:
+            return False
+        asked, _ = forecast_learning(study, self.rubric, self.lessons(), self.parent, wanted)
+        return any(each.new for each in asked)
+
+    def _is_open(self, wanted: Sequence[tuple[str, GradingOptions]]) -> bool:
         from evenhand.graders.running.runner import planned
         from evenhand.graders.scrub import Scrubber
 
-        if self.wanted and not self.known_parts:
-            return True
-        choose = self.clusters_in("choose")
-        first = choose[: round_sizes(len(choose), len(self.candidates))[0]]
-        wanted = [self.asked(each, first) for each in (self.old, *self.candidates)]
         scrubber = Scrubber.from_environment(self.study.config.providers)
         return any(len(task.questions) for task in planned(self.study, wanted, scrubber))
 
@@ -620,7 +603,7 @@ class Trial:
         study, as its report's on the same labels is; and since each `reading` may be of another
         grader, its level is at most that of a look of this number.
         """
-        ratings, units = self._at_threshold(self._counted()), self.units_in(clusters)
+        ratings, units = self._counted(), self.units_in(clusters)
         wanted = (ratings["rater_kind"] != "model") | (ratings["rater_id"] == new)
         looks = {self.rubric.name: max(self.look(), reading)}
         dataset = replace(
@@ -687,6 +670,10 @@ def missing_from(prompt: JudgePrompt, rubric: Rubric) -> str:
     return next(words, "")
 
 
+class _OpenQuestion(Exception):  # noqa: N818  (nobody made an error)
+    """A label is needed that was not asked for yet."""
+
+
 class _Stopped(Exception):  # noqa: N818  (nobody made an error)
     """A round of grading ended early."""
 
@@ -749,8 +736,6 @@ class _Run:
         """Ask graders about the clusters that they were not asked about in this run."""
         wanted = []
         for rater in raters:
-            if self._by_id[rater].threshold is not None:
-                continue
             known = self._asked.setdefault(rater, set())
             new = [each for each in clusters if each not in known]
             known.update(new)
@@ -770,9 +755,8 @@ class _Run:
         except Ended:
             raise _Stopped(self.rounds.so_far) from None
         trial.add(learnt)
-        said = [*learnt.said, *([trial.tune()] if wanted.threshold else [])]
         trial.note_candidates(self.done_by)
-        return replace(found, candidates=trial.candidates, said=tuple(filter(None, said)))
+        return replace(found, candidates=trial.candidates, said=tuple(learnt.said))
 
     def _tried(self, words: Instructions, units: Sequence[str]) -> dict[str, str]:
         """Return the old grader's labels of some units to learn from, under other words."""
@@ -832,7 +816,7 @@ class _Run:
             on_choose = trial.labels_of([old, new], choose)
             level = trial.next_level
             chance = chance_of_proof(on_choose, old, new, len(clusters), level)
-            found = replace(found, chance=chance)
+            found = replace(found, chance=chance, no_level=not level)
             if chance < HARDLY:
                 return found
         found = self._audited(found, best)
@@ -876,6 +860,8 @@ class _Run:
             ],
             "verdict": found.verdict["verdict"] if found.verdict else "",
             "gives_way": found.gives_way,
+            "no_level": found.no_level,
+            "asked": [f"--rubric={found.rubric}", *_options_of(self.trial, found.old)],
         }
         if gain is not None:
             names = ("estimate", "low", "high", "before", "after", "level")
@@ -885,8 +871,8 @@ class _Run:
         note_end(self.trial.study.store, found.rubric, detail, self.done_by)
 
     def _price(self) -> float | None:
-        """Return what all grades of the parted units cost since they were parted, those of earlier
-        candidates too.
+        """Return what was spent since the labels were parted: on all grades of the parted units,
+        those of earlier candidates too, on audits of candidates, and on proposals.
         """
         from evenhand.study.store.logs.improvements import candidates_of, price_of
 
@@ -922,15 +908,17 @@ def _text(rubric: Rubric, prompt: JudgePrompt | Instructions | None) -> list[str
 
 def _command(trial: Trial, best: Candidate) -> str:
     """Return the command that grades the rest with the better grader, asked as it was."""
+    named = [f"--rubric={trial.rubric.name}", *_options_of(trial, best), "--scope=all"]
+    return shlex.join(["evenhand", "grade", str(trial.study.folder), *named])
+
+
+def _options_of(trial: Trial, candidate: Candidate) -> list[str]:
+    """Return the options by which a grader is asked as this one was."""
     from evenhand.study.workspace import PROMPTS_FOLDER
 
-    if best.threshold is not None:
-        about = {"rubric": trial.rubric.name, "grader": trial.old.rater_id}
-        return written("improve.set_threshold", **about, threshold=best.threshold)
-    folder, asked = trial.study.folder, best.grading
+    folder, asked = trial.study.folder, candidate.grading
     options = {
-        "--rubric": trial.rubric.name,
-        "--grader": best.grader,
+        "--grader": candidate.grader,
         "--prompt": asked.prompt and folder / PROMPTS_FOLDER / f"{asked.prompt.hash}.toml",
         "--method": asked.method,
         "--draws": asked.draws if asked.draws != 1 else None,
@@ -938,9 +926,8 @@ def _command(trial: Trial, best: Candidate) -> str:
         "--effort": asked.effort,
         "--service-tier": asked.service_tier,
         "--orders": "ab" if tuple(asked.orders) == ("ab",) else None,
-        "--scope": "all",
     }
     words = [f"{name}={value}" for name, value in options.items() if value]
     for name, number in {"--temperature": asked.temperature, "--seed": asked.seed}.items():
         words += [] if number is None else [f"{name}={number}"]
-    return shlex.join(["evenhand", "grade", str(folder), *words])
+    return words

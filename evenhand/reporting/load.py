@@ -153,14 +153,17 @@ def from_study(
 
 
 def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, frozenset[str]]]:
-    """Return the units on which a grader's labels do not count, by rubric and grader, because of
-    `evenhand improve`.
+    """Return the units on which a grader's labels do not count or are not missed, by rubric and
+    grader, because of `evenhand improve`.
 
     A winner of a finished choice looks better than it is on the clusters that it was chosen on, and
-    one with a text of its own on those to learn from: there it is not judged. A candidate that was
-    not chosen keeps its grades; only one that was new and was graded nowhere but on clusters to
-    learn from or to choose on is no grader of the study, and left out altogether.
+    a text that was tried in place of the old one on those to learn from, whoever reads it: there it
+    is not judged. A candidate that was not chosen keeps its other grades; only one that was new and
+    was graded nowhere but on clusters to learn from or to choose on is no grader of the study, and
+    left out altogether. The old grader and a winner are asked about some parts only: while they
+    were asked about nothing else, they lack no answers on units without their grades.
     """
+    from evenhand.rubrics.judge_prompt import own_prompt_of
     from evenhand.study.store.logs import improvements
 
     found: dict[str, dict[str, frozenset[str]]] = {}
@@ -168,15 +171,23 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
         clusters = clusters_of(dataset, improvements.parted_by(study.store, rubric))
         parts = improvements.parts_of(study.store, rubric)
         chosen = improvements.chosen_on(study.store, rubric)
-        own = {
-            rater: frozenset(unit for unit, each in clusters.items() if each in seen)
-            for rater, seen in chosen.items()
-        }
-        ratings = dataset.ratings[dataset.ratings["rubric"] == rubric]
-        graded = ratings.groupby("rater_id")["unit_id"].unique()
+        texts = improvements.texts_led_by(study.store, rubric)
+        is_first = improvements.graded_here_first(study.store, rubric)
+        ratings = dataset.ratings
+        ratings = ratings[(ratings["rubric"] == rubric) & (ratings["rater_kind"] == "model")]
+        by_rater = ratings.groupby("rater_id")["unit_id"]
+        graded = {str(rater): frozenset(units) for rater, units in by_rater}
+        own: dict[str, frozenset[str]] = {}
+        for rater, units in graded.items():
+            seen = chosen.get(rater, set()) | texts.get(own_prompt_of(rater), set())
+            away = {unit for unit, each in clusters.items() if each in seen}
+            if rater in is_first and parts.keys() >= {clusters.get(unit) for unit in units}:
+                away |= {unit for unit, each in clusters.items() if each in parts} - units
+            if away:
+                own[rater] = frozenset(away)
         for rater, tried in improvements.candidates_of(study.store, rubric).items():
             if tried.is_new and rater not in chosen and rater in graded:
-                units = frozenset(graded[rater])
+                units = graded[rater]
                 if all(parts.get(clusters.get(unit, "")) in _TUNED_ON for unit in units):
                     own[rater] = units
         found[rubric] = own
@@ -200,14 +211,17 @@ def without_withheld(dataset: Dataset) -> Dataset:
         ratings = ratings.drop(own.index[~np.array(kept, dtype=bool)])
         left = ratings[is_own.loc[ratings.index]]
         labelled = set(left.loc[left["rater_kind"] == "human", "unit_id"])
-        gone = []
+        gone, dropped = [], set(own["rater_id"].to_numpy()[~np.array(kept, dtype=bool)])
         for grader in scale.withheld:
             judged = set(left.loc[left["rater_id"] == grader, "unit_id"])
             if not judged:
-                gone.append(grader)
+                gone += [grader] if grader in dropped else []
                 continue
             about = {"have": len(judged & labelled), "labelled": len(labelled)}
-            notes.append(written("note.withheld", rubric=rubric, grader=grader, **about))
+            if grader in dropped:
+                notes.append(written("note.withheld", rubric=rubric, grader=grader, **about))
+            else:
+                notes.append(written("note.not_asked", rubric=rubric, grader=grader, **about))
         if gone:
             notes.append(written("note.only_tried", rubric=rubric, graders=", ".join(gone)))
     return replace(dataset, ratings=ratings, notes=(*dataset.notes, *notes))

@@ -34,16 +34,15 @@ MOST_PROPOSALS, MOST_EXAMPLES = 50, 32
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
     """What is to be made from the clusters to learn from: how many proposals, by which model ("":
-    the grader's own), sets of how many examples, and whether a threshold is tuned.
+    the grader's own), and sets of how many examples.
     """
 
     proposals: int = 0
     proposer: str = ""
     examples: Sequence[int] = ()
-    threshold: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.proposals or self.examples or self.threshold)
+        return bool(self.proposals or self.examples)
 
     @property
     def by_gepa(self) -> bool:
@@ -126,7 +125,7 @@ def learn(
     """Draw examples, and ask for proposals within the budget of these rounds. Raises Ended where
     they end early, and what `tried` raises.
     """
-    words, said = _with_examples(rounds.study, lessons, parent, wanted)
+    words, said = with_examples(rounds.study, lessons, parent, wanted)
     if not wanted.proposals:
         return Learnt(words, said)
     if not any(each.is_error for each in lessons):
@@ -227,7 +226,7 @@ def forecast_learning(
     """
     from evenhand.graders.running.proposing import forecast_proposals
 
-    words, said = _with_examples(study, lessons, parent, wanted)
+    words, said = with_examples(study, lessons, parent, wanted)
     numbers = range(wanted.proposals)
     asked = requests_for(study, rubric, lessons, parent.prompt, numbers) if numbers else []
     model = wanted.writer(parent.grader)
@@ -243,9 +242,10 @@ def forecast_learning(
     return [cost], Learnt(words, said)
 
 
-def _with_examples(
+def with_examples(
     study: Study, lessons: Sequence[Lesson], parent: Parent, wanted: Wanted
 ) -> tuple[list[tuple[Instructions, str]], list[str]]:
+    """Return sets of examples to try, and what is said of those that cannot be drawn."""
     words: list[tuple[Instructions, str]] = []
     said = []
     for count in dict.fromkeys(wanted.examples):

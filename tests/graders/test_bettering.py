@@ -17,7 +17,7 @@ from evenhand.study import Study
 from evenhand.study.lead.disagreements import sort_disagreement
 from harness.protocol_server import ProtocolServer
 from harness.studies import MarkedStudy
-from tests.graders.test_improving import FAST, candidates, grades, labelled, options
+from tests.graders.test_improving import FAST, candidates, changed, grades, labelled, options
 
 pytestmark = pytest.mark.slow
 
@@ -47,6 +47,26 @@ def test_gains_come_with_intervals_and_the_next_step_is_a_command(
     assert move.command == found.command
     assert found.difference == end["difference"]
     assert main(shlex.split(move.command)[1:]) == 0
+
+
+def test_the_page_shows_what_it_can_and_names_the_grader_that_was_asked(
+    study: Study, server: ProtocolServer, tmp_path: Path
+) -> None:
+    asked = options(server, candidates(tmp_path / "c", ["POOR"]))
+    found = improve(study, asked, FAST)
+    analysis, _ = analyse_study(study, verify=False)
+    ranking = rank_graders(analysis.results, analysis.verdicts)["kind"]
+    move = next_move(study, "kind", latest_end(study, "kind"), ranking)
+    assert move is not None
+    command = shlex.split(move.command)
+    assert {f"--grader={server.openai}", "--method=label", "--rubric=kind"} <= set(command)
+    other = changed(study, {"decision": {"min_clusters": 60}, "analysis": {"cluster": "unit"}})
+    end = latest_end(other, "kind")
+    assert end is not None
+    table = tried_table(other, "kind", end)
+    assert list(table["grader"]) == [each.rater_id for each in (found.old, *found.candidates)]
+    assert table["kappa"].notna().all()
+    assert table["gain"].isna().all()
 
 
 def test_before_anything_was_tried_the_next_step_is_to_try(

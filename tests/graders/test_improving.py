@@ -23,7 +23,7 @@ from evenhand.cli.exits import BAD_INPUT, OVER_BUDGET
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, RequestLimits, grade
-from evenhand.reporting.analysing import analyse_study
+from evenhand.reporting.analysing import analyse_study, told_of
 from evenhand.reporting.improving import (
     Improved,
     ImproveOptions,
@@ -33,6 +33,8 @@ from evenhand.reporting.improving import (
 )
 from evenhand.reporting.load import from_study, load
 from evenhand.reporting.noting import operator
+from evenhand.reporting.proposals import Wanted
+from evenhand.reporting.to_learn import labels_to_learn
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study, open_study
 from evenhand.study.lead.imports import import_ratings
@@ -465,9 +467,8 @@ def test_the_report_tells_how_a_grader_was_improved(
     (told,) = [value for name, value in context.facts.items() if name.startswith("improved")]
     assert found.best.rater_id in told
     assert "3 candidates" in told
-    (audited,) = [each.planned for each in found.graders if "audit" in each.rater_id]
-    spent = f"cost ${PRICE * (len(server.calls) - audited):.2f}."
-    assert spent in told, "the old grader's grades too"
+    spent = f"cost ${PRICE * len(server.calls):.2f}."
+    assert spent in told, "the old grader's grades and the audit too"
     assert told.count("to learn from") == 1
     study.close()
     assert main(shlex.split(found.command)[1:]) == 0
@@ -492,13 +493,15 @@ def test_a_winner_is_judged_where_it_was_not_chosen_and_lacks_no_answers_elsewhe
 ) -> None:
     found = improve(study, options(server, candidates(tmp_path / "c")), FAST)
     assert figures(study, found.best.rater_id, "coverage") == [1.0]
-    assert figures(study, found.old.rater_id, "coverage") == [0.8], "nobody asked it about learn"
+    assert figures(study, found.old.rater_id, "coverage") == [1.0], "nobody asked it about learn"
     analysis, context = analyse_study(study, verify=False)
     (verdict,) = [each for each in analysis.verdicts if each["grader"] == found.best.rater_id]
     assert "answer" not in verdict["sentence"] + verdict["reason"]
     (said,) = [note for note in context.notes if found.best.rater_id in note]
     assert "is judged on 60 of the 120 units that people labelled" in said
-    (gone,) = [note for note in context.notes if "did not choose them" in note]
+    (asked,) = [note for note in context.notes if "asked it about these alone" in note]
+    assert f"{found.old.rater_id} is judged on 96 of the 120 units" in asked
+    (gone,) = [note for note in context.notes if "left out here" in note]
     losers = {each.rater_id for each in found.candidates} - {found.best.rater_id}
     assert all(each in gone for each in losers)
 
@@ -533,6 +536,46 @@ def test_a_grader_that_was_there_before_keeps_its_grades_unless_it_was_chosen(
     ratings, parts = from_study(study2).ratings, parts_of(study2.store, "kind")
     left = ratings.loc[ratings["rater_id"] == rater, "unit_id"].str.partition("|")[0].map(parts)
     assert set(left) == {"learn", "prove"}, "it was chosen on choose, and it has no text of its own"
+
+
+def judged_on(study: Study, rater: str) -> set[str]:
+    """The parts in which a grader's labels count."""
+    ratings, parts = from_study(study).ratings, parts_of(study.store, "kind")
+    own = ratings.loc[ratings["rater_id"] == rater, "unit_id"]
+    return set(own.str.partition("|")[0].map(parts))
+
+
+def test_a_text_is_judged_on_nothing_that_led_to_it_whoever_reads_it(
+    study: Study, server: ProtocolServer, tmp_path: Path
+) -> None:
+    asked = options(server, candidates(tmp_path / "c"))
+    (_, best, loser, _) = Trial(study, asked)._graders
+    one = frozenset(sorted(study.rubric_units(study.rubrics["kind"]))[:1])
+    grade(study, [best.grader], replace(best.grading, units=one, scope="all"), FAST)
+    found = improve(study, asked, FAST)
+    assert found.best == best
+    assert judged_on(study, best.rater_id) == {"prove"}, "a grade before takes nothing back"
+    grade(study, [loser.grader], replace(loser.grading, scope="all"), FAST)
+    assert judged_on(study, loser.rater_id) == {"choose", "prove"}, "it may hold labels of learn"
+    other = replace(best.grading, scope="all", effort="high")
+    grade(study, [best.grader], other, FAST)
+    (rater,) = {
+        each
+        for each in study.ratings()["rater_id"]
+        if each.endswith(best.rater_id[-8:]) and each != best.rater_id
+    }
+    assert judged_on(study, rater) == {"prove"}
+
+
+def test_a_run_that_ends_early_leaves_no_missing_answers(
+    study: Study, server: ProtocolServer, tmp_path: Path
+) -> None:
+    stopped = improve(study, options(server, candidates(tmp_path / "c")), replace(FAST, budget=0.9))
+    assert stopped.over_budget
+    assert figures(study, stopped.old.rater_id, "coverage") == [1.0]
+    _, context = analyse_study(study, verify=False)
+    missing = {each.rater_id for each in stopped.candidates} - set(study.ratings()["rater_id"])
+    assert not [note for note in context.notes for each in missing if each in note]
 
 
 def right(call: Call) -> Reply:
@@ -646,6 +689,10 @@ def test_where_no_gain_can_be_proved_nothing_is_asked(
         improve(study, options(server, folder), FAST)
     assert server.calls == []
     assert parts_of(study.store, "kind") == {}
+    labels_to_learn(study, options(server, folder))
+    with pytest.raises(InputError, match=r"no gain over .* can be proved"):
+        improve(study, options(server, folder), FAST)
+    assert server.calls == [], "nor where the parts are known"
 
 
 def test_a_proof_that_is_hardly_to_be_expected_is_not_begun(
@@ -703,8 +750,8 @@ def test_other_clusters_than_the_parted_ones_are_refused(
     with pytest.raises(InputError, match=r"parted by 'pair', and analysis\.cluster is now 'unit'"):
         improve(other, options(server, candidates(tmp_path / "d", ["GOOD again"])), FAST)
     assert server.calls == []
-    best = [each for each in from_study(other).scales["kind"].withheld.values() if each]
-    assert len(best) == 3, "a report knows the parts by the clusters that were parted"
+    withheld = from_study(other).scales["kind"].withheld
+    assert len(withheld) == 4, "a report knows the parts by the clusters that were parted"
 
 
 @pytest.mark.parametrize("most", [2, 3, 8])
@@ -790,3 +837,27 @@ def test_the_verdict_on_a_winner_is_a_look_of_the_study(
     found = improve(study, options(server, candidates(tmp_path / "c")), FAST)
     assert found.verdict is not None
     assert from_study(study).facts.looks == {"kind": 1}, "the report has the same look"
+
+
+def test_where_no_level_is_left_examples_are_not_tried_either(
+    study: Study, server: ProtocolServer, tmp_path: Path
+) -> None:
+    study = changed(study, {"decision": {"looks": 1}})
+    asked = options(server, candidates(tmp_path / "c"))
+    improve(study, asked, FAST)
+    server.calls.clear()
+    with pytest.raises(InputError, match="no level is left"):
+        improve(study, options(server, None, learn=Wanted(examples=[4])), FAST)
+    assert server.calls == []
+    wider = changed(study, {"decision": {"min_clusters": 60}})
+    assert Trial(wider, asked).parts, "parts that are known stand"
+
+
+def test_no_level_is_told_as_the_reason() -> None:
+    end = {"old": "o", "new": "n", "rounds": [{"clusters": 9, "kappas": {"o": 0.1, "n": 0.2}}]}
+    for more, wanted in (
+        ({}, "gained too little"),
+        ({"no_level": True}, "No level was left"),
+        ({"gives_way": "Not better: it gives way."}, "it gives way"),
+    ):
+        assert wanted in told_of(end | {"outcome": "not_shown", **more})[1]

@@ -32,13 +32,10 @@ from harness.replies import Call, Reply, completion
 from harness.studies import MarkedStudy
 from tests.graders.test_improving import (
     FAST,
-    PAIRS,
     PRICE,
     grades,
     kind,
     labelled,
-    luck,
-    truth,
 )
 
 pytestmark = pytest.mark.slow
@@ -391,36 +388,3 @@ def test_gepa_that_is_not_installed_is_named(
     monkeypatch.setitem(sys.modules, "gepa", None)
     with pytest.raises(InputError, match=r"pip install 'evenhand\[gepa\]'"):
         improve(study, options(server, proposals=1, proposer="gepa"), FAST)
-
-
-def test_a_threshold_is_tuned_on_units_to_learn_from_and_asks_nothing_more(
-    study: Study, server: ProtocolServer
-) -> None:
-    """A grader that knows the answer, and says yes too seldom."""
-
-    def script(call: Call) -> Reply:
-        right = truth(call.unit) == "yes"
-        yes = (0.3 if right else 0.05) + 0.1 * luck("p", call.unit)
-        if right and luck("sure", call.unit) < 0.4:
-            yes = 0.9
-        first, other = ("yes", "no") if yes >= 0.5 else ("no", "yes")
-        most = max(yes, 1 - yes)
-        return completion(first, positions=[{first: most, other: 1 - most}])
-
-    server.script = script
-    asked = replace(options(server, threshold=True), grading=GradingOptions())
-    found = improve(study, asked, FAST)
-    assert found.best is not None
-    assert (found.outcome, found.best.origin) == ("better", "a tuned threshold")
-    assert 0.15 < found.best.threshold < 0.3
-    assert found.gain is not None
-    assert found.gain.after > 0.8 > found.gain.before
-    assert found.verdict is not None
-    assert len(server.calls) == len({call.unit for call in server.calls}) == 2 * PAIRS
-    assert "[thresholds.kind]" in found.command
-
-
-def test_no_threshold_without_probabilities(study: Study, server: ProtocolServer) -> None:
-    found = improve(study, options(server, threshold=True), FAST)
-    assert found.outcome == "not_shown"
-    assert "gave no different probabilities" in str(found.said)

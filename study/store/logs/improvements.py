@@ -17,15 +17,18 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
+from evenhand.rubrics.judge_prompt import own_prompt_of
 from evenhand.study.store.events import append
-from evenhand.study.store.schema import grades, lead_events
+from evenhand.study.store.logs.proposals import PROPOSED
+from evenhand.study.store.schema import attacked_grades, grades, lead_events
 from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.study.store.database import Database
 
-PARTED, TRIED, CHOSE, READ, ENDED = KINDS = (
+PARTED, STARTED, TRIED, CHOSE, READ, ENDED = KINDS = (
     "improve parted",
+    "improve started",
     "improve tried",
     "improve chose",
     "improve read proof",
@@ -36,7 +39,8 @@ PARTED, TRIED, CHOSE, READ, ENDED = KINDS = (
 @dataclass(frozen=True, kw_only=True)
 class Tried:
     """A candidate: where it comes from, `is_new` if it had no grade on the rubric before it was
-    tried, `has_own_text` if its text may have been written from the labels to learn from.
+    tried, `has_own_text` if it read another text than the old grader, which may have been written
+    from the labels to learn from.
     """
 
     origin: str
@@ -83,6 +87,25 @@ def check_clusters(store: Database, rubric: str, cluster: str) -> None:
         raise InputError(written("improve.other_clusters", rubric=rubric, known=known, now=cluster))
 
 
+def note_old(store: Database, rubric: str, rater: str, *, is_new: bool, done_by: str) -> None:
+    """Append the grader to improve, if it is not known; `is_new` if it had no grade on the rubric
+    before it was asked here.
+    """
+    if not any(each["old"] == rater for each in _all(store, STARTED, rubric)):
+        _append(store, STARTED, rubric, {"old": rater, "is_new": is_new}, done_by)
+
+
+def graded_here_first(store: Database, rubric: str) -> set[str]:
+    """Return the raters whose first grades on the rubric were asked here: graders to improve, and
+    winners of a choice.
+    """
+    tried, chosen = candidates_of(store, rubric), chosen_on(store, rubric)
+    olds = {each["old"]: each["is_new"] for each in _all(store, STARTED, rubric)}
+    new = {rater for rater, is_new in olds.items() if is_new}
+    new |= {rater for rater, each in tried.items() if each.is_new}
+    return new & (olds.keys() | chosen.keys())
+
+
 def note_candidates(
     store: Database, rubric: str, raters: Mapping[str, Tried], done_by: str
 ) -> None:
@@ -110,16 +133,24 @@ def note_choice(
 
 
 def chosen_on(store: Database, rubric: str) -> dict[str, set[str]]:
-    """Return for every winner of a choice the clusters whose labels led to it: those that it was
-    chosen on, and those to learn from where it has a text of its own.
-    """
-    tried, found = candidates_of(store, rubric), dict[str, set[str]]()
-    learn = {each for each, part in parts_of(store, rubric).items() if part == "learn"}
+    """Return for every winner of a choice the clusters that it was chosen on."""
+    found: dict[str, set[str]] = {}
     for each in _all(store, CHOSE, rubric):
-        own = found.setdefault(each["new"], set())
-        own.update(each["clusters"])
-        if each["new"] in tried and tried[each["new"]].has_own_text:
-            own.update(learn)
+        found.setdefault(each["new"], set()).update(each["clusters"])
+    return found
+
+
+def texts_led_by(store: Database, rubric: str) -> dict[str, set[str]]:
+    """Return for every text that candidates had of their own, by the digits of its hash in a rater
+    id, the clusters whose labels led to it: those to learn from, and those that a winner with this
+    text was chosen on.
+    """
+    learn = {each for each, part in parts_of(store, rubric).items() if part == "learn"}
+    chosen, found = chosen_on(store, rubric), dict[str, set[str]]()
+    for rater, tried in candidates_of(store, rubric).items():
+        if tried.has_own_text and (text := own_prompt_of(rater)):
+            own = found.setdefault(text, set(learn))
+            own.update(chosen.get(rater, ()))
     return found
 
 
@@ -171,21 +202,26 @@ def rubrics_improved(store: Database) -> list[str]:
 def price_of(
     store: Database, rubric: str, raters: Iterable[str], units: Iterable[str]
 ) -> float | None:
-    """Return what these graders' grades of these units cost since the labels were parted, in US
-    dollars, all attempts; None where that is not known.
+    """Return what these graders' grades of these units, their audits, and all proposals cost since
+    the labels were parted, in US dollars, all attempts; None where that is not known.
     """
-    cost = grades.c.provenance["cost_usd"].as_float()
     since = sa.select(sa.func.min(lead_events.c.created_at)).where(
         lead_events.c.kind == PARTED, lead_events.c.rater_id == rubric
     )
-    query = sa.select(grades.c.unit_id, cost).where(
-        grades.c.rubric == rubric,
-        grades.c.rater_id.in_(list(raters)),
-        grades.c.created_at >= since.scalar_subquery(),
+    graded, audited = (
+        sa.select(table.c.unit_id, table.c.provenance["cost_usd"].as_float()).where(
+            table.c.rubric == rubric,
+            table.c.rater_id.in_(list(raters)),
+            table.c.created_at >= since.scalar_subquery(),
+        )
+        for table in (grades, attacked_grades)
     )
     wanted = set(units)
     with store.read() as connection:
-        costs = [price for unit, price in connection.execute(query) if unit in wanted]
+        costs = [price for unit, price in connection.execute(graded) if unit in wanted]
+        costs += [price for _, price in connection.execute(audited)]
+        proposed = _within(connection, PROPOSED, rubric)
+        costs += [each["provenance"].get("cost_usd") for _, each in proposed]
     return None if None in costs else round(sum(costs), 6)
 
 

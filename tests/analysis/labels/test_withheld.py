@@ -7,7 +7,7 @@ import pandas as pd
 
 from evenhand.analysis import Scale
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.labels.combine import combine_readings
+from evenhand.analysis.labels.combine import combine_readings, methods_apart
 from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.people.coverage import add_coverage_rows
@@ -42,6 +42,20 @@ def test_a_withheld_unit_is_not_put_to_its_grader_and_is_to_all_others() -> None
     found = labels()
     put = {name: int(found.put_to(at).sum()) for at, name in enumerate(found.raters)}
     assert put == {"ann": 40, "old": 40, "new": 20}
+
+
+def test_what_is_withheld_from_a_grader_is_withheld_from_its_parts_by_method() -> None:
+    rows = [
+        {"unit_id": unit, "rater_id": rater, "label": "yes", "rubric": "r"}
+        | {"rater_kind": "human" if rater == "ann" else "model"}
+        | ({"p_positive": 0.9, "prob_method": method} if rater == "new" else {})
+        for rater, units in {"ann": UNITS, "new": UNITS[20:]}.items()
+        for unit, method in zip(units, ["logprobs", "draws"] * 20, strict=False)
+    ]
+    ratings, _ = methods_apart(validate_ratings(pd.DataFrame(rows)), "r")
+    found = encode(combine_readings(ratings, SCALE), SCALE)
+    put = {name: int(found.put_to(at).sum()) for at, name in enumerate(found.raters)}
+    assert put == {"ann": 40, "new (draws)": 20, "new (logprobs)": 20}
 
 
 def test_coverage_has_no_missing_answers_where_a_grader_is_not_judged() -> None:

@@ -22,6 +22,7 @@ from evenhand.study.store.logs.improvements import (
     read_proof,
     readings_so_far,
     rubrics_improved,
+    texts_led_by,
 )
 
 
@@ -81,10 +82,13 @@ def test_a_winner_was_led_to_by_what_it_was_chosen_on_and_a_text_by_what_it_lear
     store = make_study().store
     parts = {"p1": "learn", "p2": "choose", "p3": "choose", "p4": "prove"}
     note_parts(store, "refusal", parts, "pair", "lead")
-    graders = {"text": tried("a.toml"), "model": tried("another", has_own_text=False)}
+    text = "m#prompt-01234567"
+    graders = {text: tried("a.toml"), "model": tried("another", has_own_text=False)}
+    graders["m#prompt-abcdefab"] = tried("b.toml")
     note_candidates(store, "refusal", graders, "lead")
     assert chosen_on(store, "refusal") == {}, "who was tried only was not chosen"
     for _ in range(2):
-        note_choice(store, "refusal", "text", ["p2"], "lead")
+        note_choice(store, "refusal", text, ["p2"], "lead")
     note_choice(store, "refusal", "model", ["p2", "p3"], "lead")
-    assert chosen_on(store, "refusal") == {"text": {"p1", "p2"}, "model": {"p2", "p3"}}
+    assert chosen_on(store, "refusal") == {text: {"p2"}, "model": {"p2", "p3"}}
+    assert texts_led_by(store, "refusal") == {"01234567": {"p1", "p2"}, "abcdefab": {"p1"}}
