@@ -218,6 +218,14 @@ def rubrics_in_step(folder: Path, config: StudyConfig) -> dict[str, Rubric]:
             f"study.toml: rewording.rubric names {config.rewording.rubric!r}, which is no other "
             "wording of a rubric; give it `variant_of`"
         )
+    if config.rewording:
+        family = {config.rewording.rubric, rubrics[config.rewording.rubric].variant_of}
+        if family <= set(config.annotation.rubrics):
+            both = " and ".join(sorted(family))
+            raise InputError(
+                f"study.toml: annotation.rubrics names {both}, two wordings of one rubric that are "
+                "tried against each other; name one of them"
+            )
     return rubrics
 
 
