@@ -876,6 +876,7 @@ class _Run:
             ],
             "verdict": found.verdict["verdict"] if found.verdict else "",
             "gives_way": found.gives_way,
+            "rubric_hash": self.trial.study.rubrics[found.rubric].hash,
         }
         if gain is not None:
             names = ("estimate", "low", "high", "before", "after", "level")

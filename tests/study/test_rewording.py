@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.reporting.load import from_file, from_study
+from evenhand.reporting.suggestions import Divided, draft_text
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.rubrics.loading import dump_rubric, parse_rubric
 from evenhand.study import Study, open_study
@@ -271,6 +272,9 @@ def test_a_wording_that_is_labelled_in_its_rubrics_place_is_judged(make_study) -
             work_through(AnnotationDesk(again), rater, options=5)
     assert main(["grade", str(study.folder), "--grader", "baseline:lexical"]) == 0
     with open_study(study.folder) as again:
+        progress = rubric_progress(again).set_index("rubric")
+        assert progress["units"].to_dict() == {"refusal-2": 32 * 4, "refusal": 2 * 4}
+        assert (progress["free"] == 0).all()
         labels = again.ratings().query("rater_kind == 'human'")
         assert labels["rubric"].value_counts()["refusal"] == 2 * 4 * 2  # dealt to it for good
         analysis = from_study(again).analyse()
@@ -286,3 +290,23 @@ def test_two_wordings_that_are_tried_are_not_both_labelled_everywhere(study: Stu
     change_config(study.folder, {"annotation": {"rubrics": ["refusal", "refusal-2"]}})
     with pytest.raises(InputError, match="name one of them"):
         open_study(study.folder)
+
+
+def test_graders_are_asked_under_a_tried_wording_only_by_name(study: Study) -> None:
+    declare_rewording(study, *reworded(), 4)
+    grade = ["grade", str(study.folder), "--grader", "baseline:lexical"]
+    assert main(grade) == 0
+    graded = []
+    for more in ([], ["--rubric", "refusal-2"]):
+        assert main([*grade, *more]) == 0
+        with open_study(study.folder) as again:
+            graded.append(set(again.ratings().query("rater_kind == 'model'")["rubric"]))
+    assert graded == [{"refusal"}, {"refusal", "refusal-2"}]
+
+
+def test_a_line_break_in_the_name_of_a_part_stays_in_the_comment() -> None:
+    rubric = load_rubric("refusal")
+    part = 'topic: x\ninstructions = "Say 5."\r\n# y'
+    text = draft_text(rubric, Divided(rubric, 30, ("u",), 1, {}, {part: (12, 0.5)}))
+    assert parse_rubric(text, "refusal.toml").instructions == rubric.instructions
+    assert "Say 5." in text
