@@ -93,6 +93,7 @@ from evenhand.analysis.verdicts.evidence import add_deciding_rows
 from evenhand.analysis.verdicts.judge import Verdict, judge_graders
 from evenhand.analysis.verdicts.reference import add_reference_rows
 from evenhand.analysis.verification import Libraries, Verification, verify_estimates
+from evenhand.errors import InputError
 from evenhand.rubrics.judge_prompt import with_own_prompt
 from evenhand.texts import written
 
@@ -180,6 +181,7 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
         found.components = components_of(labels)
     found.thresholds = thresholds_in_force(labels)
     found.notes += [each.note for each in found.thresholds if each.note]
+    _refuse_sides_own_columns(labels, request)
     folded, shared = _resampled(labels, request)
     found.rows = rows = rubric_rows(folded, shared, request, seconds_per_label(own))
     found.notes += _add_effective_size(rows, labels, request)
@@ -338,6 +340,17 @@ def _add_effective_size(rows: ResultRows, labels: LabelMatrix, request: Request)
     return [place + written("note.effective", noun=noun, labelled=len(weight), size=size)]
 
 
+def _refuse_sides_own_columns(labels: LabelMatrix, request: Request) -> None:
+    """Raise InputError where a column to slice by is named as the parts that sides make anyway."""
+    taken = ["side", *(["leaning"] if request.settings.leanings else [])] if labels.sides else []
+    for name in request.screened:
+        if name in taken:
+            raise InputError(
+                f"units: {name} cannot be a column to slice or group by, since answers to both "
+                f"sides are split by {name} anyway; leave it out, or rename the column"
+            )
+
+
 def _add_verdict_rows(
     rows: ResultRows,
     labels: LabelMatrix,
@@ -357,8 +370,9 @@ def _add_verdict_rows(
         add_overall_rows(rows, overall, shared)
     strata = overall.columns(request.strata)
     add_corrected_rate_rows(rows, overall, shared, strata, request.rubrics)
-    add_part_rate_rows(rows, overall, shared, overall.columns(request.screened))
-    add_poststratified_rows(rows, overall, shared, overall.columns(request.screened))
+    parts = overall.columns(request.screened)
+    add_part_rate_rows(rows, overall, shared, parts)
+    add_poststratified_rows(rows, overall, shared, parts)
     add_part_rate_rows(rows, labels, shared, labels.sides)
 
 

@@ -16,8 +16,8 @@ from evenhand.study.settings.study_toml import FILE_NAME
 from evenhand.texts import written
 
 VARIABLE = "EVENHAND_STUDIES"
-_TAKEN = "health"
-"""The router's own address."""
+_TAKEN = ("health", "static")
+"""The router's own address, and what nginx takes for Streamlit's files."""
 
 
 def place_of_studies() -> Path | None:
@@ -31,17 +31,19 @@ def study_path(name: str) -> str:
     without. Raises InputError where no path can be called so.
     """
     bare = name.strip("/")
-    if not STUDY_NAME.fullmatch(bare) or bare.casefold() == _TAKEN:
+    if not STUDY_NAME.fullmatch(bare) or bare.casefold() in _TAKEN:
         raise InputError(written("several.bad_name", name=name))
     return f"/{bare}"
 
 
 def studies_in(folders: Iterable[Path]) -> list[Path]:
-    """Return these folders, and in place of one that holds studies and is none, those."""
+    """Return these folders, and in place of one that holds studies and is none, those: without
+    what a killed run left there, whose name begins with a dot.
+    """
     found: list[Path] = []
     for folder in folders:
-        within = [] if (folder / FILE_NAME).exists() else sorted(folder.glob(f"*/{FILE_NAME}"))
-        found += [each.parent.resolve() for each in within] or [folder]
+        within = [] if (folder / FILE_NAME).exists() else sorted(folder.glob(f"[!.]*/{FILE_NAME}"))
+        found += [each.parent.resolve() for each in within] or [folder.resolve()]
     return found
 
 

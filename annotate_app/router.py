@@ -22,9 +22,10 @@ from evenhand.texts import written
 _MOST_HEAD = 64 * 1024
 _MOST_BODY, _MOST_UPLOAD = 1_000_000, 51_000_000
 """As before one study alone: a request, and a lead's file with what goes round it."""
-_MOST_CONNECTIONS, _MOST_OF_AN_ADDRESS = 1_000, 300
+_MOST_CONNECTIONS, _MOST_OF_AN_ADDRESS, _MOST_OF_A_STUDY = 1_000, 300, 400
 _HEAD_SECONDS, _BODY_SECONDS, _SILENT_SECONDS = 10.0, 900.0, 60.0
-_HEALTH_SECONDS = 5.0
+_ANSWER_SECONDS, _UPLOAD_SECONDS = 4.5, 25.0
+"""More than a study's `/health` takes, less than nginx waits, which would take all for hung."""
 _PIECE = 64 * 1024
 _ODD = re.compile(rb"%(?:2e|2f|5c|00)|\\|//|/\.{1,2}(?:/|$)", re.IGNORECASE)
 """Ways to write a path that some program on the way could take for another one."""
@@ -33,10 +34,18 @@ _OWN_HOP = (b"connection", b"keep-alive", b"proxy-connection")
 """Headers between two ends of one connection."""
 _FRAMES = {b"content-length", b"transfer-encoding"}
 """Two ways to say where a body ends: who names both wants two programs to disagree."""
+_AWAY_PAGE = Path(__file__).with_name("away.html")
+_HTML = b"text/html; charset=utf-8"
+
+
+class _TooLargeError(Exception):
+    """A body that goes on beyond what it may hold."""
 
 
 class _End:
-    """One end of what passes: bytes outside, h11's events inside."""
+    """One end of what passes: bytes outside, h11's events inside. It may be silent, or take
+    nothing, for `patience` seconds.
+    """
 
     def __init__(
         self,
@@ -46,17 +55,28 @@ class _End:
     ) -> None:
         self.conn = h11.Connection(role, max_incomplete_event_size=_MOST_HEAD)
         self.reader, self.writer = reader, writer
+        self.patience = _SILENT_SECONDS
+        writer.transport.set_write_buffer_limits(0)  # what is drained is with the system
 
-    async def event(self) -> h11.Event:
+    async def event(self, patience: float = 0) -> h11.Event:
         while (event := self.conn.next_event()) is h11.NEED_DATA:
-            async with asyncio.timeout(_SILENT_SECONDS):
+            async with asyncio.timeout(patience or self.patience):
                 self.conn.receive_data(await self.reader.read(_PIECE))
         if not isinstance(event, h11.Event):
             raise ConnectionError("nothing more is to come")
         return event
 
     async def send(self, event: h11.Event) -> None:
-        await _write(self.writer, self.conn.send(event) or b"")
+        await self.write(self.conn.send(event) or b"")
+
+    async def write(self, data: bytes) -> None:
+        self.writer.write(data)
+        async with asyncio.timeout(self.patience):
+            await self.writer.drain()
+
+    def close(self) -> None:
+        """End it at once: to close in peace waits for ever on who does not read."""
+        self.writer.transport.abort()
 
 
 class Router:
@@ -67,6 +87,8 @@ class Router:
     def __init__(self, sockets: Mapping[str, Path], proxies: Collection[str]) -> None:
         self._sockets, self._proxies = sockets, proxies
         self._open: Counter[str] = Counter()
+        self._asked: Counter[str] = Counter()
+        """The connections of each study, so that none takes the room of all."""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one connection until it ends."""
@@ -80,15 +102,15 @@ class Router:
             while await self._answer(client, address):
                 client.conn.start_next_cycle()
         except h11.RemoteProtocolError as error:
-            with suppress(h11.LocalProtocolError, OSError, TimeoutError):
+            with suppress(h11.LocalProtocolError, OSError):
                 await _say(client, error.error_status_hint, written("several.bad_request"))
-        except (h11.LocalProtocolError, OSError, TimeoutError):
+        except (h11.LocalProtocolError, OSError):
             pass  # who has gone, or is too slow, is told nothing
         finally:
             self._open[address] -= 1
             if not self._open[address]:
                 del self._open[address]
-            writer.close()
+            client.close()
 
     def _has_room(self, address: str) -> bool:
         is_few = address in self._proxies or self._open[address] <= _MOST_OF_AN_ADDRESS
@@ -106,19 +128,31 @@ class Router:
             return await _say(client, 400, written("several.bad_request"))
         if path == b"/health":
             return await self._say_health(client)
-        if (socket := self._sockets.get(path.split(b"/")[1].decode("ascii"))) is None:
+        name = path.split(b"/")[1].decode("ascii")
+        if name not in self._sockets:
             return await _say(client, 404, written("several.nothing_here"))
-        most = _MOST_UPLOAD if _UPLOAD.match(path) else _MOST_BODY
-        if any(name == b"content-length" and int(size) > most for name, size in request.headers):
-            return await _say(client, 413, written("several.too_large"))
+        if self._asked[name] >= _MOST_OF_A_STUDY:
+            return await _say(client, 503, written("several.no_room"))
+        uploads = bool(_UPLOAD.match(path))
+        most = _MOST_UPLOAD if uploads else _MOST_BODY
+        self._asked[name] += 1
         try:
-            study = _End(h11.CLIENT, *await asyncio.open_unix_connection(socket))
+            if any(key == b"content-length" and int(size) > most for key, size in request.headers):
+                raise _TooLargeError
+            study = _End(h11.CLIENT, *await asyncio.open_unix_connection(self._sockets[name]))
+            study.patience = _UPLOAD_SECONDS if uploads else _ANSWER_SECONDS
             try:
                 return await _pass_on(client, study, request, address, most)
             finally:
-                study.writer.close()
-        except (h11.ProtocolError, OSError, TimeoutError):  # no word where an answer has begun
+                study.close()
+        except _TooLargeError:
+            return await _say(client, 413, written("several.too_large"))
+        except (h11.ProtocolError, OSError):  # no word where an answer has begun
+            if any(key == b"accept" and b"text/html" in kinds for key, kinds in request.headers):
+                return await _say(client, 503, _AWAY_PAGE.read_text("utf-8"), _HTML)
             return await _say(client, 503, written("several.away"))
+        finally:
+            self._asked[name] -= 1
 
     async def _say_health(self, client: _End) -> bool:
         asked = [status_of(path, f"/{name}/health") for name, path in self._sockets.items()]
@@ -130,7 +164,7 @@ class Router:
 async def status_of(socket: Path, path: str) -> int:
     """Return the status by which a study answers; 0 if it does not in time."""
     try:
-        async with asyncio.timeout(_HEALTH_SECONDS):
+        async with asyncio.timeout(_ANSWER_SECONDS):
             study = _End(h11.CLIENT, *await asyncio.open_unix_connection(socket))
             try:
                 headers = [("Host", "localhost"), ("Connection", "close")]
@@ -139,8 +173,8 @@ async def status_of(socket: Path, path: str) -> int:
                 answer = await study.event()
                 return answer.status_code if isinstance(answer, h11.Response) else 0
             finally:
-                study.writer.close()
-    except (h11.ProtocolError, OSError, TimeoutError):
+                study.close()
+    except (h11.ProtocolError, OSError):
         return 0
 
 
@@ -157,8 +191,9 @@ async def _pass_on(
     await study.send(h11.Request(method=request.method, target=request.target, headers=headers))
     body = asyncio.create_task(_pass_body(client, study, most))
     try:
+        event = await _first_event(study, body)
+        study.patience = _SILENT_SECONDS
         while True:
-            event = await study.event()
             if isinstance(event, h11.InformationalResponse) and event.status_code == 101:
                 await client.send(event)
                 await _splice(client, study)
@@ -171,10 +206,28 @@ async def _pass_on(
             await client.send(event)
             if isinstance(event, h11.EndOfMessage):
                 break
+            event = await study.event()
     finally:
         body.cancel()
         await asyncio.gather(body, return_exceptions=True)
     return client.conn.our_state is h11.DONE and client.conn.their_state is h11.DONE
+
+
+async def _first_event(study: _End, body: asyncio.Task[None]) -> h11.Event:
+    """Return how the answer begins, which may be before the body is whole; only then is a study
+    silent that says nothing. Raises _TooLargeError.
+    """
+    first = asyncio.create_task(study.event(_BODY_SECONDS))
+    try:
+        await asyncio.wait({first, body}, return_when=asyncio.FIRST_COMPLETED)
+        if body.done():
+            with suppress(h11.ProtocolError, OSError):
+                await body
+        async with asyncio.timeout(study.patience):
+            return await first
+    finally:
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
 
 
 async def _pass_body(client: _End, study: _End, most: int) -> None:
@@ -182,14 +235,16 @@ async def _pass_body(client: _End, study: _End, most: int) -> None:
     is_whole = False
     try:
         async with asyncio.timeout(_BODY_SECONDS):
-            while most >= 0 and not is_whole:
+            while not is_whole:
                 event = await client.event()
                 most -= len(event.data) if isinstance(event, h11.Data) else 0
+                if most < 0:
+                    raise _TooLargeError
                 is_whole = isinstance(event, h11.EndOfMessage)
                 await study.send(event)
     finally:
         if not is_whole:
-            study.writer.close()
+            study.close()
 
 
 def _without(event: h11.Request | h11.Response, *names: bytes) -> list[tuple[bytes, bytes]]:
@@ -198,11 +253,11 @@ def _without(event: h11.Request | h11.Response, *names: bytes) -> list[tuple[byt
 
 async def _splice(client: _End, study: _End) -> None:
     """Pass bytes both ways until one end is silent for good."""
-    await _write(study.writer, client.conn.trailing_data[0])
-    await _write(client.writer, study.conn.trailing_data[0])
+    await study.write(client.conn.trailing_data[0])
+    await client.write(study.conn.trailing_data[0])
     ways = {
-        asyncio.create_task(_pour(client.reader, study.writer)),
-        asyncio.create_task(_pour(study.reader, client.writer)),
+        asyncio.create_task(_pour(client, study)),
+        asyncio.create_task(_pour(study, client)),
     }
     try:
         await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
@@ -212,16 +267,10 @@ async def _splice(client: _End, study: _End) -> None:
         await asyncio.wait(ways)
 
 
-async def _pour(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(OSError, TimeoutError):
-        while piece := await reader.read(_PIECE):
-            await _write(writer, piece)
-
-
-async def _write(writer: asyncio.StreamWriter, data: bytes) -> None:
-    writer.write(data)
-    async with asyncio.timeout(_SILENT_SECONDS):
-        await writer.drain()
+async def _pour(source: _End, target: _End) -> None:
+    with suppress(OSError):
+        while piece := await source.reader.read(_PIECE):
+            await target.write(piece)
 
 
 async def _say(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import logging
 import os
 import resource
@@ -47,11 +48,14 @@ def serve_several(folders: Iterable[Path], port: int, public_host: str = "") -> 
         most = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
     with tempfile.TemporaryDirectory(prefix="evenhand-") as home:
+        held = os.open(home, os.O_RDONLY)
+        fcntl.flock(held, fcntl.LOCK_SH)  # or systemd-tmpfiles takes old sockets and links away
         place = Path(home) / "studies"
         place.mkdir()
         for folder in folders:
             add_study(place, folder)
         asyncio.run(_Studies(place, port, public_host).serve())
+        os.close(held)
 
 
 class _Studies:
@@ -76,8 +80,11 @@ class _Studies:
         async with telling_systemd(None):
             while not over.is_set():
                 for name in names_in(self._place):
-                    if name not in self._sockets:
-                        self._take_up(name)
+                    try:
+                        if name not in self._sockets:
+                            self._take_up(name)
+                    except OSError as error:
+                        _log.error("%s cannot be served yet: %s", name, error)
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(over.wait(), _LOOK_SECONDS)
         server.close()
@@ -88,6 +95,7 @@ class _Studies:
     def _take_up(self, name: str) -> None:
         path = self._place.parent / str(len(self._sockets))  # short: some systems take 100 letters
         listening = socket.socket(socket.AF_UNIX)
+        path.unlink(missing_ok=True)
         listening.bind(str(path))
         listening.listen()
         self._sockets[name] = path
@@ -104,20 +112,23 @@ class _Studies:
         wait = _FIRST_WAIT
         while True:
             begun = time.monotonic()
-            process = await asyncio.create_subprocess_exec(
-                *words,
-                stdin=PIPE,
-                pass_fds=[listening.fileno()],
-                env=environment,
-                start_new_session=True,  # Ctrl+C is for the router, which ends them
-            )
             try:
-                await self._until_it_ends(process, name)
-            finally:
-                await _end(process)
+                process = await asyncio.create_subprocess_exec(
+                    *words,
+                    stdin=PIPE,
+                    pass_fds=[listening.fileno()],
+                    env=environment,
+                    start_new_session=True,  # Ctrl+C is for the router, which ends them
+                )
+                try:
+                    await self._until_it_ends(process, name)
+                finally:
+                    await _end(process)
+                _log.error("%s has ended (%s), and is started again", name, process.returncode)
+            except OSError as error:  # the machine has no room for a process now
+                _log.error("%s cannot be started (%s), and is tried again", name, error)
             if time.monotonic() - begun > _SETTLED_SECONDS:
                 wait = _FIRST_WAIT
-            _log.error("%s has ended (%s), and is started again", name, process.returncode)
             await asyncio.sleep(wait)
             wait = min(2 * wait, _LONGEST_WAIT)
 

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import streamlit as st
 from streamlit import config
 
+from evenhand.annotate_app.neighbours import place_of_studies
 from evenhand.errors import InputError
 from evenhand.study.settings.session import SessionSettings
 from evenhand.study.settings.study_toml import read_config
@@ -39,7 +40,7 @@ def as_sent(scope: Scope) -> Scope:
     """The request as our router got it, whose own socket has no address: whom the router speaks
     with is the last in `X-Forwarded-For`. Any other request is as it is.
     """
-    if scope.get("client") is not None:
+    if scope.get("client") is not None or place_of_studies() is None:
         return scope
     name = b"x-forwarded-for"
     before, _, peer = ",".join(headers_of(scope, name)).rpartition(",")

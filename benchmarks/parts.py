@@ -1,6 +1,6 @@
 """Coverage of subjects' rates by part and by side, simulated: `python -m benchmarks.parts`.
 
-Every run draws a new study in which people label 40 pairs in each of three parts of the sample, and
+Every run draws a new study of pairs that fall into parts at random, of which people label some, and
 asks of the intervals of the analysis how often they hold the truth: a subject's rate in a part, the
 rate put together from the parts, the differences between the two sides of the pairs, between
 subjects, and the ranks that these allow.
@@ -29,18 +29,16 @@ from evenhand.analysis.subjects.formulas import (
     RateSums,
     clipped,
     corrected_interval,
-    poststratified_ppi,
     rate_features,
+    stratified_ppi,
 )
 from evenhand.analysis.subjects.side_differences import pair_features, paired_ppi, paired_reach
 
 OUT = RESULTS / "coverage-parts.md"
-LABELLED, REST, PARTS = 40, 130, 3
-"""Pairs in each part: labelled, and graded only."""
-SUBJECTS, RATES = (3, 5, 20), (0.1, 0.5)
+SUBJECTS, RATES = (3, 20), (0.1, 0.5)
 COPIED = 0.5
-ERRORS = ((0.95, 0.05), (0.8, 0.1), (0.65, 0.3))
-"""The grader's chance to affirm what people do, and do not, affirm, in each part."""
+ONE_SIDED = (0.98, 0.02)
+"""Rates of the last subject on either side, where there is a one-sided subject."""
 APART = 0.2
 """By this share of the rate parts, sides and subjects lie from the middle."""
 QUESTIONS = {
@@ -52,9 +50,29 @@ QUESTIONS = {
 }
 
 
-class Cell(NamedTuple):
-    """One study's design: how many subjects, and the middle rate."""
+class Design(NamedTuple):
+    """Pairs for each part, labelled and graded only; the grader's chance to affirm what people do,
+    and do not, affirm, in each part; and whether the last subject is one-sided.
+    """
 
+    labelled: int
+    rest: int
+    errors: tuple[tuple[float, float], ...]
+    one_sided: bool = False
+
+
+GOOD = (0.95, 0.01)
+DESIGNS = {
+    "3 parts, 40 labelled": Design(40, 130, ((0.95, 0.05), (0.8, 0.1), (0.65, 0.3))),
+    "10 parts, 20 labelled": Design(20, 60, (GOOD,) * 10, one_sided=True),
+    "2 parts, 20 labelled": Design(20, 130, (GOOD,) * 2, one_sided=True),
+}
+
+
+class Cell(NamedTuple):
+    """One study: its design, how many subjects, and the middle rate."""
+
+    design: str
     subjects: int
     rate: float
 
@@ -86,24 +104,33 @@ class Count:
 
 def true_rates(cell: Cell) -> np.ndarray:
     """People's rates (parts, subjects, sides). Every second subject treats both sides alike."""
-    parts = np.linspace(-APART, APART, PARTS)[:, None, None]
+    design = DESIGNS[cell.design]
+    parts = np.linspace(-APART, APART, len(design.errors))[:, None, None]
     subjects = np.linspace(-APART, APART, cell.subjects)[:, None]
     sides = np.where(np.arange(cell.subjects)[:, None] % 2, 0.0, [APART, -APART])
-    return np.asarray(cell.rate * (1.0 + parts + subjects + sides))
+    rates = np.asarray(cell.rate * (1.0 + parts + subjects + sides))
+    if design.one_sided:
+        rates[:, -1] = ONE_SIDED
+    return rates
 
 
-def study(cell: Cell, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """People's and the grader's verdicts, each (parts, pairs, subjects, sides) of 0 and 1."""
-    shape = (PARTS, LABELLED + REST, cell.subjects, 2)
+def study(cell: Cell, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Each pair's part (pairs,), drawn at random, and people's and the grader's verdicts, each
+    (pairs, subjects, sides) of 0 and 1.
+    """
+    design = DESIGNS[cell.design]
+    parts = len(design.errors)
+    shape = (parts * (design.labelled + design.rest), cell.subjects, 2)
+    part = rng.integers(0, parts, shape[0])
 
     def chances() -> np.ndarray:
-        shared, own = rng.random((*shape[:2], 1, 1)), rng.random(shape)
+        shared, own = rng.random((shape[0], 1, 1)), rng.random(shape)
         return np.where(rng.random(shape) < COPIED, shared, own)
 
-    people = chances() < true_rates(cell)[:, None]
-    hit, false_alarm = np.array(ERRORS).T[:, :, None, None, None]
+    people = chances() < true_rates(cell)[part]
+    hit, false_alarm = np.array(design.errors)[part].T[:, :, None, None]
     grader = chances() < np.where(people, hit, false_alarm)
-    return people.astype(float), grader.astype(float)
+    return part, people.astype(float), grader.astype(float)
 
 
 def run_cell(cell: Cell, runs: range, resamples: int, seed: int) -> dict[Key, Count]:
@@ -111,27 +138,30 @@ def run_cell(cell: Cell, runs: range, resamples: int, seed: int) -> dict[Key, Co
     counts = {Key(cell, question): Count() for question in QUESTIONS}
     true = true_rates(cell)
     first = true[..., 0]
+    parts = len(first)
+    n_labelled = parts * DESIGNS[cell.design].labelled
     for run in runs:
-        rng = np.random.default_rng([seed, cell.subjects, round(100 * cell.rate), run])
-        people, grader = study(cell, rng)
-        labelled = np.arange(LABELLED + REST)[:, None, None] < LABELLED
-        people = np.where(labelled, people, np.nan)
-        clusters = PARTS * (LABELLED + REST)
+        rng = np.random.default_rng([seed, cell.subjects, round(100 * cell.rate), parts, run])
+        part_of, people, grader = study(cell, rng)
+        clusters = len(people)
+        labelled = np.arange(clusters) < n_labelled
+        people = np.where(labelled[:, None, None], people, np.nan)
         drawn = Resamples(np.ones(clusters), resamples, rng)
-        shape = (PARTS, LABELLED + REST, cell.subjects)
 
         features = rate_features(people[..., 0].ravel(), grader[..., 0].ravel())
-        own = np.zeros((PARTS, LABELLED + REST, cell.subjects, PARTS, 6))
-        for part in range(PARTS):
-            own[part, :, :, part] = features.reshape(*shape, 6)[part]
-        sums = RateSums(*np.moveaxis(drawn.totals(own.reshape(clusters, -1, PARTS, 6)), -1, 0))
+        own = np.zeros((clusters, cell.subjects, parts, 6))
+        own[np.arange(clusters), :, part_of] = features.reshape(clusters, -1, 6)
+        sums = RateSums(*np.moveaxis(drawn.totals(own), -1, 0))
         rates = sums.ppi(sums.ppi_weight)
-        for part in range(PARTS):
-            low, high = _interval(drawn, rates[:, 0, part], LABELLED, LABELLED + REST)
+        for part in range(parts):
+            here = part_of == part
+            low, high = _interval(
+                drawn, rates[:, 0, part], int((labelled & here).sum()), int(here.sum())
+            )
             held = low <= first[part, 0] <= high
             counts[Key(cell, "part")].count(bool(held), high - low)
-        together = poststratified_ppi(sums)
-        low, high = _interval(drawn, together[:, 0], PARTS * LABELLED, clusters)
+        together = stratified_ppi(sums, fixed=False)[0]
+        low, high = _interval(drawn, together[:, 0], n_labelled, clusters)
         held = low <= first[:, 0].mean() <= high
         counts[Key(cell, "together")].count(bool(held), high - low)
 
@@ -139,9 +169,9 @@ def run_cell(cell: Cell, runs: range, resamples: int, seed: int) -> dict[Key, Co
             (people[..., 0] - people[..., 1]).ravel(), (grader[..., 0] - grader[..., 1]).ravel()
         )
         paired = drawn.totals(apart.reshape(clusters, cell.subjects, -1))
-        sides, differs = paired_ppi(np.moveaxis(paired, -1, 0))
-        of_all = np.full(cell.subjects, PARTS * LABELLED)
-        reach = paired_reach(sides[1:], differs, of_all, 0.05)
+        sides, alone = paired_ppi(np.moveaxis(paired, -1, 0))
+        of_all = np.full(cell.subjects, n_labelled)
+        reach = paired_reach(sides[1:], alone, of_all, 0.05)
         truth = (true[..., 0] - true[..., 1]).mean(axis=0)
         held = (np.abs(sides[0] - truth) <= reach).all()
         counts[Key(cell, "sides")].count(bool(held), 2.0 * reach.mean())
@@ -179,7 +209,7 @@ def document(found: Mapping[Key, Count], runs: int, resamples: int, seed: int) -
         wide += low > CLOSE_ENOUGH[1]
         mark = " *" if high < CLOSE_ENOUGH[0] else " +" if low > CLOSE_ENOUGH[1] else ""
         rows.append(
-            f"| {QUESTIONS[key.question]} | {key.cell.subjects} | {key.cell.rate} | "
+            f"| {QUESTIONS[key.question]} | {' | '.join(map(str, key.cell))} | "
             f"{count.held / count.asked:.3f} [{low:.3f}, {high:.3f}]{mark} | "
             f"{count.width / count.asked:.3f} |"
         )
@@ -191,38 +221,47 @@ def document(found: Mapping[Key, Count], runs: int, resamples: int, seed: int) -
             f"Written by `python -m benchmarks.parts`, {today}, seed {seed}, {library_versions()}.",
             "",
             f"How often nominal 95% intervals hold the truth in {runs:,} simulated studies a cell "
-            f"(synthetic): {PARTS} parts, in each {LABELLED} labelled pairs and {REST} that only "
-            f"the grader graded, {resamples:,} resamples of pairs. The grader's errors differ from "
-            f"part to part: it affirms {_listed(0)} of what people affirm, and {_listed(1)} of the "
-            "rest. In brackets stands the Monte Carlo interval (Wilson, 95%). A cell falls short, "
-            f"and is marked with *, where it lies below {low:.2f}; it is wider than need be, and "
-            f"marked with +, where it lies above {high:.2f}: of {len(rows)} cells {short} fall "
-            f"short and {wide} are wider. What is said of all subjects must hold of all at once. "
-            "The width of ranks is the mean number of further ranks that a subject may have.",
+            f"(synthetic), with {resamples:,} resamples of pairs, which fall into parts at random. "
+            f"{' '.join(map(_described, DESIGNS))} In brackets stands the Monte Carlo interval "
+            "(Wilson, 95%). A cell falls short, and is marked with *, where it lies below "
+            f"{low:.2f}; it is wider than need be, and marked with +, where it lies above "
+            f"{high:.2f}: of {len(rows)} cells {short} fall short and {wide} are wider. What is "
+            "said of all subjects must hold of all at once. The width of ranks is the mean number "
+            "of further ranks that a subject may have.",
             "",
-            "| question | subjects | rate | coverage | mean width |",
-            "| --- | --- | --- | --- | --- |",
+            "| question | design | subjects | rate | coverage | mean width |",
+            "| --- | --- | --- | --- | --- | --- |",
             *rows,
             "",
         ]
     )
 
 
-def _listed(which: int) -> str:
-    *first, last = (f"{each[which]:.2f}" for each in ERRORS)
-    return f"{', '.join(first)} and {last}"
+def _described(name: str) -> str:
+    design = DESIGNS[name]
+    hits, alarms = (
+        ", ".join(f"{each:.2f}" for each in dict.fromkeys(column))
+        for column in zip(*design.errors, strict=True)
+    )
+    said = (
+        f"{name}: on average in each, beside {design.rest} that only the grader graded; this "
+        f"affirms {hits} of what people affirm, and {alarms} of the rest"
+    )
+    if design.one_sided:
+        said += "; the last subject's rates on the two sides are {} and {}".format(*ONE_SIDED)
+    return f"{said}."
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Simulate, print the page and write it."""
-    cells = [Cell(*each) for each in product(SUBJECTS, RATES)]
+    cells = [Cell(*each) for each in product(DESIGNS, SUBJECTS, RATES)]
     simulate_and_write(
         arguments,
         __doc__,
         cells,
         run_cell,
         document,
-        runs=600,
+        runs=200,
         resamples=1000,
         seed=SEED,
         out=OUT,

@@ -7,6 +7,7 @@ from __future__ import annotations
 import csv
 import math
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from evenhand.reporting.panel import Line
     from evenhand.study import Study
     from evenhand.study.creation import StudyPlan
+    from evenhand.study.settings.providers import ProviderSettings
 
 Showing = Callable[[str], "AbstractContextManager[Progress]"]
 """Shows the progress of a step by its title."""
@@ -45,7 +47,7 @@ _REWRITE = (
     "Rewrite the statement below in {count} different ways, with other words and the same "
     "meaning. Write one in each line, without numbers and without anything else.\n\n{{statement}}"
 )
-_LISTED = re.compile(r"^\s*(?:[-*]|\d+[.)])\s*")
+_LISTED = re.compile(r"^\s*(?:[-*\u2022]|\d+[.)])\s+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +67,7 @@ class Reproduction:
     sample: int | None = None
     usual_sample: int = 250
     seed: int = 1
-    raters: int = 3
+    raters: int | None = None
     repeats: int = 1
     wordings: Path | None = None
     paraphraser: str = ""
@@ -81,6 +83,23 @@ class Reproduction:
         if not self.subjects and self.responses is None:
             raise InputError("name at least one --subject to ask, or a file of --responses")
 
+    def resolved(self, own: Mapping[str, ProviderSettings]) -> Reproduction:
+        """Return it with the full name of every model, with an address that the environment gives:
+        the name under which the study keeps it. Raises InputError where a name is not valid, or two
+        are names of one model.
+        """
+        from evenhand.graders import parse_spec
+
+        def full(name: str) -> str:
+            return parse_spec(name, own).text
+
+        return replace(
+            self,
+            subjects=tuple(full(each) if each in self.asked else each for each in self.subjects),
+            graders=tuple(full(each) for each in self.graders),
+            paraphraser=full(self.paraphraser) if self.paraphraser else "",
+        )
+
     def plan(self) -> StudyPlan:
         """Return the plan of the study: all that was published of its design."""
         from evenhand.study.creation import StudyPlan, usual_rubrics
@@ -95,7 +114,7 @@ class Reproduction:
             responses=self.responses,
             rubrics=usual_rubrics(propositions=stance),
             seed=self.seed,
-            raters_per_unit=self.raters,
+            raters_per_unit=3 if self.raters is None else self.raters,
         )
         usual = min(self.usual_sample, len(plan.read_prompts()))
         return replace(plan, sample=usual if self.sample is None else self.sample)
@@ -205,9 +224,14 @@ def foresee(
     under a budget a price is missing.
     """
     from evenhand.graders import check_ready, forecast, forecast_responses, parse_spec
+    from evenhand.reporting.analysing import published_figures
 
     with _rehearsed(wanted, folder) as (study, real):
-        own, asked = study.config.providers, wanted.asked
+        if real is not None and real.config.published:
+            published_figures(real)
+        own = study.config.providers
+        wanted = wanted.resolved(own)
+        asked = wanted.asked
         writers = [parse_spec(name, own) for name in filter(None, (*asked, wanted.paraphraser))]
         for spec in writers:
             if spec.speaks == "baseline":
@@ -216,16 +240,17 @@ def foresee(
         _add_filler(study, wanted, asked)
         steps = []
         if wanted.paraphraser and not _paraphrases(folder).is_file():
-            steps.append((written("reproduce.paraphrases"), _rewriting(study, wanted)))
-        answered = real.store.answered() if real else None
+            known = _rewritten_already(wanted, folder)
+            each = _rewriting(study, wanted)
+            steps.append((written("reproduce.paraphrases"), replace(each, already=known)))
         for name in asked:
-            known = 0 if answered is None else int((answered["subject"] == name).sum())
+            known = _answered(study, real, wanted, name)
             each = forecast_responses(study, name, wanted.scope)
             steps.append((written("reproduce.responses"), replace(each, already=known)))
-        graded = _graded(real)
+        graded = _graded(real, wanted)
         if wanted.graders:
             for each in forecast(study, wanted.graders, wanted.grading(), most=_PRICED):
-                known = min(graded.get(each.rater_id, 0), each.new)
+                known = graded.get(each.rater_id, 0)
                 steps.append((written("reproduce.grades"), replace(each, already=known)))
         if ready:
             check_ready(study, [*writers, *graders], budget=limits.budget)
@@ -234,25 +259,25 @@ def foresee(
 
 
 @contextmanager
-def opened(
-    wanted: Reproduction, folder: Path, limits: RequestLimits, show: Showing
-) -> Iterator[Study]:
-    """Open the study, which is made unless it is there; the first time its paraphrases are
-    written, if a model does that.
-    """
+def opened(wanted: Reproduction, folder: Path) -> Iterator[Study]:
+    """Open the study, which is made unless it is there, with all responses of the file."""
     from evenhand.reporting.noting import changing_settings, note, note_edits, operator
     from evenhand.study import create_study, open_study
+    from evenhand.study.prompts.responses import read_responses
     from evenhand.study.settings.study_toml import change_config
 
     if not (folder / "study.toml").is_file():
         if wanted.paraphraser:
-            _paraphrase(wanted, folder, limits, show)
             wanted = replace(wanted, prompts=_paraphrases(folder))
         create_study(folder, wanted.plan())
         with open_study(folder) as study:
             note(study, "study", study.folder.name)
             note_edits(study, operator())
     with open_study(folder) as study:
+        if wanted.responses is not None:
+            table = read_responses(wanted.responses, study.store.pairs())
+            if new := study.store.add_responses(table):
+                note(study, "import", wanted.responses.name, f"responses: {new}")
         if study.config.published:
             yield study
             return
@@ -264,10 +289,12 @@ def opened(
 
 def collect(study: Study, wanted: Reproduction, limits: RequestLimits, show: Showing) -> Collected:
     """Ask subjects, then graders, for all that is missing. One budget holds for all that is asked,
-    now and in earlier runs. Grading waits until no subject was stopped early.
+    now and in earlier runs. Graders wait for subjects without all of their responses.
     """
     from evenhand.graders import grade, respond
+    from evenhand.study.prompts.units import parse_unit_id
 
+    wanted = wanted.resolved(study.config.providers)
     limits = replace(limits, spent=_spent(study, study.folder))
     came: list[ResponseSummary] = []
     grades = None
@@ -278,11 +305,16 @@ def collect(study: Study, wanted: Reproduction, limits: RequestLimits, show: Sho
         came.append(found)
         if found.over_budget:
             break
-    halted = any(each.over_budget or each.run.stopped for each in came)
-    if wanted.graders and not halted and study.subjects():
-        with show(written("reproduce.grades")) as progress:
-            grades = grade(study, wanted.graders, wanted.grading(), limits, progress)
-    return Collected(came, grades, _uneven(study, wanted))
+    short = _uneven(study, wanted)
+    waits = {*wanted.asked} & {*short}
+    if wanted.graders and not any(each.over_budget for each in came):
+        by_kind = study.units_by_kind(wanted.scope)
+        units = {u for all_ in by_kind.values() for u in all_ if parse_unit_id(u)[1] not in waits}
+        options = replace(wanted.grading(), units=units) if waits else wanted.grading()
+        if units:
+            with show(written("reproduce.grades")) as progress:
+                grades = grade(study, wanted.graders, options, limits, progress)
+    return Collected(came, grades, [*short.values()])
 
 
 @contextmanager
@@ -293,6 +325,7 @@ def _rehearsed(wanted: Reproduction, folder: Path) -> Iterator[tuple[Study, Stud
     from evenhand.study import create_study, open_study
     from evenhand.study.creation import new_folder
     from evenhand.study.settings.study_toml import FILE_NAME, with_values
+    from evenhand.study.workspace import RUBRICS_FOLDER
 
     present = (folder / FILE_NAME).is_file()
     if not present:
@@ -300,6 +333,7 @@ def _rehearsed(wanted: Reproduction, folder: Path) -> Iterator[tuple[Study, Stud
     with tempfile.TemporaryDirectory(prefix="evenhand-reproduce-") as home:
         there = Path(home) / "study"
         if wanted.paraphraser:
+            _check_rewritten(wanted, folder, Path(home))
             known = _paraphrases(folder)
             prompts = known if known.is_file() else _filler_paraphrases(wanted, Path(home))
             wanted = replace(wanted, prompts=prompts)
@@ -307,12 +341,18 @@ def _rehearsed(wanted: Reproduction, folder: Path) -> Iterator[tuple[Study, Stud
         if present:
             text = (folder / FILE_NAME).read_text("utf-8-sig")
             (there / FILE_NAME).write_text(with_values(text, {"": {"store": "study.db"}}), "utf-8")
+            shutil.rmtree(there / RUBRICS_FOLDER)
+            shutil.copytree(folder / RUBRICS_FOLDER, there / RUBRICS_FOLDER)
         with open_study(there) as study, open_study(folder) if present else nullcontext() as real:
             if wanted.responses is not None:
                 _check_even(study, wanted)
             if real is not None:
                 if not real.store.pairs().equals(study.store.pairs()):
                     raise InputError(written("reproduce.another", folder=folder))
+                there_are = real.config.annotation.raters_per_unit
+                if wanted.raters not in (None, there_are):
+                    numbers = {"wanted": wanted.raters, "raters": there_are}
+                    raise InputError(written("reproduce.other_raters", folder=folder, **numbers))
                 study.store.add_responses(real.store.responses())
             yield study, real
 
@@ -336,15 +376,14 @@ def _add_filler(study: Study, wanted: Reproduction, asked: Sequence[str]) -> Non
     from evenhand.graders.running.responding import USUAL_WORDS
     from evenhand.study.prompts.pairs import sides_of
 
-    pairs = study.store.pairs()
-    chosen = pairs if wanted.scope == "all" else pairs[pairs["sample_position"].notna()]
+    pairs = _chosen(study, wanted.scope)
     answered = study.store.answered()
     known = set(zip(answered["subject"], answered["pair_id"], strict=True))
     filler = " ".join(["words"] * USUAL_WORDS)
     rows = [
         {"pair_id": pair, "side": side, "subject": subject, "response": filler}
         for subject in asked
-        for pair in chosen["pair_id"]
+        for pair in pairs["pair_id"]
         if (subject, pair) not in known
         for side in sides_of(pairs)
     ]
@@ -352,15 +391,30 @@ def _add_filler(study: Study, wanted: Reproduction, asked: Sequence[str]) -> Non
         study.store.add_responses(pd.DataFrame(rows))
 
 
-def _graded(real: Study | None) -> Mapping[str, int]:
-    """Return how many grades each grader of the study has given."""
+def _answered(study: Study, real: Study | None, wanted: Reproduction, subject: str) -> int:
+    """Return how many of the prompts that a subject gets it has answered."""
     if real is None:
-        return {}
-    from evenhand.study.store.totals import grade_totals
+        return 0
+    from evenhand.study.store.logs.replies import ResponseLog
 
-    totals = grade_totals(real.store)
-    counts = (totals["labelled"] + totals["unscored"]).groupby(totals["rater_id"]).sum()
-    return {str(rater): int(count) for rater, count in counts.items()}
+    chosen = set(_chosen(study, wanted.scope)["pair_id"])
+    return sum(pair in chosen for pair, _ in ResponseLog(real.store).answered(subject))
+
+
+def _graded(real: Study | None, wanted: Reproduction) -> Mapping[str, int]:
+    """Return how many of the grades that are wanted of each grader the study has."""
+    if real is None or not wanted.graders or not real.subjects():
+        return {}
+    from evenhand.graders import forecast
+
+    planned = forecast(real, wanted.graders, wanted.grading(), most=1)
+    return {each.rater_id: each.already for each in planned}
+
+
+def _chosen(study: Study, scope: str) -> pd.DataFrame:
+    """Return the prompts of a scope: the sample, or all."""
+    pairs = study.store.pairs()
+    return pairs if scope == "all" else pairs[pairs["sample_position"].notna()]
 
 
 def _spent(real: Study | None, folder: Path) -> float:
@@ -369,8 +423,8 @@ def _spent(real: Study | None, folder: Path) -> float:
     from evenhand.study.store.totals import spent_so_far
 
     spent = 0.0 if real is None else spent_so_far(real.store)
-    if (_rewritten(folder) / "study.toml").is_file():
-        with open_study(_rewritten(folder)) as own:
+    if (paraphrases_folder(folder) / "study.toml").is_file():
+        with open_study(paraphrases_folder(folder)) as own:
             spent += spent_so_far(own.store)
     return spent
 
@@ -403,7 +457,8 @@ def _work(study: Study, wanted: Reproduction) -> list[Line]:
         said.append(written("reproduce.few", noun=found.noun, **numbers))
     loads = found.load.rubrics
     labels, hours = sum(each.judgments for each in loads), sum(each.hours for each in loads)
-    work = {"labels": labels, "hours": hours, "raters": wanted.raters}
+    raters = study.config.annotation.raters_per_unit
+    work = {"labels": labels, "hours": hours, "raters": raters}
     said.append(written("reproduce.work", **work))
     if pay := study.config.pay:
         most = study.config.annotation.units_per_rater
@@ -414,19 +469,24 @@ def _work(study: Study, wanted: Reproduction) -> list[Line]:
     return [*said, *found.precision]
 
 
-def _uneven(study: Study, wanted: Reproduction) -> list[str]:
-    """Say which subjects do not have a response to each prompt that they were asked."""
-    pairs, answered = study.store.pairs(), study.store.answered()
-    if wanted.scope == "sample":
-        pairs = pairs[pairs["sample_position"].notna()]
+def _uneven(study: Study, wanted: Reproduction) -> dict[str, str]:
+    """Say of each subject without a response to every prompt how many it has, and of those that
+    are asked that graders wait for them.
+    """
+    pairs, answered = _chosen(study, wanted.scope), study.store.answered()
     have = answered[answered["pair_id"].isin(set(pairs["pair_id"]))]
     counts = have.groupby("subject")["pair_id"].nunique()
     named = dict.fromkeys([*wanted.asked, *study.subjects()])
-    return [
-        written("reproduce.short", subject=each, have=int(counts.get(each, 0)), all=len(pairs))
+    return {
+        each: written(
+            "reproduce.waits" if each in wanted.asked else "reproduce.short",
+            subject=each,
+            have=number,
+            all=len(pairs),
+        )
         for each in named
-        if counts.get(each, 0) < len(pairs)
-    ]
+        if (number := int(counts.get(each, 0))) < len(pairs)
+    }
 
 
 def _shipped(name: str) -> Path:
@@ -437,12 +497,13 @@ def _shipped(name: str) -> Path:
 # wordings, so that it is resumed, paid and never asked twice like any other.
 
 
-def _rewritten(folder: Path) -> Path:
+def paraphrases_folder(folder: Path) -> Path:
+    """Return the folder of the small study in which a model writes paraphrases."""
     return folder.with_name(f"{folder.name}-paraphrases")
 
 
 def _paraphrases(folder: Path) -> Path:
-    return _rewritten(folder) / "propositions.csv"
+    return paraphrases_folder(folder) / "propositions.csv"
 
 
 def _rewriting_plan(wanted: Reproduction, home: Path) -> StudyPlan:
@@ -473,46 +534,98 @@ def _rewriting(study: Study, wanted: Reproduction) -> GraderForecast:
     return replace(each, new=propositions, cost=cost, expected=(each.expected or 0.0) * share)
 
 
-def _paraphrase(wanted: Reproduction, folder: Path, limits: RequestLimits, show: Showing) -> None:
-    """Have a model write the paraphrases of every proposition into a file of propositions. Raises
-    InputError where it gave too few; what it gave is kept.
+def paraphrase(
+    wanted: Reproduction, folder: Path, limits: RequestLimits, show: Showing
+) -> Collected | None:
+    """Have a model write the paraphrases of every proposition into a file of propositions, unless
+    they are there; an answer that is not six lines is asked for again by the next run. Return
+    what came where the model was stopped early. Raises InputError where answers are still missing.
     """
     from evenhand.graders import respond
     from evenhand.study import create_study, open_study
     from evenhand.study.tables.atomic import atomic_write
     from evenhand.study.tables.formats import read_table
 
-    home = _rewritten(folder)
-    if _paraphrases(folder).is_file():
-        return
+    made = (folder / "study.toml").is_file() or _paraphrases(folder).is_file()
+    if made or not wanted.paraphraser:
+        return None
+    home, table = paraphrases_folder(folder), read_table(wanted.prompts)
     if not (home / "study.toml").is_file():
         with tempfile.TemporaryDirectory(prefix="evenhand-reproduce-") as place:
             create_study(home, _rewriting_plan(wanted, Path(place)))
     with open_study(home) as study, show(written("reproduce.paraphrases")) as progress:
+        pairs = study.store.pairs()
+        put = dict(zip(pairs["prompt_a"], pairs["statement"], strict=True))
+
+        def fault(prompt: str, answer: str) -> str:
+            return "" if len(_lines(answer, put[prompt])) == _PARAPHRASES else "not_six_lines"
+
         limits = replace(limits, spent=_spent(None, folder))
-        respond(study, wanted.paraphraser, "all", limits, progress)
-        pairs, answers = study.store.pairs(), study.store.responses()
-    named = dict(zip(pairs["pair_id"], pairs["proposition"], strict=True))
+        came = respond(study, wanted.paraphraser, "all", limits, progress, fault=fault)
+        answers = study.store.responses()
+    if came.over_budget or came.run.stopped:
+        return Collected([came], None, [])
+    named = pairs.set_index("pair_id")
     texts = {
-        named[pair]: _lines(answer)[:_PARAPHRASES]
+        named["proposition"][pair]: _lines(answer, named["statement"][pair])
         for pair, answer in zip(answers["pair_id"], answers["response"], strict=True)
     }
-    table = read_table(wanted.prompts)
-    for name in table["id"]:
-        if len(found := texts.get(name, [])) < _PARAPHRASES:
-            said = {"model": wanted.paraphraser, "proposition": name, "wanted": _PARAPHRASES}
-            raise InputError(written("reproduce.few_paraphrases", found=len(found), **said))
+    missing = [name for name in table["id"] if name not in texts]
+    if missing:
+        said = {"model": wanted.paraphraser, "missing": len(missing), "first": missing[0]}
+        raise InputError(written("reproduce.few_paraphrases", wanted=_PARAPHRASES, **said))
     atomic_write(_paraphrases(folder), _with_paraphrases(table, texts).encode())
+    return None
 
 
-def _lines(answer: str) -> list[str]:
-    """Return the different texts of an answer that has one in each line.
-
-    >>> _lines("1. One.\\n\\n- Two.\\nOne.")
-    ['One.', 'Two.']
+def _check_rewritten(wanted: Reproduction, folder: Path, place: Path) -> None:
+    """Raise InputError unless the paraphrases of an earlier run, if there are any, are those of
+    the same propositions by the same model.
     """
-    texts = (_LISTED.sub("", line).strip() for line in answer.splitlines())
-    return list(dict.fromkeys(filter(None, texts)))
+    from evenhand.graders import parse_spec
+    from evenhand.study import open_study
+    from evenhand.study.creation import new_folder
+
+    home = paraphrases_folder(folder)
+    if not (home / "study.toml").is_file():
+        new_folder(home)
+        return
+    with open_study(home) as study:
+        paraphraser = parse_spec(wanted.paraphraser, study.config.providers).text
+        there, by = study.store.pairs(), study.subjects()
+    columns = ["proposition", "statement"]
+    plan = _rewriting_plan(wanted, place).read_prompts()
+    if not plan[columns].equals(there[columns]) or set(by) - {paraphraser}:
+        raise InputError(written("reproduce.other_paraphrases", folder=home, model=", ".join(by)))
+
+
+def _rewritten_already(wanted: Reproduction, folder: Path) -> int:
+    """Return how many propositions have an answer with their paraphrases."""
+    from evenhand.study import open_study
+    from evenhand.study.store.logs.replies import ResponseLog
+
+    if not (paraphrases_folder(folder) / "study.toml").is_file():
+        return 0
+    with open_study(paraphrases_folder(folder)) as study:
+        return len(ResponseLog(study.store).answered(wanted.paraphraser))
+
+
+def _lines(answer: str, original: str = "") -> list[str]:
+    """Return the different texts of an answer that has one in each line, the original left out;
+    none where a line is a preface to the others.
+
+    >>> _lines("1. One.\\n\\n2. Two.\\n3. One.", "two.")
+    ['One.']
+    >>> _lines("Here they are:\\n1. One.")
+    []
+    """
+    lines = [line.strip() for line in answer.splitlines() if line.strip()]
+    if len({bool(_LISTED.match(line)) for line in lines}) > 1:
+        return []
+    if any(line.endswith(":") for line in lines):
+        return []
+    texts = dict.fromkeys(_LISTED.sub("", line).strip() for line in lines)
+    return [text for text in texts if text.casefold() != original.strip().casefold()]
 
 
 def _with_paraphrases(table: pd.DataFrame, texts: Mapping[str, Sequence[str]]) -> str:

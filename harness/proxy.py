@@ -50,7 +50,8 @@ class Proxy:
 
     def start(self) -> None:
         self._make_certificate()
-        shutil.copy(DEPLOY / "nginx" / "evenhand-away.html", self.home)
+        page = DEPLOY.parent / "annotate_app" / "away.html"
+        shutil.copy(page, self.home / "evenhand-away.html")
         file = self.home / "nginx.conf"
         file.write_text(self._configuration(), "utf-8")
         self.process = subprocess.Popen(

@@ -76,13 +76,14 @@ class Chance:
         return float(self.shares @ apart @ self.shares)
 
 
-def unseen(n_clusters: int) -> float:
-    """Return the largest share of clusters that may differ from all n observed ones, at 97.5%.
+def unseen(n_clusters: int, tail: float = _TAIL) -> float:
+    """Return the largest share of clusters that may differ from all n observed ones, at 97.5%, or 1
+    less the `tail`.
 
     >>> round(unseen(60), 4)
     0.0596
     """
-    return float(1.0 - _TAIL ** (1.0 / n_clusters))
+    return float(1.0 - tail ** (1.0 / n_clusters))
 
 
 def widened(found: Interval, n_clusters: int, kind: Kind | None, apart: float = 1.0) -> Interval:

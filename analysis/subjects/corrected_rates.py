@@ -34,7 +34,6 @@ from evenhand.analysis.subjects.formulas import (
     clipped,
     corrected_interval,
     invert,
-    poststratified_ppi,
     rate_features,
     stratified_ppi,
 )
@@ -52,8 +51,8 @@ _ALPHA = 0.05
 FEW_UNITS = 30
 FEW = Remark("few_labelled", (FEW_UNITS,))
 MIN_STRATUM = 20
-"""A stratum of fewer labelled clusters, or fewer others, is taken together with the next: a
-resample must not come out without any, and a share of few says nothing of its own."""
+"""Strata of fewer labelled clusters, or fewer others, are taken together: a resample must not come
+out without any, and a share of few says nothing of its own."""
 
 
 def add_corrected_rate_rows(
@@ -116,10 +115,11 @@ def add_poststratified_rows(
     rows: ResultRows, labels: LabelMatrix, resamples: Resamples, columns: Sequence[UnitColumn]
 ) -> None:
     """Add `rate_ppi_poststratified` by subject (at), subset "column=*|binary": each grader's PPI++
-    in every part, with the errors that it makes there, weighted by the part's share of all units.
+    in every part, with the errors that it makes there and one weight on the grader for all,
+    weighted by the part's share of all units.
 
-    A part of fewer than `MIN_STRATUM` labelled clusters, or others, is corrected together with the
-    next, and a note says so.
+    Parts of fewer than `MIN_STRATUM` labelled clusters, or others, are corrected together, and a
+    note says so.
     """
     if not labels.humans or not labels.models:
         return
@@ -214,18 +214,22 @@ def joint_strata(columns: Sequence[UnitColumn], n_units: int) -> Codes:
 
 def large_strata(strata: Codes, parts: Sequence[Mask], count: Callable[[Mask], int]) -> Codes:
     """Renumber strata (units,) so that each has `MIN_STRATUM` of both parts, the labelled units and
-    the rest, each (units,), by `count`; smaller ones are merged, in order.
+    the rest, each (units,), by `count`. Smaller ones are one stratum, 0, with the smallest of the
+    others if they are too small even so.
     """
-    out, number, held = np.zeros(len(strata), dtype=np.intp), 0, np.zeros(2, dtype=np.intp)
-    for stratum in np.unique(strata[np.any(parts, axis=0)]):
-        own = strata == stratum
-        out[own] = number
-        held += [count(own & part) for part in parts]
-        if held.min() >= MIN_STRATUM:
-            number, held = number + 1, np.zeros(2, dtype=np.intp)
-    if held.any() and number:
-        out[out == number] = number - 1
-    return out
+    out, number, together = np.zeros(len(strata), dtype=np.intp), 0, np.zeros(2, dtype=np.intp)
+    held = {
+        stratum: np.array([count((strata == stratum) & part) for part in parts])
+        for stratum in np.unique(strata[np.any(parts, axis=0)])
+    }
+    for stratum in sorted(held, key=lambda each: held[each].min()):
+        short = together.any() and together.min() < MIN_STRATUM
+        if short or held[stratum].min() < MIN_STRATUM:
+            together += held[stratum]
+        else:
+            number += 1
+            out[strata == stratum] = number
+    return out if together.any() else np.maximum(out - 1, 0)
 
 
 def parted(
@@ -311,7 +315,7 @@ class _GradersRates:
             why = None if (mine & ~labelled).any() else NOTHING_UNLABELLED
             if why is None and each is None:
                 why = Remark("parts_too_small", (MIN_STRATUM, MIN_STRATUM))
-            values = self.sums.raw[:, at] if each is None else poststratified_ppi(each)
+            values = self.sums.raw[:, at] if each is None else stratified_ppi(each, fixed=False)[0]
             about = _taken_together(column, joined)
             self._add_corrected("rate_ppi_poststratified", values, name, mine, why, about)
 
@@ -334,11 +338,11 @@ class _GradersRates:
         both = self.graded & ~np.isnan(self.reference)
         labelled = [self.out.count(both & member)[1] for at, _, member in self.groups if at in of]
         rates[0] = clipped(rates[0])  # as the rows of the rates have it
-        answered = [
-            np.unique(self.out.clusters[member])  # a grade that is missing is an answer, too
-            for at, _, member in self.groups
-            if at in of
-        ]
+        # A grade that is missing is an answer, too.
+        units = np.column_stack([member for at, _, member in self.groups if at in of])
+        resamples = self.out.resamples
+        of_type = resamples.cluster_sums(self.out.clusters, units)
+        answered = resamples.each_cluster(of_type) > 0
         add_difference_rows(
             self.out, self.grader, list(of.values()), rates, np.array(labelled), answered,
             self.rubrics,

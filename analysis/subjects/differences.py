@@ -20,7 +20,7 @@ import numpy as np
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.notes import Note, Remark
 from evenhand.analysis.results import ResultRow, from_to
-from evenhand.analysis.types import Array, Codes
+from evenhand.analysis.types import Array, Codes, Mask
 from evenhand.analysis.writer import Counts, Writer
 
 MOST_COMPARED = 40
@@ -144,16 +144,16 @@ def add_difference_rows(
     of: Sequence[ResultRow],
     rates: Array,
     labelled: Codes,
-    answered: Sequence[Codes],
+    answered: Mask,
     rubrics: int,
 ) -> None:
     """Add `rate_difference_ppi` (at = "A>B", A minus B) of every two subjects, and the ranks that
     the data allow: `rate_rank_set` (at = subject), whose interval is the set, 1 the highest rate.
 
     `of` are the subjects' `rate_ppi` rows, `rates` (rows, subjects) the data's and the resamples',
-    as they come, `labelled` (subjects,) how many clusters people labelled, and `answered` which
-    clusters each subject has: where two have different ones, a note says so. All bounds of so many
-    `rubrics` hold together in 95% of studies, for one grader.
+    as they come, `labelled` (subjects,) how many clusters people labelled, and `answered`
+    (clusters, subjects) who has an answer there: where two differ in that, a note says so. All
+    bounds of so many `rubrics` hold together in 95% of studies, for one grader.
     """
     found = all_differences(rates, labelled, 0.05 / rubrics)
     names = [row["at"] for row in of]
@@ -169,7 +169,7 @@ def add_difference_rows(
                 a="humans",
                 b=grader,
                 at=from_to(names[first], names[second]),
-                note=_unpaired(answered[first], answered[second], out),
+                note=_unpaired(answered[:, first], answered[:, second]),
             )
     ranks = 1 + (rates[0] > rates[0][:, None]).sum(axis=1)
     for row, rank, highest, lowest in zip(of, ranks, *rank_sets(found, len(of)), strict=True):
@@ -179,15 +179,10 @@ def add_difference_rows(
         )
 
 
-def _unpaired(first: Codes, second: Codes, out: Writer) -> Note:
+def _unpaired(first: Mask, second: Mask) -> Note:
     """Remark where two subjects' clusters are not the same."""
-    if np.array_equal(first, second):
-        return ""
-    both, either = (
-        int(out.resamples.frequency[each].sum())
-        for each in (np.intersect1d(first, second), np.union1d(first, second))
-    )
-    return Remark("prompts_differ", (both, either))
+    both, either = int((first & second).sum()), int((first | second).sum())
+    return Remark("prompts_differ", (both, either)) if both < either else ""
 
 
 def counts_of(of: Sequence[ResultRow]) -> Counts:

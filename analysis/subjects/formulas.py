@@ -85,7 +85,8 @@ class RateSums(NamedTuple):
 
         cov(reference, grade) / ((1 + labelled / rest) var(grade)), the variance over all graded
         units; 0 where the grades do not vary. In resamples of clusters the weight is not the very
-        best if units of one cluster go together, yet no weight biases the rate.
+        best if units of one cluster go together. A weight fixed beforehand biases no rate; one
+        taken from the labels does, the more the fewer they are.
         """
         return self.weight_for(self.raw * (1.0 - self.raw))
 
@@ -102,18 +103,19 @@ class RateSums(NamedTuple):
         return self.people + weight * (self.elsewhere - self.graded_labelled)
 
 
-def stratified_ppi(sums: RateSums) -> tuple[Array, Array]:
+def stratified_ppi(sums: RateSums, *, fixed: bool = True) -> tuple[Array, Array]:
     """People's rate by stratified prediction-powered inference, and the weight on the grader.
 
     `sums` are (rows, ..., strata), row 0 the data; both results (rows, ...). Each stratum counts by
-    its share of all units in the data, which is known where the grader graded them all: the sample
-    need only be random within strata (Fisch et al. 2024, section 4). There one weight for all
-    strata is as good as the sample allows: small strata cannot tell their own. It is the one that
-    varies least, sum W^2 cov / n over sum W^2 var (1 / n + 1 / rest), and with one stratum that of
-    PPI++.
+    its share of all units: in the data where the shares are `fixed`, as in a sample that is random
+    within strata only (Fisch et al. 2024, section 4), else in every row. One weight for all strata
+    is as good as the sample allows: tuned on the few labels of each, many weights add up to a bias.
+    It is the one that varies least, sum W^2 cov / n over sum W^2 var (1 / n + 1 / rest), and with
+    one stratum that of PPI++.
     """
-    known = (sums.labelled + sums.rest)[:1]
-    share = ratio(known, known.sum(axis=-1, keepdims=True))
+    size = sums.labelled + sums.rest
+    size = size[:1] if fixed else size
+    share = ratio(size, size.sum(axis=-1, keepdims=True))
     covariance = ratio(sums.both, sums.labelled) - sums.people * sums.graded_labelled
     one = np.ones(1)
     spread = sums.raw * (1.0 - sums.raw) * (ratio(one, sums.labelled) + ratio(one, sums.rest))
@@ -122,19 +124,6 @@ def stratified_ppi(sums: RateSums) -> tuple[Array, Array]:
     weight = np.divide(shared, total, out=np.zeros(total.shape), where=total > 1e-12)
     weight = np.where(np.isnan(total), np.nan, np.clip(weight, 0.0, 1.0))
     return (share * sums.ppi(weight[..., None])).sum(axis=-1), weight
-
-
-def poststratified_ppi(sums: RateSums) -> Array:
-    """People's rate by prediction-powered inference within each part, put together, (rows, ...).
-
-    `sums` are (rows, ..., parts), row 0 the data. Each part has the correction and the weight on
-    the grader of its own (Angelopoulos et al. 2023b), and counts by its share of all units in the
-    data. Better than one weight for all (`stratified_ppi`) where the grader errs differently from
-    part to part, and no part is small.
-    """
-    known = (sums.labelled + sums.rest)[:1]
-    share = ratio(known, known.sum(axis=-1, keepdims=True))
-    return np.asarray((share * sums.ppi(sums.ppi_weight)).sum(axis=-1))
 
 
 def corrected_interval(

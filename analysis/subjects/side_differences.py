@@ -8,11 +8,12 @@ pair share drops out, so that a difference is surer than the two sides' rates.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.boundary import unseen
+from evenhand.analysis.bootstrap.intervals import Interval, interval
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import BINARY, LabelMatrix
 from evenhand.analysis.labels.pair_rule import units_of_both_sides
@@ -75,33 +76,36 @@ def add_side_difference_rows(
 
 
 def pair_features(people: Array, graded: Array) -> Array:
-    """Features of each pair whose sums `paired_ppi` takes, (pairs, 8), from the difference between
+    """Features of each pair whose sums `paired_ppi` takes, (pairs, 7), from the difference between
     its two answers by people and by a grader, each (pairs,), NaN for none.
     """
-    labelled = ~np.isnan(people) & ~np.isnan(graded)
-    differs = np.where(labelled, np.abs(np.nan_to_num(people)), 0.0)
-    return np.column_stack([rate_features(people, graded), np.nan_to_num(graded) ** 2, differs])
+    return np.column_stack([rate_features(people, graded), np.nan_to_num(graded) ** 2])
 
 
 def paired_ppi(sums: Array) -> tuple[Array, Array]:
-    """People's mean difference by PPI++, (rows, ...), and the share of the labelled pairs that they
-    find to differ, (...), from sums of `pair_features`, (8, rows, ...).
+    """People's mean difference by PPI++, (rows, ...), and the mean difference of the labelled pairs
+    alone, (...), from sums of `pair_features`, (7, rows, ...).
     """
-    *six, squares, differs = sums
+    *six, squares = sums
     parts = RateSums(*six)
     weight = parts.weight_for(ratio(squares, parts.labelled + parts.rest) - parts.raw**2)
-    return parts.ppi(weight), ratio(differs[0], parts.labelled[0])
+    return parts.ppi(weight), parts.people[0]
 
 
-def paired_reach(drawn: Array, differs: Array, clusters: Codes, alpha: float) -> Array:
+def paired_reach(drawn: Array, labelled: Array, clusters: Codes, alpha: float) -> Array:
     """How far from the estimates the bounds of all subjects lie, (subjects,), so that they hold
-    together. `drawn` are resampled differences (rows, subjects).
+    together. `drawn` are resampled differences (rows, subjects), `labelled` those of the labelled
+    pairs alone, in so many `clusters` (subjects,).
 
     A difference varies as if one pair more favoured either side, as two rates with a case more on
-    either side do (Agresti & Caffo 2000).
+    either side do (Agresti & Caffo 2000): these lie 1 - m and 1 + m from the mean m. Nor is it
+    surer than the labelled clusters are that none goes the other way (`boundary.unseen`).
     """
-    more = 2.0 * ((1.0 - differs) / np.maximum(clusters, 1)) ** 2
-    return reach_together(lambda some: drawn[:, some], clusters, [more], alpha)
+    more = 2.0 * (1.0 + labelled**2) / clusters**2
+    reach = reach_together(lambda some: drawn[:, some], clusters, [more], alpha)
+    tail = alpha / 2.0 / len(clusters)
+    least = np.array([unseen(count, tail) for count in clusters.tolist()])
+    return np.maximum(reach, least * (1.0 + np.abs(labelled)))
 
 
 @dataclass(frozen=True)
@@ -125,38 +129,41 @@ class _Apart:
         labelled = both & ~np.isnan(self.people)
         features = pair_features(self.people, self.graded)
         sums = cell_sums(features, self.subject, len(self.subjects), self.out)
-        rates, differs = paired_ppi(sums)
-        at = np.array([k for k in range(len(self.subjects)) if not np.isnan(rates[0, k])], int)
-        clusters = np.array([self.out.count(labelled & (self.subject == k))[1] for k in at], int)
-        reach = np.full(len(self.subjects), np.nan)
+        rates, alone = paired_ppi(sums)
+        drawn = self.out.resamples.plain(rates)
+        inside = [both & (self.subject == k) for k in range(len(self.subjects))]
+        counts = [self.out.count(labelled & mine) for mine in inside]
+        clusters = np.array([count[1] for count in counts])
+        found = [interval(drawn[:, k], count[1]) for k, count in enumerate(counts)]
+        at = np.flatnonzero([not np.isnan(each.low) for each in found])
         if len(at):
-            drawn = self.out.resamples.plain(rates)[1:, at]
-            reach[at] = paired_reach(drawn, differs[at], clusters, alpha)
+            reach = paired_reach(drawn[1:, at], alone[at], clusters[at], alpha)
+            for k, apart in zip(at.tolist(), reach.tolist(), strict=True):
+                estimate = float(np.clip(found[k].estimate, -1.0, 1.0))
+                found[k] = replace(found[k], low=estimate - apart, high=estimate + apart)
         for k, name in enumerate(self.subjects):
             if self.answers[k]:
-                mine = both & (self.subject == k)
-                self._add(name, mine, labelled & mine, rates[0, k], reach[k], int(self.answers[k]))
+                self._add(name, inside[k], labelled, found[k], int(self.answers[k]))
 
-    def _add(
-        self, name: str, mine: Mask, labelled: Mask, estimate: float, reach: float, answers: int
-    ) -> None:
-        counts, known = self.out.count(mine), self.out.count(labelled)
+    def _add(self, name: str, mine: Mask, labelled: Mask, found: Interval, answers: int) -> None:
+        counts, known = self.out.count(mine), self.out.count(mine & labelled)
         of = About(a="humans", b=self.grader, at=name)
         why: Reason | None = None
         if not mine.any():
             why = Remark("one_side_only")
-        elif not labelled.any():
+        elif not known[0]:
             why = Remark("no_pairable_units")
         elif not (mine & ~labelled).any():
             why = NOTHING_UNLABELLED
         if why:
             self.out.add_interval(STATISTIC, Interval.undefined(why), counts, **of)
             return
-        bounds = np.clip([estimate, estimate - reach, estimate + reach], -1.0, 1.0).tolist()
+        estimate, low, high = np.clip([found.estimate, found.low, found.high], -1.0, 1.0).tolist()
         alone = answers - 2 * int(mine.sum())
         of["note"] = join_notes(
             FEW if known[0] < FEW_UNITS else "",
             Remark("one_side_left_out", (alone,)) if alone else "",
             Remark("labelled_by_people", (known[0],)),
         )
-        self.out.add_interval(STATISTIC, Interval(*bounds), counts, **of)
+        within = Interval(estimate, low, high, found.remarks)
+        self.out.add_interval(STATISTIC, within, counts, **of)

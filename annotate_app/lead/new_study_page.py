@@ -24,7 +24,7 @@ from evenhand.reporting.workers import apart
 from evenhand.rubrics import Rubric, load_rubric, shipped_rubrics
 from evenhand.study import Study, open_study
 from evenhand.study.access.beside import settle_beside
-from evenhand.study.access.lead_login import LINK_PARAMETER, new_link_token
+from evenhand.study.access.lead_login import LINK_PARAMETER, Visitor, new_link_token
 from evenhand.study.creation import USUAL_SAMPLE, StudyPlan
 from evenhand.study.store.logs.decisions import note_act
 from evenhand.texts import written
@@ -37,7 +37,7 @@ _KINDS = {"items": "Rows of a file: responses, conversations, logs", "pairs": "P
 
 
 def show_new_study(study: Study) -> None:
-    who = require(study, "lead").name
+    who = require(study, "lead")
     st.text(written("lead.new_study"))
     kind = st.radio("What people rate", list(_KINDS), format_func=_KINDS.__getitem__)
     if kind == "items":
@@ -46,9 +46,9 @@ def show_new_study(study: Study) -> None:
         _of_pairs(study, who)
 
 
-def _of_items(study: Study, who: str) -> None:
+def _of_items(study: Study, who: Visitor) -> None:
     with st.form("new_items", border=False):
-        name = st.text_input("Name of the study, and of its folder", autocomplete="off")
+        name = _asked_name()
         items = st.file_uploader(
             "Items: a table, or the file of a tool", OF_TOOLS, max_upload_size=MOST_MB
         )
@@ -103,6 +103,13 @@ def _of_items(study: Study, who: str) -> None:
     _show_preview(found)
 
 
+def _asked_name() -> str:
+    name = st.text_input("Name of the study, and of its folder", autocomplete="off")
+    if place_of_studies():
+        st.text(written("several.name_is_read"))
+    return name
+
+
 def _numbers(what: str, raters: int, sample: int | None) -> tuple[int | None, int, int, bool, bool]:
     """The sample's size, the raters on each unit, the seed, and which button was pressed."""
     left, middle, right = st.columns(3)
@@ -128,9 +135,9 @@ def _new_folder(study: Study, name: str) -> Path:
     return folder
 
 
-def _say_made(study: Study, folder: Path, who: str) -> None:
+def _say_made(study: Study, folder: Path, who: Visitor) -> None:
     name = folder.name
-    note_act(study.store, "study", name, "", who)
+    note_act(study.store, "study", name, "", who.name)
     if (place := place_of_studies()) is None:
         st.text(written("lead.new_written", name=name))
         return
@@ -147,10 +154,10 @@ def _say_made(study: Study, folder: Path, who: str) -> None:
     show(f'<p class="evenhand-way-in">{link}</p>')
 
 
-def _of_pairs(study: Study, who: str) -> None:
+def _of_pairs(study: Study, who: Visitor) -> None:
     known = {name: load_rubric(name) for name in shipped_rubrics()} | study.rubrics
     with st.form("new_study", border=False):
-        name = st.text_input("Name of the study, and of its folder", autocomplete="off")
+        name = _asked_name()
         pairs = st.file_uploader("Pairs of prompts", TABLES, max_upload_size=MOST_MB)
         responses = st.file_uploader(
             "Responses, if there are any yet", TABLES, max_upload_size=MOST_MB

@@ -1,7 +1,7 @@
-"""Writes the page that nginx shows while the app does not answer.
+"""Writes the page that nginx, or the router before several studies, shows while the app is away.
 
-`python deploy/nginx/write_away_page.py` writes evenhand-away.html from away-template.html and the
-app's sentences; tests/deploy/test_files.py fails if the file differs.
+`python deploy/nginx/write_away_page.py` writes annotate_app/away.html from away-template.html and
+the app's sentences; tests/deploy/test_files.py fails if the file differs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.plain_text import said
 
 HERE = Path(__file__).parent
-PAGE = HERE / "evenhand-away.html"
+PAGE = HERE.parents[1] / "annotate_app" / "away.html"
 
 
 def away_page() -> str:

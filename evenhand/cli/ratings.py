@@ -284,22 +284,40 @@ def _annotate(arguments: argparse.Namespace) -> int:
     address = app_address(arguments.url or f"http://localhost:{port}").rstrip("/")
     public = urlsplit(address).hostname or "" if arguments.url else ""
     folders = studies_in(arguments.dirs)
-    if folders == arguments.dirs and len(folders) == 1:
-        (folder,) = folders
-        path = study_path(arguments.path) if arguments.path else ""
+    named = [folder.resolve() for folder in arguments.dirs]
+    path = study_path(arguments.path) if arguments.path else ""
+    if path or folders != named or len(named) > 1:  # `--url` may have the same path, and no other
+        address = address.removesuffix(path)
+        if own := urlsplit(address).path:
+            said = {"url": arguments.url, "address": address.removesuffix(own)}
+            raise InputError(written("several.url_path", **said))
+    if folders == named and len(folders) == 1:
+        (folder,) = arguments.dirs
         _before_serving(folder, arguments.url or "", address, path)
         return serve(folder, port=port, public_host=public, path=path)
     refuse(arguments, ["--path"], "is of one study; several have their folders' names")
     if sys.platform == "win32":
         raise InputError(written("several.windows"))
-    check_names(folder.name for folder in folders)
+    check_names(folder.name for folder in folders if folder in named)
     owners: dict[bytes, str] = {}
-    for folder in folders:
-        served = f"{address}/{folder.name}/"
-        console().print(written("several.served", name=folder.name, address=served))
-        secret = _before_serving(folder, arguments.url or "", address, f"/{folder.name}")
+    for folder in list(folders):
+        try:
+            served = f"{address}{study_path(folder.name)}/"
+            console().print(written("several.served", name=folder.name, address=served))
+            secret = _before_serving(folder, arguments.url or "", address, f"/{folder.name}")
+        except InputError as error:
+            said = {"name": folder.name, "error": str(error)}
+            if folder in named:
+                raise InputError(written("several.of_study", **said)) from None
+            note = written("several.left_out", **said)
+            console(stderr=True).print(written("terminal.note", note=note))
+            folders.remove(folder)
+            continue
         if (other := owners.setdefault(secret, folder.name)) != folder.name:
             raise InputError(written("several.copies", name=folder.name, other=other))
+    check_names(folder.name for folder in folders)
+    if not folders:
+        raise InputError(written("several.none_left"))
     from evenhand.annotate_app.side_by_side import serve_several
 
     serve_several(folders, port, public)

@@ -111,7 +111,7 @@ def _add_models(verb: Parser) -> None:
 
 
 def _add_rest(verb: Parser, *, scope: str) -> None:
-    verb.add_argument("--raters", type=int, default=3, metavar="N", help="annotators per unit (3)")
+    verb.add_argument("--raters", type=int, metavar="N", help="annotators per unit (3)")
     verb.add_argument("--seed", type=int, default=1, metavar="N", help="fixes the sample (1)")
     verb.add_argument(
         "--scope",
@@ -162,7 +162,7 @@ def _shared(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return what both sources are told alike."""
     from evenhand.reporting.new_study import check_numbers
 
-    check_numbers(arguments.raters, arguments.seed)
+    check_numbers(3 if arguments.raters is None else arguments.raters, arguments.seed)
     return {
         "subjects": tuple(arguments.subject),
         "graders": tuple(arguments.grader),
@@ -176,7 +176,7 @@ def _shared(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _reproduce(arguments: argparse.Namespace, wanted: Reproduction) -> int:
     """Say what the whole costs, ask whether to go on, and go as far as it can be gone today."""
-    from evenhand.reproduction import collect, foresee, opened
+    from evenhand.reproduction import collect, foresee, opened, paraphrase, paraphrases_folder
 
     folder: Path = arguments.dir or Path(f"{wanted.source}-study")
     limits = request_limits(arguments)
@@ -190,7 +190,13 @@ def _reproduce(arguments: argparse.Namespace, wanted: Reproduction) -> int:
     if not _agreed(arguments):
         console().print(written("reproduce.declined"))
         return DONE
-    with opened(wanted, folder, limits, progress_bar) as study:
+    if ended_early := paraphrase(wanted, folder, limits, progress_bar):
+        print_stop("reproduce", ended_early.stopped, ended_early.warnings)
+        console().print(written("reproduce.again"))
+        return ended(over_budget=ended_early.over_budget, stopped=True)
+    if wanted.paraphraser:
+        console().print(written("reproduce.paraphrases_in", folder=paraphrases_folder(folder)))
+    with opened(wanted, folder) as study:
         collected = collect(study, wanted, limits, progress_bar)
         _print_collected(study, collected)
         if study.ratings().empty:

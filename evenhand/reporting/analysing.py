@@ -87,7 +87,7 @@ def analyse_study(
             "the study has no labels and no grades yet; collect some with `evenhand annotate` "
             "and `evenhand grade`"
         )
-    published = _published(study) if study.config.published else None
+    published = published_figures(study) if study.config.published else None
     analysis = dataset.analyse(verify=verify, why=why, pool=pool, on_stage=on_stage)
     context = _study_context(study, dataset, analysis)
     if published is None:
@@ -197,7 +197,7 @@ def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> Report
     )
 
 
-def _published(study: Study) -> PublishedFigures:
+def published_figures(study: Study) -> PublishedFigures:
     """Return the figures of others that study.toml names. Raises InputError where they are bad."""
     from evenhand.analysis.statistics import statistics
     from evenhand.study.settings.published import read_published
@@ -225,9 +225,10 @@ def _add_published_cuts(dataset: Dataset, analysis: Analysis, published: Publish
         scale = replace(scale, thresholds=dict.fromkeys(graders, cut), tunings={})
         tried = replace(dataset, ratings=own, scales={rubric: scale}).analyse()
         names = {
-            each.statistic
+            name
             for each in published.figure
             if (each.rubric, each.threshold) == (rubric, cut)
+            for name in (each.statistic, f"pair_{each.statistic}")
         }
         for row in tried.rows:
             raters = {row["rater_a"], row["rater_b"]}
@@ -265,12 +266,20 @@ def _beside_published(
     if design.prompts and design.prompts != sampled:
         numbers = {"here": sampled, "there": design.prompts}
         said.append(written("reproduction.prompts_differ", noun=noun, **numbers))
+    if design.responses:
+        numbers = {"here": sampled, "there": design.responses}
+        said.append(written("reproduction.responses_differ", noun=noun, **numbers))
     silent = ", ".join(each for each in graders if each not in told)
     if design.probabilities and silent:
-        said.append(written("reproduction.no_probabilities", graders=silent))
+        there = design.probabilities
+        said.append(written("reproduction.no_probabilities", there=there, graders=silent))
     if (models["order"] == "ba").any():
         said.append(written("reproduction.orders_differ"))
-    return BesidePublished(published, graders, said)
+    if told:
+        cuts = sorted({each.threshold for each in published.figure if each.threshold})
+        names = ", ".join(sorted(told))
+        said += [written("reproduction.cut_here", cut=repr(cut), graders=names) for cut in cuts]
+    return BesidePublished(published, graders, [*said, *design.differs])
 
 
 def _picked_by_uncertainty(study: Study, noun: str) -> dict[str, int]:

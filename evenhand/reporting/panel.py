@@ -170,7 +170,10 @@ def published_table(file: Path) -> Line:
         of = written(
             "reproduction.row", rubric=row["rubric"], statistic=name, of=row["published_of"]
         )
-        rows.append([of, f"{row['published']} ({row['unit']})", own, row["whose"]])
+        there = f"{row['published']} ({row['unit']})"
+        if row["unit"] == "percent":  # beside a share
+            there = f"{float(row['published_number']):g} ({row['published']}%)"
+        rows.append([of, there, own, row["whose"]])
         citation = row["source"]
     heads = ("figure", "published", "here", "whose")
     columns = [written(f"reproduction.{head}") for head in heads]

@@ -140,6 +140,10 @@ class LiveRun:
             reply = await self._asked(question, prompt, facts)
         except Stopped as failure:
             self._halt(str(failure))
+            if "held_usd" in facts:
+                facts |= self._job.sent(question, prompt, self._grader.request(prompt))
+                facts |= {"error": str(failure), "status": None, "finished_at": utc_now()}
+                await self._commit(list(self._job.failed(question, _FAILED, facts)))
         except GraderFailure as failure:
             facts |= self._job.sent(question, prompt, self._grader.request(prompt))
             await self._keep_failure(question, failure, facts)
@@ -209,6 +213,8 @@ class LiveRun:
         except GraderFailure as failure:
             lost = failure.may_be_billed
             spent = held if lost else Decimal(0)
+            if spent:  # of a reply that never came; later runs of one budget count it too
+                facts["held_usd"] = facts.get("held_usd", 0.0) + float(spent)
             raise
         finally:
             self._under_way -= 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -65,13 +65,16 @@ def respond(
     system: str = "",
     thinking: str = "",
     effort: str = "",
+    fault: Callable[[str, str], str] | None = None,
 ) -> ResponseSummary:
     """Put every prompt to a model, as its users would, and keep what it says.
 
     `subject` is written like a grader and becomes the subject's name, with the `system` prompt,
     `thinking` ("off", "adaptive" or a number of tokens) and `effort` in it: the same model asked in
     another way is another subject. A refusal is a response. A pair's two responses enter the study
-    together. Safe to interrupt and to run again. Raises InputError as `runner.grade` does.
+    together. An answer to a prompt in which a `fault` is found, named by one word, is no response,
+    and the next run asks again. Safe to interrupt and to run again.
+    Raises InputError as `runner.grade` does.
     """
     scrubber = Scrubber.from_environment(study.config.providers)
     spec = parse_spec(subject, study.config.providers)
@@ -94,7 +97,7 @@ def respond(
         if open_prompts:
             tariff = priced(spec, context.budget, "", study.config.prices)
             model = open_grader(spec, settings, scrubber, limits.timeout)
-            job = _ResponseJob(log, model, subject, open_prompts, system)
+            job = _ResponseJob(log, model, subject, open_prompts, system, fault)
             parts = [LiveRun(job, context, summary, tariff)]
         try:
             run_all(parts, context.progress)
@@ -170,12 +173,14 @@ class _ResponseJob:
         subject: str,
         prompts: Sequence[_Prompt],
         system: str,
+        fault: Callable[[str, str], str] | None,
     ) -> None:
         self.rater_id = subject
         self.grader = model
         self._log = log
         self._open = prompts
         self._system = system
+        self._fault = fault
 
     def __len__(self) -> int:
         return len(self._open)
@@ -203,8 +208,11 @@ class _ResponseJob:
     def kept(self, question: _Prompt, reply: Reply, facts: dict[str, Any]) -> list[ResponseAttempt]:
         facts = facts | replied(reply)
         outcome = reply.outcome
-        if outcome.unscored_reason:
-            return self.failed(question, outcome.unscored_reason, facts | {"raw": outcome.raw})
+        reason = outcome.unscored_reason
+        if not reason and self._fault:
+            reason = self._fault(question.text, outcome.raw)
+        if reason:
+            return self.failed(question, reason, facts | {"raw": outcome.raw})
         return [self._attempt(question, facts, response=outcome.raw)]
 
     def failed(

@@ -118,12 +118,12 @@ def disable_account(store: Store, name: str) -> None:
 
 
 def copy_account(store: Store, other: Store, name: str) -> bool:
-    """Make an account with this role and password in another store. True if there is one of this
-    name that has a password.
+    """Make an account with this password in another store. True if there is a lead's of this name
+    that has a password.
     """
     with store.read() as connection:
         row = connection.execute(_present().where(account_events.c.name == name)).first()
-    if row is None or not row.password_hash:
+    if row is None or not row.password_hash or row.role != "lead":
         return False
     _add(other, name=name, kind="set", role=row.role, password_hash=row.password_hash)
     return True

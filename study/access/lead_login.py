@@ -40,10 +40,13 @@ _USED = "used"
 
 @dataclass(frozen=True)
 class Visitor:
-    """The person logged in. `name` is recorded with every decision of theirs."""
+    """The person logged in. `name` is recorded with every decision of theirs; who came by a link
+    `has_account` no more than a name.
+    """
 
     name: str
     role: Role
+    has_account: bool = True
 
 
 def new_link_token(store: Store) -> str:
@@ -76,7 +79,7 @@ def visitor(store: Store, login: str) -> Visitor:
     """
     with contextlib.suppress(InputError):
         read_open_login(store, _BY_LINK, login)
-        return Visitor("lead", "lead")
+        return Visitor("lead", "lead", has_account=False)
     try:
         account = read_login(store, login)
     except InputError:

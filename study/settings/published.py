@@ -62,6 +62,12 @@ class PublishedFigure(Section):
         return f"{self.value}%" if self.unit == "percent" else self.value
 
     @property
+    def beside_ours(self) -> str:
+        """The figure in the unit of results.csv, and as printed where that is another."""
+        sign = self.value.rstrip("0123456789.-")
+        return f"{sign}{self.in_ours:g} ({self.printed})" if self.unit == "percent" else self.value
+
+    @property
     def in_ours(self) -> float:
         """The number in the unit of results.csv; of "> 0.99" its bound.
 
@@ -80,8 +86,12 @@ class Design(Section):
     people: str = ""
     prompts: int = Field(default=0, ge=0)
     """Sampled prompts, or pairs of them, for each subject; 0: not said."""
-    probabilities: bool = False
-    """True where graders' probabilities were read."""
+    responses: int = Field(default=0, ge=0)
+    """Responses in all that people labelled, where no number of prompts is said; 0: not said."""
+    probabilities: str = ""
+    """The graders whose probabilities were read."""
+    differs: tuple[str, ...] = ()
+    """What differs from any study here, in sentences."""
 
 
 class PublishedFigures(Section):

@@ -108,14 +108,15 @@ def grade_totals(store: Store) -> pd.DataFrame:
 
 
 def spent_so_far(store: Store) -> float:
-    """Return the cost of all grades and responses in US dollars, as far as it is known."""
+    """Return the cost of all grades and responses in US dollars, as far as it is known, with what
+    was held for replies that never came and may have been billed.
+    """
     with store.read() as connection:
         return math.fsum(
-            connection.execute(
-                sa.select(sa.func.sum(table.c.provenance["cost_usd"].as_float()))
-            ).scalar()
+            connection.execute(sa.select(sa.func.sum(table.c.provenance[name].as_float()))).scalar()
             or 0.0
             for table in (grades, response_attempts)
+            for name in ("cost_usd", "held_usd")
         )
 
 

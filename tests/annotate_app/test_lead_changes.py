@@ -189,6 +189,7 @@ def test_what_another_has_changed_is_shown_and_not_overwritten(
     expect(page.locator(".evenhand-complaint")).to_contain_text("changed by somebody else")
     expect(newer.get_by_role("row", name="annotation.lease_minutes 120.0 45.0")).to_be_visible()
     expect(page.get_by_label("Units per rater")).to_have_value("7")
+    page.wait_for_selector("[data-test-script-state=notRunning]")
     newer.get_by_role("button", name="Begin again").click()
     expect(page.get_by_label("Lease minutes")).to_have_value("45")
     page.get_by_label("Units per rater").fill("7")
@@ -209,6 +210,7 @@ def test_what_is_wrong_is_said_and_nothing_is_written(
         "Nothing is different from what is in force."
     )
     page.get_by_role("radio", name="Pay", exact=True).click()
+    expect(page.get_by_text("Use this part in the study")).to_be_visible()
     page.get_by_role("button", name="See what it does").click()
     expect(page.locator(".evenhand-complaint")).to_contain_text("does not use this part")
     page.get_by_text("Use this part in the study").click()

@@ -3,6 +3,8 @@ started again, and nothing outlives the command."""
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 import signal
 import socket
@@ -15,6 +17,7 @@ import psutil
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
+from evenhand.annotate_app.first_run import FIRST_RUN
 from evenhand.cli.lead import lead_link
 from evenhand.study import open_study
 from evenhand.study.access.accounts import accounts, set_account
@@ -92,6 +95,7 @@ def test_a_stranger_learns_of_no_study(together: ServedTogether) -> None:
     for name in NAMES:
         status, said = asked(together, f"/{name}/")
         assert status == 200
+        said = said.replace(FIRST_RUN, "")  # every study's own, whatever its name
         assert not [each for each in NAMES if f"/{each}" in said]
 
 
@@ -299,6 +303,19 @@ def test_nothing_outlives_the_command(mortal: ServedTogether, number: signal.Sig
         probe.bind(("127.0.0.1", mortal.port))
 
 
+def test_nobody_who_tidies_up_takes_its_folder(mortal: ServedTogether) -> None:
+    """systemd-tmpfiles leaves a folder that is locked: see tmpfiles.d(5)."""
+    (place,) = {
+        Path(each.laddr).parent
+        for each in mortal.process.net_connections("unix")
+        if each.laddr.endswith("/0")
+    }
+    folder = os.open(place, os.O_RDONLY)
+    with pytest.raises(BlockingIOError):
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(folder)
+
+
 # ---- the command --------------------------------------------------------------------------------
 
 
@@ -313,17 +330,71 @@ def command(*words: object) -> subprocess.CompletedProcess[str]:
 
 
 def test_names_that_clash_or_are_no_part_of_an_address_are_refused(tmp_path: Path) -> None:
-    for name in ("of-a/Same", "of-b/same", "a b", "health"):
+    for name in ("of-a/Same", "of-b/same", "a b", "health", "static"):
         (tmp_path / name).mkdir(parents=True)
     same = command(tmp_path / "of-a/Same", tmp_path / "of-b/same")
     assert (same.returncode, same.stdout) == (2, "")
     assert "Two studies would have the address /same; rename one" in same.stderr
-    for name in ("a b", "health"):
+    for name in ("a b", "health", "static"):
         odd = command(tmp_path / "of-a/Same", tmp_path / name)
         assert odd.returncode == 2
         assert f"{name} cannot be the path of an address" in odd.stderr
     assert "is of one study" in command(tmp_path, tmp_path, "--path", "/x").stderr
     assert "cannot be the path" in command(tmp_path, "--path", "/a/b").stderr
+
+
+@pytest.mark.parametrize("path", ["/first", "/elsewhere"])
+def test_a_path_in_the_address_is_refused_where_studies_have_their_own(
+    tmp_path: Path, path: str
+) -> None:
+    done = command(*two_studies(tmp_path), "--url", f"https://study.example.org{path}")
+    assert done.returncode == 2
+    assert "Leave it out: https://study.example.org" in done.stderr
+    other = command(
+        tmp_path / "first", "--url", "https://study.example.org/elsewhere", "--path", "/first"
+    )
+    assert other.returncode == 2
+    assert "Leave it out: https://study.example.org" in other.stderr
+
+
+def test_what_is_broken_in_the_folder_around_keeps_no_other_from_being_served(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "studies"
+    home.mkdir()
+    first, second = two_studies(home)
+    for name in NAMES:
+        shutil.rmtree(home / f"of-{name}")
+    shutil.copytree(first, home / ".first.5e1f")  # as a killed restore leaves it
+    with (second / "study.toml").open("a") as settings:
+        settings.write("nonsense = [\n")
+    served = ServedTogether([home], tmp_path)
+    served.start()
+    try:
+        assert asked(served, "/first/health")[0] == 200
+        assert asked(served, "/second/health")[0] == 404
+        assert "second is not served: " in served.log
+        assert ".first" not in served.log
+    finally:
+        served.stop()
+    named = command(first, second)
+    assert named.returncode == 2
+    assert "second: " in named.stderr
+    shutil.copytree(second, tmp_path / "broken" / "second")
+    assert "No study can be served" in command(tmp_path / "broken").stderr
+
+
+def test_the_folder_that_one_stands_in_has_its_own_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = two_studies(tmp_path)
+    monkeypatch.chdir(first)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        done = command(".", second, "--port", taken.getsockname()[1])
+    assert "/first/" in done.stdout
+    assert "is not available" in done.stderr
 
 
 def test_a_copy_of_a_study_whose_links_would_open_both_is_refused(tmp_path: Path) -> None:

@@ -16,18 +16,20 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from evenhand.annotate_app.languages import ENGLISH
 from harness.proxy import DEPLOY
-from harness.served import Served
+from harness.served import Served, ServedTogether
 from harness.studies import panel_study
+from tests.annotate_app.together import two_studies
 
 ROOT = DEPLOY.parent
 UNIT = DEPLOY / "systemd" / "evenhand@.service"
 DOCKERFILE = (DEPLOY / "docker" / "Dockerfile").read_text("utf-8")
 COMPOSE = (DEPLOY / "docker" / "compose.yaml").read_text("utf-8")
-AWAY_PAGE = DEPLOY / "nginx" / "evenhand-away.html"
+AWAY_PAGE = ROOT / "annotate_app" / "away.html"
 PORTS = ["8501", "8502"]
 
 
@@ -161,6 +163,33 @@ def test_the_health_check_ends_a_process_that_hangs_and_no_other(tmp_path: Path)
         served.kill()
         other.kill()
     assert "init: true" in COMPOSE  # a container's first process cannot be killed from inside it
+
+
+@pytest.mark.slow
+def test_the_health_check_asks_a_study_at_its_path(tmp_path: Path) -> None:
+    served = Served(panel_study(tmp_path, 1), tmp_path, path="/first")
+    served.start()
+    try:
+        assert health(served.port) == 0
+    finally:
+        served.kill()
+
+
+@pytest.mark.slow
+def test_the_health_check_ends_a_router_that_hangs(tmp_path: Path) -> None:
+    """The studies end with it."""
+    served = ServedTogether(two_studies(tmp_path), tmp_path)
+    served.start()
+    studies = served.processes()
+    try:
+        assert health(served.port) == 0
+        served.process.suspend()
+        assert health(served.port) != 0
+        assert served.process.wait(10) == -signal.SIGKILL
+        gone, _ = psutil.wait_procs(studies, timeout=30)
+        assert len(gone) == len(studies)
+    finally:
+        served.stop()
 
 
 @pytest.mark.slow

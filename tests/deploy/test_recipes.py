@@ -89,7 +89,8 @@ class Machine:
 def machine(tmp_path: Path) -> Machine:
     checkout = tmp_path / "checkout"
     checkout.mkdir()
-    (checkout / "deploy").symlink_to(DEPLOY)
+    for name in ("deploy", "annotate_app"):
+        (checkout / name).symlink_to(ROOT / name)
     (checkout / "requirements.lock").symlink_to(ROOT / "requirements.lock")
     shutil.copy(ROOT / "data" / "demo_pairs.csv", checkout / "pairs.csv")
     return Machine(tmp_path)
@@ -178,6 +179,7 @@ def test_the_steps_for_several_studies_lead_to_two_by_one_command_or_by_two(
 ) -> None:
     done = machine.run(without_doctor(steps("On a machine of your own")))
     assert done.returncode == 0, done.stderr
+    assert machine.run(steps("A backup every night")).returncode == 0
     done = machine.run(steps("Several studies"))
     assert done.returncode == 0, done.stderr
     assert f"https://{NAME}/second/?lead=" in done.stdout.replace("\n", "")
@@ -200,6 +202,14 @@ def test_the_steps_for_several_studies_lead_to_two_by_one_command_or_by_two(
             app.wait(30)
     told = doctor(machine, f"https://{NAME}/second")
     assert f"Names that are answered: {NAME}." in told.stdout
+    every = machine.service("evenhand-backup.service.d/every-study.conf")["ExecStart"]
+    command = shlex.split(machine.here(every.replace("$$", "$")))
+    subprocess.run(command, check=True, capture_output=True)
+    kept = sorted(each.name for each in machine.backups.iterdir())
+    assert [name.rsplit("-", 3)[0] for name in kept] == ["my-study", "second"]
+    (machine.study / "study.toml").write_text("nonsense = [")
+    assert subprocess.run(command, check=False, capture_output=True).returncode == 1
+    assert len(list(machine.backups.glob("second-*"))) == 2
 
 
 @pytest.mark.slow

@@ -91,7 +91,7 @@ def outcome(home: Path, rubrics: list[Rubric]) -> tuple[str, pd.DataFrame, pd.Da
         ratings = study.ratings()
         grades = ratings.loc[ratings["rater_id"] == "baseline:lexical", ["rubric", "label"]]
         analysis, _ = analyse_study(study)
-    return re.sub(r'"(id|task)": "[^"]*"', "", seen), grades, analysis.results
+    return re.sub(r'"(id|task|wording)": "[^"]*"', "", seen), grades, analysis.results
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ subjects' rates by part of the sample.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 from evenhand.analysis.report.blocks import Chart, Table
 from evenhand.analysis.report.charts.style import (
@@ -20,6 +21,7 @@ from evenhand.analysis.report.charts.style import (
     left_out,
     one_for_each,
     short,
+    shortened,
 )
 from evenhand.analysis.report.figures import ALL, Figure
 from evenhand.analysis.report.source import READINGS, Source, rater_title
@@ -121,11 +123,18 @@ def rates_by_part(
     grader: str,
     parts: Mapping[str, Mapping[str, Figure]],
     data: tuple[Table, ...],
+    what: Literal["parts", "parts_by_side"],
 ) -> list[Chart]:
     """Draw the subjects' corrected rates of one grader, by part ("column=value"), then by subject,
     the parts of each column together; empty where none is known.
     """
-    drawn = list(parts)[:_MOST_PARTS]
+    total = f"={written('rates.all_parts')}"
+    columns: dict[str, list[str]] = {}
+    for part in parts:
+        if not part.endswith(total):
+            columns.setdefault(part.partition("=")[0], []).append(part)
+    most = {part for own in columns.values() for part in own[:_MOST_PARTS]}
+    drawn = [part for part in parts if part in most or part.endswith(total)]
     every = dict.fromkeys(subject for figures in parts.values() for subject in figures)
     subjects = list(every)[:MAX_LISTED]
     found = [
@@ -136,15 +145,17 @@ def rates_by_part(
     ]
     if all(figure.reason for *_, figure in found):
         return []
-    titles = {subject: short(subject) or written("rates.all_units") for subject in subjects}
+    titles = shortened(subjects) | {"": written("rates.all_units")}
+    named = shortened([part.partition("=")[2] for part in drawn])
     values: list[Datum] = []
     rows: dict[str, dict[str, None]] = {}
     for part, subject, figure in found:
         column, _, value = part.partition("=")
-        rows.setdefault(column, {})[short(value)] = None
+        rows.setdefault(column, {})[named[value]] = None
         mark = "*" if figure.says("few_labelled") else ""
-        datum = figure.datum(a=titles[subject], b=short(value), column=column)
+        datum = figure.datum(a=titles[subject], b=named[value], column=column)
         values.append(datum | {"shown": f"{figure.estimate}{mark}"})
+    heads = [titles[subject] for subject in subjects]
     panels = [
         {
             "title": column,
@@ -152,17 +163,17 @@ def rates_by_part(
             "width": {"step": 58},
             "height": {"step": 28},
         }
-        | _shaded([*titles.values(), *own], _RATE_STEPS, x="", y="", slanted=True)
+        | _shaded([*heads, *own], _RATE_STEPS, x="", y="", slanted=True)
         for column, own in rows.items()
     ]
     spec = chart_spec(values, {"vconcat": panels})
     few = any(figure.says("few_labelled") for *_, figure in found)
     return [
         Chart(
-            caption=source.caption(rubric, written("chart.rates_by_part")),
+            caption=source.caption(rubric, written(f"chart.rates_by_{what}")),
             alt=written(
                 "chart.rates_by_part_alt",
-                grader=grader, subjects=", ".join(titles.values()), parts=", ".join(drawn),
+                grader=grader, subjects=", ".join(heads), parts=", ".join(drawn),
             ),
             spec=spec,
             data=data,
@@ -173,7 +184,7 @@ def rates_by_part(
                 if any(figure.reason for *_, figure in found)
                 else "",
                 left_out(list(every), subjects, "subjects"),
-                left_out(list(parts), drawn, "values", _MOST_PARTS),
+                *(left_out(own, drawn, "values", _MOST_PARTS) for own in columns.values()),
             ),
         )
     ]  # fmt: skip

@@ -8,6 +8,7 @@ colours are of the palette of Okabe & Ito (2008), made for all kinds of colour v
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -240,3 +241,15 @@ def short(name: str) -> str:
     """
     half = (_LONGEST - 1) // 2
     return name if len(name) <= _LONGEST else f"{name[: half + 1]}…{name[-half:]}"
+
+
+def shortened(names: Iterable[str]) -> dict[str, str]:
+    """Names with what an axis calls them: `short`, but in full where that would be another's too.
+
+    >>> names = [f"Should the rate of tax on the {who} be raised soon" for who in ("rich", "poor")]
+    >>> [short(name) == shortened(names)[name] for name in names]
+    [False, False]
+    """
+    found = {name: short(name) for name in names}
+    times = Counter(found.values())
+    return {name: name if times[brief] > 1 else brief for name, brief in found.items()}

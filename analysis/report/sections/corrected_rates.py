@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations, pairwise, permutations
+from itertools import chain, combinations, pairwise, permutations
+from typing import Literal
 
 from evenhand.analysis.report.blocks import Block, Cell, Items, Part, ReportSection, Row, Table
 from evenhand.analysis.report.charts.grids import rates_by_part
 from evenhand.analysis.report.charts.style import MAX_LISTED
-from evenhand.analysis.report.figures import ALL_BINARY, Figure
+from evenhand.analysis.report.figures import ALL_BINARY, Figure, shown
 from evenhand.analysis.report.sections.wording import defined, sentences
 from evenhand.analysis.report.source import Layers, Source
 from evenhand.analysis.report.table_draft import TableDraft, letters
@@ -77,9 +78,12 @@ def _every_rubric(source: Source) -> Table | None:
     columns: dict[str, dict[str, Cell]] = {}
     graders: dict[str, list[str]] = {}
     lettered = False
+    titles = [source.context.title_of(rubric) for rubric in source.figures.rubrics]
     for rubric in source.figures.rubrics:
-        title = source.context.title_of(rubric)
-        if (grader := _best(source, rubric)) and title not in columns:
+        if grader := _best(source, rubric):
+            title = source.context.title_of(rubric)
+            if titles.count(title) > 1:
+                title = f"{title} ({rubric})"
             rates = _at(source, rubric, "rate_ppi", grader)
             shared = _letters_of(source, rubric, grader)
             columns[title] = {
@@ -226,34 +230,72 @@ def _side_sentences(source: Source, rubric: str, grader: str) -> Iterator[str]:
     known = [figure for figure in figures if figure.interval]
     clear = [figure for figure in known if not figure.bounds[0] <= 0 <= figure.bounds[2]]
     for figure in clear:
-        toward, other = names if figure.bounds[1] > 0 else names[::-1]
+        sign, (toward, other) = (1, names) if figure.bounds[1] > 0 else (-1, names[::-1])
+        low, by, high = (shown(each, _SIDES) for each in sorted(sign * at for at in figure.bounds))
         yield written(
-            "rates.side",
-            grader=grader,
-            subject=figure.at or written("rates.all_units"),
-            toward=toward, other=other,
-            by=f"{figure.estimate} {figure.interval}",
-            line=figure.line,
+            "rates.side" if figure.at else "rates.side_of_all",
+            grader=grader, subject=figure.at, toward=toward, other=other,
+            by=f"{by} [{low}, {high}]", line=figure.line,
         )  # fmt: skip
     if known and not clear:
-        yield written("rates.no_side", grader=grader, first=names[0], second=names[1])
-    reasons = {figure.at: figure.reason for figure in figures if figure.reason}
-    alone = [subject for subject, why in reasons.items() if why.code == "one_side_only"]
-    if alone:
-        yield written("rates.one_side_only", subjects=", ".join(alone))
+        yield written(
+            "rates.no_side" if any(figure.at for figure in known) else "rates.no_side_of_all",
+            grader=grader, first=names[0], second=names[1],
+        )  # fmt: skip
+
+
+def _one_sided(source: Source, rubric: str, graders: list[str]) -> Iterator[str]:
+    """Yield sentences on subjects whose answers to one side alone were graded."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for grader in graders:
+        alone = [
+            figure.at
+            for figure in _by_side(source, rubric, grader)
+            if figure.reason and figure.reason.code == "one_side_only"
+        ]
+        found.setdefault(tuple(alone), []).append(grader)
+    for subjects in filter(None, found):
+        if all(subjects):
+            yield written("rates.one_side_only", subjects=", ".join(subjects))
+        else:
+            yield written("rates.one_side_only_of_all", graders=_some(found[subjects]))
 
 
 def _parts(source: Source, rubric: str, graders: list[str]) -> list[Block]:
-    """The rates by PPI++ in every part of the sample, a column for each subject, each column of the
-    units with all of its parts together at its end; drawn for the first grader.
+    """The rates by PPI++ in every part of the sample, then those of the answers on each side."""
+    every, own = _by_part(source, rubric), _of_answers(source, rubric)
+    both = {part: figures for part, figures in every.items() if part.partition("=")[0] not in own}
+    sides = {part: figures for part, figures in every.items() if part not in both}
+    return [
+        *_parts_of(source, rubric, graders, both, "parts"),
+        *_parts_of(source, rubric, graders, sides, "parts_by_side"),
+    ]
+
+
+def _of_answers(source: Source, rubric: str) -> set[str]:
+    """The columns whose rates are of single answers, not of pairs with both."""
+    columns = {part.partition("=")[0] for part in source.figures.parts(rubric, "rate_raw")}
+    if "side" not in columns:
+        return set()
+    return {"side", "leaning"} if source.analysis.settings.leanings else {"side"}
+
+
+def _parts_of(
+    source: Source,
+    rubric: str,
+    graders: list[str],
+    found: dict[str, dict[tuple[str, str], Figure]],
+    what: Literal["parts", "parts_by_side"],
+) -> list[Block]:
+    """A column for each subject, each column of the units with all of its parts together at its
+    end; drawn for the first grader.
     """
-    found = _by_part(source, rubric)
     subjects = list(dict.fromkeys(at for figures in found.values() for _, at in figures))
     if not subjects:
         return []
     tables: list[Table] = []
     if len(subjects) <= _MOST_COLUMNS:
-        caption = source.caption(rubric, written("rates.parts"))
+        caption = source.caption(rubric, written(f"rates.{what}"))
         heads = [subject or written("rates.all_units") for subject in subjects]
         draft = TableDraft(caption, "Part", heads, count="")
         for grader in graders:
@@ -266,7 +308,7 @@ def _parts(source: Source, rubric: str, graders: list[str]) -> list[Block]:
             part: {at: figure for (by, at), figure in figures.items() if by == grader}
             for part, figures in found.items()
         }
-        if drawn := rates_by_part(source, rubric, grader, own, tuple(tables)):
+        if drawn := rates_by_part(source, rubric, grader, own, tuple(tables), what):
             return [*drawn]
     return [*tables]
 
@@ -288,24 +330,47 @@ def _by_part(source: Source, rubric: str) -> dict[str, dict[tuple[str, str], Fig
     }
 
 
-def _missing(source: Source, rubric: str, grader: str) -> Iterator[str]:
-    """Yield sentences on subjects that answered only some of the prompts."""
-    parts = source.figures.parts(rubric, "rate_raw")
-    subjects = [subject for subject in _at(source, rubric, "rate_raw", grader) if subject]
-    for part, figures in parts.items():
-        there = {figure.at for figure in figures if figure.raters == ("humans", grader)}
-        if absent := [subject for subject in subjects if there and subject not in there]:
-            yield written("rates.no_answers", subjects=", ".join(absent), part=part, grader=grader)
-    pairs = _pairs(source, rubric, grader)
-    unpaired = [each for each in pairs if each[2].says("prompts_differ")]
-    if unpaired:
-        first, second, figure = min(unpaired, key=lambda each: _shared(each[2]))
-        shared, every = _shared(figure)
+def _missing(source: Source, rubric: str, graders: list[str]) -> Iterator[str]:
+    """Yield sentences on subjects that answered only some of the prompts, one for graders alike."""
+    answers = _of_answers(source, rubric)
+    parts: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    unpaired: dict[tuple[str, str, int, int], tuple[list[str], int]] = {}
+    for grader in graders:
+        there = {
+            part: [figure.at for figure in figures if figure.raters == ("humans", grader)]
+            for part, figures in source.figures.parts(rubric, "rate_raw").items()
+        }
+        subjects = dict.fromkeys(_at(source, rubric, "rate_raw", grader))
+        subjects |= dict.fromkeys(chain.from_iterable(there.values()))
+        for part, present in there.items():
+            if absent := [each for each in subjects if present and each and each not in present]:
+                of_pairs = answers and part.partition("=")[0] not in answers
+                which = "no_pairs" if of_pairs else "no_answers"
+                parts.setdefault((which, grader, tuple(absent)), []).append(part)
+        pairs = _pairs(source, rubric, grader)
+        if few := [each for each in pairs if each[2].says("prompts_differ")]:
+            first, second, figure = min(few, key=lambda each: _shared(each[2]))
+            same = unpaired.setdefault((first, second, *_shared(figure)), ([], figure.line))
+            same[0].append(grader)
+    alike: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
+    for (which, grader, lacking), where in parts.items():
+        alike.setdefault((which, lacking, tuple(where)), []).append(grader)
+    for (which, lacking, places), by in alike.items():
+        yield written(
+            f"rates.{which}", subjects=_some(lacking), parts=_some(places), graders=_some(by)
+        )
+    for (first, second, shared, every), (by, line) in unpaired.items():
         yield written(
             "rates.prompts_differ",
-            grader=grader, first=first, second=second,
-            shared=shared, every=every, line=figure.line,
+            graders=_some(by), first=first, second=second, shared=shared, every=every, line=line,
         )  # fmt: skip
+
+
+def _some(names: Sequence[str]) -> str:
+    """Names one after the other, of many the first and how many more there are."""
+    said = ", ".join(names[:MAX_LISTED])
+    more = len(names) - MAX_LISTED
+    return written("rates.and_more", names=said, more=more) if more > 0 else said
 
 
 def _shared(figure: Figure) -> tuple[int, int]:
@@ -385,9 +450,10 @@ def _sentences(source: Source, rubric: str, graders: list[str]) -> Iterator[str]
                 )  # fmt: skip
         yield from _apart(source, rubric, grader)
         yield from _side_sentences(source, rubric, grader)
-        yield from _missing(source, rubric, grader)
         if flips := _at(source, rubric, "rate_order_flip", grader):
             yield from _order_sentences(source, rubric, grader, flips)
+    yield from _one_sided(source, rubric, graders)
+    yield from _missing(source, rubric, graders)
 
 
 def _order_sentences(

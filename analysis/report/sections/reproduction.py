@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
+from math import isnan
 from typing import TYPE_CHECKING
 
 from evenhand.analysis.agreement.stability import REWORDED, SPREAD, STABILITY
@@ -16,8 +17,10 @@ from evenhand.analysis.statistics import entry_for
 from evenhand.texts import DASH, written
 
 if TYPE_CHECKING:
+    from evenhand.analysis.report.context import BesidePublished
     from evenhand.study.settings.published import PublishedFigure
 
+_REPEATED = "repeat"
 Beside = tuple["PublishedFigure", Figure | None]
 """A published figure and one of the study's own; None where it has none yet."""
 
@@ -29,7 +32,7 @@ def section(source: Source) -> ReportSection | None:
         return None
     found = list(published_beside(source))
     quoted = len(beside.published.figure)
-    matched = len({id(each) for each, figure in found if figure})
+    matched = len({id(each) for each, figure in found if figure and not isnan(figure.bounds[1])})
     answer = written("reproduction.answer", matched=matched, quoted=quoted)
     return ReportSection(
         "published-figures",
@@ -70,7 +73,7 @@ def published_rows(source: Source) -> list[Mapping[str, object]]:
             "n_clusters": figure.n_clusters if figure else None,
             **dict(zip(("low", "estimate", "high"), _bounds(figure), strict=True)),
             "whose": _whose(figure) if figure else "",
-            "note": _missing(figure, each),
+            "note": _missing(figure, each, beside),
             "differs": each.differs,
             "source": beside.published.citation if beside else "",
         }
@@ -85,12 +88,13 @@ def _table(source: Source, found: Sequence[Beside]) -> Table:
     notes: dict[str, str] = {}
     heading, last = "", None
     for each, figure in found:
-        name = source.caption(each.rubric, f"{entry_for(each.statistic).name}, {each.unit}")
+        unit = "share" if each.unit == "percent" else each.unit
+        name = source.caption(each.rubric, f"{entry_for(each.statistic).name}, {unit}")
         if name != heading:
             rows.append(Row(heading := name))
         mark = notes.setdefault(each.differs, letters(len(notes))) if each.differs else ""
-        printed = Cell() if each is last else Cell(each.printed, marks=mark, published=citation)
-        own = figure.cell if figure else Cell(DASH, aside=_missing(figure, each))
+        printed = Cell() if each is last else Cell(each.beside_ours, marks=mark, published=citation)
+        own = figure.cell if figure else Cell(DASH, aside=_missing(figure, each, beside))
         rows.append(Row(each.of, (printed, own, Cell(_whose(figure) if figure else ""))))
         last = each
     columns = ("published", "here", "whose")
@@ -110,21 +114,25 @@ def _own(source: Source, each: PublishedFigure) -> list[Figure | None]:
         return []
     if each.between == "subjects":
         found = source.figures.everywhere(each.rubric, each.statistic)
-        found = [f for f in found if f.at != REWORDED and not f.subset.endswith(BINARY)]
+        # How far answers to one and the same prompt differ is another question.
+        other = (REWORDED, _REPEATED)
+        found = [f for f in found if f.at not in other and not f.subset.endswith(BINARY)]
         return [*([f for f in found if f.subset != ALL] or found)]
     raters: list[tuple[str, str]] = [("humans", "")]
     if each.between == "people and graders":
         raters = [("humans", grader) for grader in beside.graders]
     elif each.between == "graders":
         raters = list(combinations(sorted(beside.graders), 2))
+    # On single responses the verdict of a pair is published: that of the mean of the two.
+    of_pair = f"pair_{each.statistic}"
+    known = source.figures.everywhere(each.rubric, of_pair)
+    name = of_pair if any(f.subset == each.subset for f in known) else each.statistic
     figures: list[Figure | None] = []
     for who in raters:
-        # On single responses the verdict of a pair is published: that of the mean of the two.
-        of_pair = get(each.rubric, f"pair_{each.statistic}", *who, each.subset, each.at)
-        figures.append(of_pair or get(each.rubric, each.statistic, *who, each.subset, each.at))
+        figures.append(get(each.rubric, name, *who, each.subset, each.at))
         if each.threshold:
-            name = f"{each.statistic}_at_threshold"
-            figures.append(get(each.rubric, name, *who, each.subset, repr(each.threshold)))
+            cut = f"{name}_at_threshold"
+            figures.append(get(each.rubric, cut, *who, each.subset, repr(each.threshold)))
     return [figure for figure in figures if figure]
 
 
@@ -150,9 +158,11 @@ def _bounds(figure: Figure | None) -> tuple[float | None, ...]:
     return figure.bounds if figure else (None, None, None)
 
 
-def _missing(figure: Figure | None, each: PublishedFigure) -> str:
+def _missing(figure: Figure | None, each: PublishedFigure, beside: BesidePublished | None) -> str:
     """Say why there is no figure of the study's own; empty where there is one."""
     if figure is not None:
         return figure.reason.words if figure.reason else ""
     needed = {"graders": "two_graders", "subjects": "variants"}.get(each.between, "labels")
+    if needed == "two_graders" and beside and len(beside.graders) > 1:
+        needed = "not_computed"
     return written(f"reproduction.{needed}")

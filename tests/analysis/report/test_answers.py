@@ -81,8 +81,9 @@ LEFT_OUT = {
     "injection-audit",
     "preference",
     "another-wording",
+    "published-figures",
 }
-"""They need rubrics, people, subjects and an audit that this study does not have."""
+"""They need rubrics, people, subjects, an audit and figures that this study does not have."""
 
 
 @pytest.mark.slow

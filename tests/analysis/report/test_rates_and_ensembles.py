@@ -130,7 +130,8 @@ def test_sides_and_who_answered_less_in_sentences(
         "No difference between sides is given for s2, with answers to one side of each pair only."
         in said
     )
-    assert "s2: no answer graded by g where topic=tax." in said
+    assert "s2: no pair with both answers graded by g where topic=tax." in said
+    assert "s2: no answer graded by g where side=b." in said  # of the second rubric
     assert "g: not all subjects answered the same prompts" in said
     assert "s0 and s2 share 200 of 400 (results.csv row" in said
     assert not re.search(r"\b(nan|inf|None)\b", said)
@@ -166,17 +167,85 @@ def test_rates_by_part_are_drawn_with_their_table(by_side: Analysis) -> None:
         for block in sections["corrected-rates"].every_block()
         if isinstance(block, Chart) and block.name.startswith("the-rubric")
     ]
-    (chart,) = drawn
+    chart, by_answer = drawn
+    assert {each["column"] for each in by_answer.spec["data"]["values"]} == {"side"}
     assert chart.name == "the-rubric-subjects-rates-by-ppi-in-each-part-of-the-sample-shaded"
     values = chart.spec["data"]["values"]
     shown = {(each["a"], f"{each['column']}={each['b']}"): each for each in values}
     assert {part for _, part in shown} == {
-        "side=a", "side=b", "topic=tax", "topic=war", "topic=all parts together",
+        "topic=tax", "topic=war", "topic=all parts together",
     }  # fmt: skip
     assert ("s2", "topic=tax") not in shown
     (table,) = chart.data
-    assert [row.heading for row in table.rows][-5:-2] == [
+    assert [row.heading for row in table.rows][-3:] == [
         "topic=tax", "topic=war", "topic=all parts together",
     ]  # fmt: skip
     cells = {cell.line for row in table.rows for cell in row.cells}
     assert {each["row"] for each in shown.values()} <= cells
+
+
+@pytest.mark.slow
+def test_sides_without_subjects_and_a_second_side_that_is_favoured(
+    written: Callable[..., Path],
+) -> None:
+    """Said once for all graders, the larger side first; of answers where no subject is named."""
+    rng = np.random.default_rng(8)
+    labels, tables = [], []
+    for side, rate in (("a", 0.2), ("b", 0.7)):
+        graders = {"g": [(0.9, 0.9)] * 2, "h": [(0.9, 0.9)] * 2}
+        ratings, units = study(rng, graders, rates=(rate, 0.5), pairs=300, labelled=120)
+        labels.append(ratings.assign(unit_id=ratings["unit_id"] + f"|{side}"))
+        tables.append(units.assign(unit_id=units["unit_id"] + f"|{side}", side=side))
+    ratings, units = pd.concat(labels), pd.concat(tables)
+    units["topic"] = "t" + (units["cluster_id"].str[1:].astype(int) % 14).astype(str)
+    ratings = ratings[~ratings["unit_id"].str.endswith("s1|b")]
+    scale = [replace(YES, unit="response")]
+    found = analyse(ratings, units, scale, resamples=50, slices=["topic"])
+    said = part_of(text_of(written, found), "Corrected rates")
+    by = r"by \+0\.\d\d \[\+0\.\d\d, \+0\.\d\d\]"
+    assert re.search(rf"answers of s0 to side b are .* than those to side a, {by}", said)
+    assert said.count("No difference between sides is given for s1") == 1
+    absent = re.findall(r"s1: no pair with both answers graded by (.*) where (.*)\.", said)
+    ((graders_said, where),) = absent
+    assert graders_said == "g, h"
+    assert where.count("topic=") == 12
+    assert where.endswith(" and 2 more")
+    alone = units[units["subject"] == "s0"].drop(columns="subject")
+    own = ratings[ratings["unit_id"].isin(alone["unit_id"])]
+    said = part_of(text_of(written, analyse(own, alone, scale, resamples=50)), "Corrected rates")
+    assert "g, corrected: answers to side b are affirmative more often than those to side" in said
+    assert "of All units" not in said
+
+
+@pytest.mark.slow
+def test_rubrics_of_one_title_are_told_apart_by_name(rng: np.random.Generator) -> None:
+    ratings, units = study(rng, {"g": [(0.9, 0.9)] * 2}, pairs=200, labelled=100)
+    both = pd.concat([ratings, ratings.assign(rubric="Q")])
+    found = analyse(both, units, [YES, replace(YES, name="Q")], resamples=50)
+    context = ReportContext("A study", rubric_titles={"R": "Refusal", "Q": "Refusal"})
+    (section,) = [each for each in sections_of(found, context) if each.id == "corrected-rates"]
+    assert section.blocks[0].columns == ("Refusal (R)", "Refusal (Q)")
+
+
+@pytest.mark.slow
+def test_a_heat_map_keeps_totals_and_names_that_shorten_alike(rng: np.random.Generator) -> None:
+    """Of 45 values of the first column the first 40, then its total, and the second column."""
+    ratings, units = study(rng, {"g": [(0.9, 0.9)] * 2}, pairs=450, labelled=225)
+    number = units["cluster_id"].str[1:].astype(int)
+    units["many"] = "v" + (number % 45).astype(str).str.zfill(2)
+    asked = "Should the rate of tax on the {} be raised in the US"
+    units["long"] = np.where(number % 4 < 2, asked.format("rich"), asked.format("poor"))
+    found = analyse(ratings, units, [YES], resamples=30, slices=["many", "long"])
+    sections = {each.id: each for each in sections_of(found, ReportContext("A study"))}
+    (chart,) = [
+        each
+        for each in sections["corrected-rates"].every_block()
+        if isinstance(each, Chart) and each.name.endswith("-shaded")
+    ]
+    shown = {(each["column"], each["b"]) for each in chart.spec["data"]["values"]}
+    assert len([b for column, b in shown if column == "many"]) == 41
+    assert ("many", "all parts together") in shown
+    assert {b for column, b in shown if column == "long"} == {
+        asked.format("rich"), asked.format("poor"), "all parts together",
+    }  # fmt: skip
+    assert "Only the first 40 values are drawn, not many=v40" in chart.note

@@ -283,8 +283,13 @@ def test_small_strata_are_taken_together() -> None:
     strata = np.repeat([0, 1, 2, 3], [60, 8, 60, 12])
     labelled = np.arange(140) % 2 == 0
     joined = large_strata(strata, [labelled, ~labelled], lambda units: int(units.sum()))
-    # 8 units are too few by themselves, so are 12 after the last large one.
-    assert [joined[strata == stratum][0] for stratum in range(4)] == [0, 1, 1, 1]
+    # 8 and 12 units are too few, apart and together: a larger one joins them, the other is alone.
+    assert [joined[strata == stratum][0] for stratum in range(4)] == [0, 0, 1, 0]
+    small = np.repeat([0, 1, 2, 3, 4], [60, 20, 60, 20, 20])
+    labelled = np.arange(len(small)) % 2 == 0
+    joined = large_strata(small, [labelled, ~labelled], lambda units: int(units.sum()))
+    assert [joined[small == stratum][0] for stratum in range(5)] == [1, 0, 2, 0, 0]
+    labelled = np.arange(140) % 2 == 0
     alone = large_strata(strata * 0, [labelled, ~labelled], lambda units: int(units.sum()))
     assert set(alone) == {0}
     nobody = large_strata(strata, [labelled & False, ~labelled], lambda units: int(units.sum()))
@@ -413,33 +418,42 @@ def by_part(ratings: pd.DataFrame, units: pd.DataFrame, subject: str) -> dict[st
     }  # fmt: skip
 
 
+def shared_weight(parts: dict[str, tuple]) -> float:
+    """The weight on the grader with which all parts together vary least, written out."""
+    every = sum(len(y) + len(rest) for y, _, rest in parts.values())
+    above = below = 0.0
+    for y, f, rest in parts.values():
+        share, n, more = (len(y) + len(rest)) / every, len(y), len(rest)
+        above += share**2 * np.cov(y, f, ddof=0)[0, 1] / n
+        below += share**2 * np.concatenate([f, rest]).var() * (1 / n + 1 / more)
+    return above / below
+
+
 def test_parts_put_together_are_a_saturated_regression(rng: np.random.Generator) -> None:
     """One intercept for each part and block, contrasted by the parts' shares; and the interval is
-    that of its robust standard error.
+    that of its robust standard error, and of the shares as they are drawn.
     """
     from statsmodels.regression.linear_model import OLS
 
     ratings, units = in_parts(rng, (0.6, 0.4))
     results = analyse(ratings, units, [YES], slices=["topic"]).results
     found = rows_of(results[results["subset"] == "topic=*|binary"], "rate_ppi_poststratified")
-    weight = {
-        part: rows_of(results[results["subset"] == f"topic={part}|binary"], "rate_ppi_lambda")
-        for part in ("t0", "t1")
-    }
     for subject, row in found.iterrows():
-        z, cells, contrast = [], [], []
+        z, cells, contrast, between = [], [], [], 0.0
         parts = by_part(ratings, units, str(subject))
+        own = shared_weight(parts)
         every = sum(len(y) + len(rest) for y, _, rest in parts.values())
-        for number, (part, (y, f, rest)) in enumerate(parts.items()):
-            own = weight[part].loc[subject, "estimate"]
+        for number, (y, f, rest) in enumerate(parts.values()):
             z += [y - own * f, own * rest]
             cells += [np.full(len(y), 2 * number), np.full(len(rest), 2 * number + 1)]
             contrast += [(len(y) + len(rest)) / every] * 2
+            rate = y.mean() + own * (rest.mean() - f.mean())
+            between += contrast[-1] * (rate - row["estimate"]) ** 2 / every
         fitted = OLS(np.concatenate(z), np.eye(4)[np.concatenate(cells)]).fit(cov_type="HC0")
         test = fitted.t_test([contrast])
         assert row["estimate"] == pytest.approx(test.effect.item(), abs=1e-6)
         half = (row["high"] - row["low"]) / 2
-        assert half == pytest.approx(1.96 * test.sd.item(), rel=0.15)
+        assert half == pytest.approx(1.96 * np.hypot(test.sd.item(), between**0.5), rel=0.1)
         labelled = sum(len(y) for y, *_ in parts.values())
         assert row["note"] == f"{labelled} of them labelled by people"
 
@@ -453,6 +467,7 @@ def test_each_part_is_ppi_pythons(rng: np.random.Generator) -> None:
     whole = rows_of(results[results["subset"] == "topic=*|binary"], "rate_ppi_poststratified")
     for subject in ("s0", "s1"):
         together, units_of = 0.0, by_part(ratings, units, subject)
+        shared = shared_weight(units_of)
         for part, (y, f, rest) in units_of.items():
             here = results[results["subset"] == f"topic={part}|binary"]
             weight = rows_of(here, "rate_ppi_lambda").loc[subject, "estimate"]
@@ -461,6 +476,7 @@ def test_each_part_is_ppi_pythons(rng: np.random.Generator) -> None:
             assert found == pytest.approx(np.clip(rate, 0, 1), abs=1e-6)
             own = np.asarray(ppi_py.ppi_mean_pointestimate(y, f, rest)).item()
             assert own == pytest.approx(rate, abs=0.02 / len(rest) + 1e-3)
+            rate = np.asarray(ppi_py.ppi_mean_pointestimate(y, f, rest, lam=shared)).item()
             together += rate * (len(y) + len(rest)) / (len(units) / 2)
         assert whole.loc[subject, "estimate"] == pytest.approx(together, abs=1e-6)
 
@@ -481,6 +497,22 @@ def test_small_parts_are_corrected_together_and_named(rng: np.random.Generator) 
     refused = rows_of(few, "rate_ppi_poststratified")
     assert refused["estimate"].isna().all()
     assert refused["note"].str.startswith("parts too small: fewer than two have 20").all()
+
+
+def test_many_parts_of_few_labels_are_not_biased_by_a_good_grader() -> None:
+    """A weight for each part, tuned on 20 labels, would miss the rate by its standard error."""
+    rng = np.random.default_rng(2)
+    y = rng.random((2000, 10, 80)) < 0.1
+    f = rng.random(y.shape) < np.where(y, 0.95, 0.01)
+    said, graded = y[..., :20], f[..., :20]
+    counts = [said, graded, said & graded, f[..., 20:]]
+    affirmed, of_labelled, both, rest = (each.sum(axis=-1).astype(float) for each in counts)
+    n = np.full(affirmed.shape, 20.0)
+    sums = RateSums(n, affirmed, of_labelled, both, 3 * n, rest)
+    rates = stratified_ppi(sums, fixed=False)[0]
+    assert abs(rates.mean() - 0.1) < 0.25 * rates.std()
+    apart = sums.ppi(sums.ppi_weight).mean(axis=-1)
+    assert abs(apart.mean() - 0.1) > 1.0 * apart.std()
 
 
 def test_units_without_a_value_are_a_part_of_their_own(rng: np.random.Generator) -> None:

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import analyse
+from evenhand.errors import InputError
 from tests.analysis.graded_studies import YES, study
 
 SCALE = replace(YES, unit="response")
@@ -83,7 +84,7 @@ def test_pairs_drop_out_of_a_difference(rng: np.random.Generator) -> None:
     rates = results[(results["statistic"] == "rate_ppi") & results["subset"].str.contains("side=")]
     assert row["estimate"] == 0
     assert row["low"] < 0 < row["high"]
-    assert row["high"] - row["low"] < 0.4 * (rates["high"] - rates["low"]).min()
+    assert row["high"] - row["low"] < 0.5 * (rates["high"] - rates["low"]).min()
 
 
 def test_leanings_say_which_side_is_first(rng: np.random.Generator) -> None:
@@ -138,3 +139,31 @@ def test_one_side_of_every_pair_has_no_row(rng: np.random.Generator) -> None:
     ratings, units = sided(rng)
     first = ratings["unit_id"].str.endswith("|a")
     assert found_in(ratings[first], units, resamples=50).empty
+
+
+@pytest.mark.parametrize("labelled", [6, 40])
+def test_pairs_that_all_go_one_way_leave_room(labelled: int, rng: np.random.Generator) -> None:
+    """As much as that many labelled pairs leave, not the graded ones."""
+    found = found_in(*sided(rng, rates=((1.0, 0.5, 0.0), (0.0, 0.5, 1.0)), labelled=labelled))
+    most = 1 - 2 * (1 - 0.025 ** (1 / labelled))
+    assert found.loc["s0", "estimate"] > 0.9
+    assert found.loc["s0", "low"] <= most
+    assert found.loc["s2", "estimate"] < -0.9
+    assert found.loc["s2", "high"] >= -most
+
+
+def test_too_few_labelled_pairs_have_no_interval(rng: np.random.Generator) -> None:
+    found = found_in(*sided(rng, rates=((1.0, 0.5), (0.0, 0.5)), labelled=4))
+    assert found["estimate"].notna().all()
+    assert found[["low", "high"]].isna().all(axis=None)
+    assert found["note"].str.startswith("too_few_clusters; ").all()
+
+
+def test_a_column_of_sides_or_leanings_is_refused_by_name(rng: np.random.Generator) -> None:
+    ratings, units = sided(rng)
+    units = units.assign(prompt_a_group="pro", prompt_b_group="con", leaning="x")
+    leanings = {"left": ["pro"], "right": ["con"]}
+    for column in ("side", "leaning"):
+        with pytest.raises(InputError, match=f"units: {column} cannot be a column"):
+            analyse(ratings, units, [SCALE], slices=[column], leanings=leanings, resamples=20)
+    assert not analyse(ratings, units, [SCALE], slices=["leaning"], resamples=20).results.empty

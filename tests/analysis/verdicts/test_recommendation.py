@@ -19,8 +19,10 @@ def candidate(grader: str, verdict: str, price: float | None = None, **more: Any
         "threshold": None,
         "promising": False,
         "more_clusters": 0,
+        "next": None,
     }
-    figures = {"estimate": more.pop("difference", 0.0)}
+    estimate = more.pop("difference", 0.0)
+    figures = {"estimate": estimate, "low": estimate - 0.2, "high": estimate + 0.2}
     cost = None if price is None else {"estimate": price}
     return Candidate(given | more, figures, None, None, None, cost)  # type: ignore[arg-type]
 

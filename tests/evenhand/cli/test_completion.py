@@ -34,7 +34,7 @@ QUIET = {"bash": ["--norc"], "zsh": ["-f"], "fish": ["--no-config"]}
 @pytest.mark.parametrize(
     ("shell", "line", "offered"),
     [
-        ("bash", "evenhand re", {"report", "respond", "restore"}),
+        ("bash", "evenhand re", {"report", "reproduce", "respond", "restore"}),
         ("bash", "evenhand rubric import --a", {"--affirmative"}),
         ("bash", "evenhand plan --statistic a", {"ac1", "alpha"}),
         ("bash", "evenhand report my-", {"my-study/"}),

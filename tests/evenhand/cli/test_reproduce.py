@@ -7,6 +7,7 @@ from __future__ import annotations
 import csv
 import json
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,7 +29,7 @@ from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.totals import spent_so_far
 from evenhand.study.tables.formats import read_table
 from harness.protocol_server import ProtocolServer
-from harness.replies import Call, Reply, answer, completion, message
+from harness.replies import Call, Reply, answer, completion, error, message
 from harness.studies import write_pairs, write_responses
 
 ROOT = Path(__file__).parents[3]
@@ -121,7 +122,9 @@ def test_it_is_played_to_the_report_and_asks_nothing_twice(
     own = own.assign(statistic=own["statistic_here"])
     assert len(own[keys + numbers].merge(results[keys + numbers])) == len(own) > 0
     page = (folder / "report" / "report.html").read_text("utf-8")
-    assert f"Graders there gave probabilities. Here {graders(server)[0]} gave labels" in page
+    read = "The probabilities of Claude Sonnet 4.5 and Claude Opus 4.1 were read there."
+    assert f"{read} Here {graders(server)[0]} gave labels" in page
+    assert f"have the probabilities of {graders(server)[1]} cut at it" in page
     assert main(words) == 0
     assert len(server.calls) == asked
 
@@ -362,7 +365,7 @@ def _stances(call: Call) -> Reply:
     """Paraphrases where they are asked for, else a stance."""
     claude = call.path.endswith("/messages")
     if "different ways" in call.user:
-        lines = "\n".join(f"{n}. {call.user[-20:]} said in way {n}." for n in range(1, 8))
+        lines = "\n".join(f"{n}. {call.user[-18:].strip()} said in way {n}." for n in range(1, 7))
         return message(lines) if claude else completion(lines)
     return said_by(call)
 
@@ -393,9 +396,176 @@ def test_stances_are_put_in_wordings_paraphrases_and_draws(
         assert prompts.groupby("proposition")["paraphrase"].nunique().tolist() == [7, 7]
     rows = read_table(folder / "report" / "published.csv")
     stability = rows[rows["statistic"] == "stability_fleiss_kappa"]
-    assert {"wording", "paraphrase"} <= set(stability["at"])
+    assert {"wording", "paraphrase"} == set(stability["at"])
     assert main(words) == 0
     assert len(server.calls) == 2 + 52 + 52
+
+
+def _propositions(path: Path, *texts: tuple[str, str]) -> Path:
+    with path.open("w", encoding="utf-8", newline="") as out:
+        csv.writer(out).writerows([("id", "text"), *texts])
+    return path
+
+
+TAXES, RENTS = ("p1", "Taxes should rise."), ("p2", "Rents should be capped.")
+
+
+def _stance_command(server: ProtocolServer, folder: Path, file: Path) -> list[str]:
+    words = ["reproduce", "stance", str(folder), "--propositions", str(file), "--repeats", "1"]
+    words += ["--subject", models(server, 1)[0], "--paraphrase", f"openai:writer@{server.root}/v1"]
+    return [*words, "--yes"]
+
+
+def test_paraphrases_that_are_not_six_lines_are_asked_for_again(
+    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = _stance_command(server, tmp_path / "study", _propositions(tmp_path / "a.csv", TAXES))
+
+    def with_preface(call: Call) -> Reply:
+        six = "\n".join(f"{n}. Way {n} of it." for n in range(1, 7))
+        return completion(f"Here are six ways:\n{six}")
+
+    server.script = with_preface
+    assert main(words) == 2
+    assert "no answer of 6 paraphrases" in capsys.readouterr().err
+    server.script = _stances
+    assert main(words) == 0
+    assert "Paraphrases are in " in capsys.readouterr().out
+    with open_study(tmp_path / "study") as study:
+        said = study.store.pairs()["statement"].unique()
+    assert len(said) == 7
+    assert not any(each.startswith("Here") for each in said)
+
+
+def test_paraphrases_of_other_propositions_or_models_are_refused(
+    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.script = _stances
+    folder = tmp_path / "study"
+    words = _stance_command(server, folder, _propositions(tmp_path / "a.csv", TAXES, RENTS))
+    assert main(words) == 0
+    shutil.rmtree(folder)
+    asked = len(server.calls)
+    other = _propositions(tmp_path / "b.csv", ("p1", "Tea beats coffee."), RENTS)
+    by_another = [each.replace("openai:writer", "openai:another") for each in words]
+    for refused in (_stance_command(server, folder, other), by_another):
+        capsys.readouterr()
+        assert main(refused) == 2
+        assert "has paraphrases of other propositions or by another" in capsys.readouterr().err
+    assert len(server.calls) == asked
+    assert not folder.exists()
+
+
+def test_why_the_paraphraser_stopped_is_said(
+    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.script = lambda call: error(401)
+    words = _stance_command(server, tmp_path / "study", _propositions(tmp_path / "a.csv", TAXES))
+    assert main(words) == 2
+    assert "was refused" in capsys.readouterr().err
+    priced = [
+        each.replace("openai:writer@" + server.root + "/v1", "openai:gpt-5.4") for each in words
+    ]
+    shutil.rmtree(tmp_path / "study-paraphrases")
+    priced = [
+        each.replace("openai:subject-1@" + server.root + "/v1", "openai:gpt-5.4") for each in priced
+    ]
+    assert main([*priced, "--budget", "0.000001"]) == 3
+    assert "budget" in capsys.readouterr().err
+
+
+def test_names_without_an_address_are_those_that_the_study_keeps(
+    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs, folder = write_pairs(tmp_path / "pairs.csv", 3), tmp_path / "study"
+    words = ["reproduce", "even-handedness", str(folder), "--pairs", str(pairs), "--yes"]
+    words += ["--subject", "openai:subject-1", "--grader", "openai:gpt-5.4"]
+    assert main(words) == 0
+    assert "has answered" not in capsys.readouterr().out
+    asked = len(server.calls)
+    assert main([*words, "--dry-run"]) == 0
+    # 3 pairs, 6 responses; 3 pairs in two orders and 6 responses on each of two rubrics
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"openai:subject-1@{server.root}/v1 6 0 " in said
+    assert "the whole 24 0 " in said
+    assert main(words) == 0
+    assert len(server.calls) == asked
+    twice = [*words, "--subject", f"openai:subject-1@{server.root}/v1"]
+    assert main(twice) == 2
+    assert "is named twice; name each subject once" in capsys.readouterr().err
+
+
+def test_only_what_is_planned_is_known(
+    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs, folder = write_pairs(tmp_path / "pairs.csv", 4), tmp_path / "study"
+    words = command(server, folder, pairs, "--sample", "2")
+    assert main([*words, "--scope", "all", "--yes"]) == 0
+    capsys.readouterr()
+    assert main([*words, "--dry-run"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.count(" 4 0 ") == 2  # of each subject two pairs
+    assert said.count(" 24 0 ") == 2  # of each grader 4 pairs in two orders, 8 responses twice
+    assert "the whole 56 0 " in said
+    assert main([*words, "--dry-run", "--raters", "7"]) == 2
+    assert "leave --raters out" in capsys.readouterr().err
+
+
+def test_a_file_of_responses_is_taken_in_later_too(
+    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs, folder = write_pairs(tmp_path / "pairs.csv", 3), tmp_path / "study"
+    file = write_responses(tmp_path / "responses.jsonl", 3, ("s1", "s2"))
+    words = [*command(server, folder, pairs), "--yes"]
+    assert main(words) == 0
+    assert main([*words, "--responses", str(file)]) == 0
+    with open_study(folder) as study:
+        assert study.subjects() == sorted([*models(server, 2), "s1", "s2"])
+    text = file.read_text("utf-8")
+    rows = [json.loads(line) for line in text.splitlines()]
+    rows[0]["response"] += " and more"
+    file.write_text("\n".join(json.dumps(row) for row in rows), "utf-8")
+    capsys.readouterr()
+    assert main([*words, "--responses", str(file)]) == 2
+    assert "already has another response" in capsys.readouterr().err
+
+
+def test_a_subject_that_fails_for_good_holds_up_nobody_else(
+    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs, folder = write_pairs(tmp_path / "pairs.csv", 3), tmp_path / "study"
+
+    def one_gone(call: Call) -> Reply:
+        return error(404) if call.body["model"] == "subject-2" else said_by(call)
+
+    server.script = one_gone
+    assert main(command(server, folder, pairs, "--yes")) == 2
+    said = " ".join(capsys.readouterr().out.split())
+    gone = models(server, 2)[1]
+    assert f"{gone} has answered 0 of 3 prompts or pairs. Its responses are graded when" in said
+    assert (folder / "report" / "published.csv").is_file()
+
+
+def test_lost_replies_count_in_later_runs(server: ProtocolServer, tmp_path: Path) -> None:
+    pairs, folder = write_pairs(tmp_path / "pairs.csv", 1), tmp_path / "study"
+    server.script = lambda call: replace(said_by(call), delay=2.0)
+    words = ["reproduce", "even-handedness", str(folder), "--pairs", str(pairs), "--yes"]
+    words += ["--subject", f"anthropic:claude-opus-5@{server.root}"]
+    words += ["--grader", "baseline:lexical", "--budget", "0.5", "--timeout", "0.5"]
+    assert main(words) in (2, 3)
+    with open_study(folder) as study:
+        assert spent_so_far(study.store) > 0
+
+
+def test_bad_figures_of_ones_own_are_said_before_anything_is_sent(
+    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs, folder = write_pairs(tmp_path / "pairs.csv", 2), tmp_path / "study"
+    assert main(["new", str(folder), "--pairs", str(pairs)]) == 0
+    change_config(folder, {"": {"published": "own.toml"}})
+    assert main(command(server, folder, pairs, "--yes")) == 2
+    assert "own.toml" in capsys.readouterr().err
+    assert server.calls == []
 
 
 @pytest.mark.slow

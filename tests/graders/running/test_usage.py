@@ -23,7 +23,6 @@ from evenhand.graders.clients.grader import Reply
 from evenhand.graders.grader_settings import GraderSettings, rater_id
 from evenhand.graders.money import Budget, OverBudget, Tariff, Tokens, output_limit, usage_facts
 from evenhand.graders.replies.outcome import Outcome
-from evenhand.graders.running import dry_run
 from evenhand.graders.running.reservations import Reservations
 from evenhand.graders.spec import parse_spec
 from evenhand.study.settings.providers import ModelPrices
@@ -330,13 +329,12 @@ def test_a_forecast_follows_what_was_paid(
 
 
 def test_a_large_forecast_prices_some_prompts_and_says_so(
-    marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
+    marked_study: MarkedStudy,
 ) -> None:
     study = marked_study(pairs=9)
     (whole,) = forecast(study, [PRICED], GradingOptions(draws=3))
     assert "stand evenly" not in whole.basis
-    monkeypatch.setattr(dry_run, "_MANY", 5)
-    (some,) = forecast(study, [PRICED], GradingOptions(draws=3))
+    (some,) = forecast(study, [PRICED], GradingOptions(draws=3), most=5)
     assert some.new == whole.new == 54
     assert "all 54 follow from 15 that" in some.basis
     assert some.cost == pytest.approx(whole.cost, rel=0.02)  # the prompts are about equally long

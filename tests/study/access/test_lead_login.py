@@ -28,7 +28,9 @@ def store(make_study):
 def test_a_link_works_once_and_its_login_until_it_is_over(store):
     link = new_link_token(store)
     login = open_link(store, link)
-    assert visitor(store, login) == visitor(store, login) == Visitor("lead", "lead")
+    assert (
+        visitor(store, login) == visitor(store, login) == Visitor("lead", "lead", has_account=False)
+    )
     with pytest.raises(InputError, match="used already"):
         open_link(store, link)
     assert visitor(store, open_link(store, new_link_token(store))).role == "lead"
