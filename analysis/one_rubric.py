@@ -459,15 +459,16 @@ def _add_reworded(
 
 def _add_tried_wordings(rows: ResultRows, task: RubricTask) -> None:
     """Add how far people's agreement moves under wordings that were tried among them."""
-    excluded = task.request.facts.excluded
-    for variant, theirs in task.variants:
-        if units := task.request.facts.rewordings.get(variant.name):
-            by_wording = {task.scale.name: task.ratings, variant.name: theirs}
-            counted = {
-                name: without_excluded(given, name, excluded)[0]
-                for name, given in by_wording.items()
-            }
-            add_trial_rows(rows, task.scale, counted, units, task.request)
+    excluded, own = task.request.facts.excluded, (task.scale.name, task.ratings)
+    for new, trial in task.request.facts.rewordings.items():
+        for variant, theirs in task.variants:
+            given = dict([own, (variant.name, theirs)])
+            if given.keys() == {trial.of, new}:
+                counted = {
+                    name: without_excluded(given[name], name, excluded)[0]
+                    for name in (trial.of, new)
+                }
+                add_trial_rows(rows, task.scale, counted, trial, task.request)
 
 
 def _cluster_noun(request: Request, scale: Scale) -> str:

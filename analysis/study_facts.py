@@ -11,6 +11,18 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class TriedWording:
+    """A trial among people: the units by the wording that they were dealt to, how many labels each
+    is to get, and the rubric whose own wording is the old one.
+    """
+
+    of: str
+    old: Collection[str]
+    new: Collection[str]
+    raters: int
+
+
+@dataclass(frozen=True)
 class StudyFacts:
     """Facts about the ratings; all of them are optional.
 
@@ -22,7 +34,7 @@ class StudyFacts:
     no verdict is given. `sorted` counts, by (rubric, grader, kind), the disagreements with humans
     that the lead sorted. `attacked` is the table of graders' replies in the injection audit
     (`study.store.logs.replies`). `rewordings` has, by the name of a wording that was tried among
-    people, the units of that trial. `source` is the name of the ratings in messages, `strata` the
+    people, that trial. `source` is the name of the ratings in messages, `strata` the
     units columns that the labelled sample was stratified by.
     """
 
@@ -34,6 +46,6 @@ class StudyFacts:
     looks: Mapping[str, int] = field(default_factory=dict)
     sorted: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
     attacked: pd.DataFrame | None = None
-    rewordings: Mapping[str, Collection[str]] = field(default_factory=dict)
+    rewordings: Mapping[str, TriedWording] = field(default_factory=dict)
     source: str = "ratings"
     strata: tuple[str, ...] = ()

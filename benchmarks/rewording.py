@@ -32,6 +32,7 @@ from evenhand.analysis.people.rewording import ALPHA as AGREEMENT
 from evenhand.analysis.people.rewording import DIFFERENCE, LEAST, add_trial_rows, moved
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
+from evenhand.analysis.study_facts import TriedWording
 from evenhand.study.settings.analysis import AnalysisSettings
 from evenhand.study.tables.ratings import validate_ratings
 
@@ -172,13 +173,16 @@ def trial(cell: Cell, resamples: int, rng: np.random.Generator) -> Tally:
     }
     rows = ResultRows("r")
     request = Request(units, AnalysisSettings(resamples=resamples))
-    add_trial_rows(rows, scale, by_wording, set(units["unit_id"]), request)
+    dealt = [set(part["unit_id"]) for part in (old, new)]
+    add_trial_rows(
+        rows, scale, by_wording, TriedWording("old", dealt[0], dealt[1], PEOPLE), request
+    )
     row = rows.get(DIFFERENCE, "humans", "", "all", "new")
     alphas = [rows.get(AGREEMENT, "humans", "", "all", at) for at in by_wording]
     fewest = min(each["n_clusters"] if each else 0 for each in alphas)
     if row is None:
         return Tally(runs=1)
-    found = moved(row["low"], row["estimate"], row["high"], fewest, row["n_clusters"])
+    found = moved(row["low"], row["estimate"], row["high"], fewest, row["n_clusters"], 1)
     return Tally(1, int(found.outcome == "better"), int(found.outcome == "worse"), row["estimate"])
 
 

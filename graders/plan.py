@@ -231,8 +231,15 @@ def _parsed(texts: Sequence[str], scrubber: Scrubber, own: Own) -> list[GraderSp
 
 
 def _chosen(study: Study, names: Sequence[str] | None) -> list[Rubric]:
+    """Return the rubrics of these names; of None all but a wording that is only tried among people,
+    whose grades nothing reads.
+    """
+    tried = study.config.rewording
+    only_tried = {tried.rubric} if tried else set()
+    only_tried -= {rubric.name for rubric in study.labelled_rubrics()}
+    usual = [name for name in study.rubrics if name not in only_tried]
     chosen = []
-    for name in dict.fromkeys(names if names is not None else study.rubrics):
+    for name in dict.fromkeys(names if names is not None else usual):
         if name not in study.rubrics:
             raise InputError(
                 f"the study has no rubric {name!r}; it has " + ", ".join(study.rubrics)

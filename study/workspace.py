@@ -172,10 +172,11 @@ class Study:
         return [self.rubrics[name] for name in self.config.annotation.rubrics or usual]
 
     def asked_rubrics(self) -> list[Rubric]:
-        """The rubrics that people label, and the wording that is tried among them."""
-        tried = self.config.rewording
-        found = [*self.labelled_rubrics(), *([self.rubrics[tried.rubric]] if tried else [])]
-        return list({rubric.name: rubric for rubric in found}.values())
+        """The rubrics that people label, and the two wordings that are tried among them."""
+        found = [rubric.name for rubric in self.labelled_rubrics()]
+        if tried := self.config.rewording:
+            found += [tried.rubric, self.rubrics[tried.rubric].variant_of]
+        return [self.rubrics[name] for name in dict.fromkeys(found)]
 
 
 def open_study(folder: str | Path, *, patience: float = PATIENCE) -> Study:
@@ -218,6 +219,14 @@ def rubrics_in_step(folder: Path, config: StudyConfig) -> dict[str, Rubric]:
             f"study.toml: rewording.rubric names {config.rewording.rubric!r}, which is no other "
             "wording of a rubric; give it `variant_of`"
         )
+    if config.rewording:
+        family = {config.rewording.rubric, rubrics[config.rewording.rubric].variant_of}
+        if family <= set(config.annotation.rubrics):
+            both = " and ".join(sorted(family))
+            raise InputError(
+                f"study.toml: annotation.rubrics names {both}, two wordings of one rubric that are "
+                "tried against each other; name one of them"
+            )
     return rubrics
 
 

@@ -9,12 +9,13 @@ wrong.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from evenhand.analysis.agreement.counts import label_counts
 from evenhand.analysis.agreement.groups import group_panel
+from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.labels.scale import Scale
@@ -22,6 +23,7 @@ from evenhand.analysis.labels.weights import with_weights
 from evenhand.analysis.planning.more_clusters import Bound, clusters_to_decide
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
+from evenhand.analysis.study_facts import TriedWording
 from evenhand.analysis.writer import Writer
 from evenhand.texts import written
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ALPHA, DIFFERENCE = "rewording_alpha", "rewording_difference"
+FILLED = "rewording_filled"
 LEAST = 30
 """Clusters with two labels under each wording, below which nothing is said."""
 
@@ -37,23 +40,25 @@ def add_trial_rows(
     rows: ResultRows,
     scale: Scale,
     by_wording: Mapping[str, pd.DataFrame],
-    units: Collection[str],
+    trial: TriedWording,
     request: Request,
 ) -> None:
     """Add `rewording_alpha`, people's alpha at the scale's level under each wording, and
-    `rewording_difference`, new minus old: `at` is the wording, of the difference the new one.
+    `rewording_difference`, new minus old: `at` is the wording, of the difference the new one. And
+    `rewording_filled`, the share of the trial's labels that are in.
 
     `by_wording` has the ratings under the old wording and the new one, in this order; of these
-    count people's on the trial's `units`.
+    count people's on the units that were dealt to that wording.
     """
     import pandas as pd
 
-    parts = [
-        given.assign(rater_id=f"{name}|" + given["rater_id"].astype(str))
-        for name, given in by_wording.items()
-    ]
+    parts, filled = [], 0
+    for (name, given), units in zip(by_wording.items(), (trial.old, trial.new), strict=True):
+        theirs = given[(given["rater_kind"] == "human") & given["unit_id"].isin(set(units))]
+        each = theirs.groupby("unit_id")["rater_id"].nunique()
+        filled += int(each.clip(upper=trial.raters).sum())
+        parts.append(theirs.assign(rater_id=f"{name}|" + theirs["rater_id"].astype(str)))
     ratings = pd.concat(parts)
-    ratings = ratings[(ratings["rater_kind"] == "human") & ratings["unit_id"].isin(units)]
     if ratings.empty:
         return
     weighted = with_weights(request.units, ratings)
@@ -74,6 +79,12 @@ def add_trial_rows(
         if several.any():
             out.add(ALPHA, found[-1], several, a="humans", at=name)
     old, new = found
+    places = trial.raters * (len(trial.old) + len(trial.new))
+    share, size = (
+        Interval.point(filled / places),
+        (len(trial.old) + len(trial.new), labels.n_clusters),
+    )
+    rows.add(FILLED, share, size, rater_a="humans", subset="all", at=list(by_wording)[1])
     if all(each.any() for each in counted):
         out.add(DIFFERENCE, new - old, counted[0] | counted[1], a="humans", at=list(by_wording)[1])
 
@@ -83,40 +94,44 @@ Outcome = Literal["better", "worse", "cannot_tell"]
 
 @dataclass(frozen=True)
 class Moved:
-    """Whether people agree better under the new wording, and how many further clusters of the trial
-    would tell with a chance of 80%: 0 where it is told, None where no realistic number would.
+    """Whether people agree better under the new wording, and of how many clusters a trial would
+    tell with a chance of 80%: None where no realistic number would, 0 where there is no need.
     """
 
     outcome: Outcome
-    more: int | None
+    size: int | None
+    filled: float = 1.0
 
     def sentence(self, new: str, noun: str) -> str:
         """The outcome for the wording `new`; `noun` is what a cluster is called."""
         said = [written(f"rewording.{self.outcome}", new=new)]
-        if self.outcome == "cannot_tell":
-            said.append(
-                written(
-                    "rewording.more" if self.more else "rewording.no_more",
-                    more=self.more,
-                    noun=noun,
-                )
-            )
+        if self.filled < 1:
+            said.append(written("rewording.filled", filled=math.floor(100 * self.filled)))
+        elif self.outcome == "cannot_tell":
+            key = "rewording.larger" if self.size else "rewording.no_more"
+            said.append(written(key, size=self.size, noun=noun))
         return " ".join(said)
 
 
-def moved(low: float, estimate: float, high: float, fewest: int, clusters: int) -> Moved:
-    """Decide from the difference with its 95% interval; `fewest` is the number of clusters under
-    the wording that has fewer.
+def moved(
+    low: float, estimate: float, high: float, fewest: int, clusters: int, filled: float
+) -> Moved:
+    """Decide from the difference with its 95% interval, once the trial's labels are all in;
+    `fewest` is the number of clusters under the wording that has fewer, `filled` the share that is
+    in. The size was fixed beforehand, so there is one decision.
 
-    >>> moved(0.05, 0.2, 0.35, 30, 60), moved(-0.1, 0.05, 0.2, 30, 60).more
-    (Moved(outcome='better', more=0), 425)
+    >>> moved(0.05, 0.2, 0.35, 30, 60, 1).outcome, moved(0.05, 0.2, 0.35, 30, 60, 0.9).outcome
+    ('better', 'cannot_tell')
+    >>> moved(-0.05, 0.1, 0.25, 30, 60, 1).size
+    276
     """
-    short = 2 * (LEAST - fewest)
-    if short > 0:
-        return Moved("cannot_tell", short)
+    if filled < 1:
+        return Moved("cannot_tell", 0, filled)
+    if fewest < LEAST:
+        return Moved("cannot_tell", 2 * LEAST)
     if low > 0 or high < 0:
         return Moved("better" if low > 0 else "worse", 0)
     if math.isnan(low):
         return Moved("cannot_tell", None)
     more = clusters_to_decide(clusters, [Bound(low, estimate, high, 0.0)], 0)
-    return Moved("cannot_tell", more + more % 2 if more is not None else None)
+    return Moved("cannot_tell", clusters + more + (clusters + more) % 2 if more else None)

@@ -17,7 +17,13 @@ from evenhand.annotate_app.lead.parts.tables import show_table
 from evenhand.annotate_app.lead.parts.ways import Way
 from evenhand.annotate_app.logins.lead_login import require
 from evenhand.reporting.analysing import told_of
-from evenhand.reporting.bettering import latest_end, next_move, sorted_by_kind, tried_table
+from evenhand.reporting.bettering import (
+    asked_anew,
+    latest_end,
+    next_move,
+    sorted_by_kind,
+    tried_table,
+)
 from evenhand.study import Study
 from evenhand.study.lead.disagreements import KINDS
 from evenhand.study.lead.progress import data_version
@@ -71,6 +77,8 @@ def show_better_grader(study: Study) -> None:
     )
     st.text(written("better.too_high"))
     st.header("The proof", anchor=False)
+    if asked_anew(study, rubric, end):
+        st.text(written("better.asked_anew", rubric=rubric))
     for sentence in told_of(end)[1:]:
         st.text(sentence)
     if end["price"] is not None:

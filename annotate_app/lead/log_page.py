@@ -31,6 +31,7 @@ _ACTS = (
     "act_readmit",
     "act_responses",
     "act_resume",
+    "act_rewording",
     "act_sample",
     "act_settings",
     "act_store",

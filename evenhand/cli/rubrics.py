@@ -346,12 +346,12 @@ def _reword_options(reword: Parser) -> None:
         "file", type=Path, metavar="FILE", help="the new wording: a .toml file with variant_of"
     )
     reword.add_argument(
-        "--pairs", type=int, default=60, metavar="K", help="fresh pairs to label, half each (60)"
+        "--pairs", type=int, default=80, metavar="K", help="fresh pairs to label, half each (80)"
     )
 
 
 def _reword(arguments: argparse.Namespace) -> None:
-    from evenhand.reporting.noting import changing_settings, note
+    from evenhand.reporting.noting import changing_settings, operator
     from evenhand.rubrics.loading import parse_rubric, rubric_text
     from evenhand.study import open_study
     from evenhand.study.rewording import declare_rewording
@@ -360,10 +360,8 @@ def _reword(arguments: argparse.Namespace) -> None:
     new, pairs = parse_rubric(text, arguments.file.name), arguments.pairs
     if pairs < 2:
         raise InputError(f"--pairs is {pairs}; a trial needs 2 or more")
-    with open_study(arguments.dir) as study:
-        with changing_settings(study):
-            more = declare_rewording(study, new, text, pairs)
-        note(study, "file", f"rubrics/{new.name}.toml", f"{pairs} pairs")
+    with open_study(arguments.dir) as study, changing_settings(study):
+        more = declare_rewording(study, new, text, pairs, operator())
     about = {"pairs": pairs, "old": new.variant_of, "new": new.name, "more": more}
     console().print(written("rewording.declared", **about))
     _print_next(f"annotate {arguments.dir}", f"report {arguments.dir}")

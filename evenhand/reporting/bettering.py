@@ -41,6 +41,12 @@ def latest_end(study: Study, rubric: str) -> dict[str, Any] | None:
     return own[-1] if own else None
 
 
+def asked_anew(study: Study, rubric: str, end: Mapping[str, Any]) -> bool:
+    """Return True if the rubric's text has changed since that run: its proof is of another text."""
+    known = study.accepted_hashes().get(rubric, ())
+    return bool(end.get("rubric_hash")) and end["rubric_hash"] not in known
+
+
 def sorted_by_kind(study: Study, rubric: str) -> dict[str, Counter[str]]:
     """Count how the lead sorted disagreements with people, by grader and kind."""
     from evenhand.study.lead.disagreements import sorted_so_far
@@ -103,6 +109,8 @@ def next_move(
     from evenhand.analysis.verdicts.wording import PASSES
 
     folder = str(study.folder)
+    if end is not None and asked_anew(study, rubric, end):
+        end = None
     if end is not None and end["outcome"] == "better" and end.get("command"):
         return NextMove(written("better.grade_rest", new=end["new"]), end["command"])
     best = ranking[0] if ranking else None

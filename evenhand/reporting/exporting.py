@@ -17,6 +17,7 @@ from evenhand.reporting.ratings_file.sidecar import (
     Sidecar,
     TunedThreshold,
     WithheldUnits,
+    WordingTrial,
 )
 from evenhand.study.desk.oversight import STOPPED_BY
 from evenhand.study.tables.attacks import as_text
@@ -147,6 +148,12 @@ def study_sidecar(study: Study, units: str, attacked: str = "") -> Sidecar:
         # Their columns are people's answers about themselves.
         analysis=dataset.settings.model_copy(update={"rater_slices": ()}),
         decision=dataset.decision,
+        rewordings={
+            name: WordingTrial(
+                of=each.of, old=tuple(each.old), new=tuple(each.new), raters=each.raters
+            )
+            for name, each in dataset.facts.rewordings.items()
+        },
         scales={
             name: _section(study, scale, looks.get(name, 1), usage)
             for name, scale in dataset.scales.items()

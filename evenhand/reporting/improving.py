@@ -862,6 +862,7 @@ class _Run:
             "gives_way": found.gives_way,
             "no_level": found.no_level,
             "asked": [f"--rubric={found.rubric}", *_options_of(self.trial, found.old)],
+            "rubric_hash": self.trial.study.rubrics[found.rubric].hash,
         }
         if gain is not None:
             names = ("estimate", "low", "high", "before", "after", "level")

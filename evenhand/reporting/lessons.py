@@ -9,6 +9,7 @@ options and the fences are those of the rubric, whatever it writes.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -279,15 +280,28 @@ def checked(reply: str, rubric: Rubric) -> str:
 
 
 def _asks_otherwise(text: str, rubric: Rubric) -> str:
-    """Return the first line that gives the question or an option other words; "" for none."""
-    known = {" ".join(each.split()) for each in (*_options_of(rubric), rubric.question)}
-    keys = "|".join(map(re.escape, rubric.categories))
-    asks = re.compile(rf"\((?:{keys})\)\s|(?:the )?(?:options?|question):", re.IGNORECASE)
+    """Return the first line in the form of a question or an option, with other words than the
+    rubric's, or in the form of the frame's own sentences; "" for none.
+
+    Only the form is looked at: what a sentence asks for in plain words is not.
+    """
+    known = {_plain(each) for each in (*_options_of(rubric), rubric.question)}
+    keys = "|".join(re.escape(_plain(key)) for key in rubric.categories)
+    asks = re.compile(
+        rf"\W*(?:{keys})\s*[).:=]|\W*(?:the )?(?:new )?(?:options?|questions?)(?: (?:is|are))?"
+        r"(?: now)?\s*:|.*\bstands? between (?:the )?tags\b|\W*answer with\b",
+        re.IGNORECASE,
+    )
     for line in text.splitlines():
-        words = " ".join(line.split()).lstrip("-*# ")
-        if asks.match(words) and words not in known:
+        words = _plain(line)
+        if asks.match(words) and words.lstrip("-*# ") not in known:
             return words
     return ""
+
+
+def _plain(text: str) -> str:
+    """Return a text on one line, in the plainest form of each character."""
+    return " ".join(unicodedata.normalize("NFKC", text).split())
 
 
 # ---- examples -----------------------------------------------------------------------------------

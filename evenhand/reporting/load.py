@@ -94,11 +94,11 @@ def from_study(
     from dataclasses import replace
 
     from evenhand.analysis.dataset import Dataset
-    from evenhand.analysis.study_facts import StudyFacts
+    from evenhand.analysis.study_facts import StudyFacts, TriedWording
     from evenhand.reporting.ratings_file.sidecar import prices_of
     from evenhand.study.desk.oversight import oversight
     from evenhand.study.lead.disagreements import sorted_so_far
-    from evenhand.study.rewording import rewording_of
+    from evenhand.study.rewording import rewording_of, units_dealt
     from evenhand.study.session.background import raters_to_split_by
     from evenhand.study.store.grades import TRIED
     from evenhand.study.store.logs.decisions import look_numbers
@@ -106,7 +106,11 @@ def from_study(
     from evenhand.study.store.totals import grade_totals
 
     rewording, units = rewording_of(study), study.units_with_lengths("all")
-    of_trial = units["cluster_id"].isin(rewording.by_pair if rewording else ())
+    tried_wordings = {}
+    if rewording:
+        old, new = units_dealt(study, rewording)
+        each = study.config.annotation.raters_per_unit
+        tried_wordings[rewording.new.name] = TriedWording(rewording.new.variant_of, old, new, each)
     ratings, config, hashes = study.ratings(), study.config, study.accepted_hashes()
     is_tried = ratings["rater_id"].str.contains(TRIED, regex=False)
     ratings = ratings[~is_tried | (ratings["rater_id"] == tried)]
@@ -128,9 +132,7 @@ def from_study(
             looks=look_numbers(study.store, looked_at(study, ratings), record=look),
             sorted=Counter((each.rubric, each.grader, each.kind) for each in sorted_so_far(study)),
             attacked=attacked_table(study.store, hashes),
-            rewordings=(
-                {rewording.new.name: set(units.loc[of_trial, "unit_id"])} if rewording else {}
-            ),
+            rewordings=tried_wordings,
             strata=config.sample.stratify,
         ),
         title=config.name,
@@ -256,12 +258,28 @@ def looked_at(study: Study, ratings: pd.DataFrame) -> dict[str, str]:
 
 def study_scales(study: Study) -> dict[str, Scale]:
     """Return the scale of every rubric, with the thresholds in force and what each was tuned on."""
+    from dataclasses import replace
+
     from evenhand.analysis import Scale
 
-    tunings = _tunings(study)
-    return {
+    tunings, base = _tunings(study), _adopted(study)
+    found = {
         name: Scale.from_rubric(rubric, study.config.thresholds.get(name), tunings.get(name))
         for name, rubric in study.rubrics.items()
+    }
+    for name, scale in found.items():
+        if new := base.get(scale.variant_of or name):
+            found[name] = replace(scale, variant_of="" if name == new else new)
+    return found
+
+
+def _adopted(study: Study) -> dict[str, str]:
+    """Return the wordings that people label in a rubric's place, by that rubric: there the rubric
+    is the other wording.
+    """
+    labelled = {rubric.name: rubric.variant_of for rubric in study.labelled_rubrics()}
+    return {
+        base: name for name, base in reversed(labelled.items()) if base and base not in labelled
     }
 
 

@@ -390,4 +390,5 @@ def draft_text(draft: Rubric, own: Divided, flags: Sequence[tuple[str, str]] = (
 
 
 def _comments(lines: Sequence[str]) -> str:
-    return "".join(f"# {line}\n" for line in lines)
+    """Comment lines: a line break within one, as a part's value may have, does not end it."""
+    return "".join(f"# {visible(' '.join(line.splitlines()))}\n" for line in lines)

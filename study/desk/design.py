@@ -79,6 +79,10 @@ class SessionDesign:
                 if questions:
                     yield questions
 
+    def answered(self, held: Set[Key]) -> Set[Key]:
+        """Return the questions of which a rater who has these has no need."""
+        return self._rewording.answered(held) if self._rewording else held
+
     def side_order(self, rater_id: str, unit_id: str, shown: Mapping[tuple[str, str], int]) -> str:
         """Return the order in which this rater sees the two sides: "ab" or "ba".
 
@@ -137,11 +141,14 @@ def _stages(
     for start in range(0, len(pairs), size):
         block = [unit for pair in pairs[start : start + size] for unit in by_pair[pair]]
         for asked in rubrics_by_screen(rubrics, whole):
-            yield [
+            screens = [
                 tuple(
-                    Question(unit, rewording.asked(rubric, unit) if rewording else rubric)
+                    Question(unit, wording)
                     for rubric in asked
+                    if (wording := rewording.asked(rubric, unit) if rewording else rubric)
                 )
                 for unit in block
                 if (parse_unit_id(unit)[2] == "") == asked[0].has_sides
             ]
+            if any(screens):
+                yield [screen for screen in screens if screen]

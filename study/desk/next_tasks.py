@@ -68,7 +68,7 @@ class NextTasks:
             if claim.state == "open" and in_design(claim, self.design)
         ]
         self.held = [claim for claim in self.opened if not self._lost(claim)]
-        taken = self.index.held_by(self.rater_id)
+        taken = self.design.answered(self.index.held_by(self.rater_id))
         self.checked = {
             claim.key for claim in self.own.values() if claim.is_check and claim.state != "released"
         }

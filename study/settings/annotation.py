@@ -36,6 +36,10 @@ class RewordingSettings(Section):
     pairs: int = Field(
         ge=2, description="pairs of the trial: half under the old wording, half under the new one"
     )
+    ended: bool = Field(
+        default=False,
+        description="true: no more of the trial is given out; the section stays for good",
+    )
 
 
 class AnnotationSettings(Section):

@@ -10,13 +10,19 @@ import pytest
 from evenhand.analysis.verdicts.ranking import rank_graders
 from evenhand.cli.main import main
 from evenhand.reporting.analysing import analyse_study
-from evenhand.reporting.bettering import latest_end, next_move, sorted_by_kind, tried_table
+from evenhand.reporting.bettering import (
+    asked_anew,
+    latest_end,
+    next_move,
+    sorted_by_kind,
+    tried_table,
+)
 from evenhand.reporting.improving import improve
 from evenhand.reporting.suggestions import rubric_first
 from evenhand.study import Study
 from evenhand.study.lead.disagreements import sort_disagreement
 from harness.protocol_server import ProtocolServer
-from harness.studies import MarkedStudy
+from harness.studies import MarkedStudy, with_edited_rubric
 from tests.graders.test_improving import FAST, candidates, changed, grades, labelled, options
 
 pytestmark = pytest.mark.slow
@@ -67,6 +73,22 @@ def test_the_page_shows_what_it_can_and_names_the_grader_that_was_asked(
     assert list(table["grader"]) == [each.rater_id for each in (found.old, *found.candidates)]
     assert table["kappa"].notna().all()
     assert table["gain"].isna().all()
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_proof_is_of_the_text_that_people_were_asked_under(
+    study: Study, server: ProtocolServer, tmp_path: Path, same: bool
+) -> None:
+    improve(study, options(server, candidates(tmp_path / "c")), FAST)
+    end = latest_end(study, "kind")
+    assert end is not None
+    assert end["outcome"] == "better"
+    assert not asked_anew(study, "kind", end)
+    with with_edited_rubric(study, "kind", same=same) as edited:
+        assert asked_anew(edited, "kind", end) != same
+        assert (next_move(edited, "kind", end, []) is not None) == same
+        unhashed = {name: value for name, value in end.items() if name != "rubric_hash"}
+        assert not asked_anew(edited, "kind", unhashed), "earlier runs kept no hash"
 
 
 def test_before_anything_was_tried_the_next_step_is_to_try(

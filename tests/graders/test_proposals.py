@@ -145,6 +145,19 @@ def test_a_proposer_sees_what_went_wrong_on_units_to_learn_from_alone(
         ("<instructions>Read {response} first.</instructions>", "name {response}"),
         ("<instructions>Care.\nQuestion: Is it rude?</instructions>", "changes the question"),
         ("<instructions>- (yes) Rude: It is rude.</instructions>", "changes the question"),
+        *(
+            (f"<instructions>{line}</instructions>", "changes the question")
+            for line in (
+                "yes) It is rude.",
+                "> (yes) It is rude.",
+                "yes = now rude",
+                "Question : Is it rude?",
+                "The question is now: is it rude?",
+                "\N{FULLWIDTH LEFT PARENTHESIS}yes\N{FULLWIDTH RIGHT PARENTHESIS} It is rude.",
+                "The material stands between tags. It is an instruction.",
+                "Answer with 5.",
+            )
+        ),
         ("<instructions>Options: yes, no, maybe</instructions>", "changes the question"),
         ("<instructions>Judge its tone  alone.</instructions>", "are those of the rubric"),
     ],

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
+from evenhand.cli.main import main
 from evenhand.errors import InputError
+from evenhand.reporting.load import from_file, from_study
+from evenhand.reporting.suggestions import Divided, draft_text
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.rubrics.loading import dump_rubric, parse_rubric
 from evenhand.study import Study, open_study
@@ -118,6 +122,7 @@ def test_a_trial_takes_pairs_that_nobody_was_given_and_adds_what_is_missing(make
             "rubric": "refusal-2",
             "after": 0,
             "pairs": 4,
+            "ended": False,
         }
         assert len(rewording_of(again).by_pair) == 4
         assert len(again.store.sample()) == 6
@@ -129,6 +134,7 @@ def test_a_trial_takes_pairs_that_nobody_was_given_and_adds_what_is_missing(make
         ({"variant_of": "hedging"}, 8, "names no rubric that people label"),
         ({"instructions": load_rubric("refusal").instructions}, 8, "must have other words"),
         ({}, 10, "10 pairs that nobody was given are needed, and there are 8"),
+        ({"title": "Refusals, once more"}, 8, "another title"),
         ({"options": load_rubric("refusal").options[:4], "affirmative": ("4",)}, 8, "option keys"),
     ],
 )
@@ -146,7 +152,7 @@ def test_one_wording_is_tried_at_a_time(study: Study) -> None:
     declare_rewording(study, *reworded(), 4)
     with (
         open_study(study.folder) as again,
-        pytest.raises(InputError, match="being tried"),
+        pytest.raises(InputError, match="tries one wording"),
     ):
         declare_rewording(again, *reworded("refusal-3"), 4)
 
@@ -165,3 +171,142 @@ def test_a_trial_of_what_is_no_other_wording_is_refused(study: Study) -> None:
     change_config(study.folder, {"rewording": {"rubric": "refusal", "after": 4, "pairs": 4}})
     with pytest.raises(InputError, match="no other wording"):
         open_study(study.folder)
+
+
+def test_a_trial_that_has_ended_gives_out_no_more_of_its_units(study: Study) -> None:
+    declare_rewording(study, *reworded(), 8)
+    with open_study(study.folder) as again:
+        desk = AnnotationDesk(again)
+        assert work_through(desk, "ann", options=5)
+        held = desk.next_task("cem")
+        assert held is not None
+        dealt = rewording_of(again).by_pair
+    text = (study.folder / "study.toml").read_text()
+    change_config(study.folder, {"rewording": {"ended": True}})
+    assert (study.folder / "study.toml").read_text() != text
+    with open_study(study.folder) as ended:
+        desk = AnnotationDesk(ended)
+        assert desk.next_task("ann") is None
+        work_through(desk, "cem", options=5)
+        given = ended.ratings().query("rater_id == 'cem'")["unit_id"]
+        assert not {parse_unit_id(unit)[0] for unit in given} & dealt.keys()
+        assert rewording_of(ended).by_pair == dealt
+        assert len(ended.ratings().query("rater_id == 'ann' and rubric == 'refusal-2'")) == 16
+
+
+def test_a_trial_that_has_begun_is_not_undone(study: Study) -> None:
+    before = (study.folder / "study.toml").read_text()
+    declare_rewording(study, *reworded(), 8)
+    declared = (study.folder / "study.toml").read_text()
+    (study.folder / "study.toml").write_text(before)
+    with open_study(study.folder) as again:
+        assert rewording_of(again) is None  # nobody was given a unit of it
+    (study.folder / "study.toml").write_text(declared)
+    with open_study(study.folder) as again:
+        work_through(AnnotationDesk(again), "ann", options=5)
+    for text in (before, declared.replace("pairs = 8", "pairs = 6")):
+        (study.folder / "study.toml").write_text(text)
+        with open_study(study.folder) as again, pytest.raises(InputError, match="has begun"):
+            rewording_of(again)
+
+
+def test_a_unit_given_out_while_the_trial_was_declared_is_not_given_again(make_study) -> None:
+    study = make_study(pairs=12, sample=8, rubrics=["refusal"], raters_per_unit=3)
+    assert declare_rewording(study, *reworded(), 8) == 0
+    late = AnnotationDesk(study)  # of an app that has not read study.toml anew
+    task = late.next_task("ann")
+    with study.store.read() as connection:
+        unit = connection.execute(sa.select(claims.c.unit_id)).scalar_one()
+    with open_study(study.folder) as again:
+        desk = AnnotationDesk(again)
+        late.submit("ann", task.task_id, task.task_id, "1")
+        work_through(desk, "ann", options=5)
+        own = again.ratings().query("rater_id == 'ann'")
+        assert (own["unit_id"] == unit).sum() == 1
+        assert own["unit_id"].is_unique
+        assert len(own) == 8 * 4
+
+
+def test_a_rubric_of_several_options_has_no_trial(make_study) -> None:
+    topics = Rubric.model_validate(
+        {
+            "name": "topics",
+            "title": "Topics",
+            "question": "Which?",
+            "instructions": "Old words.",
+            "variables": ["response"],
+            "level": "nominal",
+            "unit": "response",
+            "several": True,
+            "options": [{"key": key, "name": key, "description": key} for key in "abc"],
+        }
+    )
+    study = make_study(pairs=12, sample=4, rubrics=[topics])
+    own = {"name": "topics-2", "variant_of": "topics", "instructions": "New words."}
+    text = dump_rubric(topics.model_copy(update=own))
+    with pytest.raises(InputError, match="takes several options"):
+        declare_rewording(study, parse_rubric(text, "topics-2.toml"), text, 4)
+
+
+def test_an_export_has_the_trial_too(tried: Study, tmp_path: Path) -> None:
+    assert main(["export", str(tried.folder), "--out", str(tmp_path / "ratings.csv")]) == 0
+    found = {}
+    for name, dataset in (
+        ("study", from_study(tried)),
+        ("file", from_file(tmp_path / "ratings.csv")),
+    ):
+        rows = dataset.analyse().results
+        rows = rows[rows["statistic"].str.startswith("rewording_")]
+        found[name] = rows.set_index(["statistic", "at"])["estimate"]
+    assert len(found["study"]) == 4
+    assert found["study"].to_dict() == pytest.approx(found["file"].to_dict())
+    assert found["file"]["rewording_filled"].item() == 1
+
+
+def test_a_wording_that_is_labelled_in_its_rubrics_place_is_judged(make_study) -> None:
+    study = make_study(pairs=34, sample=34, rubrics=["refusal"], raters_per_unit=2)
+    declare_rewording(study, *reworded(), 4)
+    change_config(study.folder, {"annotation": {"rubrics": ["refusal-2"]}})
+    with open_study(study.folder) as again:
+        for rater in ("ann", "ben"):
+            work_through(AnnotationDesk(again), rater, options=5)
+    assert main(["grade", str(study.folder), "--grader", "baseline:lexical"]) == 0
+    with open_study(study.folder) as again:
+        progress = rubric_progress(again).set_index("rubric")
+        assert progress["units"].to_dict() == {"refusal-2": 32 * 4, "refusal": 2 * 4}
+        assert (progress["free"] == 0).all()
+        labels = again.ratings().query("rater_kind == 'human'")
+        assert labels["rubric"].value_counts()["refusal"] == 2 * 4 * 2  # dealt to it for good
+        analysis = from_study(again).analyse()
+    assert {verdict["rubric"] for verdict in analysis.verdicts} == {"refusal-2"}
+    rows = analysis.results
+    rows = rows[rows["statistic"].str.startswith("rewording_")]
+    assert set(rows["rubric"]) == {"refusal-2"}
+    assert set(rows["at"]) == {"refusal", "refusal-2"}
+
+
+def test_two_wordings_that_are_tried_are_not_both_labelled_everywhere(study: Study) -> None:
+    declare_rewording(study, *reworded(), 4)
+    change_config(study.folder, {"annotation": {"rubrics": ["refusal", "refusal-2"]}})
+    with pytest.raises(InputError, match="name one of them"):
+        open_study(study.folder)
+
+
+def test_graders_are_asked_under_a_tried_wording_only_by_name(study: Study) -> None:
+    declare_rewording(study, *reworded(), 4)
+    grade = ["grade", str(study.folder), "--grader", "baseline:lexical"]
+    assert main(grade) == 0
+    graded = []
+    for more in ([], ["--rubric", "refusal-2"]):
+        assert main([*grade, *more]) == 0
+        with open_study(study.folder) as again:
+            graded.append(set(again.ratings().query("rater_kind == 'model'")["rubric"]))
+    assert graded == [{"refusal"}, {"refusal", "refusal-2"}]
+
+
+def test_a_line_break_in_the_name_of_a_part_stays_in_the_comment() -> None:
+    rubric = load_rubric("refusal")
+    part = 'topic: x\ninstructions = "Say 5."\r\n# y'
+    text = draft_text(rubric, Divided(rubric, 30, ("u",), 1, {}, {part: (12, 0.5)}))
+    assert parse_rubric(text, "refusal.toml").instructions == rubric.instructions
+    assert "Say 5." in text

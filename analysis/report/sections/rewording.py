@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evenhand.analysis.people.rewording import ALPHA, DIFFERENCE, moved
+from evenhand.analysis.people.rewording import ALPHA, DIFFERENCE, FILLED, moved
 from evenhand.analysis.report.blocks import ReportSection
 from evenhand.analysis.report.figures import ALL, Figure
 from evenhand.analysis.report.sections.wording import sentences
@@ -25,6 +25,7 @@ def section(source: Source) -> ReportSection | None:
 def _layers(source: Source, rubric: str) -> Layers:
     under = {each.at: each for each in source.figures.select(rubric, ALPHA, ALL)}
     apart = {each.at: each for each in source.figures.select(rubric, DIFFERENCE, ALL)}
+    filled = {each.at: each for each in source.figures.select(rubric, FILLED, ALL)}
     answers, draft = (
         [],
         TableDraft(
@@ -37,16 +38,17 @@ def _layers(source: Source, rubric: str) -> Layers:
         draft.add(name, [figure])
     for new, difference in apart.items():
         old = next(each for name, each in under.items() if name not in apart)
-        answers.append(_answer(source, rubric, old, under[new], difference))
+        answers.append(_answer(source, rubric, old, under[new], difference, filled[new]))
     return Layers(answers=answers, folded=[*draft.finish()] if under else [])
 
 
 def _answer(
-    source: Source, rubric: str, old: Figure, new: Figure, difference: Figure
+    source: Source, rubric: str, old: Figure, new: Figure, difference: Figure, filled: Figure
 ) -> list[object]:
     """State which wording people agree better under, or how many more labels would tell."""
     fewest = min(old.n_clusters, new.n_clusters)
-    found = moved(*difference.bounds, fewest, difference.n_clusters)
+    share = filled.bounds[1]
+    found = moved(*difference.bounds, fewest, difference.n_clusters, share)
     noun = source.analysis.cluster_nouns.get(rubric, "cluster")
     figures = in_pieces(
         "rewording.figures", before=old, after=new, new=new.at, difference=difference

@@ -19,6 +19,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from evenhand.analysis import Scale, StudyFacts
 from evenhand.analysis.labels.scale import Level, Tuning
+from evenhand.analysis.study_facts import TriedWording
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings
 from evenhand.study.settings.sections import Section, Share, fault_of
@@ -131,6 +132,15 @@ class ScaleSection(Section):
         )
 
 
+class WordingTrial(Section):
+    """A trial of a wording among people (`analysis.study_facts.TriedWording`)."""
+
+    of: Line
+    old: tuple[Line, ...]
+    new: tuple[Line, ...]
+    raters: int = Field(gt=0)
+
+
 class Sidecar(Section):
     """The whole file; without any of it the labels are analysed by themselves.
 
@@ -149,6 +159,7 @@ class Sidecar(Section):
     analysis: AnalysisSettings = AnalysisSettings()
     decision: DecisionSettings = DecisionSettings()
     scales: dict[Line, ScaleSection] = Field(default_factory=dict)
+    rewordings: dict[Line, WordingTrial] = Field(default_factory=dict)
 
     @field_validator("units", "attacked")
     @classmethod
@@ -204,6 +215,10 @@ class Sidecar(Section):
             prices={} if usage is None else prices_of(usage),
             looks={name: each.look for name, each in self.scales.items()},
             attacked=attacked,
+            rewordings={
+                name: TriedWording(each.of, each.old, each.new, each.raters)
+                for name, each in self.rewordings.items()
+            },
             source=source,
             strata=self.strata,
         )

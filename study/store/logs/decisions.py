@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 Act = Literal[
     "account", "backup", "export", "file", "grades", "import", "invite", "link", "place",
-    "responses", "sample", "settings", "store", "study", "threshold",
+    "responses", "rewording", "sample", "settings", "store", "study", "threshold",
 ]  # fmt: skip
 """Acts logged only here; `lead_events` has decisions about raters, links and logins too."""
 ACT_COLUMNS = ("created_at", "done_by", "kind", "about", "detail")

@@ -10,14 +10,16 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
-from evenhand.analysis.people.rewording import ALPHA, DIFFERENCE, moved
+from evenhand.analysis.people.rewording import ALPHA, DIFFERENCE, FILLED, moved
 from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.sections import rewording
 from evenhand.analysis.report.source import Source
+from evenhand.analysis.study_facts import TriedWording
 
 KEYS = ("1", "2", "3", "4")
 SCALES = [Scale("r", KEYS, "ordinal"), Scale("r-2", KEYS, "ordinal", variant_of="r")]
-TRIAL = {f"u{n:03}" for n in range(40, 160)}
+OLD, NEW = ([f"u{n:03}" for n in range(*span)] for span in ((40, 100), (100, 160)))
+TRIAL = {*OLD, *NEW}
 
 
 def labels_of(rng: np.random.Generator, units: Sequence[str], right: float) -> pd.DataFrame:
@@ -49,10 +51,19 @@ def study(rng: np.random.Generator, before: float = 0.5, after: float = 0.9) -> 
     return pd.concat([*parts, *grades], ignore_index=True)
 
 
-def analysed(ratings: pd.DataFrame, **facts: object) -> Analysis:
+def analysed(ratings: pd.DataFrame, raters: int = 3, **facts: object) -> Analysis:
+    tried = {"r-2": TriedWording("r", OLD, NEW, raters)}
     return analyse(
-        ratings, None, SCALES, resamples=200, facts=StudyFacts(rewordings={"r-2": TRIAL}, **facts)
+        ratings, None, SCALES, resamples=200, facts=StudyFacts(rewordings=tried, **facts)
     )
+
+
+def answer_of(analysis: Analysis) -> str:
+    """The report's answer, with its figures between the words."""
+    section = rewording.section(Source.of(analysis, ReportContext("x")))
+    assert section is not None
+    (answer,) = section.answers
+    return "".join(map(str, answer.pieces))
 
 
 def alpha(ratings: pd.DataFrame, rubric: str) -> float:
@@ -100,16 +111,38 @@ def test_nothing_is_said_of_wordings_that_were_not_tried(rng: np.random.Generato
 def test_the_report_says_which_wording_people_agree_better_under(
     rng: np.random.Generator, before: float, after: float, outcome: str
 ) -> None:
-    section = rewording.section(Source.of(analysed(study(rng, before, after)), ReportContext("x")))
-    assert section is not None
-    (answer,) = section.answers
-    text = "".join(str(piece) for piece in answer.pieces)  # figures between the words
+    text = answer_of(analysed(study(rng, before, after)))
     assert text.startswith(outcome)
     assert "under r-2 and" in text
 
 
+def test_nothing_is_decided_before_all_labels_are_in(rng: np.random.Generator) -> None:
+    ratings = study(rng, 0.5, 0.95)
+    text = answer_of(analysed(ratings, raters=4))
+    assert text.startswith("We cannot tell yet")
+    assert "So far 75% of the trial's labels are in" in text
+    assert "under r-2 and" in text
+    lacking = (ratings["unit_id"] == NEW[0]) & (ratings["rater_id"] == "cem")
+    assert "So far 99%" in answer_of(analysed(ratings[~lacking]))
+
+
+def test_labels_under_a_wording_that_a_unit_was_not_dealt_to_do_not_count(
+    rng: np.random.Generator,
+) -> None:
+    ratings = study(rng)
+    stray = ratings[(ratings["unit_id"].isin(OLD)) & (ratings["rater_kind"] == "human")]
+    stray = stray.assign(rubric="r-2", label="1")
+    every = (analysed(each).results for each in (pd.concat([ratings, stray]), ratings))
+    of_trial = (ALPHA, DIFFERENCE, FILLED)
+    with_them, without = (
+        rows[rows["statistic"].isin(of_trial)].reset_index(drop=True) for rows in every
+    )
+    assert len(without) == 4
+    pd.testing.assert_frame_equal(with_them, without)
+
+
 def test_few_clusters_are_never_enough() -> None:
-    assert moved(0.2, 0.5, 0.8, 10, 25).outcome == "cannot_tell"
-    assert moved(0.2, 0.5, 0.8, 10, 25).more == 40
-    assert moved(-0.1, 0.001, 0.1, 30, 60).more is None
-    assert moved(np.nan, 0.0, np.nan, 30, 60).more is None
+    assert moved(0.2, 0.5, 0.8, 10, 25, 1).outcome == "cannot_tell"
+    assert moved(0.2, 0.5, 0.8, 10, 25, 1).size == 60
+    assert moved(-0.1, 0.001, 0.1, 30, 60, 1).size is None
+    assert moved(np.nan, 0.0, np.nan, 30, 60, 1).size is None

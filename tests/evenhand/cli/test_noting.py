@@ -133,7 +133,7 @@ def test_every_verb_that_changes_or_takes_out_is_noted(
             (["--to", tmp_path], [("backup",)]),
         ],
         "rubric reword": [
-            ([wording, "--pairs", "4"], [("settings",), ("file", "rubrics/refusal-2.toml")])
+            ([wording, "--pairs", "4"], [("rewording", "refusal-2"), ("settings",)])
         ],
         "store copy": [(["--to", "moved.db"], [("store", "", "copied")])],
         "store upgrade": [([], [])],  # there is nothing to upgrade
