@@ -341,13 +341,16 @@ def _add_effective_size(rows: ResultRows, labels: LabelMatrix, request: Request)
 
 
 def _refuse_sides_own_columns(labels: LabelMatrix, request: Request) -> None:
-    """Raise InputError where a column to slice by is named as the parts that sides make anyway."""
-    taken = ["side", *(["leaning"] if request.settings.leanings else [])] if labels.sides else []
-    for name in request.screened:
-        if name in taken:
+    """Raise InputError where a column to slice by has the parts that sides make anyway."""
+    settings = request.settings
+    taken = {each.name: each.values for each in labels.sides}
+    if labels.sides and settings.leanings:
+        taken["leaning"] = settings.sides
+    for column in labels.columns(request.screened):
+        if not {*column.values}.isdisjoint(taken.get(column.name, ())):
             raise InputError(
-                f"units: {name} cannot be a column to slice or group by, since answers to both "
-                f"sides are split by {name} anyway; leave it out, or rename the column"
+                f"units: {column.name} cannot be a column to slice or group by, since answers to "
+                f"both sides are split by {column.name} anyway; leave it out, or rename the column"
             )
 
 

@@ -161,7 +161,7 @@ def test_too_few_labelled_pairs_have_no_interval(rng: np.random.Generator) -> No
 
 def test_a_column_of_sides_or_leanings_is_refused_by_name(rng: np.random.Generator) -> None:
     ratings, units = sided(rng)
-    units = units.assign(prompt_a_group="pro", prompt_b_group="con", leaning="x")
+    units = units.assign(prompt_a_group="pro", prompt_b_group="con", leaning="left")
     leanings = {"left": ["pro"], "right": ["con"]}
     for column in ("side", "leaning"):
         with pytest.raises(InputError, match=f"units: {column} cannot be a column"):

@@ -4,6 +4,22 @@ from __future__ import annotations
 
 ELSEWHERE = {
     "store": ("study/store/test_store.py", "test_postgresql_keeps_a_study_just_so"),
+    "rewording.rubric": (
+        "study/test_rewording.py",
+        "test_each_unit_has_one_wording_for_all_and_each_rater_meets_both",
+    ),
+    "rewording.after": (
+        "study/test_rewording.py",
+        "test_a_trial_takes_pairs_that_nobody_was_given_and_adds_what_is_missing",
+    ),
+    "rewording.pairs": (
+        "study/test_rewording.py",
+        "test_a_trial_takes_pairs_that_nobody_was_given_and_adds_what_is_missing",
+    ),
+    "rewording.ended": (
+        "study/test_rewording.py",
+        "test_a_trial_that_has_ended_gives_out_no_more_of_its_units",
+    ),
     "published": (
         "evenhand/cli/test_reproduce.py",
         "test_a_study_names_its_own_published_figures",
