@@ -107,9 +107,10 @@ class Moved:
         said = [written(f"rewording.{self.outcome}", new=new)]
         if self.filled < 1:
             said.append(written("rewording.filled", filled=math.floor(100 * self.filled)))
+        elif self.outcome == "cannot_tell" and self.size:
+            said.append(written("rewording.larger", size=self.size, noun=noun))
         elif self.outcome == "cannot_tell":
-            key = "rewording.larger" if self.size else "rewording.no_more"
-            said.append(written(key, size=self.size, noun=noun))
+            said.append(written("rewording.no_more", noun=noun))
         return " ".join(said)
 
 
