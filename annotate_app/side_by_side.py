@@ -32,7 +32,7 @@ _LOOK_SECONDS = 1.0
 _FIRST_WAIT, _LONGEST_WAIT, _SETTLED_SECONDS = 0.5, 30.0, 60.0
 """Seconds before a process that ended is started again: twice as many each time that it ends soon.
 """
-_HEALTH_EVERY, _MOST_MISSED = 10.0, 2
+_HEALTH_EVERY, _MOST_MISSED, _MOST_AT_START = 10.0, 2, 12
 _STOP_SECONDS = 10.0
 _OPEN_FILES = 4_096
 
@@ -133,15 +133,16 @@ class _Studies:
             wait = min(2 * wait, _LONGEST_WAIT)
 
     async def _until_it_ends(self, process: Process, name: str) -> None:
-        """Wait for the end of a process, or until it hangs: it has answered, and does not again."""
-        has_answered, missed = False, 0
-        while missed < _MOST_MISSED:
+        """Wait for the end of a process, or until it hangs: it answers no more, or never did."""
+        most, missed = _MOST_AT_START, 0
+        while missed < most:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(process.wait(), _HEALTH_EVERY)
                 return
-            answers = await status_of(self._sockets[name], f"/{name}/_stcore/health")
-            has_answered |= bool(answers)
-            missed = missed + 1 if has_answered and not answers else 0
+            if await status_of(self._sockets[name], f"/{name}/_stcore/health"):
+                most, missed = _MOST_MISSED, 0
+            else:
+                missed += 1
 
 
 async def _end(process: Process) -> None:

@@ -260,6 +260,6 @@ def test_health_is_good_only_where_all_are(together: ServedTogether) -> None:
 def test_a_study_that_hangs_is_started_again(together: ServedTogether) -> None:
     hung = together.process_of("second")
     hung.suspend()
-    assert holds(lambda: not hung.is_running(), 120)
+    assert holds(lambda: not hung.is_running(), 240)  # later where it had not answered yet
     assert holds(together.is_well, 60)
     assert together.process_of("second").pid != hung.pid
