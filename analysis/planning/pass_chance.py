@@ -30,6 +30,9 @@ _TYPICAL_AGREEMENT = 0.85
 """Agreement of two annotators on a similar pairwise task, as Shen et al. (2025) report."""
 _MARGIN, _RULE = AnalysisSettings().margin, DecisionSettings()
 _STUDIES, _MAX_DRAWS, _AT_ONCE = 300, 300_000, 100_000
+_MOST_PEOPLE = 10
+"""More are simulated as so many: the patterns of verdicts double with each, and the chance rises
+only a little from there."""
 Chances = Mapping[Scope, Mapping[int, float]]
 """By scope and number of people."""
 
@@ -129,24 +132,26 @@ def pass_chances(
 
     By simulated studies of `units` independent units, labelled by each number of `people`. The
     grader errs as often as humans do on average and has their average strictness. For humans like
-    them there must be three.
+    them there must be three; more than ten count as ten, which understates their chance a little.
     """
+    simulated = {k: min(k, _MOST_PEOPLE) for k in people}
     passed: dict[Scope, dict[int, list[bool]]] = {
-        "these": {k: [] for k in people},
-        "like_these": {k: [] for k in people if k > 2},
+        "these": {k: [] for k in simulated.values()},
+        "like_these": {k: [] for k in simulated.values() if k > 2},
     }
     rng = np.random.default_rng(seed)
     studies = max(min(_STUDIES, _MAX_DRAWS // units), 60)
     at_once = max(_AT_ONCE // units, 1)
     for first in range(0, studies, at_once):
         shape = min(at_once, studies - first), units
-        verdicts = scenario.draw(rng, shape, max(people), graders=1)
+        verdicts = scenario.draw(rng, shape, max(simulated.values()), graders=1)
         for panel in panels(np.where(verdicts, 1.0, -1.0).swapaxes(1, 2)):
             for scope, by_number in passed.items():
                 if (number := len(panel.grader)) in by_number:
                     by_number[number] += panel.passes(scope, margin, rule).tolist()
     return {
-        scope: {k: float(np.mean(each)) for k, each in of.items()} for scope, of in passed.items()
+        scope: {k: float(np.mean(of[own])) for k, own in simulated.items() if own in of}
+        for scope, of in passed.items()
     }
 
 

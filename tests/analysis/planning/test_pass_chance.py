@@ -136,3 +136,10 @@ def test_what_a_study_decides_is_said_at_its_own_rule() -> None:
     rule = DecisionSettings(min_people_kappa=0.1)
     *_, judged = study_precision(pairs=250, subjects=1, humans=3, margin=0.1, rule=rule)
     assert "in about" in judged
+
+
+def test_more_than_ten_people_count_as_ten() -> None:
+    scenario = Scenario(0.85, 0.5)
+    few, many = (pass_chances(40, scenario, [people]) for people in (10, 60))
+    assert many["these"][60] == few["these"][10]
+    assert many["like_these"][60] == few["like_these"][10]
