@@ -135,7 +135,7 @@ def beyond_expected(sums: Labelled, people: People, *, free: bool) -> Beyond:
     all rows where no sharpness fits the data.
     """
     share = ratio(sums.grader, sums.n)
-    part = sums.n / sums.n.sum(axis=1, keepdims=True)
+    part = ratio(sums.n, sums.n.sum(axis=1, keepdims=True))
     with_people = ratio(sums.both, sums.n) - share * people.mean
     level, together = ((part * each).sum(axis=1) for each in (share, with_people))
     curves = _Curves.of_people(people, part, level, together)
