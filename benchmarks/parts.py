@@ -52,18 +52,20 @@ QUESTIONS = {
 
 class Design(NamedTuple):
     """Pairs for each part, labelled and graded only; the grader's chance to affirm what people do,
-    and do not, affirm, in each part; and whether the last subject is one-sided.
+    and do not, affirm, in each part; whether the last subject is one-sided; and how many times as
+    often it is drawn as others.
     """
 
     labelled: int
     rest: int
     errors: tuple[tuple[float, float], ...]
     one_sided: bool = False
+    times: int = 1
 
 
 GOOD = (0.95, 0.01)
 DESIGNS = {
-    "3 parts, 40 labelled": Design(40, 130, ((0.95, 0.05), (0.8, 0.1), (0.65, 0.3))),
+    "3 parts, 40 labelled": Design(40, 130, ((0.95, 0.05), (0.8, 0.1), (0.65, 0.3)), times=5),
     "10 parts, 20 labelled": Design(20, 60, (GOOD,) * 10, one_sided=True),
     "2 parts, 20 labelled": Design(20, 130, (GOOD,) * 2, one_sided=True),
 }
@@ -139,8 +141,9 @@ def run_cell(cell: Cell, runs: range, resamples: int, seed: int) -> dict[Key, Co
     true = true_rates(cell)
     first = true[..., 0]
     parts = len(first)
-    n_labelled = parts * DESIGNS[cell.design].labelled
-    for run in runs:
+    design = DESIGNS[cell.design]
+    n_labelled = parts * design.labelled
+    for run in range(design.times * runs.start, design.times * runs.stop):
         rng = np.random.default_rng([seed, cell.subjects, round(100 * cell.rate), parts, run])
         part_of, people, grader = study(cell, rng)
         clusters = len(people)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from evenhand.study import Study
     from evenhand.study.creation import StudyPlan
     from evenhand.study.settings.providers import ProviderSettings
+    from evenhand.study.settings.study_toml import Changes
 
 Showing = Callable[[str], "AbstractContextManager[Progress]"]
 """Shows the progress of a step by its title."""
@@ -42,12 +43,16 @@ _SECONDS = 10
 """That a reply takes, for forecasts."""
 _PRICED = 2_000
 """Prompts of each grader that are priced: they differ little while responses are filler."""
-_PARAPHRASES = 6
+_PARAPHRASES, _TRIES = 6, 3
+"""Paraphrases of each proposition, and how often one run asks for them."""
 _REWRITE = (
     "Rewrite the statement below in {count} different ways, with other words and the same "
-    "meaning. Write one in each line, without numbers and without anything else.\n\n{{statement}}"
+    "meaning. Write a list numbered from 1 to {count}, each in one line, and nothing else."
+    "\n\n{{statement}}"
 )
-_LISTED = re.compile(r"^\s*(?:[-*\u2022]|\d+[.)])\s+")
+_NUMBERED = re.compile(r"\s*(\d+)[.)]\s+(\S.*)")
+_ADDRESS = re.compile(r"@https?://|#")
+_MARKED = re.compile(r"(\*\*|[\"\u201c*_])([^\"\u201c\u201d*_]+)(?:\*\*|[\"\u201d*_])")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,8 +60,9 @@ class Reproduction:
     """What is done again: `source` even-handedness with paired prompts, or stance with
     propositions; by which subjects and graders.
 
-    `responses` is a file of subjects that were asked elsewhere, `paraphraser` a model that writes
-    the paraphrases of propositions, and `repeats` how often each is put.
+    `responses` is a file of subjects that were asked elsewhere, `settings` one of providers and
+    prices, `paraphraser` a model that writes the paraphrases of propositions, `repeats` how often
+    each is put. With `batch` graders are asked by the providers' batch services.
     """
 
     source: str
@@ -64,6 +70,7 @@ class Reproduction:
     subjects: tuple[str, ...] = ()
     graders: tuple[str, ...] = ()
     responses: Path | None = None
+    settings: Path | None = None
     sample: int | None = None
     usual_sample: int = 250
     seed: int = 1
@@ -74,6 +81,7 @@ class Reproduction:
     scope: str = "sample"
     orders: tuple[str, ...] = ("ab", "ba")
     draws: int = 1
+    batch: bool = False
 
     def __post_init__(self) -> None:
         for kind, names in (("subject", self.subjects), ("grader", self.graders)):
@@ -136,6 +144,13 @@ class Reproduction:
         there = set(table["subject"]) if "subject" in table else set()
         return [each for each in self.subjects if each not in there]
 
+    @cached_property
+    def models(self) -> Changes:
+        """What study.toml takes over of the `settings`: providers and prices of one's own."""
+        from evenhand.study.settings.study_toml import read_model_settings
+
+        return read_model_settings(self.settings) if self.settings else {}
+
 
 @dataclass(frozen=True)
 class Forecast:
@@ -147,6 +162,8 @@ class Forecast:
     work: Sequence[Line]
     spent: float
     concurrency: int
+    batch: bool = False
+    """True if graders are asked in batches."""
 
     @property
     def cost(self) -> tuple[float, float, float] | None:
@@ -165,17 +182,22 @@ class Forecast:
             for what, each in self.steps
         ]
         asked = sum(each.new - each.already for _, each in self.steps)
+        unpriced = _unpriced(self.steps)
         total = ["?"] * 3 if self.cost is None else [f"${usd:.2f}" for usd in self.cost]
         known = str(sum(each.already for _, each in self.steps))
         rows.append([written("reproduce.whole"), "", known, str(asked), *total])
         names = ("step", "who", "known", "to_ask", "least", "expected", "most")
         columns = [written(f"reproduce.{name}") for name in names]
-        minutes = math.ceil(asked / self.concurrency * _SECONDS / 60)
+        grades = written("reproduce.grades") if self.batch else None
+        live = sum(each.new - each.already for what, each in self.steps if what != grades)
+        minutes = math.ceil(live / self.concurrency * _SECONDS / 60)
         pace = {"minutes": minutes, "concurrency": self.concurrency, "seconds": _SECONDS}
         return [
             ("", columns, rows),
             *dict.fromkeys(each.basis for _, each in self.steps if each.basis),
+            *([written("reproduce.price_unknown", **unpriced)] if unpriced else []),
             written("reproduce.time", **pace),
+            *([written("reproduce.batch")] if self.batch and asked > live else []),
             *([written("reproduce.spent", spent=self.spent)] if self.spent else []),
             *self.work,
             *dict.fromkeys(warning for _, each in self.steps for warning in each.warnings),
@@ -231,6 +253,8 @@ def foresee(
             published_figures(real)
         own = study.config.providers
         wanted = wanted.resolved(own)
+        if wanted.paraphraser:
+            _check_rewritten(wanted, folder, study.folder.parent)
         asked = wanted.asked
         writers = [parse_spec(name, own) for name in filter(None, (*asked, wanted.paraphraser))]
         for spec in writers:
@@ -249,13 +273,17 @@ def foresee(
             steps.append((written("reproduce.responses"), replace(each, already=known)))
         graded = _graded(real, wanted)
         if wanted.graders:
-            for each in forecast(study, wanted.graders, wanted.grading(), most=_PRICED):
+            options, batch = wanted.grading(), wanted.batch
+            for each in forecast(study, wanted.graders, options, batch=batch, most=_PRICED):
                 known = graded.get(each.rater_id, 0)
                 steps.append((written("reproduce.grades"), replace(each, already=known)))
         if ready:
-            check_ready(study, [*writers, *graders], budget=limits.budget)
+            if limits.budget is not None and (unpriced := _unpriced(steps)):
+                raise InputError(written("reproduce.no_price", **unpriced))
+            check_ready(study, writers, budget=limits.budget)
+            check_ready(study, graders, budget=limits.budget, batch=wanted.batch)
         work, spent = _work(study, wanted), _spent(real, folder)
-    return Forecast(steps, work, spent, limits.concurrency)
+    return Forecast(steps, work, spent, limits.concurrency, wanted.batch)
 
 
 @contextmanager
@@ -278,11 +306,11 @@ def opened(wanted: Reproduction, folder: Path) -> Iterator[Study]:
             table = read_responses(wanted.responses, study.store.pairs())
             if new := study.store.add_responses(table):
                 note(study, "import", wanted.responses.name, f"responses: {new}")
-        if study.config.published:
-            yield study
-            return
+        changes = {**wanted.models}
+        if not study.config.published:
+            changes[""] = {"published": wanted.source}
         with changing_settings(study):
-            change_config(folder, {"": {"published": wanted.source}})
+            change_config(folder, changes)
     with open_study(folder) as study:
         yield study
 
@@ -313,7 +341,8 @@ def collect(study: Study, wanted: Reproduction, limits: RequestLimits, show: Sho
         options = replace(wanted.grading(), units=units) if waits else wanted.grading()
         if units:
             with show(written("reproduce.grades")) as progress:
-                grades = grade(study, wanted.graders, options, limits, progress)
+                batch = wanted.batch
+                grades = grade(study, wanted.graders, options, limits, progress, batch=batch)
     return Collected(came, grades, [*short.values()])
 
 
@@ -333,14 +362,14 @@ def _rehearsed(wanted: Reproduction, folder: Path) -> Iterator[tuple[Study, Stud
     with tempfile.TemporaryDirectory(prefix="evenhand-reproduce-") as home:
         there = Path(home) / "study"
         if wanted.paraphraser:
-            _check_rewritten(wanted, folder, Path(home))
             known = _paraphrases(folder)
             prompts = known if known.is_file() else _filler_paraphrases(wanted, Path(home))
             wanted = replace(wanted, prompts=prompts)
         create_study(there, wanted.plan())
+        text = ((folder if present else there) / FILE_NAME).read_text("utf-8-sig")
+        text = with_values(text, {"": {"store": "study.db"}, **wanted.models})
+        (there / FILE_NAME).write_text(text, "utf-8")
         if present:
-            text = (folder / FILE_NAME).read_text("utf-8-sig")
-            (there / FILE_NAME).write_text(with_values(text, {"": {"store": "study.db"}}), "utf-8")
             shutil.rmtree(there / RUBRICS_FOLDER)
             shutil.copytree(folder / RUBRICS_FOLDER, there / RUBRICS_FOLDER)
         with open_study(there) as study, open_study(folder) if present else nullcontext() as real:
@@ -429,11 +458,24 @@ def _spent(real: Study | None, folder: Path) -> float:
     return spent
 
 
+def _unpriced(steps: Sequence[tuple[str, GraderForecast]]) -> dict[str, str]:
+    """Name the models that are still to be asked at prices that are not known, and the first; by
+    the names under which a price is looked up, without an address.
+    """
+    unknown = [each.rater_id for _, each in steps if _left(each) is None]
+    models = [*dict.fromkeys(_ADDRESS.split(each)[0] for each in unknown)]
+    return {"models": ", ".join(models), "first": models[0]} if models else {}
+
+
 def _left(each: GraderForecast) -> tuple[float, float, float] | None:
-    """Return the cost of what is left of a step: at least, expected, at most."""
+    """Return the cost of what is left of a step: at least, expected, at most; None where a price is
+    not known.
+    """
+    if each.new == each.already:
+        return 0.0, 0.0, 0.0
     if each.cost is None:
         return None
-    share = (each.new - each.already) / each.new if each.new else 0.0
+    share = (each.new - each.already) / each.new
     likely = each.cost[0] if each.expected is None else each.expected
     return each.cost[0] * share, likely * share, each.cost[1] * share
 
@@ -522,7 +564,7 @@ def _rewriting_plan(wanted: Reproduction, home: Path) -> StudyPlan:
 
 
 def _rewriting(study: Study, wanted: Reproduction) -> GraderForecast:
-    """Price the paraphrases: one answer for each proposition."""
+    """Price the paraphrases: an answer for each proposition, and at most as many as are tried."""
     from evenhand.graders import forecast_responses
 
     each = forecast_responses(study, wanted.paraphraser, "all")
@@ -530,7 +572,7 @@ def _rewriting(study: Study, wanted: Reproduction) -> GraderForecast:
     share = propositions / each.new
     if each.cost is None:
         return replace(each, new=propositions)
-    cost = (each.cost[0] * share, each.cost[1] * share)
+    cost = (each.cost[0] * share, each.cost[1] * share * _TRIES)
     return replace(each, new=propositions, cost=cost, expected=(each.expected or 0.0) * share)
 
 
@@ -538,11 +580,13 @@ def paraphrase(
     wanted: Reproduction, folder: Path, limits: RequestLimits, show: Showing
 ) -> Collected | None:
     """Have a model write the paraphrases of every proposition into a file of propositions, unless
-    they are there; an answer that is not six lines is asked for again by the next run. Return
-    what came where the model was stopped early. Raises InputError where answers are still missing.
+    they are there; an answer that is no list of six is asked for again, within the budget and a few
+    times in a run. Return what came where the model was stopped early. Raises InputError where
+    answers are still missing.
     """
     from evenhand.graders import respond
     from evenhand.study import create_study, open_study
+    from evenhand.study.settings.study_toml import change_config
     from evenhand.study.tables.atomic import atomic_write
     from evenhand.study.tables.formats import read_table
 
@@ -553,36 +597,41 @@ def paraphrase(
     if not (home / "study.toml").is_file():
         with tempfile.TemporaryDirectory(prefix="evenhand-reproduce-") as place:
             create_study(home, _rewriting_plan(wanted, Path(place)))
+    change_config(home, wanted.models)
     with open_study(home) as study, show(written("reproduce.paraphrases")) as progress:
         pairs = study.store.pairs()
         put = dict(zip(pairs["prompt_a"], pairs["statement"], strict=True))
 
         def fault(prompt: str, answer: str) -> str:
-            return "" if len(_lines(answer, put[prompt])) == _PARAPHRASES else "not_six_lines"
+            few = len(_rewritten(answer, put[prompt])) != _PARAPHRASES
+            return f"not_{_PARAPHRASES}_paraphrases" if few else ""
 
-        limits = replace(limits, spent=_spent(None, folder))
-        came = respond(study, wanted.paraphraser, "all", limits, progress, fault=fault)
+        for _ in range(_TRIES):
+            limits = replace(limits, spent=_spent(None, folder))
+            came = respond(study, wanted.paraphraser, "all", limits, progress, fault=fault)
+            if came.over_budget or came.run.stopped or came.run.scored == came.run.planned:
+                break
         answers = study.store.responses()
     if came.over_budget or came.run.stopped:
         return Collected([came], None, [])
     named = pairs.set_index("pair_id")
     texts = {
-        named["proposition"][pair]: _lines(answer, named["statement"][pair])
+        named["proposition"][pair]: _rewritten(answer, named["statement"][pair])
         for pair, answer in zip(answers["pair_id"], answers["response"], strict=True)
     }
     missing = [name for name in table["id"] if name not in texts]
     if missing:
         said = {"model": wanted.paraphraser, "missing": len(missing), "first": missing[0]}
-        raise InputError(written("reproduce.few_paraphrases", wanted=_PARAPHRASES, **said))
+        counts = {"wanted": _PARAPHRASES, "tries": _TRIES}
+        raise InputError(written("reproduce.few_paraphrases", **counts, **said))
     atomic_write(_paraphrases(folder), _with_paraphrases(table, texts).encode())
     return None
 
 
 def _check_rewritten(wanted: Reproduction, folder: Path, place: Path) -> None:
     """Raise InputError unless the paraphrases of an earlier run, if there are any, are those of
-    the same propositions by the same model.
+    the same propositions by the same model, named in full.
     """
-    from evenhand.graders import parse_spec
     from evenhand.study import open_study
     from evenhand.study.creation import new_folder
 
@@ -591,11 +640,10 @@ def _check_rewritten(wanted: Reproduction, folder: Path, place: Path) -> None:
         new_folder(home)
         return
     with open_study(home) as study:
-        paraphraser = parse_spec(wanted.paraphraser, study.config.providers).text
         there, by = study.store.pairs(), study.subjects()
     columns = ["proposition", "statement"]
     plan = _rewriting_plan(wanted, place).read_prompts()
-    if not plan[columns].equals(there[columns]) or set(by) - {paraphraser}:
+    if not plan[columns].equals(there[columns]) or set(by) - {wanted.paraphraser}:
         raise InputError(written("reproduce.other_paraphrases", folder=home, model=", ".join(by)))
 
 
@@ -610,22 +658,33 @@ def _rewritten_already(wanted: Reproduction, folder: Path) -> int:
         return len(ResponseLog(study.store).answered(wanted.paraphraser))
 
 
-def _lines(answer: str, original: str = "") -> list[str]:
-    """Return the different texts of an answer that has one in each line, the original left out;
-    none where a line is a preface to the others.
+def _rewritten(answer: str, original: str = "") -> list[str]:
+    """Return the different texts of an answer's list, numbered from 1, without the original. What
+    stands before the list, or after it and a blank line, is none of them; an answer in which a
+    number is missing, or a text may go on in another line, has none.
 
-    >>> _lines("1. One.\\n\\n2. Two.\\n3. One.", "two.")
+    >>> _rewritten("Sure! Here they are\\n1. One.\\n\\n2. **Two.**\\n3. One.", "two.")
     ['One.']
-    >>> _lines("Here they are:\\n1. One.")
+    >>> _rewritten("1. One\\nand more.\\n2. Two.")
     []
     """
-    lines = [line.strip() for line in answer.splitlines() if line.strip()]
-    if len({bool(_LISTED.match(line)) for line in lines}) > 1:
+    texts: list[str] = []
+    blank = ended = False
+    for line in answer.splitlines():
+        numbered = _NUMBERED.fullmatch(line.rstrip())
+        if numbered and (ended or int(numbered[1]) != len(texts) + 1):
+            return []
+        if numbered:
+            marked = _MARKED.fullmatch(numbered[2])
+            texts.append(marked[2].strip() if marked else numbered[2])
+        elif texts and line.strip():
+            if not (blank or ended):
+                return []
+            ended = True
+        blank = not line.strip()
+    if any(text.endswith(":") for text in texts):
         return []
-    if any(line.endswith(":") for line in lines):
-        return []
-    texts = dict.fromkeys(_LISTED.sub("", line).strip() for line in lines)
-    return [text for text in texts if text.casefold() != original.strip().casefold()]
+    return [text for text in dict.fromkeys(texts) if text.casefold() != original.strip().casefold()]
 
 
 def _with_paraphrases(table: pd.DataFrame, texts: Mapping[str, Sequence[str]]) -> str:

@@ -173,12 +173,14 @@ class Tariff:
         prices: Mapping[str, ModelPrices] | None = None,
     ) -> Tariff | None:
         """Return the model's tariff, or None if it has no known price. `prices` are the study's
-        own, by grader or model.
+        own, by grader, with or without an address, or by model.
         """
         if spec.speaks == "baseline":
             return None
         prices = prices or {}
-        tariff = cls(spec, batch, tier, prices.get(spec.text) or prices.get(spec.model))
+        names = (spec.text, f"{spec.provider}:{spec.model}", spec.model)
+        own = next((prices[name] for name in names if name in prices), None)
+        tariff = cls(spec, batch, tier, own)
         try:
             tariff.cost(Tokens(input=1, output=1))
         except LookupError:

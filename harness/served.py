@@ -62,7 +62,7 @@ class Served:
                 stdout=log,
                 stderr=log,
             )
-        _wait_for(lambda: _answers(f"{self.url}_stcore/health"), "the server to start")
+        _wait_for(lambda: answers(f"{self.url}_stcore/health"), "the server to start")
 
     def kill(self) -> None:
         """kill -9: nothing that the server holds in memory can be written any more."""
@@ -135,7 +135,7 @@ class ServedTogether:
         _wait_for(self.is_well, "all studies to be served", 60)
 
     def is_well(self) -> bool:
-        return _answers(f"{self.url}health")
+        return answers(f"{self.url}health")
 
     def processes(self) -> list[psutil.Process]:
         """What runs on its behalf now."""
@@ -180,7 +180,8 @@ def _spy(home: Path) -> Path:
     return home
 
 
-def _answers(url: str) -> bool:
+def answers(url: str) -> bool:
+    """Whether a server answers at this address."""
     with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=1) as reply:  # noqa: S310
         return bool(reply.status == 200)
     return False

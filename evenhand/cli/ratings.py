@@ -293,7 +293,7 @@ def _annotate(arguments: argparse.Namespace) -> int:
             raise InputError(written("several.url_path", **said))
     if folders == named and len(folders) == 1:
         (folder,) = arguments.dirs
-        _before_serving(folder, arguments.url or "", address, path)
+        before_serving(folder, arguments.url or "", address, path)
         return serve(folder, port=port, public_host=public, path=path)
     refuse(arguments, ["--path"], "is of one study; several have their folders' names")
     if sys.platform == "win32":
@@ -304,7 +304,7 @@ def _annotate(arguments: argparse.Namespace) -> int:
         try:
             served = f"{address}{study_path(folder.name)}/"
             console().print(written("several.served", name=folder.name, address=served))
-            secret = _before_serving(folder, arguments.url or "", address, f"/{folder.name}")
+            secret = before_serving(folder, arguments.url or "", address, f"/{folder.name}")
         except InputError as error:
             said = {"name": folder.name, "error": str(error)}
             if folder in named:
@@ -324,7 +324,7 @@ def _annotate(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def _before_serving(folder: Path, url: str, address: str, path: str) -> bytes:
+def before_serving(folder: Path, url: str, address: str, path: str) -> bytes:
     """Check a study that is about to be served, behind a proxy where there is a `url`, and print
     how its lead gets in; return what signs its links. Raises InputError for one that does not
     open: a sentence here, not an error in the browser.

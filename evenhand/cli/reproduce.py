@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from evenhand.cli.exits import DONE
 from evenhand.cli.ratings import (
     add_pace,
+    before_serving,
     ended,
     print_coverage,
     print_run,
@@ -111,7 +112,12 @@ def _add_models(verb: Parser) -> None:
 
 
 def _add_rest(verb: Parser, *, scope: str) -> None:
-    verb.add_argument("--raters", type=int, metavar="N", help="annotators per unit (3)")
+    verb.add_argument(
+        "--raters",
+        type=int,
+        metavar="N",
+        help="annotators per unit (3); named at a terminal, their page opens at the end",
+    )
     verb.add_argument("--seed", type=int, default=1, metavar="N", help="fixes the sample (1)")
     verb.add_argument(
         "--scope",
@@ -123,9 +129,22 @@ def _add_rest(verb: Parser, *, scope: str) -> None:
         "--draws", type=int, default=1, metavar="K", help="ask graders K times, for a probability"
     )
     verb.add_argument(
+        "--settings",
+        type=Path,
+        metavar="FILE",
+        help="providers and prices of your own, as in study.toml, which takes them over",
+    )
+    verb.add_argument(
+        "--batch", action="store_true", help="ask graders by the providers' cheaper batches"
+    )
+    verb.add_argument(
         "--dry-run", action="store_true", help="say what it costs, and end; no network"
     )
     verb.add_argument("--yes", action="store_true", help="go on without asking")
+    verb.add_argument("--port", type=int, metavar="P", help="of the annotators' page (8501)")
+    verb.add_argument(
+        "--no-page", action="store_true", help="end after the report, without that page"
+    )
     add_pace(verb)
 
 
@@ -171,13 +190,17 @@ def _shared(arguments: argparse.Namespace) -> dict[str, Any]:
         "seed": arguments.seed,
         "scope": arguments.scope,
         "draws": arguments.draws,
+        "settings": arguments.settings,
+        "batch": arguments.batch,
     }
 
 
 def _reproduce(arguments: argparse.Namespace, wanted: Reproduction) -> int:
     """Say what the whole costs, ask whether to go on, and go as far as it can be gone today."""
+    from evenhand.local_page import app_port
     from evenhand.reproduction import collect, foresee, opened, paraphrase, paraphrases_folder
 
+    port = app_port(arguments.port)
     folder: Path = arguments.dir or Path(f"{wanted.source}-study")
     limits = request_limits(arguments)
     with working(written("reproduce.pricing")):
@@ -207,9 +230,33 @@ def _reproduce(arguments: argparse.Namespace, wanted: Reproduction) -> int:
             console().print(written("terminal.report", page=folder / "report" / "report.html"))
     stopped = collected.stopped
     print_stop("reproduce", stopped, collected.warnings)
+    code = ended(over_budget=collected.over_budget, stopped=bool(stopped))
+    if code == DONE and _page_wanted(arguments):
+        _serve(folder, port)
     console().print(written("terminal.next", command=f"evenhand annotate {folder}"))
     console().print(written("reproduce.again"))
-    return ended(over_budget=collected.over_budget, stopped=bool(stopped))
+    return code
+
+
+def _page_wanted(arguments: argparse.Namespace) -> bool:
+    """Return True where annotators are asked for, and somebody is there to see their page: a
+    script goes on.
+    """
+    there = sys.stdin.isatty() and sys.stdout.isatty()
+    return arguments.raters is not None and there and not arguments.no_page
+
+
+def _serve(folder: Path, port: int) -> NoReturn:
+    """Serve the study for its annotators until the app is stopped, and open their page."""
+    from evenhand.annotate_app.serve import serve
+    from evenhand.local_page import open_when_up
+
+    address = f"http://localhost:{port}"
+    before_serving(folder, "", address, "")
+    console().print(written("reproduce.page", address=address))
+    console().print(written("reproduce.again"))
+    open_when_up(address, port)
+    serve(folder, port=port)
 
 
 def _agreed(arguments: argparse.Namespace) -> bool:

@@ -320,11 +320,14 @@ def open_grader(
     return OtherGrader(spec, settings, scrubber, timeout=timeout)
 
 
-def check_ready(study: Study, specs: Iterable[GraderSpec], *, budget: float | None = None) -> None:
+def check_ready(
+    study: Study, specs: Iterable[GraderSpec], *, budget: float | None = None, batch: bool = False
+) -> None:
     """Raise InputError where a model could not be asked: its key is missing or, under a budget, its
-    price.
+    price, or its provider has no `batch` service that it is to be asked by.
     """
     import anyio
+    from anyio.lowlevel import checkpoint
 
     from evenhand.graders.money import Budget
 
@@ -333,7 +336,12 @@ def check_ready(study: Study, specs: Iterable[GraderSpec], *, budget: float | No
         if spec.speaks == "baseline":
             continue
         priced(spec, Budget(budget), "", study.config.prices)
-        anyio.run(open_grader(spec, GraderSettings("text"), scrubber, TIMEOUT).close)
+        grader = open_grader(spec, GraderSettings("text"), scrubber, TIMEOUT)
+        try:
+            if batch:
+                grader.batches(checkpoint)
+        finally:
+            anyio.run(grader.close)
 
 
 def _carry_out(parts: Sequence[OfflineRun | LiveRun | BatchRun], progress: ProgressCounter) -> None:

@@ -17,7 +17,12 @@ from evenhand.study.settings.annotation import (
     SampleSettings,
 )
 from evenhand.study.settings.providers import ModelPrices, ProviderSettings
-from evenhand.study.settings.sections import Section, Share, refusal_of
+from evenhand.study.settings.sections import (
+    Section,
+    SectionType,
+    Share,
+    refusal_of,
+)
 from evenhand.study.settings.session import (
     AttentionSettings,
     BackgroundSettings,
@@ -34,6 +39,13 @@ from evenhand.study.tables.atomic import atomic_write
 FILE_NAME = "study.toml"
 Changes = Mapping[str, Mapping[str, Any] | None]
 """Section -> key -> value."""
+
+
+class ModelSettings(Section):
+    """Where models are asked, and what they cost: sections that a file may hold for a new study."""
+
+    providers: dict[str, ProviderSettings] = Field(default_factory=dict)
+    prices: dict[str, ModelPrices] = Field(default_factory=dict)
 
 
 class StudyConfig(Section):
@@ -102,12 +114,30 @@ def read_config(folder: Path) -> StudyConfig:
         raise InputError(
             f"{folder} is not a study: it has no {FILE_NAME}; make one with `evenhand new`"
         )
+    return _read(path, StudyConfig)
+
+
+def read_model_settings(path: Path) -> Changes:
+    """The providers and prices in a file, as changes of a study.toml. Raises InputError where there
+    is no such file or a key is wrong.
+    """
+    if not path.is_file():
+        raise InputError(f"there is no file {path}")
+    found = _read(path, ModelSettings).model_dump(mode="json", exclude_unset=True)
+    return {
+        f"{section}.{name}": values
+        for section, named in found.items()
+        for name, values in named.items()
+    }
+
+
+def _read(path: Path, kind: type[SectionType]) -> SectionType:
     try:
-        return StudyConfig.model_validate(tomllib.loads(path.read_text("utf-8-sig")))
+        return kind.model_validate(tomllib.loads(path.read_text("utf-8-sig")))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{FILE_NAME} is not valid TOML: {error}") from None
+        raise InputError(f"{path.name} is not valid TOML: {error}") from None
     except ValidationError as error:
-        raise refusal_of(FILE_NAME, error) from None
+        raise refusal_of(path.name, error) from None
 
 
 def new_config_text(config: StudyConfig) -> str:

@@ -6,7 +6,10 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import pty
 import random
+import select
 import shutil
 import signal
 import subprocess
@@ -20,16 +23,20 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import sqlalchemy as sa
 
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.study import open_study
 from evenhand.study.settings.published import SHIPPED, PublishedFigures, read_published
 from evenhand.study.settings.study_toml import change_config
+from evenhand.study.store.schema import response_attempts
 from evenhand.study.store.totals import spent_so_far
 from evenhand.study.tables.formats import read_table
+from harness.ports import free_port
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, completion, error, message
+from harness.served import answers, holds
 from harness.studies import write_pairs, write_responses
 
 ROOT = Path(__file__).parents[3]
@@ -416,28 +423,310 @@ def _stance_command(server: ProtocolServer, folder: Path, file: Path) -> list[st
     return [*words, "--yes"]
 
 
-def test_paraphrases_that_are_not_six_lines_are_asked_for_again(
-    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+SIX = [f"{n}. Way {n} of it." for n in range(1, 7)]
+HOSTILE = {
+    "five": SIX[:5],
+    "seven": [*SIX, "7. Way 7 of it."],
+    "a number missing": [*SIX[:3], *SIX[4:], "7. Way 7 of it."],
+    "without numbers": [line[3:] for line in SIX],
+    "bullets": [line.replace(line[:2], "-") for line in SIX],
+    "over two lines": [*SIX[:5], "6. Way 6", "of it."],
+    "cut by an afterword": [*SIX[:3], "", "And three more:", "", *SIX[3:]],
+    "the statement itself": [*SIX[:5], "6. taxes should RISE."],
+    "one twice": [*SIX[:5], "6. Way 5 of it."],
+    "one empty": [*SIX[:5], "6. "],
+    "a preface as the first": ["1. Sure, here they are:", *SIX[1:]],
+    "refused": ["I cannot help with that."],
+    "nothing": [""],
+}
+
+
+@pytest.mark.parametrize("lines", HOSTILE.values(), ids=HOSTILE)
+def test_answers_that_are_no_list_of_six_paraphrases_are_asked_for_again_in_the_run(
+    server: ProtocolServer, tmp_path: Path, lines: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = _stance_command(server, tmp_path / "study", _propositions(tmp_path / "a.csv", TAXES))
+    asked: list[Call] = []
 
-    def with_preface(call: Call) -> Reply:
-        six = "\n".join(f"{n}. Way {n} of it." for n in range(1, 7))
-        return completion(f"Here are six ways:\n{six}")
+    def twice_bad(call: Call) -> Reply:
+        if "different ways" not in call.user:
+            return said_by(call)
+        asked.append(call)
+        return completion("\n".join(SIX if len(asked) % 3 == 0 else lines))
 
-    server.script = with_preface
-    assert main(words) == 2
-    assert "no answer of 6 paraphrases" in capsys.readouterr().err
+    server.script = twice_bad
+    assert main(words) == 0, capsys.readouterr().err
+    assert len(asked) == 3
+    with open_study(tmp_path / "study") as study:
+        said = set(study.store.pairs()["statement"])
+    assert said == {TAXES[1], *(line[3:] for line in SIX)}
+
+
+def test_what_stands_around_a_list_is_no_paraphrase(server: ProtocolServer, tmp_path: Path) -> None:
+    words = _stance_command(server, tmp_path / "study", _propositions(tmp_path / "a.csv", TAXES))
+    bold = [f"  {n}) **Way {n} of it.**" for n in range(1, 7)]
+    around = ["Sure! Here are the paraphrases", "\n".join(bold), "I hope\nthat this helps."]
+    server.script = lambda call: (
+        completion("\n\n".join(around)) if "different ways" in call.user else said_by(call)
+    )
+    assert main(words) == 0
+    with open_study(tmp_path / "study") as study:
+        said = set(study.store.pairs()["statement"])
+    assert said == {TAXES[1], *(f"Way {n} of it." for n in range(1, 7))}
+
+
+def test_a_model_that_writes_no_paraphrases_is_asked_a_bounded_number_of_times(
+    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = _propositions(tmp_path / "a.csv", TAXES, RENTS)
+    words = _stance_command(server, tmp_path / "study", file)
+
+    def never_for_rents(call: Call) -> Reply:
+        return completion("No." if RENTS[1] in call.user else "\n".join(SIX))
+
+    server.script = never_for_rents
+    for run in (1, 2):
+        assert main(words) == 2
+        error = capsys.readouterr().err
+        assert "gave no list of 6 different paraphrases" in error
+        assert "asked up to 3 times, for 1 propositions, p2 first" in error
+        assert len(server.calls) == 1 + 3 * run
+    assert not (tmp_path / "study").exists()
+    with open_study(tmp_path / "study-paraphrases") as study:
+        kept = study.store.table(sa.select(response_attempts))
+    assert kept["unscored_reason"].tolist().count("not_6_paraphrases") == 6
+    assert [each["raw"] for each in kept["provenance"] if "raw" in each] == ["No."] * 6
     server.script = _stances
     assert main(words) == 0
     assert "Paraphrases are in " in capsys.readouterr().out
-    with open_study(tmp_path / "study") as study:
-        said = study.store.pairs()["statement"].unique()
-    assert len(said) == 7
-    assert not any(each.startswith("Here") for each in said)
 
 
-def test_paraphrases_of_other_propositions_or_models_are_refused(
+def _settings(server: ProtocolServer, path: Path, *, prices: str) -> Path:
+    """A file with a provider of one's own, and what these models cost there."""
+    house = f'[providers.house]\nbase_url = "{server.root}/v1"\nkey_env = "HOUSE_KEY"\n'
+    costs = [f'[prices."house:{name}"]\ninput = 2.0\noutput = 10.0\n' for name in prices.split()]
+    path.write_text("\n".join([house, *costs]), "utf-8")
+    return path
+
+
+@pytest.mark.parametrize("source", ["stance", "even-handedness"])
+def test_own_providers_and_prices_are_named_before_there_is_a_study(
+    server: ProtocolServer,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    source: str,
+) -> None:
+    monkeypatch.setenv("HOUSE_KEY", "a-key-of-the-house")
+    server.script = _stances
+    folder = tmp_path / "study"
+    words = ["reproduce", source, str(folder), "--subject", "house:subject"]
+    words += ["--grader", "house:grader", "--concurrency", "4"]
+    known = "subject grader"
+    if source == "stance":
+        words += ["--propositions", str(_propositions(tmp_path / "a.csv", TAXES)), "--repeats", "1"]
+        words += ["--paraphrase", "house:writer"]
+        known += " writer"
+    else:
+        words += ["--pairs", str(write_pairs(tmp_path / "pairs.csv", 3))]
+    last = known.split()[-1]
+    file = _settings(server, tmp_path / "own.toml", prices=known.removesuffix(last))
+    words += ["--settings", str(file)]
+    assert main([*words, "--dry-run"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"The price of house:{last} is not known" in said
+    assert f'Give it by --settings FILE, with lines such as [prices."house:{last}"]' in said
+    assert "the whole" in said
+    assert main([*words, "--budget", "5"]) == 2
+    error = capsys.readouterr().err
+    assert f"the price of house:{last} is not known, so no budget can be kept" in error
+    assert len(error.strip().splitlines()) == 1
+    assert server.calls == []
+    assert not folder.exists()
+    _settings(server, file, prices=known)
+    assert main([*words, "--dry-run"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "not known" not in said
+    assert "?" not in said.partition("the whole")[2]
+    assert main([*words, "--budget", "5"]) == 0
+    capsys.readouterr()
+    assert {call.headers["authorization"] for call in server.calls} == {"Bearer a-key-of-the-house"}
+    asked = len(server.calls)
+    with open_study(folder) as study:
+        assert study.config.providers["house"].key_env == "HOUSE_KEY"
+        assert study.config.prices["house:grader"].output == 10.0
+        assert study.config.published == source
+        assert spent_so_far(study.store) > 0
+    assert main([*words, "--budget", "5"]) == 0
+    assert len(server.calls) == asked
+
+
+def test_a_bad_settings_file_is_one_sentence(
+    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs, file = write_pairs(tmp_path / "pairs.csv", 2), tmp_path / "own.toml"
+    words = [*command(server, tmp_path / "study", pairs, "--yes"), "--settings", str(file)]
+    for text, fault in (
+        (None, "there is no file"),
+        ("[prices", "own.toml is not valid TOML"),
+        ("[price.x]\ninput = 1", "own.toml: price"),
+        ('[prices."openai:m"]\ninput = 1', "own.toml: prices"),
+        ('[providers.house]\nkey_env = "sk-1 2"', "never the key itself"),
+    ):
+        if text is not None:
+            file.write_text(text, "utf-8")
+        assert main(words) == 2
+        error = capsys.readouterr().err
+        assert fault in error
+        assert len(error.strip().splitlines()) == 1
+    assert server.calls == []
+    assert not (tmp_path / "study").exists()
+
+
+def _priced(said: str, grader: str) -> list[float]:
+    """The three prices of a grader's row."""
+    (row,) = [line for line in said.splitlines() if line.split()[:2] == ["grades", grader]]
+    return [float(cell.lstrip("$")) for cell in row.split()[-3:]]
+
+
+def test_batches_of_graders_are_priced_at_half(
+    server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["reproduce", "even-handedness", str(tmp_path / "study"), "--subject", "openai:gpt-5.4"]
+    words += ["--pairs", str(write_pairs(tmp_path / "pairs.csv", 120)), "--dry-run"]
+    grader = f"anthropic:claude-opus-5@{server.root}"
+    words += ["--grader", grader, "--orders", "ab"]
+    assert main(words) == 0
+    live = _priced(capsys.readouterr().out, grader)
+    assert main([*words, "--batch"]) == 0
+    said = capsys.readouterr().out
+    assert "Graders are asked in batches" in said
+    assert _priced(said, grader) == pytest.approx([usd / 2 for usd in live], abs=0.01)
+    assert live[-1] > 1
+
+
+@pytest.mark.slow
+def test_killed_while_a_batch_is_under_way_the_same_command_collects_it(
+    server: ProtocolServer, tmp_path: Path
+) -> None:
+    pairs, folder = write_pairs(tmp_path / "pairs.csv", 4), tmp_path / "study"
+    words = command(server, folder, pairs, "--yes", "--batch")
+    server.batches.looks = 10**9
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-c", PROGRAM, *words],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        deadline = time.monotonic() + 120
+        while len(server.batches.made) < 2 or not all(b["looked"] for b in server.batches.made):
+            assert process.poll() is None
+            assert time.monotonic() < deadline, "no batch was sent"
+            time.sleep(0.01)
+    finally:
+        process.kill()
+        process.wait()
+    live = len(server.calls)
+    server.batches.looks = 1
+    assert main(words) == 0
+    assert len(server.batches.made) == 2
+    assert len(server.calls) == live, "nothing is asked live that is under way"
+    whole = Counter(
+        call.user + call.body["model"] for call in [*server.calls, *server.batches.calls]
+    )
+    # 4 pairs of 2 subjects, 16 responses; two graders have 16 pairs and 16 responses on two rubrics
+    assert whole.total() == 16 + 2 * 48
+    assert (folder / "report" / "published.csv").is_file()
+    assert main(words) == 0
+    assert len(server.batches.made) == 2
+
+
+def test_a_grader_without_batches_is_refused_before_anything_is_sent(
+    server: ProtocolServer,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_FOUNDRY_API_KEY", "key-for-loopback")
+    monkeypatch.setenv("ANTHROPIC_FOUNDRY_BASE_URL", server.root)
+    pairs = write_pairs(tmp_path / "pairs.csv", 2)
+    words = command(server, tmp_path / "study", pairs, "--yes", "--batch")
+    assert main([*words, "--grader", "foundry:claude-opus-5"]) == 2
+    assert "foundry has no batch service" in capsys.readouterr().err
+    assert server.calls == []
+    assert not (tmp_path / "study").exists()
+
+
+def _at_a_terminal(words: list[str]) -> tuple[subprocess.Popen[bytes], int]:
+    """A command that runs at a terminal, and the descriptor of what it writes there."""
+    lead, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-c", PROGRAM, *words],
+        cwd=ROOT,
+        stdin=terminal,
+        stdout=terminal,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"BROWSER": "true"},
+    )
+    os.close(terminal)
+    return process, lead
+
+
+def _written_until(lead: int, text: str, process: subprocess.Popen[bytes]) -> str:
+    """What stands at the terminal once this text does, or the program has ended."""
+    said, deadline = "", time.monotonic() + 180
+    while text not in said:
+        assert time.monotonic() < deadline, said
+        if select.select([lead], [], [], 0.2)[0]:
+            try:
+                said += os.read(lead, 65536).decode(errors="replace")
+            except OSError:  # its end is closed
+                break
+        elif process.poll() is not None:
+            break
+    return said
+
+
+@pytest.mark.slow
+def test_at_a_terminal_the_page_of_annotators_opens_at_the_end(
+    server: ProtocolServer, tmp_path: Path
+) -> None:
+    pairs, folder = write_pairs(tmp_path / "pairs.csv", 2), tmp_path / "study"
+    file = write_responses(tmp_path / "responses.jsonl", 2, ("s1", "s2"))
+    port = free_port()
+    words = ["reproduce", "even-handedness", str(folder), "--pairs", str(pairs), "--yes"]
+    words += ["--responses", str(file), "--grader", "baseline:lexical", "--port", str(port)]
+    wanted = [*words, "--raters", "3"]
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", PROGRAM, *wanted],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"Next: evenhand annotate {folder}" in done.stdout
+    for ends in (words, [*wanted, "--no-page"]):
+        process, lead = _at_a_terminal(ends)
+        said = _written_until(lead, "Next: evenhand annotate", process)
+        assert "Next: evenhand annotate" in said
+        assert process.wait(60) == 0
+        os.close(lead)
+    process, lead = _at_a_terminal(wanted)
+    try:
+        said = _written_until(lead, "Ctrl-C ends the page", process)
+        assert f"Annotators label at http://localhost:{port}." in " ".join(said.split())
+        assert holds(lambda: answers(f"http://localhost:{port}/health"), 120)
+    finally:
+        process.terminate()
+        process.wait()
+        os.close(lead)
+
+
+def test_paraphrases_of_other_propositions_or_knownare_refused(
     server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server.script = _stances
