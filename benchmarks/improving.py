@@ -4,7 +4,8 @@ Every study has labels of three people, an old grader and 20 candidates, all as 
 or one of them truly better by some kappa. The parting, the choice by successive halving and the
 proof are the product's own functions. Beside them stands what *best on all labels* claims: the
 candidate with the highest kappa on all labels, and its 95% interval there, as if it had been the
-only one.
+only one; and what is attainable: the same proof for somebody who knows which candidate is the
+better one, on the same *prove*, and on all that is not *learn*.
 
 The same on real labels, over many partings of the same units: published votes of 14 graders on
 LLMBar (a model with a prompt each), of which one is the old grader and the others are candidates;
@@ -78,7 +79,9 @@ CELLS = tuple(Cell(clusters, gain) for gain in (0.0, 0.05, 0.1, 0.2) for cluster
 
 @dataclass
 class Tally:
-    """Runs of a cell: proofs by outcome, those of the candidate that is better, and the claims."""
+    """Runs of a cell: proofs by outcome, those of the candidate that is better, found or known, and
+    the claims.
+    """
 
     runs: int = 0
     better: int = 0
@@ -89,6 +92,8 @@ class Tally:
     on_prove: float = 0.0
     stopped: int = 0
     lost: int = 0
+    known: int = 0
+    known_all: int = 0
     claimed: float = 0.0
     claims: int = 0
     asked: float = 0.0
@@ -157,9 +162,16 @@ def study(cell: Cell, rng: np.random.Generator) -> Tally:
         values = claim.after.kappas - claim.before.kappas
         tally.claimed = float(values[0])
         tally.claims = int(bounded_change(claim.at_null(values), ALPHA).low > 0)
+    proof = [u for u in ids if parts[u] == "prove"]
+    all_but_learn = [u for u in ids if parts[u] != "learn"]
+
+    def proved(new: str, clusters: Sequence[str]) -> Gain:
+        return prove(only([OLD, new], clusters), OLD, new, RULE, look=1)
+
+    tally.known = int(proved(NAMES[0], proof).outcome == "better")
+    tally.known_all = int(proved(NAMES[0], all_but_learn).outcome == "better")
     if chosen.best:
-        proof = [u for u in ids if parts[u] == "prove"]
-        gain = prove(only([OLD, chosen.best], proof), OLD, chosen.best, RULE, look=1)
+        gain = proved(chosen.best, proof)
         tally.met, tally.on_choose, tally.on_prove = 1, chosen.gain, gain.estimate
         part = only([OLD, chosen.best], [u for u in ids if parts[u] == "choose"])
         level = level_of_reading(1)
@@ -305,13 +317,17 @@ def document(found: dict[Cell, Tally], runs: int, resamples: int, seed: int) -> 
             "is; half of the clusters are kept for it.",
             "",
             "*Best on all labels* is the candidate with the highest kappa on all clusters, and how "
-            "often its own 95% interval there lies above 0.",
+            "often its own 95% interval there lies above 0. *Known beforehand* is what is "
+            "attainable: how often the same proof, at the same level, succeeds for somebody who "
+            "knows which candidate is the better one (at gain 0: the first), on the same clusters "
+            "kept for the proof, and on all but those to learn from.",
             "",
-            "| gain | clusters | better | the better one, and proved | worse | stopped before the "
+            "| gain | clusters | better | the better one, and proved | known "
+            "beforehand | known, on all but learn | worse | stopped before the "
             "proof | better if it had not been stopped | mean gain on choose "
             "| mean gain on prove | grades asked on choose | best on all labels: mean gain claimed "
             "| claimed better |",
-            "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+            "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
             *(_line(cell, each) for cell, each in found.items()),
             "",
             "## Published votes",
@@ -344,6 +360,8 @@ def _line(cell: Cell, tally: Tally) -> str:
         str(cell.clusters),
         f"{tally.better / tally.runs:.3f}",
         f"{tally.found / tally.runs:.3f}" if cell.gain else "-",
+        f"{tally.known / tally.runs:.3f}",
+        f"{tally.known_all / tally.runs:.3f}",
         f"{tally.worse / tally.runs:.3f}",
         f"{tally.stopped / tally.runs:.3f}",
         f"{(tally.better + tally.lost) / tally.runs:.3f}",

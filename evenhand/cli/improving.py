@@ -54,6 +54,13 @@ def _options(improve: Parser) -> None:
         help="try the old grader at this effort; repeatable",
     )
     improve.add_argument(
+        "--try-draws",
+        type=int,
+        default=0,
+        metavar="K",
+        help="try the majority of K answers of the old grader",
+    )
+    improve.add_argument(
         "--propose",
         type=int,
         default=0,
@@ -110,6 +117,7 @@ def _improve(arguments: argparse.Namespace) -> int:
         candidates=arguments.candidates,
         others=arguments.candidate,
         efforts=arguments.try_effort,
+        draws=arguments.try_draws,
         learn=Wanted(
             proposals=arguments.propose,
             proposer=arguments.proposer,

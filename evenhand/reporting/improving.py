@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
+from evenhand.graders.grader_settings import REASON_FIRST
 from evenhand.graders.options import GradingOptions, RequestLimits
 from evenhand.reporting.panel import Shown
 from evenhand.reporting.proposals import Parent, Wanted
@@ -39,8 +40,9 @@ if TYPE_CHECKING:
     from evenhand.reporting.lessons import Lesson
     from evenhand.reporting.panel import Line
     from evenhand.reporting.proposals import Learnt
-    from evenhand.rubrics import Instructions, Rubric
+    from evenhand.rubrics import Instructions, PromptText, Rubric
     from evenhand.study import Study
+    from evenhand.study.store.logs.proposals import ProposalAttempt
 
 
 AUDITED = 20
@@ -49,11 +51,16 @@ eight.
 """
 
 
+_ONE_LABEL = ("", "label", REASON_FIRST)
+"""Methods of which several answers make another grader; more draws of the others only add to it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ImproveOptions:
     """The user's options: the old `grader` of a `rubric` and how it is asked; `candidates`, a
     folder of judge prompts made elsewhere; `others`, graders to try as the old one is asked;
-    `efforts` to try with the old one; and what is to be made from the labels to learn from.
+    `efforts` to try with the old one, and of how many `draws` the majority (0: none); and what is
+    to be made from the labels to learn from.
     """
 
     rubric: str
@@ -62,6 +69,7 @@ class ImproveOptions:
     candidates: Path | None = None
     others: Sequence[str] = ()
     efforts: Sequence[str] = ()
+    draws: int = 0
     learn: Wanted = field(default_factory=Wanted)
 
 
@@ -75,6 +83,10 @@ class Candidate:
     origin: str
     grader: str
     grading: GradingOptions
+
+    def on(self, units: Collection[str]) -> tuple[str, GradingOptions]:
+        """Return what it is asked about these units."""
+        return self.grader, replace(self.grading, units=frozenset(units), scope="all")
 
 
 @dataclass(frozen=True, repr=False)
@@ -266,6 +278,9 @@ class Trial:
         if options.rubric not in study.rubrics:
             known = ", ".join(study.rubrics)
             raise InputError(f"the study has no rubric {options.rubric!r}; it has {known}")
+        one_label = options.grading.draws == 1 and options.grading.method in _ONE_LABEL
+        if options.draws and not (options.draws > 1 and one_label):
+            raise InputError(written("improve.one_label"))
         self.study = study
         self.rubric = study.rubrics[options.rubric]
         if self.rubric.several:
@@ -349,9 +364,13 @@ class Trial:
         self._learnt = [self._way(*each) for each in learnt.words]
         del self._graders
 
+    def learnt_labels(self, candidate: Candidate) -> dict[str, str]:
+        """Return a candidate's labels of units to learn from."""
+        return {each.unit_id: each.graded for each in self.lessons(candidate.rater_id)}
+
     def reworded(self, words: Instructions) -> Candidate:
         """Return the old grader with these words, as one that is tried while it learns."""
-        alone = replace(self._options, candidates=None, others=(), efforts=())
+        alone = replace(self._options, candidates=None, others=(), efforts=(), draws=0)
         way = self._way(words, written("improve.while_learning"))
         _, found = _candidates(self.study, self.rubric, alone, [way])
         return found
@@ -471,8 +490,7 @@ class Trial:
 
     def asked(self, candidate: Candidate, clusters: Sequence[str]) -> tuple[str, GradingOptions]:
         """Return what a grader is asked about these clusters."""
-        units = frozenset(self.units_in(clusters))
-        return candidate.grader, replace(candidate.grading, units=units, scope="all")
+        return candidate.on(self.units_in(clusters))
 
     def labels_of(self, raters: Collection[str], clusters: Collection[str]) -> LabelMatrix:
         """Return the labels of people and these graders on these clusters, and on no other."""
@@ -546,47 +564,56 @@ class Trial:
     def _has_open_questions(self) -> bool:
         """Return True if anything is still to be asked before a winner is known."""
         from evenhand.analysis.verdicts.improvement import choose
-        from evenhand.reporting.proposals import with_examples
-        from evenhand.study.store.logs.improvements import ends_of
-
-        if self.wanted and self._is_open([self.asked(self.old, self.clusters_in("learn"))]):
-            return True
-        if self.wanted.proposals:  # what was written is not read again here
-            ended = [end["old"] for rubric, end in ends_of(self.study.store)]
-            return self.old.rater_id not in ended or self._lacks_proposals()
-        words, _ = with_examples(self.study, self.lessons(), self.parent, self.wanted)
-        made = [self._way(*each) for each in words]
-        graders = list(_candidates(self.study, self.rubric, self._options, made))
-        by_id = {each.rater_id: each for each in graders}
 
         def known(raters: Sequence[str], clusters: Sequence[str]) -> LabelMatrix:
-            if self._is_open([self.asked(by_id[each], clusters) for each in raters]):
-                raise _OpenQuestion
+            self._check_asked([self.asked(by_id[each], clusters) for each in raters])
             return self.labels_of(raters, clusters)
 
-        old, *names = by_id
         try:
+            made = [self._way(*each) for each in self._learnt_so_far().words]
+            graders = _candidates(self.study, self.rubric, self._options, made)
+            by_id = {each.rater_id: each for each in graders}
+            old, *names = by_id
             choose(old, names, self.clusters_in("choose"), known, self.rule)
         except _OpenQuestion:
             return True
         return False
 
-    def _lacks_proposals(self) -> bool:
-        """Return True if a request for proposals has no answer yet; GEPA's are not known before."""
-        from evenhand.reporting.proposals import forecast_learning
+    def _learnt_so_far(self) -> Learnt:
+        """Return what was made from the clusters to learn from. Raises _OpenQuestion where a label
+        or an answer is still to be asked for.
+        """
+        from evenhand.graders.running.proposing import answered
+        from evenhand.reporting.proposals import Learnt, learn
 
-        study, wanted = self.study, self.wanted
-        if wanted.by_gepa:
-            return False
-        asked, _ = forecast_learning(study, self.rubric, self.lessons(), self.parent, wanted)
-        return any(each.new for each in asked)
+        study, rubric, wanted = self.study, self.rubric, self.wanted
+        if not wanted:
+            return Learnt(())
+        self._check_asked([self.asked(self.old, self.clusters_in("learn"))])
 
-    def _is_open(self, wanted: Sequence[tuple[str, GradingOptions]]) -> bool:
+        def known(
+            asked: Sequence[PromptText], about: Mapping[str, Any]
+        ) -> Sequence[ProposalAttempt]:
+            found = answered(study, rubric.name, wanted.writer(self.old.grader), asked)
+            if len(found) < len(asked):
+                raise _OpenQuestion
+            return found
+
+        def tried(words: Instructions, units: Sequence[str]) -> Mapping[str, str]:
+            way = self.reworded(words)
+            self._check_asked([way.on(units)])
+            return self.learnt_labels(way)
+
+        return learn(study, rubric, self.lessons(), self.parent, wanted, known, tried)
+
+    def _check_asked(self, wanted: Sequence[tuple[str, GradingOptions]]) -> None:
+        """Raise _OpenQuestion where a grader is still to be asked some of this."""
         from evenhand.graders.running.runner import planned
         from evenhand.graders.scrub import Scrubber
 
         scrubber = Scrubber.from_environment(self.study.config.providers)
-        return any(len(task.questions) for task in planned(self.study, wanted, scrubber))
+        if any(len(task.questions) for task in planned(self.study, wanted, scrubber)):
+            raise _OpenQuestion
 
     def look(self) -> int:
         """Count a look at the verdict on people's labels, as a report on them does; return its
@@ -645,6 +672,9 @@ def _candidates(
     for effort in options.efforts:
         asked = replace(grading, effort=effort)
         ways.append((options.grader, asked, written("improve.effort", effort=effort)))
+    if draws := options.draws:
+        asked = replace(grading, draws=draws)
+        ways.append((options.grader, asked, written("improve.draws", draws=draws)))
     ways += learnt
     scrubber = Scrubber.from_environment(study.config.providers)
     known: set[str] = set()
@@ -744,14 +774,16 @@ class _Run:
 
     def _learnt(self, found: Improved) -> Improved:
         """Make candidates from the clusters to learn from, and write them down."""
+        from evenhand.graders.running.proposing import propose
         from evenhand.reporting.proposals import Ended, learn
 
-        trial, wanted = self.trial, self.trial.wanted
+        trial, rubric, wanted = self.trial, self.trial.rubric, self.trial.wanted
         wanted.check_price(self.rounds, trial.old.grader)
         self._ask([trial.old.rater_id], trial.clusters_in("learn"))
         lessons, parent = trial.lessons(), trial.parent
+        asked = partial(propose, self.rounds, rubric.name, wanted.writer(parent.grader))
         try:
-            learnt = learn(self.rounds, trial.rubric, lessons, parent, wanted, self._tried)
+            learnt = learn(trial.study, rubric, lessons, parent, wanted, asked, self._tried)
         except Ended:
             raise _Stopped(self.rounds.so_far) from None
         trial.add(learnt)
@@ -762,10 +794,9 @@ class _Run:
         """Return the old grader's labels of some units to learn from, under other words."""
         trial = self.trial
         candidate = trial.reworded(words)
-        asked = replace(candidate.grading, units=frozenset(units), scope="all")
         note = partial(trial.note_candidates, self.done_by, [candidate])
-        _go_on(self.rounds.grade([(candidate.grader, asked)], note))
-        return {each.unit_id: each.graded for each in trial.lessons(candidate.rater_id)}
+        _go_on(self.rounds.grade([candidate.on(units)], note))
+        return trial.learnt_labels(candidate)
 
     def _audited(self, found: Improved, best: Candidate) -> Improved:
         """Audit the best candidate where it reads other words, before the proof is read: what was

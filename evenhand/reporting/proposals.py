@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
 from evenhand.reporting.lessons import (
@@ -23,8 +23,9 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     from evenhand.graders import GraderForecast
     from evenhand.graders.running.runner import Rounds
-    from evenhand.rubrics import JudgePrompt, Rubric
+    from evenhand.rubrics import JudgePrompt, PromptText, Rubric
     from evenhand.study import Study
+    from evenhand.study.store.logs.proposals import ProposalAttempt
 
 GEPA = "gepa"
 """In place of a proposer, or before its name: GEPA decides what is rewritten."""
@@ -107,36 +108,38 @@ class Learnt:
 
 
 class Ended(Exception):  # noqa: N818  (nobody made an error)
-    """The rounds ended early, as their summary says."""
+    """Not all requests were answered."""
 
 
+Asked = Callable[["Sequence[PromptText]", "Mapping[str, Any]"], "Sequence[ProposalAttempt]"]
+"""A model's answers to requests; the second argument is kept with them."""
 Tried = Callable[[Instructions, Sequence[str]], Mapping[str, str]]
 """The grader's labels of some units to learn from under these words, by unit."""
 
 
 def learn(
-    rounds: Rounds,
+    study: Study,
     rubric: Rubric,
     lessons: Sequence[Lesson],
     parent: Parent,
     wanted: Wanted,
+    asked: Asked,
     tried: Tried,
 ) -> Learnt:
-    """Draw examples, and ask for proposals within the budget of these rounds. Raises Ended where
-    they end early, and what `tried` raises.
+    """Draw examples, and have proposals written. Raises Ended where requests are left without an
+    answer, and what `asked` and `tried` raise.
     """
-    words, said = with_examples(rounds.study, lessons, parent, wanted)
+    words, said = with_examples(study, lessons, parent, wanted)
     if not wanted.proposals:
         return Learnt(words, said)
     if not any(each.is_error for each in lessons):
         return Learnt(words, [*said, written("improve.no_errors", grader=parent.rater_id)])
-    writer = _Writer(rounds, rubric, lessons, parent, wanted, tried)
+    writer = _Writer(study, rubric, lessons, parent, wanted, asked, tried)
     if wanted.by_gepa:
         from evenhand.reporting.by_gepa import evolved
 
         known = [each for each in lessons if each.majority]
-        seed = rounds.study.config.seed
-        for text in evolved(writer.start, known, wanted.proposals, seed, writer):
+        for text in evolved(writer.start, known, wanted.proposals, study.config.seed, writer):
             words.append(writer.made[text])
     else:
         writer.write(parent.prompt, lessons, range(wanted.proposals))
@@ -151,17 +154,19 @@ class _Writer:
 
     def __init__(
         self,
-        rounds: Rounds,
+        study: Study,
         rubric: Rubric,
         lessons: Sequence[Lesson],
         parent: Parent,
         wanted: Wanted,
+        asked: Asked,
         tried: Tried,
     ) -> None:
-        self._rounds = rounds
+        self._study = study
         self._rubric = rubric
         self._parent = parent
         self._wanted = wanted
+        self._asked = asked
         self._tried = tried
         self._known = {each.unit_id: each.graded for each in lessons}
         self._about = {
@@ -182,12 +187,10 @@ class _Writer:
         """Ask for proposals of these numbers, in place of a grader's words. Return the instructions
         that can be tried, and say of the others why not.
         """
-        from evenhand.graders.running.proposing import propose
-
         rubric, found = self._rubric, []
-        asked = requests_for(self._rounds.study, rubric, lessons, prompt, numbers)
+        asked = requests_for(self._study, rubric, lessons, prompt, numbers)
         model = self._wanted.writer(self._parent.grader)
-        answers = propose(self._rounds, rubric.name, model, asked, self._about)
+        answers = self._asked(asked, self._about)
         if len(answers) < len(asked):
             raise Ended
         for nth, answer in zip(numbers, answers, strict=True):
@@ -227,13 +230,15 @@ def forecast_learning(
     from evenhand.graders.running.proposing import forecast_proposals
 
     words, said = with_examples(study, lessons, parent, wanted)
-    numbers = range(wanted.proposals)
-    asked = requests_for(study, rubric, lessons, parent.prompt, numbers) if numbers else []
+    numbers, prompt = range(wanted.proposals), parent.prompt
+    longest = [Instructions.written(f"{nth} ".ljust(MOST_WORDS, "x")) for nth in numbers]
+    if wanted.by_gepa and numbers:  # it rewrites what was written, after units wrong under that
+        prompt, lessons = longest[0], [replace(each, graded="") for each in lessons]
+    asked = requests_for(study, rubric, lessons, prompt, numbers) if numbers else []
     model = wanted.writer(parent.grader)
-    for nth in range(len(asked)):
-        longest = Instructions.written(f"{nth} ".ljust(MOST_WORDS, "x"))
+    for nth, _ in enumerate(asked):
         proposer = wanted.proposer or model
-        words.append((longest, written("improve.proposed", nth=nth + 1, proposer=proposer)))
+        words.append((longest[nth], written("improve.proposed", nth=nth + 1, proposer=proposer)))
     if not asked:
         return [], Learnt(words, said)
     cost = forecast_proposals(study, rubric.name, model, asked)

@@ -62,7 +62,16 @@ def propose(
         model = open_grader(spec, settings, context.scrubber, context.limits.timeout)
         job = _ProposalJob(study, rubric, model, missing, about)
         run_all([LiveRun(job, context, summary, tariff)], context.progress)
-        known = proposals_of(study.store, rubric)
+    return answered(study, rubric, proposer, wanted)
+
+
+def answered(
+    study: Study, rubric: str, proposer: str, wanted: Sequence[PromptText]
+) -> list[ProposalAttempt]:
+    """Return a model's answers to those of these requests that have one, in their order."""
+    spec, _ = writer_of(study, proposer)
+    known = proposals_of(study.store, rubric)
+    digests = (_digest(spec, each) for each in wanted)
     return [known[each] for each in digests if each in known]
 
 

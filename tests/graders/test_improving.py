@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -630,6 +631,50 @@ def test_the_command_asks_as_the_winner_was_asked(
         ratings = again.ratings()
     graders = ratings[ratings["rater_kind"] == "model"].groupby("rater_id").size()
     assert graders[found.best.rater_id] == 2 * PAIRS
+
+
+def test_the_majority_of_several_answers_is_a_candidate(
+    study: Study, server: ProtocolServer
+) -> None:
+    once = GradingOptions(method="label", rubrics=["kind"])
+    grade(study, [server.openai], once, FAST)
+    server.calls.clear()
+    lock, answers = threading.Lock(), Counter[str]()
+
+    def script(call: Call) -> Reply:
+        with lock:
+            answers[call.unit] += 1
+            nth = answers[call.unit]
+        reply = completion(said(f"answer {nth}", call.unit, 0.9))
+        return replace(reply, body=reply.body | {"id": f"{call.unit} {nth}"})
+
+    server.script = script
+    asked = ImproveOptions(rubric="kind", grader=server.openai, grading=once, draws=5)
+    forecast = forecast_improving(study, asked)
+    found = improve(study, asked, FAST)
+    assert (found.outcome, found.best and found.best.origin) == (
+        "better",
+        "the majority of 5 answers",
+    )
+    assert set(answers.values()) == {5}
+    assert len(server.calls) == sum(each.new for each in forecast) == 5 * 96
+    assert "--draws=5" in found.command
+    study.close()
+    assert main(shlex.split(found.command)[1:]) == 0
+    assert (len(answers), set(answers.values())) == (2 * PAIRS, {5})
+
+
+@pytest.mark.parametrize(
+    "grading", [GradingOptions(draws=3), GradingOptions(method="verbalised"), GradingOptions()]
+)
+def test_a_majority_of_answers_needs_a_grader_that_is_asked_once_for_a_label(
+    study: Study, server: ProtocolServer, grading: GradingOptions
+) -> None:
+    draws = 5 if grading != GradingOptions() else 1
+    asked = ImproveOptions(rubric="kind", grader=server.openai, grading=grading, draws=draws)
+    with pytest.raises(InputError, match="--try-draws takes a number from 2 on"):
+        improve(study, asked, FAST)
+    assert server.calls == []
 
 
 def test_other_grades_of_the_same_winner_are_another_reading(

@@ -33,6 +33,8 @@ from harness.studies import MarkedStudy
 from tests.graders.test_improving import (
     FAST,
     PRICE,
+    candidates,
+    changed,
     grades,
     kind,
     labelled,
@@ -330,6 +332,46 @@ def test_the_budget_holds_for_proposals_and_more_money_goes_on(
     assert len(proposals(server)) == 2, "no request is sent twice"
 
 
+def test_what_proposing_costs_is_in_the_dry_run_and_in_the_budget(
+    study: Study, server: ProtocolServer
+) -> None:
+    dear, dollar = server.openai.replace("test-model", "other-model"), 1.0
+    study = changed(study, {f"prices.{dear}": {"input": 1100.0, "output": 10000.0}})
+    asked = options(server, proposals=2, proposer=dear)
+    (line,) = [each for each in forecast_improving(study, asked) if "(proposals)" in each.rater_id]
+    assert line.new == 2
+    assert line.cost[1] >= 2 * dollar
+    found = improve(study, asked, replace(FAST, budget=2.0))
+    assert found.over_budget
+    assert proposals(server) == [], "a request may cost more than is left"
+    assert found.spent == pytest.approx(PRICE * len(server.calls))
+
+    found = improve(study, asked, replace(FAST, budget=100.0))
+    wrote = len(proposals(server))
+    assert (found.outcome, wrote) == ("better", 2)
+    whole = PRICE * (len(server.calls) - wrote) + dollar * wrote
+    ((_, end),) = ends_of(study.store)
+    assert end["price"] == pytest.approx(whole, rel=0.01)
+    assert 2 * dollar < found.spent < whole
+    assert sum(each.new for each in forecast_improving(study, asked)[:2]) == 0, "all is known"
+
+
+def test_where_no_level_is_left_nothing_is_proposed(
+    study: Study, server: ProtocolServer, tmp_path: Path
+) -> None:
+    study = changed(study, {"decision": {"looks": 1}})
+    asked = options(server, proposals=2)
+    found = improve(study, asked, FAST)
+    assert found.outcome == "better"
+    server.calls.clear()
+    assert improve(study, asked, FAST).gain == found.gain, "what was found can be told again"
+    more = replace(asked, candidates=candidates(tmp_path / "c"))
+    for other in (options(server, proposals=3), more):
+        with pytest.raises(InputError, match="no level is left"):
+            improve(study, other, FAST)
+    assert server.calls == []
+
+
 def test_an_unknown_price_under_a_budget_is_refused_before_anything_is_asked(
     study: Study, server: ProtocolServer
 ) -> None:
@@ -393,6 +435,29 @@ def test_gepa_decides_what_is_rewritten_within_the_same_money(
         *("ann", "ben", "cem"),
         *(found.old.rater_id, found.best.rater_id),
     }, "what was tried while it learnt is in no report"
+
+
+@pytest.mark.load
+def test_where_no_level_is_left_gepa_asks_nothing(
+    study: Study, server: ProtocolServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(installed("gepa-0.1.4", pip_command("gepa==0.1.4"))))
+    server.script = proposing(GOOD, "POOR: guess.", "POOR: too.")
+    study = changed(study, {"decision": {"looks": 1}})
+    asked = options(server, proposals=2, proposer="gepa")
+    forecast = forecast_improving(study, asked)
+    found = improve(study, asked, FAST)
+    assert found.outcome == "better"
+    assert found.spent <= sum(each.cost[1] for each in forecast)
+    server.calls.clear()
+    assert improve(study, asked, FAST).gain == found.gain, "what was found can be told again"
+    for more in (
+        options(server, proposals=3, proposer="gepa"),
+        options(server, proposals=2, proposer=f"gepa:{server.openai}", examples=(4,)),
+    ):
+        with pytest.raises(InputError, match="no level is left"):
+            improve(study, more, FAST)
+    assert server.calls == []
 
 
 def test_gepa_that_is_not_installed_is_named(
