@@ -250,6 +250,8 @@ def _described(name: str) -> str:
         f"{name}: on average in each, beside {design.rest} that only the grader graded; this "
         f"affirms {hits} of what people affirm, and {alarms} of the rest"
     )
+    if design.times > 1:
+        said += f", in {design.times} times as many studies"
     if design.one_sided:
         said += "; the last subject's rates on the two sides are {} and {}".format(*ONE_SIDED)
     return f"{said}."
