@@ -30,6 +30,9 @@ _LOCALE = "x-evenhand-locale"
 _PATIENCE = 4.0
 """Seconds that a run may take, fewer than nginx waits; one that takes longer is left to the page's
 own connection."""
+_LOGIN_COOKIE = "_streamlit_user"
+"""Streamlit's cookie for a browser that comes from a single sign-on. The run that admits its
+visitor counts once and changes the address: none begun at the old one must be on its way then."""
 
 
 async def send_first_run(request: Request) -> Response:
@@ -37,7 +40,9 @@ async def send_first_run(request: Request) -> Response:
     four bytes; without content where the page is to connect as usual.
     """
     nothing = Response(status_code=204)
-    if _PROTOCOLS not in request.headers:
+    if _PROTOCOLS not in request.headers or any(
+        name.startswith(_LOGIN_COOKIE) for name in request.cookies
+    ):
         return nothing
     connection = _OneRun(request)
     with suppress(TimeoutError):

@@ -97,6 +97,12 @@ def test_only_a_page_of_the_apps_own_gets_one(served: Served) -> None:
     assert not asked(served, "own", "GET")[1]  # what a link's preview or a prefetch sends
 
 
+def test_who_comes_from_a_single_sign_on_connects_as_usual(served: Served) -> None:
+    served.enter("vouched")
+    assert first_run(served, "vouched", Cookie="another=1")
+    assert asked(served, "vouched", Cookie="another=1; _streamlit_user_1=word") == (204, [])
+
+
 def test_who_has_not_begun_is_given_nothing_to_label(served: Served) -> None:
     _, *messages = first_run(served, "newcomer")
     assert "script_finished" in kinds(messages)

@@ -252,6 +252,7 @@ def test_one_login_at_the_provider_serves_both_and_each_lets_in_whom_it_lists(
         page.get_by_role("button", name="Institute").click()
         expect(page.get_by_text("Leading the study")).to_be_visible()
         page.get_by_role("button", name="Log out").click()  # of the second alone
+        page.wait_for_url(f"{served.url}second/")  # by way of the provider
         expect(page.get_by_role("button", name="Institute")).to_be_visible()
         page.goto(f"{served.url}first/overview")
         expect(page.get_by_text("Leading the study")).to_be_visible()
