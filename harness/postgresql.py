@@ -24,7 +24,8 @@ class Postgresql:
         self._server = get_server(Path(self._folder.name) / "data")
 
     def new_database(self) -> str:
-        """The URL of an empty database."""
+        """The URL of an empty database; a test that failed may have left the server ended."""
+        self.start()
         url = sa.make_url(self._server.get_uri()).set(drivername="postgresql+psycopg")
         name = f"study_{uuid.uuid4().hex}"
         engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")
