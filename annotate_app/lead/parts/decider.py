@@ -13,7 +13,6 @@ from typing import Any
 
 import streamlit as st
 from streamlit.components.v2 import component
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from evenhand.rubrics.options import Option
 
@@ -53,7 +52,8 @@ def show_decider(
     """
 
     def take_sent() -> None:
-        if sent := read_decision(_sent_value()):
+        state = st.session_state.get(_KEY)
+        if state and (sent := read_decision(state["sent"])):
             take(sent)
 
     data = {
@@ -64,19 +64,6 @@ def show_decider(
         "complaint": complaint,
     }
     _mount(key=_KEY, data=data, on_sent_change=take_sent)
-
-
-def _sent_value() -> Any:
-    """What the browser sent. Where it turned to another page at once, Streamlit has forgotten the
-    part's own state before the callback, but not the event.
-    """
-    if _KEY in st.session_state:
-        return st.session_state[_KEY]["sent"]
-    context = get_script_run_ctx()
-    state = getattr(context.session_state, "_state", None) if context else None
-    values = getattr(state, "_new_widget_state", {})
-    events = [each for name in values if name.endswith("__events") for each in values[name] or ()]
-    return next((each["value"] for each in events if each["event"] == "sent"), None)
 
 
 def option_rows(options: Sequence[Option]) -> list[dict[str, str]]:
