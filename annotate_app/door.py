@@ -11,10 +11,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
 from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from evenhand.annotate_app.line import MOST_BYTES
 from evenhand.annotate_app.log_lines import visitor
@@ -25,7 +27,7 @@ from evenhand.annotate_app.logins.browser import (
     may_upload,
     new_cookie,
 )
-from evenhand.annotate_app.logins.lead_login import PLACES
+from evenhand.annotate_app.logins.lead_login import LINKS, PLACES
 from evenhand.annotate_app.where import (
     address_of,
     as_sent,
@@ -89,7 +91,8 @@ class Door:
             return
         open_pages[address] += 1
         try:
-            await self._app(bound(scope), _only_sound(receive, send), send)
+            acts = _Acts()
+            await self._app(bound(scope), _only_sound(receive, send, acts), acts.told(send))
         finally:
             open_pages[address] -= 1
             if not open_pages[address]:
@@ -161,7 +164,46 @@ def _secure(name: bytes, value: bytes) -> bytes:
     return value + b"; Secure" if is_open else value
 
 
-def _only_sound(receive: Receive, send: Send) -> Receive:
+class _Acts:
+    """Keeps events of a lead's pages in their order. Streamlit drops what it does for one event as
+    the next arrives, and with it an act, such as a decision, whose callback has not ended.
+    """
+
+    def __init__(self) -> None:
+        self._done = asyncio.Event()
+        self._done.set()
+        self._has_begun = False
+
+    async def follow(self, event: BackMsg) -> None:
+        """Return once the act before has been carried out, or takes very long."""
+        run = event.rerun_script
+        if event.WhichOneof("type") != "rerun_script" or run.is_auto_rerun:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE):
+                await self._done.wait()
+        if run.page_script_hash in LINKS:
+            self._has_begun = False
+            self._done.clear()
+        else:
+            self._done.set()
+
+    def told(self, send: Send) -> Send:
+        """Watch what Streamlit answers: a run draws its page once its callbacks have ended."""
+
+        async def sent(message: Message) -> None:
+            if not self._done.is_set() and message.get("bytes"):
+                kind = ForwardMsg.FromString(message["bytes"]).WhichOneof("type")
+                if kind == "new_session":
+                    self._has_begun = True
+                elif self._has_begun and kind != "session_status_changed":
+                    self._done.set()
+            await send(message)
+
+        return sent
+
+
+def _only_sound(receive: Receive, send: Send, acts: _Acts) -> Receive:
     """Pass on the messages of a page. One that no page of ours sends ends the connection: Streamlit
     would write its own code into the log for it. A command that is not for visitors, such as
     clearing everybody's caches, is ignored.
@@ -173,7 +215,9 @@ def _only_sound(receive: Receive, send: Send) -> Receive:
             if message["type"] != "websocket.receive":
                 return message
             try:
-                if _is_meant(message.get("bytes")):
+                event = _event(message.get("bytes"))
+                if event is not None:
+                    await acts.follow(event)
                     return message
             except ValueError:
                 await send({"type": "websocket.close", "code": 1002})
@@ -182,13 +226,13 @@ def _only_sound(receive: Receive, send: Send) -> Receive:
     return heard
 
 
-def _is_meant(sent: bytes | None) -> bool:
-    """Return True if a message may go to Streamlit. Raises ValueError if no page sends such."""
+def _event(sent: bytes | None) -> BackMsg | None:
+    """Read a message; None if Streamlit must not get it. Raises ValueError if no page sends it."""
     if sent is None:
         raise ValueError("text")
-    if len(sent) > MOST_BYTES:
-        return True  # refused there
     message = BackMsg()
+    if len(sent) > MOST_BYTES:
+        return message  # refused there
     try:
         message.ParseFromString(sent)
     except DecodeError as error:
@@ -196,7 +240,7 @@ def _is_meant(sent: bytes | None) -> bool:
     widgets = message.rerun_script.widget_states.widgets
     if len(widgets) > _MOST_WIDGETS or not all(map(_is_page_part, widgets)):
         raise ValueError("widgets")
-    return message.WhichOneof("type") in _MEANT
+    return message if message.WhichOneof("type") in _MEANT else None
 
 
 def _is_page_part(widget: WidgetState) -> bool:

@@ -48,6 +48,8 @@ PLACES = frozenset(
     )
 )
 """The pages' addresses: all that the address of the root can be followed by."""
+LINKS = {calc_hash(place): place for place in PLACES}
+"""The pages by the names that `st.navigation` gives them."""
 
 
 def place_of(title: str) -> str:
@@ -59,9 +61,8 @@ def present_place() -> str:
     """Return the page that the browser asks for, by its link or address; "" if it asks for none."""
     if (context := get_script_run_ctx()) is None:
         return ""
-    by_link = {calc_hash(place): place for place in PLACES}  # as `st.navigation` names them
     by_address = urlsplit(context.context_info.url if context.context_info else "").path
-    place = by_link.get(context.page_script_hash, by_address.rpartition("/")[2])
+    place = LINKS.get(context.page_script_hash, by_address.rpartition("/")[2])
     return place if place in PLACES else ""
 
 

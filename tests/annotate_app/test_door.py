@@ -15,7 +15,7 @@ from streamlit.proto.ClientState_pb2 import ClientState
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from evenhand.annotate_app.door import _is_meant
+from evenhand.annotate_app.door import _event
 from harness.served import Served
 from harness.sessions import Session
 
@@ -100,8 +100,8 @@ def test_a_foreign_page_is_refused_at_once_and_costs_nobody_a_moment(server: Ser
 
 @pytest.mark.parametrize("order", ["clear_cache", "set_run_on_save", "debug_shutdown_runtime"])
 def test_an_order_that_is_not_for_visitors_is_passed_over(order: str) -> None:
-    assert _is_meant(BackMsg(rerun_script=ClientState()).SerializeToString())
-    assert not _is_meant(BackMsg(**{order: True}).SerializeToString())
+    assert _event(BackMsg(rerun_script=ClientState()).SerializeToString())
+    assert not _event(BackMsg(**{order: True}).SerializeToString())
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_what_is_no_part_of_a_page_ends_the_connection(states: dict[str, str]) -
     message = BackMsg()
     message.rerun_script.widget_states.widgets.add(**states)
     with pytest.raises(ValueError, match="widgets"):
-        _is_meant(message.SerializeToString())
+        _event(message.SerializeToString())
 
 
 def test_a_message_that_is_too_long_ends_its_own_connection(server: Served) -> None:

@@ -8,20 +8,17 @@ class Decider {
     const until = { signal: this.hearing.signal };
     // Capturing on the window comes before Streamlit's own keys: r reruns, c clears caches.
     window.addEventListener("keydown", (event) => this.onKey(event), { ...until, capture: true });
-    window.addEventListener("click", (event) => this.onClick(event), { ...until, capture: true });
     this.find("form").addEventListener("submit", (event) => this.onSubmit(event), until);
     this.find(".pass").addEventListener("click", () => this.pass(), until);
   }
 
   destroy() {
     this.hearing.abort();
-    this.release();
   }
 
   update({ data, setTriggerValue }) {
     this.trigger = setTriggerValue;
     this.sent = false; // the server knows of it, or it never arrived
-    this.release();
     if (this.token !== data.token) {
       this.token = data.token;
       this.options = data.options;
@@ -44,21 +41,6 @@ class Decider {
     event.preventDefault();
     event.stopImmediatePropagation();
     if (!event.repeat) act();
-  }
-
-  // Streamlit drops what it does for one event when the next arrives, so that whoever leaves at once
-  // would lose the decision on its way: a click elsewhere waits until the server has it.
-  onClick(event) {
-    if (!this.sent || event.composedPath().includes(this.place)) return;
-    event.preventDefault();
-    event.stopImmediatePropagation();
-    this.held = event.composedPath()[0];
-  }
-
-  release() {
-    const held = this.held;
-    this.held = null;
-    if (held?.isConnected) held.click();
   }
 
   inReason(event) {
