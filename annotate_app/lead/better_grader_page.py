@@ -16,13 +16,16 @@ from evenhand.annotate_app.lead.parts.live_figures import latest_figures
 from evenhand.annotate_app.lead.parts.tables import show_table
 from evenhand.annotate_app.lead.parts.ways import Way
 from evenhand.annotate_app.logins.lead_login import require
+from evenhand.annotate_app.plain_text import plain
 from evenhand.reporting.analysing import told_of
 from evenhand.reporting.bettering import (
     asked_anew,
+    errors_by_kind,
     latest_end,
     next_move,
     sorted_by_kind,
     tried_table,
+    words_tried,
 )
 from evenhand.study import Study
 from evenhand.study.lead.disagreements import KINDS
@@ -66,6 +69,9 @@ def show_better_grader(study: Study) -> None:
     st.header("Next step", anchor=False)
     _show_next(study, rubric, end, ranking)
     st.header("Where graders and people differ", anchor=False)
+    graders = [end["old"]] if end else [each.verdict["grader"] for each in ranking[:1]]
+    for grader in graders:
+        _show_errors(study, rubric, grader)
     _show_kinds(study, rubric)
     st.header("What was tried", anchor=False)
     if end is None:
@@ -76,6 +82,9 @@ def show_better_grader(study: Study) -> None:
         _tried(str(study.folder), data_version(study), study, rubric, end), about, _TITLES, _NUMBERS
     )
     st.text(written("better.too_high"))
+    for name, words in words_tried(study, rubric).items():
+        with st.expander(f"What {plain(name)} reads"):
+            st.code(words, language=None, wrap_lines=True)
     st.header("The proof", anchor=False)
     if asked_anew(study, rubric, end):
         st.text(written("better.asked_anew", rubric=rubric))
@@ -109,6 +118,15 @@ def _show_next(
     st.text(written("better.on_the_machine"))
 
 
+def _show_errors(study: Study, rubric: str, grader: str) -> None:
+    found, units = _errors(str(study.folder), data_version(study), study, rubric, grader)
+    if found.empty:
+        st.text(written("better.no_errors", grader=grader))
+        return
+    titles = {"people": "Most people", "grader": "Grader", "units": "Units", "clear": "All agree"}
+    show_table(found, written("better.errors", grader=grader, units=units), titles)
+
+
 def _show_kinds(study: Study, rubric: str) -> None:
     import pandas as pd
 
@@ -130,3 +148,10 @@ def _tried(
     folder: str, version: str, _study: Study, rubric: str, end: dict[str, Any]
 ) -> pd.DataFrame:
     return tried_table(_study, rubric, end)
+
+
+@st.cache_data(show_spinner=False, max_entries=8)
+def _errors(
+    folder: str, version: str, _study: Study, rubric: str, grader: str
+) -> tuple[pd.DataFrame, int]:
+    return errors_by_kind(_study, rubric, grader)

@@ -410,7 +410,9 @@ def told_of(end: Mapping[str, Any]) -> list[str]:
     told = [written("methods.improved_tried", **about), written(f"methods.{came}", **about)]
     if end.get("low") is not None:
         told.append(written("methods.improved_gain", **end))
-    return told
+    if end.get("known_before"):
+        told.append(written("improve.known_before", **about))
+    return [*told, *end.get("said", ())]
 
 
 def _verified(analysis: Analysis) -> dict[str, str]:

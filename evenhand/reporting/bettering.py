@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from evenhand.analysis.verdicts.ranking import Candidate
     from evenhand.study import Study
 
+_EXAMPLE = "anthropic:claude-opus-5"
+"""A grader in a command that names one for the user to replace."""
 LEVEL = 0.025
 """Of each of the two bounds of a gain on the labels to choose on."""
 
@@ -55,6 +57,45 @@ def sorted_by_kind(study: Study, rubric: str) -> dict[str, Counter[str]]:
     for each in sorted_so_far(study):
         if each.rubric == rubric:
             found.setdefault(each.grader, Counter())[each.kind] += 1
+    return found
+
+
+def errors_by_kind(study: Study, rubric: str, grader: str) -> tuple[pd.DataFrame, int]:
+    """Count the units to learn from on which a grader's label is not that of most people: a row for
+    each `people, grader` with `units`, and `clear`, those where all people agree; and how many
+    units there are. Labels of the other parts are not read, so that nobody tunes to them.
+    """
+    import pandas as pd
+
+    from evenhand.errors import InputError
+    from evenhand.reporting.improving import ImproveOptions, Trial
+
+    columns = ["people", "grader", "units", "clear"]
+    try:
+        trial = Trial(study, ImproveOptions(rubric=rubric, grader=grader))
+        lessons = [each for each in trial.lessons(grader) if each.graded and each.majority]
+    except InputError:  # too few labels to part, or no parts of such a rubric
+        return pd.DataFrame(columns=columns), 0
+    errors = [each for each in lessons if each.is_error]
+    counts = Counter((each.majority, each.graded) for each in errors)
+    clear = Counter((each.majority, each.graded) for each in errors if each.is_clear)
+    rows = [(*kind, count, clear[kind]) for kind, count in counts.most_common()]
+    return pd.DataFrame(rows, columns=columns), len(lessons)
+
+
+def words_tried(study: Study, rubric: str) -> dict[str, str]:
+    """Return the file of each candidate with words of its own, and where these come from, by its
+    rater id.
+    """
+    from evenhand.rubrics.judge_prompt import own_prompt_of
+    from evenhand.study.store.logs.improvements import candidates_of
+    from evenhand.study.workspace import PROMPTS_FOLDER
+
+    found = {}
+    for rater, tried in candidates_of(study.store, rubric).items():
+        if tried.has_own_text and (digits := own_prompt_of(rater)):
+            for file in (study.folder / PROMPTS_FOLDER).glob(f"{digits}*.toml"):
+                found[rater] = f"# {tried.origin}\n{file.read_text('utf-8')}"
     return found
 
 
@@ -112,22 +153,57 @@ def next_move(
     if end is not None and asked_anew(study, rubric, end):
         end = None
     if end is not None and end["outcome"] == "better" and end.get("command"):
-        return NextMove(written("better.grade_rest", new=end["new"]), end["command"])
+        new = end["new"]
+        if not _graded_all(study, rubric, new):
+            return NextMove(written("better.grade_rest", new=new), end["command"])
+        about = [folder, "--rubric", rubric, "--grader", new, "--file", f"{rubric}-grader.json"]
+        said = written("better.freeze", new=new)
+        return NextMove(said, shlex.join(["evenhand", "baseline", "save", *about]))
     best = ranking[0] if ranking else None
     if best is None or best.verdict["verdict"] in PASSES:
         return None
     if any(each.limit for each in ranking):
         command = ["evenhand", "rubric", "suggest", folder, "--rubric", rubric]
         return NextMove(written("better.mend", rubric=rubric), shlex.join(command))
+    hopes = [each.verdict for each in ranking if each.verdict["promising"]]
+    hopes = [each for each in hopes if each["more_clusters"] > 0]
+    if end is None and hopes:  # as the report recommends
+        first = min(hopes, key=lambda each: each["more_clusters"])
+        count = str(first["more_clusters"])
+        said = written("better.label_first", grader=first["grader"], more=count)
+        return NextMove(said, shlex.join(["evenhand", "extend", folder, "--pairs", count]))
     grader = (end["old"] if end else best.verdict["grader"]).partition("#")[0]
     if end is not None and (more := _more_pairs(end)):
         said = written("better.label_more", more=more)
         return NextMove(said, shlex.join(["evenhand", "extend", folder, "--pairs", str(more)]))
+    if not _can_ask(study, grader):
+        command = ["evenhand", "grade", folder, "--rubric", rubric, "--grader", _EXAMPLE]
+        said = written("better.imported", grader=grader)
+        return NextMove(said, shlex.join([*command, "--dry-run"]))
     asked = (end or {}).get("asked") or ["--rubric", rubric, "--grader", grader]
     command = ["evenhand", "improve", folder, *asked]
     said = written("better.try_others" if end else "better.try_some", grader=grader)
     writes = [] if grader.startswith("baseline:") else ["--propose", "4"]
     return NextMove(said, shlex.join([*command, *writes, "--dry-run"]))
+
+
+def _can_ask(study: Study, grader: str) -> bool:
+    """Return False for a grader whose labels were imported from elsewhere."""
+    from evenhand.errors import InputError
+    from evenhand.graders.spec import parse_spec
+
+    try:
+        parse_spec(grader, study.config.providers)
+    except InputError:
+        return False
+    return True
+
+
+def _graded_all(study: Study, rubric: str, grader: str) -> bool:
+    ratings = study.ratings()
+    is_own = (ratings["rubric"] == rubric) & (ratings["rater_id"] == grader)
+    units = study.rubric_units(study.rubrics[rubric], "all")
+    return set(units) <= set(ratings.loc[is_own, "unit_id"])
 
 
 def _more_pairs(end: Mapping[str, Any]) -> int | None:

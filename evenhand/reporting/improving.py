@@ -95,7 +95,8 @@ class Improved(Shown):
     none was chosen, its `chance` of a proof was too small, or `no_level` was left for one) and the
     ordinary verdict on a better one, from the same labels. `stopped` says why a run ended early,
     which the same command continues; `said` tells of candidates that could not be made;
-    `gives_way` is what an injection audit of the best one found, where it fails.
+    `gives_way` is what an injection audit of the best one found, where it fails; `known_before`
+    says that the best one had grades on the rubric before it was tried.
     """
 
     rubric: str
@@ -115,6 +116,7 @@ class Improved(Shown):
     command: str = ""
     said: Sequence[str] = ()
     gives_way: str = ""
+    known_before: bool = False
 
     @property
     def best(self) -> Candidate | None:
@@ -149,8 +151,10 @@ class Improved(Shown):
                 futile = written("improve.unread", **about)
             return f"{written('improve.not_shown')} {futile} {price}"
         head = written("improve.compared", new=self.best.rater_id, old=old)
+        known = [written("improve.known_before", new=self.best.rater_id)]
         judged = [self.verdict["sentence"]] if self.verdict else []
-        return " ".join([head, self.gain.sentence, price, *judged])
+        found = [self.gain.sentence, *(known if self.known_before else []), price, *judged]
+        return " ".join([head, *found])
 
     @property
     def lines(self) -> list[Line]:
@@ -628,15 +632,18 @@ class Trial:
     def verdict_on(self, new: str, clusters: Collection[str], reading: int) -> Verdict | None:
         """Return the ordinary verdict on a grader from these clusters alone. It is a look of the
         study, as its report's on the same labels is; and since each `reading` may be of another
-        grader, its level is at most that of a look of this number.
+        grader, its level is at most that of a look of this number. The audit is of this run, too.
         """
+        from evenhand.study.store.logs.replies import attacked_table
+
         ratings, units = self._counted(), self.units_in(clusters)
         wanted = (ratings["rater_kind"] != "model") | (ratings["rater_id"] == new)
         looks = {self.rubric.name: max(self.look(), reading)}
+        attacked = attacked_table(self.study.store, self.study.accepted_hashes())
         dataset = replace(
             self._dataset,
             ratings=ratings[wanted & ratings["unit_id"].isin(units)],
-            facts=replace(self._dataset.facts, looks=looks),
+            facts=replace(self._dataset.facts, looks=looks, attacked=attacked),
         )
         found = dataset.analyse().verdicts
         return next((each for each in found if each["grader"] == new), None)
@@ -837,7 +844,12 @@ class _Run:
             content_of,
             prove,
         )
-        from evenhand.study.store.logs.improvements import ProofReading, is_read, read_proof
+        from evenhand.study.store.logs.improvements import (
+            ProofReading,
+            candidates_of,
+            is_read,
+            read_proof,
+        )
 
         trial, old, new = self.trial, self.trial.old.rater_id, best.rater_id
         store, rubric = trial.study.store, trial.rubric.name
@@ -859,11 +871,12 @@ class _Run:
         reading = ProofReading(old=old, new=new, content=content_of(known, old, new))
         look = read_proof(store, rubric, reading, self.done_by)
         gain = prove(known, old, new, trial.rule, look)
-        verdict = trial.verdict_on(new, clusters, look) if gain.outcome == "better" else None
+        is_better = gain.outcome == "better"
         return replace(
             found,
             gain=gain,
-            verdict=verdict,
+            verdict=trial.verdict_on(new, clusters, look) if is_better else None,
+            known_before=is_better and not candidates_of(store, rubric)[new].is_new,
             command=_command(trial, best),
         )
 
@@ -891,6 +904,8 @@ class _Run:
             ],
             "verdict": found.verdict["verdict"] if found.verdict else "",
             "gives_way": found.gives_way,
+            "known_before": found.known_before,
+            "said": list(found.said),
             "no_level": found.no_level,
             "asked": [f"--rubric={found.rubric}", *_options_of(self.trial, found.old)],
             "rubric_hash": self.trial.study.rubrics[found.rubric].hash,

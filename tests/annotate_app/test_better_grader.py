@@ -46,7 +46,7 @@ END = {
 @pytest.fixture(scope="module")
 def served(make_study: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Served:
     """A study in which a grader that is right more often was proved to be better."""
-    folder = make_study(PAIRS, raters_per_unit=3)
+    folder = make_study(PAIRS + 1, raters_per_unit=3)
     with open_study(folder) as study:
         units = [f"p{n:04d}|{SUBJECT}" for n in range(1, PAIRS + 1)]
         truth = ["LRC"[n % 3] for n in range(PAIRS)]
@@ -89,6 +89,8 @@ def test_what_was_tried_and_the_command_that_comes_next(
     assert rows[2][1:4] == ["care.toml", "0.80", "18"]
     gain, low, high = map(float, rows[2][4:7])
     assert 0 < low < gain < high
+    errors = page.get_by_role("table", name="What openai:old said where most people said otherwise")
+    expect(errors.get_by_role("row").nth(1)).to_be_visible()
     kinds = page.get_by_role("table", name="Disagreements that were sorted, by kind")
     expect(kinds.get_by_role("row").last).to_contain_text("openai:old")
     expect(page.get_by_text("+Compare them with **care** <b>.")).to_be_visible()

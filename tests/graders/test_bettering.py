@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,17 +13,20 @@ from evenhand.cli.main import main
 from evenhand.reporting.analysing import analyse_study
 from evenhand.reporting.bettering import (
     asked_anew,
+    errors_by_kind,
     latest_end,
     next_move,
     sorted_by_kind,
     tried_table,
+    words_tried,
 )
 from evenhand.reporting.improving import improve
 from evenhand.reporting.suggestions import rubric_first
 from evenhand.study import Study
 from evenhand.study.lead.disagreements import sort_disagreement
+from evenhand.study.store.logs.improvements import parts_of
 from harness.protocol_server import ProtocolServer
-from harness.studies import MarkedStudy, with_edited_rubric
+from harness.studies import MarkedStudy, with_edited_rubric, with_labels
 from tests.graders.test_improving import FAST, candidates, changed, grades, labelled, options
 
 pytestmark = pytest.mark.slow
@@ -35,7 +39,7 @@ def study(marked_study: MarkedStudy, tmp_path: Path, server: ProtocolServer) -> 
 
 
 def test_gains_come_with_intervals_and_the_next_step_is_a_command(
-    study: Study, server: ProtocolServer, tmp_path: Path
+    study: Study, server: ProtocolServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = improve(study, options(server, candidates(tmp_path / "c")), FAST)
     end = latest_end(study, "kind")
@@ -53,6 +57,38 @@ def test_gains_come_with_intervals_and_the_next_step_is_a_command(
     assert move.command == found.command
     assert found.difference == end["difference"]
     assert main(shlex.split(move.command)[1:]) == 0
+    monkeypatch.chdir(tmp_path)
+    frozen = next_move(study, "kind", end, [])
+    assert frozen is not None
+    assert main(shlex.split(frozen.command)[1:]) == 0
+    assert (tmp_path / "kind-grader.json").is_file()
+
+
+def test_errors_are_counted_on_units_to_learn_from_and_all_words_are_shown(
+    study: Study, server: ProtocolServer, tmp_path: Path
+) -> None:
+    folder = candidates(tmp_path / "c")
+    found = improve(study, options(server, folder), FAST)
+    main(["grade", str(study.folder), "--grader", server.openai, "--method", "label"])
+    errors, units = errors_by_kind(study, "kind", found.old.rater_id)
+    learn = {each for each, part in parts_of(study.store, "kind").items() if part == "learn"}
+    assert units == 2 * len(learn)
+    ratings = study.ratings()
+    ratings = ratings[ratings["unit_id"].str.partition("|")[0].isin(learn)]
+    majority = ratings[ratings["rater_kind"] == "human"].groupby("unit_id")["label"]
+    majority = majority.agg(lambda own: own.mode()[0])
+    own = ratings[ratings["rater_id"] == found.old.rater_id].set_index("unit_id")["label"]
+    counts = {
+        (people, grader): int(((majority == people) & (own.loc[majority.index] == grader)).sum())
+        for people, grader in (("yes", "no"), ("no", "yes"))
+    }
+    assert {(row.people, row.grader): row.units for row in errors.itertuples()} == counts
+    assert (errors["clear"] <= errors["units"]).all()
+    shown = words_tried(study, "kind")
+    assert len(shown) == 3
+    for candidate in found.candidates:
+        source = (folder / candidate.origin).read_text("utf-8")
+        assert shown[candidate.rater_id] == f"# {candidate.origin}\n{source}"
 
 
 def test_the_page_shows_what_it_can_and_names_the_grader_that_was_asked(
@@ -101,6 +137,26 @@ def test_before_anything_was_tried_the_next_step_is_to_try(
     assert move is not None
     asked = f"--rubric kind --grader {server.openai} --propose 4 --dry-run"
     assert shlex.split(move.command) == ["evenhand", "improve", str(study.folder), *asked.split()]
+
+
+@pytest.mark.parametrize(
+    ("promising", "more", "command"),
+    [(True, 40, ["extend", "--pairs", "40"]), (False, 0, ["grade", "--dry-run"])],
+)
+def test_a_grader_that_was_imported_is_not_to_be_improved(
+    study: Study, promising: bool, more: int, command: list[str]
+) -> None:
+    units = sorted(study.rubric_units(study.rubrics["kind"]))
+    with_labels(study, {"judge": ["yes"] * len(units)}, "kind", units=units, graders=["judge"])
+    analysis, _ = analyse_study(study, verify=False)
+    (judge,) = rank_graders(analysis.results, analysis.verdicts)["kind"]
+    about = {"promising": promising, "more_clusters": more}
+    ranking = [replace(judge, verdict=judge.verdict | about)]
+    move = next_move(study, "kind", None, ranking)
+    assert move is not None
+    assert set(command) <= set(shlex.split(move.command))
+    assert "judge" in move.said
+    assert "improve" not in move.command
 
 
 def test_disagreements_are_counted_by_grader_and_kind(study: Study) -> None:

@@ -188,6 +188,8 @@ def test_the_best_candidate_is_found_proved_and_told(
     again = improve(study, options(server, tmp_path / "c"), FAST)
     assert len(server.calls) == asked
     assert (again.gain, again.spent) == (found.gain, 0.0), "the same labels are the same reading"
+    assert again.verdict == found.verdict, "what the audit found is part of it at once"
+    assert not found.known_before
     assert len(ends_of(study.store)) == 1
 
 
@@ -534,6 +536,9 @@ def test_a_grader_that_was_there_before_keeps_its_grades_unless_it_was_chosen(
     grade(study2, [other], GradingOptions(method="label", rubrics=["kind"], scope="all"), FAST)
     won = improve(study2, good, FAST)
     assert won.best.rater_id == rater
+    assert "had grades before it was tried here" in won.sentence
+    ((_, end),) = ends_of(study2.store)
+    assert "had grades before it was tried here" in told_of(end)[-1]
     ratings, parts = from_study(study2).ratings, parts_of(study2.store, "kind")
     left = ratings.loc[ratings["rater_id"] == rater, "unit_id"].str.partition("|")[0].map(parts)
     assert set(left) == {"learn", "prove"}, "it was chosen on choose, and it has no text of its own"

@@ -17,12 +17,13 @@ import pytest
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, RequestLimits
+from evenhand.reporting.analysing import told_of
 from evenhand.reporting.improving import ImproveOptions, Trial, forecast_improving, improve
 from evenhand.reporting.lessons import MOST_WORDS, RefusedProposal, checked, examples_from
 from evenhand.reporting.load import from_study
 from evenhand.reporting.proposals import Wanted
 from evenhand.rubrics import Instructions, read_own_words
-from evenhand.study import Study
+from evenhand.study import Study, open_study
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.store.logs.improvements import ends_of, parts_of
 from evenhand.study.store.logs.proposals import proposals_of
@@ -181,6 +182,9 @@ def test_a_refused_proposal_is_said_and_the_others_go_on(
     printed = " ".join(capsys.readouterr().out.split())
     assert "was not tried: it changes the question or the options, with 'Options:'" in printed
     assert "Better. Kappa with people is" in printed
+    with open_study(study.folder) as again:
+        ((_, end),) = ends_of(again.store)
+    assert "was not tried: it changes the question" in told_of(end)[-1], "Methods say it, too"
 
 
 @pytest.mark.parametrize("permuted", [("prove",), ("choose", "prove")])
