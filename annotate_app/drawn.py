@@ -6,6 +6,7 @@ Every text is escaped; tags come from the closed list that `rendered` and `struc
 from __future__ import annotations
 
 import html
+import unicodedata
 from collections.abc import Iterable, Sequence
 
 from evenhand.annotate_app.languages import Language
@@ -17,11 +18,14 @@ from evenhand.annotate_app.payload import (
     turn_label,
 )
 from evenhand.annotate_app.plain_text import block, heading, items, label_above, lang_attribute
-from evenhand.annotate_app.rendered import FOLLOWED, Node, rendered
+from evenhand.annotate_app.rendered import FOLLOWED, rendered
+from evenhand.annotate_app.structured import Node
 from evenhand.rubrics import Rubric
 from evenhand.rubrics.rendering import TextBlock
 
-_OWN_WAY = ("p", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "table", "th", "td")
+_OWN_WAY = ("p", "h3", "h4", "h5", "h6", "th", "td")
+_HOLDS_PARTS = ("ul", "ol", "li", "blockquote", "table")
+"""Of these "auto" sees no text: what is inside has a direction of its own."""
 _EMPTY = ("br", "hr")
 
 
@@ -30,8 +34,8 @@ def drawn_text(text: str, kind: str = "text", label: str = "", lang: str | None 
     nodes = rendered(text, links=True)
     inside = "".join(map(_html, nodes)) if nodes else html.escape(text)
     look = f"evenhand-{kind} evenhand-drawn" if nodes else f"evenhand-{kind}"
-    own = lang_attribute(lang)
-    return f'{label_above(label)}<div class="{look}" dir="auto"{own}>{inside}</div>'
+    own, way = lang_attribute(lang), _direction(text)
+    return f'{label_above(label)}<div class="{look}" dir="{way}"{own}>{inside}</div>'
 
 
 def drawn_rubric(rubric: Rubric, reader: Language) -> str:
@@ -96,6 +100,8 @@ def _content(block: TextBlock, reader: Language, display: str) -> str:
         return _quote("".join(map(_html, nodes)), f"evenhand-drawn{code}")
     if block.turns:
         return _quote("".join(_turns(block, reader)))
+    if not block.text.strip():
+        return _quote(f"<em>{html.escape(reader.say(f'panel.empty_{block.kind}'))}</em>")
     return _quote(html.escape(block.text))
 
 
@@ -117,6 +123,8 @@ def _html(node: Node) -> str:
     written = "".join(_attributes(tag, attributes))
     if tag in _EMPTY:
         return f"<{tag}>"
+    if tag in _HOLDS_PARTS:
+        written += f' dir="{_direction("".join(_said(node)))}"'
     inside = "".join(map(_html, children))
     if attributes.get("class") == "address":
         inside = f" ({inside})"
@@ -136,3 +144,17 @@ def _attributes(tag: str, attributes: dict[str, object]) -> Iterable[str]:
     address = str(attributes.get("href", ""))
     if tag == "a" and address.startswith(FOLLOWED):
         yield f' href="{html.escape(address)}" target="_blank" rel="noopener noreferrer"'
+
+
+def _said(node: Node) -> Iterable[str]:
+    if isinstance(node, str):
+        yield node
+    else:
+        for child in node[2:]:
+            yield from _said(child)
+
+
+def _direction(text: str) -> str:
+    """The way in which a text runs, by its first letter that has one."""
+    ways = (unicodedata.bidirectional(each) for each in text)
+    return "rtl" if next((way for way in ways if way in ("L", "R", "AL")), "L") != "L" else "ltr"
