@@ -9,7 +9,7 @@ import html
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-from evenhand.annotate_app.languages import Language
+from evenhand.annotate_app.languages import ENGLISH, Language, known_languages, language
 from evenhand.annotate_app.payload import (
     block_label,
     drawn_code,
@@ -32,7 +32,8 @@ _EMPTY = ("br", "hr")
 def drawn_text(text: str, kind: str = "text", label: str = "", lang: str | None = None) -> str:
     """What the study's lead wrote, its Markdown drawn; links open apart."""
     nodes = rendered(text, links=True)
-    inside = "".join(map(_html, nodes)) if nodes else html.escape(text)
+    reader = language(lang) if lang in known_languages() else ENGLISH
+    inside = _html(nodes, reader) if nodes else html.escape(text)
     look = f"evenhand-{kind} evenhand-drawn" if nodes else f"evenhand-{kind}"
     own, way = lang_attribute(lang), _direction(text)
     return f'{label_above(label)}<div class="{look}" dir="{way}"{own}>{inside}</div>'
@@ -97,7 +98,7 @@ def _content(block: TextBlock, reader: Language, display: str) -> str:
     nodes = drawn_code(block) or tree_of(block, display)
     if nodes:
         code = " evenhand-code-block" if drawn_code(block) else ""
-        return _quote("".join(map(_html, nodes)), f"evenhand-drawn{code}")
+        return _quote(_html(nodes, reader), f"evenhand-drawn{code}")
     if block.turns:
         return _quote("".join(_turns(block, reader)))
     if not block.text.strip():
@@ -115,19 +116,25 @@ def _turns(block: TextBlock, reader: Language) -> Iterable[str]:
         yield f'<div class="evenhand-turn">{title}<div dir="auto">{said}</div></div>'
 
 
-def _html(node: Node) -> str:
-    """A node of a tree, as `rendered` and `structured` make them."""
+def _html(nodes: Iterable[Node], reader: Language) -> str:
+    """The nodes of a tree, as `rendered` and `structured` make them."""
+    return "".join(_element(node, reader) for node in nodes)
+
+
+def _element(node: Node, reader: Language) -> str:
     if isinstance(node, str):
         return html.escape(node)
     tag, attributes, *children = node
-    written = "".join(_attributes(tag, attributes))
     if tag in _EMPTY:
         return f"<{tag}>"
+    written = "".join(_attributes(tag, attributes))
     if tag in _HOLDS_PARTS:
         written += f' dir="{_direction("".join(_said(node)))}"'
-    inside = "".join(map(_html, children))
+    inside = _html(children, reader)
     if attributes.get("class") == "address":
         inside = f" ({inside})"
+    if attributes.get("class") == "image":
+        inside = html.escape(reader.say("panel.image", alt="".join(_said(node))))
     return f"<{tag}{written}>{inside}</{tag}>"
 
 

@@ -20,3 +20,8 @@ def test_a_text_without_a_word_says_so() -> None:
     nothing = TextBlock("Response", "response", "response", "", " \n")
     for display in ("text", "markdown"):
         assert "(empty response)" in drawn_block(nothing, ENGLISH, display)
+
+
+def test_an_image_is_its_description_in_the_texts_language() -> None:
+    assert '<span class="image">[image: a cat]</span>' in drawn_text("![a cat](http://b)")
+    assert "[Bild: eine Katze]" in drawn_text("![eine Katze](http://b)", lang="de")

@@ -86,6 +86,8 @@ def test_all_is_within_reach(new_context, wordy, size):
     wordy.enter(f"small-{width}")
     page.goto(f"{wordy.url}?rater=small-{width}")
     page.wait_for_selector(READY)
+    if (width, touch) == (390, True):
+        texts_have_half_of_the_height(page)
     a_notice_is_seen_where_it_is_given(page)
     nothing_is_cut(page, 44 if touch else 24)
     what_an_answer_means_can_be_had(page)
@@ -96,6 +98,16 @@ def test_all_is_within_reach(new_context, wordy, size):
         assert not page.locator(".jumps").is_visible()
     else:
         jumps_lead_from_one_response_to_the_other(page)
+
+
+def texts_have_half_of_the_height(page) -> None:
+    texts, jumps, ways = (
+        page.locator(part).bounding_box() for part in (".material", ".jumps", ".ways")
+    )
+    seen = texts["y"] + texts["height"] - jumps["y"] - jumps["height"]
+    assert seen >= page.viewport_size["height"] / 2
+    assert ways["height"] < 2 * 44  # one row
+    assert page.locator("kbd").locator("visible=true").count() == 0
 
 
 def nothing_is_cut(page, least: int) -> None:
