@@ -172,3 +172,22 @@ def reached(page, selector: str) -> list[dict]:
     parts = page.locator(selector).locator("visible=true").evaluate_all(REACHED)
     assert parts, selector
     return parts
+
+
+def test_the_bar_takes_a_second_row_before_it_hides_anything(new_context, make_study, serve_study):
+    """All that it can have: a language, two drawn responses, a long code, in long words."""
+
+    def drawn(number: int, side: str) -> str:
+        return f"**{response_text(number, side)}**"
+
+    served = serve_study(make_study(2, drawn, display="markdown", languages=["de", "es"]))
+    rater = "somebody-with-a-long-code"
+    served.enter(rater)
+    page = new_context().new_page()
+    page.goto(f"{served.url}?rater={rater}&lang=es")
+    page.wait_for_selector(READY)
+    for width in (1440, 1280, 1024, 768):
+        page.set_viewport_size({"width": width, "height": 800})
+        ways = reached(page, ".ways > *")
+        assert len(ways) == 9
+        assert all(one["inside"] and one["hit"] for one in ways), (width, ways)
