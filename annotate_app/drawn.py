@@ -6,9 +6,10 @@ Every text is escaped; tags come from the closed list that `rendered` and `struc
 from __future__ import annotations
 
 import html
+import unicodedata
 from collections.abc import Iterable, Sequence
 
-from evenhand.annotate_app.languages import Language
+from evenhand.annotate_app.languages import ENGLISH, Language, known_languages, language
 from evenhand.annotate_app.payload import (
     block_label,
     drawn_code,
@@ -17,21 +18,25 @@ from evenhand.annotate_app.payload import (
     turn_label,
 )
 from evenhand.annotate_app.plain_text import block, heading, items, label_above, lang_attribute
-from evenhand.annotate_app.rendered import FOLLOWED, Node, rendered
+from evenhand.annotate_app.rendered import FOLLOWED, rendered
+from evenhand.annotate_app.structured import Node
 from evenhand.rubrics import Rubric
 from evenhand.rubrics.rendering import TextBlock
 
-_OWN_WAY = ("p", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "table", "th", "td")
+_OWN_WAY = ("p", "h3", "h4", "h5", "h6", "th", "td")
+_HOLDS_PARTS = ("ul", "ol", "li", "blockquote", "table")
+"""Of these "auto" sees no text: what is inside has a direction of its own."""
 _EMPTY = ("br", "hr")
 
 
 def drawn_text(text: str, kind: str = "text", label: str = "", lang: str | None = None) -> str:
     """What the study's lead wrote, its Markdown drawn; links open apart."""
     nodes = rendered(text, links=True)
-    inside = "".join(map(_html, nodes)) if nodes else html.escape(text)
+    reader = language(lang) if lang in known_languages() else ENGLISH
+    inside = _html(nodes, reader) if nodes else html.escape(text)
     look = f"evenhand-{kind} evenhand-drawn" if nodes else f"evenhand-{kind}"
-    own = lang_attribute(lang)
-    return f'{label_above(label)}<div class="{look}" dir="auto"{own}>{inside}</div>'
+    own, way = lang_attribute(lang), _direction(text)
+    return f'{label_above(label)}<div class="{look}" dir="{way}"{own}>{inside}</div>'
 
 
 def drawn_rubric(rubric: Rubric, reader: Language) -> str:
@@ -93,9 +98,11 @@ def _content(block: TextBlock, reader: Language, display: str) -> str:
     nodes = drawn_code(block) or tree_of(block, display)
     if nodes:
         code = " evenhand-code-block" if drawn_code(block) else ""
-        return _quote("".join(map(_html, nodes)), f"evenhand-drawn{code}")
+        return _quote(_html(nodes, reader), f"evenhand-drawn{code}")
     if block.turns:
         return _quote("".join(_turns(block, reader)))
+    if not block.text.strip():
+        return _quote(f"<em>{html.escape(reader.say(f'panel.empty_{block.kind}'))}</em>")
     return _quote(html.escape(block.text))
 
 
@@ -109,17 +116,25 @@ def _turns(block: TextBlock, reader: Language) -> Iterable[str]:
         yield f'<div class="evenhand-turn">{title}<div dir="auto">{said}</div></div>'
 
 
-def _html(node: Node) -> str:
-    """A node of a tree, as `rendered` and `structured` make them."""
+def _html(nodes: Iterable[Node], reader: Language) -> str:
+    """The nodes of a tree, as `rendered` and `structured` make them."""
+    return "".join(_element(node, reader) for node in nodes)
+
+
+def _element(node: Node, reader: Language) -> str:
     if isinstance(node, str):
         return html.escape(node)
     tag, attributes, *children = node
-    written = "".join(_attributes(tag, attributes))
     if tag in _EMPTY:
         return f"<{tag}>"
-    inside = "".join(map(_html, children))
+    written = "".join(_attributes(tag, attributes))
+    if tag in _HOLDS_PARTS:
+        written += f' dir="{_direction("".join(_said(node)))}"'
+    inside = _html(children, reader)
     if attributes.get("class") == "address":
         inside = f" ({inside})"
+    if attributes.get("class") == "image":
+        inside = html.escape(reader.say("panel.image", alt="".join(_said(node))))
     return f"<{tag}{written}>{inside}</{tag}>"
 
 
@@ -136,3 +151,17 @@ def _attributes(tag: str, attributes: dict[str, object]) -> Iterable[str]:
     address = str(attributes.get("href", ""))
     if tag == "a" and address.startswith(FOLLOWED):
         yield f' href="{html.escape(address)}" target="_blank" rel="noopener noreferrer"'
+
+
+def _said(node: Node) -> Iterable[str]:
+    if isinstance(node, str):
+        yield node
+    else:
+        for child in node[2:]:
+            yield from _said(child)
+
+
+def _direction(text: str) -> str:
+    """The way in which a text runs, by its first letter that has one."""
+    ways = (unicodedata.bidirectional(each) for each in text)
+    return "rtl" if next((way for way in ways if way in ("L", "R", "AL")), "L") != "L" else "ltr"

@@ -8,9 +8,11 @@ are prices (as Pandoc takes them).
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from markdown_it import MarkdownIt
-from markdown_it.rules_block import StateBlock
+from markdown_it.rules_block import StateBlock, table
+from markdown_it.rules_block.table import escapedSplit, getLine
 from markdown_it.rules_inline import StateInline
 
 _CLOSED_BY = {"\\(": "\\)", "\\[": "\\]", "$$": "$$"}
@@ -23,6 +25,8 @@ def keep_formulas(parser: MarkdownIt) -> None:
     parser.block.ruler.before(
         "fence", "formula", _over_lines, {"alt": ["paragraph", "reference", "blockquote", "list"]}
     )
+    parser.block.ruler.before("lheading", "paragraph with formula", _within_lines)
+    parser.block.ruler.at("table", _whole_table, {"alt": ["paragraph", "reference"]})
 
 
 def _closer(text: str, at: int) -> str:
@@ -117,3 +121,98 @@ def _added(state: StateBlock, start: int, last: int, silent: bool) -> bool:
     state.push("paragraph_close", "p", -1)
     state.line = last + 1
     return True
+
+
+def _within_lines(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Take a paragraph in which a formula goes on over lines: none of its lines begins a list, a
+    heading or a quote.
+    """
+    around, state.parentType = state.parentType, "paragraph"
+    line, goes_on = start, False
+    while line == start or not _ends_paragraph(state, line, end):
+        closed = _closed_on(state, line, end)
+        goes_on |= closed > line
+        line = closed + 1
+    state.parentType = around
+    return goes_on and _added(state, start, line - 1, silent)
+
+
+def _ends_paragraph(state: StateBlock, line: int, end: int) -> bool:
+    if line >= end or state.isEmpty(line):
+        return True
+    if state.sCount[line] < 0 or state.is_code_block(line):
+        return False
+    rules = state.md.block.ruler.getRules("paragraph")
+    return any(rule(state, line, end, True) for rule in rules)
+
+
+def _closed_on(state: StateBlock, line: int, end: int) -> int:
+    """The line that closes what this one leaves open; the line itself where nothing does."""
+    unclosed = state.env.setdefault("unclosed over lines", {})
+    at = state.bMarks[line]
+    while closer := _left_open(state.src[at : state.eMarks[line]]):
+        if line < unclosed.get(closer, 0):
+            return line
+        closed, at = line, -1
+        while at < 0:
+            closed += 1
+            if closed >= end or state.isEmpty(closed):
+                unclosed[closer] = closed
+                return line
+            at = state.src.find(closer, state.bMarks[closed], state.eMarks[closed])
+        line, at = closed, at + len(closer)
+    return line
+
+
+def _left_open(line: str) -> str:
+    """The delimiter that closes the formula which a line leaves open; "" where it leaves none."""
+    return next((closer for _, closer in _formulas(line) if closer), "")
+
+
+def _formulas(line: str) -> Iterator[tuple[str, str]]:
+    """The formulas of a line; one that it leaves open comes last, with what closes it."""
+    at = 0
+    while at < len(line):
+        beyond = at + 1
+        if line[at] == "`":  # nothing in code is a formula
+            while line[beyond : beyond + 1] == "`":
+                beyond += 1
+            beyond = max(line.find(line[at:beyond], beyond) + beyond - at, beyond)
+        elif closer := _closer(line, at):
+            if (found := line.find(closer, at + 2)) < 0:
+                yield line[at:], closer
+                return
+            beyond = found + len(closer)
+            yield line[at:beyond], ""
+        elif line[at] == "\\":
+            beyond = at + 2
+        elif line[at] == "$" and (found := _end_of_dollars(line, at, len(line))) > 0:
+            beyond = found
+            yield line[at:beyond], ""
+        at = beyond
+
+
+def _whole_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Take a table, unless it would lose something: the bars within a formula, or cells beyond
+    those of its head. Such a one is shown as it is written.
+    """
+    before = len(state.tokens)
+    if not table(state, start, end, silent):
+        return False
+    if silent:
+        return True
+    rows = [getLine(state, line).strip() for line in range(start, state.line) if line != start + 1]
+    width = len(_cells(rows[0]))
+    if not any(_has_bar(row) or any(map(str.strip, _cells(row)[width:])) for row in rows):
+        return True
+    del state.tokens[before:]
+    state.line = start
+    return False
+
+
+def _cells(row: str) -> list[str]:
+    return escapedSplit(row.removeprefix("|").removesuffix("|"))
+
+
+def _has_bar(row: str) -> bool:
+    return any("|" in formula for formula, left_open in _formulas(row) if not left_open)

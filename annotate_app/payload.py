@@ -20,8 +20,8 @@ from evenhand.annotate_app.languages import (
     known_languages,
     names_offered,
 )
-from evenhand.annotate_app.rendered import Node, by_place, rendered
-from evenhand.annotate_app.structured import coloured, folded
+from evenhand.annotate_app.rendered import by_place, rendered
+from evenhand.annotate_app.structured import Node, coloured, folded
 from evenhand.rubrics.options import NONE, SEPARATOR
 from evenhand.study.desk.answers import CONFIDENCE_LEVELS, DISPLAYS, Answer, Flag
 from evenhand.study.desk.own_flags import Withdrawal

@@ -15,15 +15,11 @@ from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
 from evenhand.annotate_app.formulas import keep_formulas
+from evenhand.annotate_app.structured import LONGEST, MOST_PARTS, Node, coloured
 
-Node = str | list[Any]
-"""A text, or [tag, attributes, child, child, ...]; by place, a text may be [first, beyond]."""
-
-LONGEST = 50_000
-"""Characters; a longer response is shown as its source. So is one that is nested too deeply, whose
-inner parts the parser would drop, or that has too many parts for a page."""
 DEEPEST = 24
-MOST_PARTS = 20_000
+"""A response that is nested more deeply, whose inner parts the parser would drop, is shown as its
+source; so is one that is too long, or has too many parts for a page."""
 
 FOLLOWED = ("https://", "http://", "mailto:")
 """Addresses that a link may have; each is opened apart."""
@@ -34,6 +30,7 @@ _AHEAD = 2_000
 _DROPS_BELOW = 4 * DEEPEST
 _PARSER = MarkdownIt("commonmark", {"html": False, "maxNesting": _DROPS_BELOW})
 _PARSER.enable(["table", "strikethrough"])
+_PARSER.disable("reference")  # a definition would be on no page, and graders read it
 keep_formulas(_PARSER)
 _TAGS = {
     "paragraph": "p",
@@ -53,6 +50,14 @@ _TAGS = {
     "softbreak": "br",  # as most chats show it
     "hardbreak": "br",
 }
+_COLOURED = {
+    *("bash", "c", "c++", "cpp", "cs", "csharp", "css", "go", "html", "java", "javascript", "js"),
+    *("json", "jsx", "kotlin", "php", "powershell", "py", "python", "r", "rb", "ruby", "rust"),
+    *("scala", "sh", "sql", "swift", "toml", "ts", "tsx", "typescript", "xml", "yaml", "yml"),
+}
+_MOST_COLOURED = 6_000
+"""What code in Markdown is coloured: of these languages, so many characters of a response. It names
+them itself, and lexers take long for some texts."""
 _ABOVE, _LOWEST = 2, 6
 """The page's own headings are of the levels 1 and 2; there are six."""
 
@@ -109,6 +114,7 @@ class _Tree:
         self.links = links
         self.headings: list[int] = []
         """The levels of the headings above the part at hand."""
+        self.to_colour = _MOST_COLOURED
 
     def nodes(self, parent: SyntaxTreeNode) -> list[Node]:
         return [node for child in parent.children for node in self._node(child)]
@@ -120,14 +126,14 @@ class _Tree:
             case "code_inline":
                 return [["code", {}, part.content]]
             case "fence" | "code_block":
-                return [["pre", {}, ["code", {}, part.content.removesuffix("\n")]]]
+                return [["pre", {}, ["code", {}, *self._code(part)]]]
             case "image":
                 return [["span", {"class": "image"}, part.content]]
             case "heading":
                 tag, look = self._heading(int(part.tag[1]))
                 return [[tag, {"class": look}, *self.nodes(part)]]
             case "link":
-                return self._link(str(part.attrs.get("href", "")), self.nodes(part))
+                return self._link(part, self.nodes(part))
             case "table":
                 return [["div", {"class": "wide"}, ["table", {}, *self.nodes(part)]]]
         inside = self.nodes(part)
@@ -145,12 +151,21 @@ class _Tree:
         self.headings.append(level)
         return f"h{min(_ABOVE + len(self.headings), _LOWEST)}", f"h{level}"
 
-    def _link(self, address: str, inside: list[Node]) -> list[Node]:
+    def _code(self, part: SyntaxTreeNode) -> tuple[Node, ...]:
+        text, (language, *_) = part.content.removesuffix("\n"), (*part.info.lower().split(), "")
+        if language not in _COLOURED or len(text) > self.to_colour:
+            return (text,)
+        self.to_colour -= len(text)
+        return coloured(text, language) or (text,)
+
+    def _link(self, part: SyntaxTreeNode, inside: list[Node]) -> list[Node]:
         """A link; or its words, then where it would lead, as text: it cannot be followed."""
+        address, title = str(part.attrs.get("href", "")), part.attrs.get("title")
         if self.links and address.startswith(FOLLOWED):
             return [["a", {"href": address}, *(inside or [address])]]
-        told = inside in ([address], []) or address in (f"mailto:{each}" for each in inside)
-        beside: list[Node] = [] if told and inside else [["span", {"class": "address"}, address]]
+        told = inside == [address] or address in (f"mailto:{each}" for each in inside)
+        said = f'{address} "{title}"' if title else address
+        beside: list[Node] = [["span", {"class": "address"}, said]] if title or not told else []
         return [["span", {"class": "link"}, *inside], *beside]
 
 

@@ -11,7 +11,13 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from evenhand.annotate_app.rendered import LONGEST, MOST_PARTS, Node
+Node = str | list[Any]
+"""A text, or [tag, attributes, child, child, ...]; by place, a text may be [first, beyond]."""
+
+LONGEST = 50_000
+"""Characters; a longer text is shown as it is written."""
+MOST_PARTS = 20_000
+"""More are too many for a page."""
 
 _DEEPEST = 40
 _OPEN_TO = 2

@@ -34,6 +34,7 @@ SIZE = {"width": 1200, "height": 750}
 COLOURS = 96
 """Few are needed, and fewer make a smaller file."""
 SIZES = ((390, 844), (1280, 800), (1440, 900), (2560, 1440))
+PHONE = 390
 SCHEMES = ("light", "dark")
 THUMB = 480
 """Width of a state on a sheet, in pixels."""
@@ -97,7 +98,8 @@ TEXTS = {
     "conversation": json.dumps(TURNS),
     "code": "def mean(values):\n    # of none there is none\n    return sum(values) / len(values)",
     "json": json.dumps({"answer": "Paris", "sources": [{"page": 3, "score": 0.93}]}),
-    "markdown": "# Rain\n\n1. Air **rises**\n2. and cools\n\n| a | b |\n|---|---|\n| 1 | 2 |",
+    "markdown": "# Rain\n\n1. Air **rises**\n2. and cools: \\(p = \\rho R T\\)\n\n"
+    "| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\nreturn p  # in Pascal\n```\n\n- مطر\n- سحاب",
 }
 State = tuple[str, Callable[[Page, str], None]]
 """A name, and what brings a page there: the page is a new one, the name a rater's own."""
@@ -153,6 +155,8 @@ def _page(
     context = browser.new_context(
         viewport={"width": width, "height": height},
         color_scheme=scheme,  # type: ignore[arg-type]
+        has_touch=width <= PHONE,
+        is_mobile=width <= PHONE,
     )
     context.set_default_timeout(60_000)
     yield context.new_page()
@@ -286,6 +290,8 @@ def _states() -> dict[str, list[State]]:
         ("keys", _then("?")),
         ("editing", _then("l", "Enter", "Backspace")),
         ("chosen", _then("l")),
+        ("finding", _then("!", "b", "r", "i", "d")),
+        ("folded", _folded),
         ("refused", _then("l")),
         ("offline", _then("l")),
     ]
@@ -293,7 +299,8 @@ def _states() -> dict[str, list[State]]:
         ("welcome", lambda page, url: _see(page, url, "text=Before you begin")),
         ("consent", _through("Continue")),
         ("rubric", _through("Continue", "I agree and want to take part")),
-        ("practice", _through("Continue", "I agree and want to take part", "Continue")),
+        ("practice", _to_practice),
+        ("feedback", _feedback),
     ]
     kinds = {kind: [(f"unit-{kind}", _unit)] for kind in (*BLOCKS, "number", "several")}
     kinds["several"].append(("done", _to_the_end))
@@ -334,6 +341,24 @@ def _through(*buttons: str) -> Callable[[Page, str], None]:
             page.wait_for_timeout(1_200)
 
     return go
+
+
+def _folded(page: Page, url: str) -> None:
+    """The question put away, where there is little room."""
+    _unit(page, url)
+    if page.locator(".fold").is_visible():
+        page.locator(".fold").click()
+
+
+_to_practice = _through("Continue", "I agree and want to take part", "Continue")
+
+
+def _feedback(page: Page, url: str) -> None:
+    _to_practice(page, url)
+    page.wait_for_selector(READY)
+    page.keyboard.press("1")
+    page.keyboard.press("Enter")
+    page.get_by_text("What you read").wait_for()
 
 
 def _to_the_end(page: Page, url: str) -> None:

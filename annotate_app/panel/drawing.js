@@ -101,6 +101,8 @@ class DrawnPanel {
   drawMeanings() {
     const shown = this.drafts.read("meanings") === true;
     this.root.dataset.meanings = shown ? "all" : "chosen";
+    const some = this.questions?.some(({ options }) => options.some(({ description }) => description));
+    this.find(".meanings").hidden = !some;
     this.find(".meanings").setAttribute("aria-pressed", String(shown));
   }
 

@@ -18,7 +18,7 @@ class FlaggingPanel extends KeyedPanel {
   // Sent and kept as answers are, until it is acknowledged.
   sendWord(said) {
     const id = newId();
-    this.drafts.write(`answer:${id}`, { submit_id: id, ...said });
+    this.drafts.write(`answer:${id}`, { submit_id: id, unit: this.sheet.number, ...said });
     this.drawFlags();
     this.send();
   }

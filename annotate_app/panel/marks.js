@@ -186,7 +186,8 @@ class MarkingPanel extends RestingPanel {
     this.find("#evidence-title").textContent = of + title;
     this.find(".mark").setAttribute("aria-pressed", String(this.marking !== null));
     this.find(".sentence").hidden = this.marking === null;
-    const how = [words.mark_how, this.isRendered() ? words.mark_source : ""].join(" ").trim();
+    const said = matchMedia("(hover: none)").matches ? words.mark_how_touch : words.mark_how;
+    const how = [said, this.isRendered() ? words.mark_source : ""].join(" ").trim();
     this.find(".how").textContent = this.marking === null ? "" : how;
     this.find(".marks").replaceChildren(...this.marks[this.at].map((mark) => this.quoteView(mark)));
   }

@@ -165,10 +165,10 @@ class Panel extends MarkingPanel {
       const status = receipts[answer.submit_id];
       if (!status || status === "failed") continue;
       this.statuses.set(answer.submit_id, status);
-      if (REFUSED.includes(status) && isAnswer(answer)) {
+      if (REFUSED.includes(status)) {
         this.left.delete(answer.sheet_id);
         const { submit_id: id, unit } = answer;
-        this.drafts.write(`refused:${id}`, { id, unit, status });
+        this.drafts.write(`refused:${id}`, { id, unit, status: isAnswer(answer) ? status : "flag_lost" });
       }
       this.drafts.drop(`answer:${answer.submit_id}`);
       if (isAnswer(answer)) this.drafts.drop(`draft:${answer.sheet_id}`);
@@ -181,12 +181,16 @@ class Panel extends MarkingPanel {
     this.told = this.drafts.under("refused:").filter(({ id }) => !this.pending.includes(id));
     const said = this.told.map(({ unit, status }) => {
       const why = this.words[status];
-      return unit ? filled(this.words.lost, { unit, why }) : why; // of an older page: without a number
+      return unit ? this.ofUnit(why, unit) : why; // of an older page: without a number
     });
     const text = [...new Set(said)].join(" ");
     const place = this.find(".lost span");
     if (place.textContent !== text) place.textContent = text; // an alert speaks when it changes
     this.find(".lost").hidden = said.length === 0;
+  }
+
+  ofUnit(why, unit = this.sheet.number) {
+    return filled(this.words.lost, { unit, why });
   }
 
   forgetLost(ids) {
@@ -224,13 +228,13 @@ class Panel extends MarkingPanel {
     const stored = statuses.length > 0 && statuses.every((status) => STORED.includes(status));
     if (this.phase === "notice" || this.phase === "resting") return; // until the reader goes on
     if (this.phase === "looking") return; // until what was asked for is here
-    if (same) return refused && this.reopen(this.words[refused]);
+    if (same) return refused && this.reopen(this.ofUnit(this.words[refused]));
     if (this.behind() && !offered) return; // more will be known once it has heard
     if (!this.sheet || stored) this.openNext(offered);
-    else if (refused) this.interrupt(this.words[refused]);
+    else if (refused) this.interrupt(this.ofUnit(this.words[refused]));
     else if (this.answerable() && !this.behind()) {
       if (!offered && !this.sheet.earlier && !this.answers.some(Boolean)) return this.open(null);
-      this.interrupt(this.sheet.earlier ? this.words.edit_lost : this.words.elsewhere);
+      this.interrupt(this.ofUnit(this.sheet.earlier ? this.words.edit_lost : this.words.elsewhere));
     }
   }
 

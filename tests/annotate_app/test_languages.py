@@ -165,6 +165,7 @@ def test_every_word_of_the_panel_is_used_in_it() -> None:
         "flag_coming",
         "flag_stored",
         "flag_leaving",
+        "flag_lost",
     }
     assert {*ENGLISH.part("panel")} == names | made | states
 

@@ -163,7 +163,7 @@ def test_a_rubrics_new_text_parts_the_labels_and_needs_no_reload(
     # The unit in view is finished as it is shown; one that was sent ahead is not asked any more.
     person.choose("R")
     person.submit()
-    person.page.wait_for_selector(".notice:has-text('the study has changed')")
+    person.page.wait_for_selector(".notice:has-text('Unit 3:'):has-text('the study has changed')")
     asked = person.page.get_by_role("heading", name="Which one is the shorter?")
     expect(asked).to_have_count(0)
     person.page.wait_for_timeout(800)  # a notice cannot be waved away before it was read

@@ -71,6 +71,28 @@ def test_what_was_refused_is_told_until_it_is_read_over_reloads(
     assert told.is_hidden()
 
 
+FLAG_OF_ANOTHER_VERSION = """
+() => {
+  const name = Object.keys(localStorage).find((each) => each.includes(":answer:"));
+  localStorage.setItem(name, localStorage.getItem(name).replace(/"flag":"[^"]*"/, '"flag":"gone"'));
+}
+"""
+
+
+def test_a_flag_that_is_refused_names_its_unit(annotator, short_lived):
+    person = annotator("flags", short_lived)
+    short_lived.kill()
+    for key in ("+", "1", "Enter"):
+        person.page.keyboard.press(key)
+    person.wait_for_chip("offline")
+    person.page.evaluate(FLAG_OF_ANOTHER_VERSION)
+    short_lived.start()
+    told = person.page.get_by_role("alert").filter(
+        has_text="Unit 1: The study has changed, and your"
+    )
+    told.wait_for()
+
+
 def test_back_opens_what_this_window_answered_whatever_another_one_has_answered_since(
     annotator, short_lived
 ):

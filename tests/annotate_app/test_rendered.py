@@ -16,6 +16,8 @@ TAGS = {
     "th", "td", "em", "strong", "s", "pre", "code", "hr", "br", "div", "span",
 }  # fmt: skip
 
+LOOKS = {"link", "address", "image", "is-comment", "is-keyword"}
+
 
 def parts(node: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     if not isinstance(node, str):
@@ -73,11 +75,63 @@ def text_of(node: Any) -> str:
                 ]
             ],
         ),
+        (
+            "so \\[\na\n+ *b*\n= c\n\\] and $$\n- d\n$$\n- e",
+            [
+                [
+                    "p", {}, "so \\[", ["br", {}], "a", ["br", {}], "+ *b*", ["br", {}], "= c",
+                    ["br", {}], "\\] and $$", ["br", {}], "- d", ["br", {}], "$$",
+                ],
+                ["ul", {}, ["li", {}, "e"]],
+            ],
+        ),
+        (
+            "1. so\n\\(\n# x\n\\)\n2. `\\(`\n- b",
+            [
+                [
+                    "ol", {"start": 1},
+                    ["li", {}, "so", ["br", {}], "\\(", ["br", {}], "# x", ["br", {}], "\\)"],
+                    ["li", {}, ["code", {}, "\\("]],
+                ],
+                ["ul", {}, ["li", {}, "b"]],
+            ],
+        ),
+        (
+            "|a|b|\n|-|-|\n|$|x|$|y|",
+            [["p", {}, "|a|b|", ["br", {}], "|-|-|", ["br", {}], "|$|x|$|y|"]],
+        ),
+        (
+            "|a|\n|-|\n|b|*c*|",
+            [["p", {}, "|a|", ["br", {}], "|-|", ["br", {}], "|b|", ["em", {}, "c"], "|"]],
+        ),
         ("$$\n> a\n\n$$", [["p", {}, "$$"], ["blockquote", {}, ["p", {}, "a"]], ["p", {}, "$$"]]),
         ("![a *b*](c.png)", [["p", {}, ["span", {"class": "image"}, "a *b*"]]]),
         (
             "[a](http://b)",
             [["p", {}, ["span", {"class": "link"}, "a"], ["span", {"class": "address"}, "http://b"]]],
+        ),
+        (
+            '[a](http://b "c")\n\n[d]: http://e',
+            [
+                [
+                    "p", {}, ["span", {"class": "link"}, "a"],
+                    ["span", {"class": "address"}, 'http://b "c"'],
+                ],
+                ["p", {}, "[d]: http://e"],
+            ],
+        ),
+        (
+            "``` Python x\nif 1:\n```\n~~~\nif 1:\n~~~",
+            [
+                [
+                    "pre", {},
+                    [
+                        "code", {}, ["span", {"class": "is-keyword"}, "if"], " ",
+                        ["span", {"class": "is-number"}, "1"], ":",
+                    ],
+                ],
+                ["pre", {}, ["code", {}, "if 1:"]],
+            ],
         ),
         ("<http://b>", [["p", {}, ["span", {"class": "link"}, "http://b"]]]),
         ("[a](javascript:b)", [["p", {}, "[a](javascript:b)"]]),
@@ -122,7 +176,6 @@ def test_headings_stay_below_the_pages_own_and_skip_no_level() -> None:
         "> " * 3000 + "a",
         "*a **b " * 300 + "c** d*" * 300,
         "- a\n" * 10_000,
-        "[a]: http://b",
     ],
 )
 def test_what_cannot_be_rendered_whole_is_shown_as_its_source(source: str) -> None:
@@ -139,6 +192,7 @@ def test_what_cannot_be_rendered_whole_is_shown_as_its_source(source: str) -> No
         pytest.param("[a](" * (LONGEST // 4), marks=pytest.mark.thorough),
         "\\[a\n" * (LONGEST // 4),
         "\\((" * (LONGEST // 3),
+        "a \\[\n" * (LONGEST // 5),
         "$a " * (LONGEST // 3),
     ],
 )
@@ -155,12 +209,20 @@ def test_no_text_keeps_the_page_waiting(source: str) -> None:
     assert tree is None or "".join(map(text_of, tree)) == source.strip().replace("\\", "")
 
 
+def test_code_beyond_a_bound_is_not_coloured() -> None:
+    long, short = "if 1\n" * 1_300 + "if 2", "if 3"
+    tree = rendered(f"```c\n{long}\n```\n```c\n{short}\n```")
+    assert tree is not None
+    assert tree[0] == ["pre", {}, ["code", {}, long]]
+    assert [tag for tag, _ in parts(tree[1])] == ["pre", "code", "span", "span"]
+
+
 @pytest.mark.parametrize(
     "source",
     [
         '<img src="x" onerror="a"> <a href="/">a</a>\n\n<style>*{}</style>\n\n<!-- a -->',
         "[a](data:text/html,x) [b](vbscript:x) [c](//d 'e') ![f](http://g 'h')",
-        '```"onclick="a\n<b>\n```\n\n[a]: http://b "c"\n[a] <javascript:d>',
+        '```python "onclick="a\nif <b> # c\n```\n\n[a]: http://b "c"\n[a] <javascript:d>',
         "&lt;b&gt; &#60;i&#62; \\<u>",
     ],
 )
@@ -170,7 +232,7 @@ def test_only_listed_parts_and_attributes_stand_in_a_tree(source: str) -> None:
     for tag, attributes in (part for node in tree for part in parts(node)):
         assert tag in TAGS
         assert attributes.keys() <= {"class", "start"}
-        assert attributes.get("class", "link") in ("link", "address", "image")
+        assert attributes.get("class", "link") in LOOKS
 
 
 def spelled(nodes: Any, text: str) -> list[Any]:

@@ -86,6 +86,8 @@ def test_all_is_within_reach(new_context, wordy, size):
     wordy.enter(f"small-{width}")
     page.goto(f"{wordy.url}?rater=small-{width}")
     page.wait_for_selector(READY)
+    if (width, touch) == (390, True):
+        texts_have_half_of_the_height(page)
     a_notice_is_seen_where_it_is_given(page)
     nothing_is_cut(page, 44 if touch else 24)
     what_an_answer_means_can_be_had(page)
@@ -96,6 +98,16 @@ def test_all_is_within_reach(new_context, wordy, size):
         assert not page.locator(".jumps").is_visible()
     else:
         jumps_lead_from_one_response_to_the_other(page)
+
+
+def texts_have_half_of_the_height(page) -> None:
+    texts, jumps, ways = (
+        page.locator(part).bounding_box() for part in (".material", ".jumps", ".ways")
+    )
+    seen = texts["y"] + texts["height"] - jumps["y"] - jumps["height"]
+    assert seen >= page.viewport_size["height"] / 2
+    assert ways["height"] < 2 * 44  # one row
+    assert page.locator("kbd").locator("visible=true").count() == 0
 
 
 def nothing_is_cut(page, least: int) -> None:
@@ -160,3 +172,22 @@ def reached(page, selector: str) -> list[dict]:
     parts = page.locator(selector).locator("visible=true").evaluate_all(REACHED)
     assert parts, selector
     return parts
+
+
+def test_the_bar_takes_a_second_row_before_it_hides_anything(new_context, make_study, serve_study):
+    """All that it can have: a language, two drawn responses, a long code, in long words."""
+
+    def drawn(number: int, side: str) -> str:
+        return f"**{response_text(number, side)}**"
+
+    served = serve_study(make_study(2, drawn, display="markdown", languages=["de", "es"]))
+    rater = "somebody-with-a-long-code"
+    served.enter(rater)
+    page = new_context().new_page()
+    page.goto(f"{served.url}?rater={rater}&lang=es")
+    page.wait_for_selector(READY)
+    for width in (1440, 1280, 1024, 768):
+        page.set_viewport_size({"width": width, "height": 800})
+        ways = reached(page, ".ways > *")
+        assert len(ways) == 9
+        assert all(one["inside"] and one["hit"] for one in ways), (width, ways)

@@ -226,3 +226,16 @@ def test_lists_quotes_and_tables_run_as_what_they_hold(annotator, make_study, se
     }
     rtl = {"ul", "blockquote", "ol ul", "table"}
     assert {part for part, way in found.items() if way == "rtl"} == rtl, found
+
+
+def test_code_in_markdown_is_coloured_and_can_be_read(
+    annotator, new_context, make_study, serve_study, axe
+):
+    def code(number: int, side: str) -> str:
+        return "```python\ndef f():\n    return 'a' + 1.5  # of it\n```"
+
+    server = serve_study(make_study(1, code, display="markdown"))
+    for scheme in ("dark", "light"):
+        page = annotator(f"code-{scheme}", server, new_context(color_scheme=scheme)).page
+        assert page.locator(".is-keyword").first.text_content() == "def"
+        axe(page, scheme)
