@@ -268,7 +268,7 @@ def _in_page(sentence: str) -> str:
     >>> _in_page("name what raters read with --show COLUMN,COLUMN")
     'name what raters read with “What raters read, in this order”'
     """
-    example = r"(?: (?:[A-Z]\w*(?:,[A-Z]\w*)*|\d-\d)(?!\w))?"
+    example = r"(?: (?:[A-Z]\w*(?:,[A-Z]\w*)*|\w+,\w+|\d-\d)(?!\w))?"
     return re.sub(
         rf"--({'|'.join(sorted(_FIELDS, key=len, reverse=True))})\b{example}",
         lambda found: f"“{_FIELDS[found[1]]}”",

@@ -162,8 +162,11 @@ def test_the_funnel_and_the_labels_over_time(lead: Page) -> None:
     )
     expect(lead.get_by_role("heading", name="Labels by the day")).to_be_visible()
     turn_to(lead, "Agreement")
-    drawn = lead.get_by_role("img", name="Kappa")  # the report's forest plots, of both rubrics
-    expect(drawn).to_have_count(2, timeout=180_000)
+    # The report's forest plots, one for each reading of each rubric, use all of a wide page.
+    lead.set_viewport_size({"width": 2560, "height": 1440})
+    drawn = lead.get_by_role("img", name="Kappa")
+    expect(drawn).to_have_count(4, timeout=180_000)
+    assert len(set(drawn.evaluate_all("each => each.map(({ offsetTop }) => offsetTop)"))) == 1
     assert all(drawn.evaluate_all("each => each.map(({ naturalWidth }) => naturalWidth > 100)"))
     folded = lead.locator("summary", has_text="People's kappa with 95% intervals, as labels")
     folded.click(timeout=180_000)

@@ -74,4 +74,6 @@ def test_complaints_name_fields_for_options(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError) as complaint:
             item_study(chat, options)
-        assert "--" not in _in_page(str(complaint.value))
+        said = _in_page(str(complaint.value))
+        assert "--" not in said
+        assert "yes,no" not in said

@@ -116,6 +116,8 @@ def test_forty_conversations_from_the_file_to_the_report(
     settled(page).locator("input[type=file]").first.set_input_files(file)
     expect(page.get_by_text("read by raters, in turns")).to_be_visible(timeout=PATIENCE)
     settled(page).get_by_text("Columns, where their names").click()
+    expect(page.get_by_text("Columns whose shares the sample keeps")).to_be_visible()
+    page.wait_for_timeout(500)  # it unfolds
     choose(page, "A judge's labels, which raters never see", "judge")
     expect(page.get_by_text("hidden from raters")).to_be_visible(timeout=PATIENCE)
     fill(page, "Name of the study", "parcels")
