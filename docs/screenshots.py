@@ -101,6 +101,17 @@ TEXTS = {
     "markdown": "# Rain\n\n1. Air **rises**\n2. and cools: \\(p = \\rho R T\\)\n\n"
     "| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\nreturn p  # in Pascal\n```\n\n- مطر\n- سحاب",
 }
+DRAWN = {
+    "Overview": ".evenhand-card",
+    "Progress": "text=Labels by the",
+    "Agreement": "text=Is it enough?",
+    "Raters": "text=Raters compared with the others",
+    "Adjudication": ".st-key-decision",
+    "Disagreements": ".st-key-disagreement-keys",
+    "Export": "text=Report as JSON",
+}
+"""What is on a lead's page once its figures are, which are counted for a while."""
+FIGURES_PATIENCE = 600_000
 State = tuple[str, Callable[[Page, str], None]]
 """A name, and what brings a page there: the page is a new one, the name a rater's own."""
 
@@ -376,6 +387,7 @@ def _to_lead(title: str) -> Callable[[Page, str], None]:
         root, _, token = url.partition("?")
         _see(page, f"{root}{place_of(title)}?{token}", "text=Leading the study")
         expect(page.get_by_role("heading", name=title, level=1)).to_be_visible()
+        page.locator(DRAWN.get(title, "h1")).first.wait_for(timeout=FIGURES_PATIENCE)
         page.wait_for_timeout(3_000)
 
     return go

@@ -38,7 +38,12 @@ if TYPE_CHECKING:
     from evenhand.analysis.verdicts.judge import Verdict
 
 _EVERY = "3s"
-_UNTIL = {"type": "temporal", "title": "labels until", "axis": {"tickCount": 8}}
+_UNTIL = {
+    "type": "temporal",
+    "title": "labels until (UTC)",
+    "scale": {"type": "utc"},
+    "axis": {"tickCount": 8},
+}
 _KAPPAS = ("cohen_kappa", "weighted_kappa_quadratic")
 _STATISTICS = ("observed_agreement", *_KAPPAS, CEILING)
 

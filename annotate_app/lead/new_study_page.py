@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
@@ -12,7 +15,7 @@ from evenhand.annotate_app.logins.lead_login import require, root_address
 from evenhand.annotate_app.neighbours import add_study, check_names, names_in, place_of_studies
 from evenhand.annotate_app.plain_text import show, show_complaint
 from evenhand.errors import InputError
-from evenhand.reporting.item_study import ItemOptions
+from evenhand.reporting.item_study import ItemFile, ItemOptions, look_at_items
 from evenhand.reporting.labelling import LabelOptions, create_items, preview_items
 from evenhand.reporting.new_study import (
     StudyPreview,
@@ -21,72 +24,108 @@ from evenhand.reporting.new_study import (
     preview_plan,
 )
 from evenhand.reporting.workers import apart
-from evenhand.rubrics import Rubric, load_rubric, shipped_rubrics
+from evenhand.rubrics import Rubric, load_rubric, named_rubrics, shipped_rubrics
 from evenhand.study import Study, open_study
 from evenhand.study.access.beside import settle_beside
 from evenhand.study.access.lead_login import LINK_PARAMETER, Visitor, new_link_token
 from evenhand.study.creation import USUAL_SAMPLE, StudyPlan
 from evenhand.study.store.logs.decisions import note_act
+from evenhand.study.workspace import RUBRICS_FOLDER
 from evenhand.texts import written
+
+if TYPE_CHECKING:
+    from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 _MOST_SAMPLED = 100_000
 _MOST_RATERS = 50
 
 
-_KINDS = {"items": "Rows of a file: responses, conversations, logs", "pairs": "Paired prompts"}
+_KINDS = {
+    "items": "Rows of a file: responses, conversations, logs",
+    "compared": "Two answers, side by side: which is better",
+    "pairs": "Paired prompts",
+}
+_FIELDS = {
+    "sheet": "The workbook's sheet, where it has several",
+    "show": "What raters read, in this order",
+    "subject": "Who answered",
+    "cluster": "What belongs together",
+    "judge": "A judge's labels, which raters never see",
+    "stratify": "Columns whose shares the sample keeps",
+    "each-turn": "Rate each turn of the assistant by itself",
+    "rubric": "Rubrics",
+    "rubric-file": "Or the file of a rubric of your own",
+    "question": "Or a question of your own",
+    "options": "Its answers, such as yes, no",
+    "scale": "Or its scale, such as 1-5 or 0-100",
+    "several": "Any number of the answers may apply",
+    "steps": "Steps from one answer to the other",
+    "raters": "Raters on each unit",
+    "seed": "Seed of the sample",
+}
+"""The fields by the options of `evenhand label` that they are: complaints name either."""
+_ROLES = {
+    "shown": "read by raters",
+    "prompt": "the prompt",
+    "context": "the context",
+    "reference": "the reference",
+    "response": "the response",
+    "answers": "one of the two answers",
+    "conversation": "in turns",
+    "image": "an image",
+    "subject": "who answered",
+    "subjects": "who answered",
+    "cluster": "what belongs together",
+    "id": "the row's id",
+    "judge": "a judge's label, hidden from raters",
+}
+_LOOKED = "new_study_looked"
 
 
 def show_new_study(study: Study) -> None:
     who = require(study, "lead")
     st.text(written("lead.new_study"))
     kind = st.radio("What people rate", list(_KINDS), format_func=_KINDS.__getitem__)
-    if kind == "items":
-        _of_items(study, who)
-    else:
+    if kind == "pairs":
         _of_pairs(study, who)
+    else:
+        _of_items(study, who, compared=kind == "compared")
 
 
-def _of_items(study: Study, who: Visitor) -> None:
-    with st.form("new_items", border=False):
+def _of_items(study: Study, who: Visitor, *, compared: bool) -> None:
+    upload = st.file_uploader(
+        "Items: a table, or the file of a tool", OF_TOOLS, max_upload_size=MOST_MB
+    )
+    of_one = ItemOptions() if compared else ItemOptions(options=("yes", "no"), question="-")
+    columns = ItemOptions()
+    stratify: list[str] = []
+    if upload is not None:
+        try:
+            columns, stratify = _columns(upload, of_one)
+        except InputError as error:
+            _complain(error, upload.name)
+            return
+    with st.form(f"new_{'compared' if compared else 'items'}", border=False):
         name = _asked_name()
-        items = st.file_uploader(
-            "Items: a table, or the file of a tool", OF_TOOLS, max_upload_size=MOST_MB
-        )
-        rubrics = st.multiselect(
-            "Rubrics", list(shipped_rubrics()), placeholder="Choose one, or ask a question"
-        )
-        question = st.text_input("Or a question of your own", autocomplete="off")
-        options = st.text_input("Its answers, such as yes, no", autocomplete="off")
-        with st.expander("Columns, where their names do not say what they are"):
-            columns = {
-                "show": st.text_input("What raters read, in this order", autocomplete="off"),
-                "subject": st.text_input("Who answered", autocomplete="off"),
-                "cluster": st.text_input("What belongs together", autocomplete="off"),
-                "judge": st.text_input(
-                    "A judge's labels, which raters never see", autocomplete="off"
-                ),
-            }
+        asked, rubric = _asked(study, columns, compared)
         sample, raters, seed, looks, creates = _numbers("Items to label", 1, None)
     if not (looks or creates):
         return
-    wanted = LabelOptions(
-        items=ItemOptions(
-            show=_listed(columns["show"]),
-            subject=_listed(columns["subject"]),
-            cluster=columns["cluster"].strip(),
-            judge=columns["judge"].strip(),
-            rubrics=rubrics,
-            question=question.strip(),
-            options=_listed(options),
-        ),
-        sample=sample,
-        seed=seed,
-        raters=raters,
-    )
     try:
-        with written_down(OF_TOOLS, items=items) as files:
+        with (
+            written_down(OF_TOOLS, items=upload) as files,
+            written_down(["toml"], rubric=rubric) as own,
+        ):
             if (file := files["items"]) is None:
                 raise InputError("upload a file of items")
+            named = [*asked.rubrics, *(str(each) for each in own.values() if each)]
+            wanted = LabelOptions(
+                items=replace(asked, rubrics=named),
+                sample=sample,
+                stratify=stratify,
+                seed=seed,
+                raters=raters,
+            )
             folder = _new_folder(study, name.strip()) if creates else None
             with st.spinner("Reading the file"):
                 if folder is None:
@@ -94,13 +133,147 @@ def _of_items(study: Study, who: Visitor) -> None:
                 else:
                     found, said = apart(create_items, folder, file, wanted)
     except InputError as error:
-        show_complaint(str(error))
+        _complain(error, upload.name if upload else "")
         return
     if folder is not None:
         _say_made(study, folder, who)
     for sentence in said:
-        st.text(sentence)
+        st.text(_in_page(sentence))
     _show_preview(found)
+
+
+def _columns(upload: UploadedFile, known: ItemOptions) -> tuple[ItemOptions, list[str]]:
+    """Show what each column is taken for, with the fields that change it; return what these say,
+    and the columns whose shares the sample keeps. Raises InputError where the file cannot be read.
+    """
+    import pandas as pd
+
+    sheet = ""
+    if upload.name.lower().endswith(".xlsx"):
+        sheet = st.text_input(_FIELDS["sheet"], autocomplete="off").strip()
+    fields = st.container()
+    compared = not known.options
+    key = f"{upload.file_id}-{compared}-{sheet}"
+    first = _looked(upload, replace(known, sheet=sheet), key)
+    names = [name for name, _ in first.columns]
+    with (
+        fields,
+        st.expander(
+            "Columns, where their names do not say what they are", expanded=bool(first.fault)
+        ),
+    ):
+        show = st.multiselect(
+            _FIELDS["show"], names, first.show, key=f"show-{key}", placeholder="Choose the columns"
+        )
+        subject = st.multiselect(
+            _FIELDS["subject"],
+            names,
+            key=f"subject-{key}",
+            placeholder="As the names say",
+            max_selections=2 if compared else 1,
+        )
+        left, right = st.columns(2)
+        cluster = left.selectbox(
+            _FIELDS["cluster"], names, None, key=f"cluster-{key}", placeholder="As the names say"
+        )
+        judge = right.selectbox(
+            _FIELDS["judge"],
+            names,
+            None,
+            key=f"judge-{key}",
+            placeholder="None",
+            accept_new_options=True,  # a tool's file has judges that are no columns
+        )
+        each_turn = not compared and st.toggle(_FIELDS["each-turn"], key=f"turn-{key}")
+        stratify = st.multiselect(
+            _FIELDS["stratify"], names, key=f"stratify-{key}", placeholder="None"
+        )
+    said = ItemOptions(
+        show=show if show != list(first.show) else (),
+        subject=subject,
+        cluster=cluster or "",
+        judge=judge or "",
+        sheet=sheet,
+        each_turn=each_turn,
+    )
+    after = replace(said, question=known.question, options=known.options, each_turn=False)
+    try:
+        found = _looked(upload, after, f"{key}-{after}")
+    except InputError as error:  # there are no labels of that judge
+        found = replace(first, fault=str(error))
+    rows = [(name, text, _taken_for(name, found)) for name, text in found.columns]
+    titles = {"column": "Column", "text": "In the first row", "role": "Taken for"}
+    show_table(pd.DataFrame(rows, columns=list(titles)), "What each column is taken for", titles)
+    for note in found.notes:
+        st.text(_in_page(note))
+    if found.fault:
+        _complain(InputError(found.fault), upload.name)
+    return said, stratify
+
+
+def _looked(upload: UploadedFile, options: ItemOptions, key: str) -> ItemFile:
+    """What the file holds, read once."""
+    kept: dict[str, ItemFile] = st.session_state.setdefault(_LOOKED, {})
+    if key not in kept:
+        with written_down(OF_TOOLS, items=upload) as files, st.spinner("Reading the file"):
+            found = apart(look_at_items, files["items"], options)
+        st.session_state[_LOOKED] = {**dict(list(kept.items())[-3:]), key: found}
+        return found
+    return kept[key]
+
+
+def _taken_for(column: str, found: ItemFile) -> str:
+    roles = [role for role, columns in found.taken if column in (columns, *columns.split(", "))]
+    return ", ".join(_ROLES[role] for role in roles) or ("" if found.fault else "kept as a fact")
+
+
+def _asked(
+    study: Study, columns: ItemOptions, compared: bool
+) -> tuple[ItemOptions, UploadedFile | None]:
+    """What is asked of the items, and the file of a rubric."""
+    unit = "comparison" if compared else "response"
+    own = {name: str(study.folder / RUBRICS_FOLDER / f"{name}.toml") for name in study.rubrics}
+    known = {name: load_rubric(name) for name in named_rubrics()} | study.rubrics
+    rubrics = st.multiselect(
+        _FIELDS["rubric"],
+        [name for name, rubric in known.items() if rubric.unit == unit],
+        placeholder="Choose one, or ask a question",
+    )
+    rubric = st.file_uploader(_FIELDS["rubric-file"], ["toml"], max_upload_size=1)
+    question = st.text_input(_FIELDS["question"], autocomplete="off").strip()
+    asked = replace(columns, rubrics=[own.get(each, each) for each in rubrics], question=question)
+    if compared:
+        steps = st.selectbox(_FIELDS["steps"], [2, 3, 5], 1)
+        return replace(asked, steps=steps if question else None), rubric
+    left, right = st.columns(2)
+    options = left.text_input(_FIELDS["options"], autocomplete="off")
+    scale = right.text_input(_FIELDS["scale"], autocomplete="off").strip()
+    several = st.toggle(_FIELDS["several"])
+    return replace(asked, options=_listed(options), scale=scale, several=several), rubric
+
+
+def _complain(error: InputError, file: str) -> None:
+    """A complaint that names the page's fields, and the file as its sender calls it."""
+    said = re.sub(
+        r"\b(items|rubric)\.\w+",
+        lambda found: file if found[1] == "items" and file else found[0],
+        str(error),
+    )
+    show_complaint(_in_page(said))
+
+
+def _in_page(sentence: str) -> str:
+    """A sentence with the page's fields for options of the command line.
+
+    >>> _in_page("name what raters read with --show COLUMN,COLUMN")
+    'name what raters read with “What raters read, in this order”'
+    """
+    example = r"(?: (?:[A-Z]\w*(?:,[A-Z]\w*)*|\w+,\w+|\d-\d)(?!\w))?"
+    return re.sub(
+        rf"--({'|'.join(sorted(_FIELDS, key=len, reverse=True))})\b{example}",
+        lambda found: f"“{_FIELDS[found[1]]}”",
+        sentence,
+    )
 
 
 def _asked_name() -> str:
@@ -115,8 +288,8 @@ def _numbers(what: str, raters: int, sample: int | None) -> tuple[int | None, in
     left, middle, right = st.columns(3)
     usual = f"{USUAL_SAMPLE}, or all there are"
     wanted = left.number_input(what, 1, _MOST_SAMPLED, sample, placeholder=usual)
-    people = middle.number_input("Raters on each unit", 1, _MOST_RATERS, raters)
-    seed = right.number_input("Seed of the sample", 0, 2**31 - 1, 1)
+    people = middle.number_input(_FIELDS["raters"], 1, _MOST_RATERS, raters)
+    seed = right.number_input(_FIELDS["seed"], 0, 2**31 - 1, 1)
     look, create, _ = st.columns([1, 1, 2])
     looks = look.form_submit_button("See what it means", width="stretch")
     creates = create.form_submit_button("Create the study", width="stretch")
@@ -216,7 +389,7 @@ def _show_preview(found: StudyPreview) -> None:
         ]
         columns = ["rubric", "units", "raters", "judgments", "hours"]
         titles = {name: name.capitalize() for name in columns}
-        show_table(pd.DataFrame(rows, columns=columns), "Work", titles, {"hours": ".0f"})
+        show_table(pd.DataFrame(rows, columns=columns), "Work", titles, {"hours": ".1f"})
         load = found.load
         pace = {"words": load.words_per_minute, "seconds": load.seconds_to_decide}
         st.text(written("lead.new_hours", **pace))

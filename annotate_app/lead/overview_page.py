@@ -18,7 +18,7 @@ from evenhand.annotate_app.lead.parts.counting import latest
 from evenhand.annotate_app.lead.parts.live_figures import LiveFigures, latest_figures
 from evenhand.annotate_app.lead.parts.tables import show_table
 from evenhand.annotate_app.lead.parts.ways import Tile, Way, show_tiles
-from evenhand.annotate_app.logins.lead_login import require
+from evenhand.annotate_app.logins.lead_login import place_of, require
 from evenhand.annotate_app.plain_text import show
 from evenhand.reporting.live_figures import count_look
 from evenhand.reporting.workers import apart
@@ -82,7 +82,7 @@ def _cockpit(study: Study) -> None:
     st.header("Who has come how far", anchor=False)
     rubrics = latest(study, rubric_progress)
     st.text(time_left(rubrics))
-    show_funnel(study)
+    show_funnel(study, place_of("Progress"))
     _by_rubric(study, rubrics)
 
 
@@ -304,4 +304,5 @@ def _by_rubric(study: Study, rubrics: pd.DataFrame) -> None:
         rubrics.assign(rubric=rubrics["rubric"].map(titles)),
         "By rubric",
         {"rubric": "Rubric", "wanted": "Labels wanted", "done": "Given", "open": "Given out"},
+        ways=dict.fromkeys(("wanted", "done", "open"), lambda _: place_of("Progress")),
     )

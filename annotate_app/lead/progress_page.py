@@ -11,7 +11,7 @@ from evenhand.analysis.report.charts.style import ROLES, SERIES, Spec, chart_spe
 from evenhand.annotate_app.lead.parts.board import show_funnel
 from evenhand.annotate_app.lead.parts.charts import records, show_chart
 from evenhand.annotate_app.lead.parts.counting import latest
-from evenhand.annotate_app.lead.parts.tables import show_table, to_the_minute
+from evenhand.annotate_app.lead.parts.tables import rater_page, show_table, to_the_minute
 from evenhand.annotate_app.logins.lead_login import require
 from evenhand.annotate_app.plain_text import heading, show
 from evenhand.study import Study
@@ -84,6 +84,7 @@ def _progress(study: Study) -> None:
             "last_answer": "Last answer (UTC)",
         },
         {"median_seconds": ".0f", "hours": ".1f"},
+        ways={"rater_id": rater_page},
     )
     _graders(study)
 

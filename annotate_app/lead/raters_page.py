@@ -9,7 +9,7 @@ import streamlit as st
 
 from evenhand.annotate_app.lead.parts.counting import counted, latest
 from evenhand.annotate_app.lead.parts.live_figures import latest_figures
-from evenhand.annotate_app.lead.parts.tables import show_table, to_the_minute
+from evenhand.annotate_app.lead.parts.tables import rater_page, show_table, to_the_minute
 from evenhand.annotate_app.logins.lead_login import require
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError
@@ -75,7 +75,7 @@ def show_raters(study: Study) -> None:
             "done_by": "By",
         }
         decisions = decisions.assign(created_at=decisions["created_at"].map(to_the_minute))
-        show_table(decisions, "Decisions so far", titles)
+        show_table(decisions, "Decisions so far", titles, ways={"rater_id": rater_page})
 
 
 @st.fragment(run_every=_EVERY)
@@ -87,7 +87,8 @@ def _quality(study: Study) -> None:
     table = flagged_first(in_words(figures.quality), oversight(study.store).exclusions)
     states = latest(study, rater_progress).set_index("rater_id")["state"]
     table = table.assign(state=table["rater_id"].map(states).fillna(""))
-    show_table(table, "Raters compared with the others on the same units", _TITLES, _NUMBERS)
+    caption = "Raters compared with the others on the same units"
+    show_table(table, caption, _TITLES, _NUMBERS, ways={"rater_id": rater_page})
 
 
 @st.fragment(run_every=_EVERY)
@@ -121,7 +122,10 @@ def in_words(quality: pd.DataFrame) -> pd.DataFrame:
     """The table of raters, with related columns joined in one cell: `run, kappa, lean, checks`."""
     rows = quality.to_dict("records")
     return quality.assign(
-        run=[f"{row['longest_run']} ({row['usual_run']:.0f})" for row in rows],
+        run=[
+            f"{row['longest_run']} ({row['usual_run']:.0f})" if row["longest_run"] else ""
+            for row in rows
+        ],
         kappa=[_with_interval(row, "agreement") for row in rows],
         lean=[
             f"{row['leaning']:+.2f} {row['leaning_at']}" if row["leaning_at"] else ""

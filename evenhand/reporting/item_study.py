@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from evenhand.reporting.ratings_file.frames import Table
     from evenhand.rubrics import Rubric
     from evenhand.study import Study
-    from evenhand.study.prompts.items import Items
+    from evenhand.study.prompts.comparisons import ComparisonColumns
+    from evenhand.study.prompts.items import ItemColumns, Items
 
 Ask = Callable[[InputError], Sequence[str]]
 """Asks which columns raters read, where their names do not say it; the error says why."""
@@ -99,19 +100,83 @@ def item_study(source: Path | Table, options: ItemOptions, ask: Ask | None = Non
     """Read a file or a table of items; files that its cells name are beside it, or in the working
     folder. Raises InputError where it is bad, or where it is not said what to ask.
     """
-    from evenhand.exchange.readers.items import ItemTable
-    from evenhand.exchange.readers.reading import read_items
-    from evenhand.reporting.ratings_file.dataframes import items_table
+    from evenhand.study.prompts.comparisons import answer_columns
+
+    named = _named(options)
+    path, held, compares = _read(source, options, named)
+    answers = answer_columns(held.table, path.name, options.show or held.show)
+    if _is_compared(held, answers, options, compares):
+        return _comparisons(path, held, answers, named, options)
+    return _single_answers(path, held, named, options, ask)
+
+
+@dataclass(frozen=True)
+class ItemFile:
+    """What a file holds before anything is asked of it: each column with its first text, what
+    raters would read, what each is taken for as (role, columns), and notes. `fault` says what is
+    not clear.
+    """
+
+    columns: Sequence[tuple[str, str]]
+    show: Sequence[str]
+    taken: Sequence[tuple[str, str]]
+    notes: Sequence[str] = ()
+    fault: str = ""
+
+
+def look_at_items(source: Path, options: ItemOptions) -> ItemFile:
+    """Return what a file of items holds. Raises InputError where it cannot be read."""
+    from evenhand.study.prompts.comparisons import answer_columns, comparison_columns
+    from evenhand.study.prompts.items import item_columns
+    from evenhand.study.tables.columns import shortened
+
+    path, held, compares = _read(source, options, _named(options))
+    frame, name, shown = held.table, path.name, options.show or held.show
+    texts = [(str(column), shortened(str(frame[column].iloc[0]))) for column in frame]
+    known = {"cluster": options.cluster, "judge": options.judge}
+    try:
+        answers = answer_columns(frame, name, shown)
+        columns: ItemColumns | ComparisonColumns
+        if answers and _is_compared(held, answers, options, compares):
+            two = (answers[0], answers[1])
+            columns = comparison_columns(
+                frame, name, two, show=options.show, subject=options.subject, **known
+            )
+            show = [
+                column
+                for each in columns.items.show
+                for column in (answers if each == columns.answer else (each,))
+            ]
+        else:
+            known["cluster"] = known["cluster"] or held.cluster
+            subject = ",".join(options.subject)
+            columns = item_columns(frame, name, show=shown, subject=subject, **known)
+            show = list(columns.show)
+    except InputError as fault:
+        return ItemFile(texts, list(shown), [], held.notes, str(fault))
+    return ItemFile(texts, show, columns.said(), held.notes)
+
+
+def _named(options: ItemOptions) -> list[Rubric]:
     from evenhand.rubrics import load_rubric
-    from evenhand.study.prompts.comparisons import answer_columns, has_one_answer
-    from evenhand.study.prompts.items import check_items_table
 
     if options.question and options.rubrics:
         raise InputError(written("items.ask"))
     if not options.question:
         asked = ["options", "scale", "several", "steps"]
         options.refuse(asked, "goes with --question; a rubric has its own")
-    named = [load_rubric(name) for name in options.rubrics]
+    return [load_rubric(name) for name in options.rubrics]
+
+
+def _read(
+    source: Path | Table, options: ItemOptions, named: list[Rubric]
+) -> tuple[Path, ItemTable, bool]:
+    """Return what a file holds, under its path, and whether a rubric that is named compares two."""
+    from evenhand.exchange.readers.items import ItemTable
+    from evenhand.exchange.readers.reading import read_items
+    from evenhand.reporting.ratings_file.dataframes import items_table
+    from evenhand.study.prompts.items import check_items_table
+
     compares = any(rubric.unit == "comparison" for rubric in named)
     if isinstance(source, Path):
         path, compared = source, compares or not options.of_one
@@ -119,12 +184,19 @@ def item_study(source: Path | Table, options: ItemOptions, ask: Ask | None = Non
     else:
         path, held = Path("items"), ItemTable(items_table(source, options.sheet))
     check_items_table(held.table, path.name)
-    answers = answer_columns(held.table, path.name, options.show or held.show)
-    # What is asked of one response is not asked of two answers that stand beside it.
+    return path, held, compares
+
+
+def _is_compared(
+    held: ItemTable, answers: Sequence[str], options: ItemOptions, compares: bool
+) -> bool:
+    """Return True if two answers are compared: what is asked of one response is not asked of two
+    that stand beside it.
+    """
+    from evenhand.study.prompts.comparisons import has_one_answer
+
     of_one = has_one_answer(held.table) and options.of_one
-    if compares or (answers and not of_one):
-        return _comparisons(path, held, answers, named, options)
-    return _single_answers(path, held, named, options, ask)
+    return compares or (bool(answers) and not of_one)
 
 
 def _single_answers(

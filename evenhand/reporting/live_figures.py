@@ -40,7 +40,7 @@ def study_figures(
     from evenhand.analysis.report.charts.forest import forest
     from evenhand.analysis.report.charts.svg import can_draw, inline_svg
     from evenhand.analysis.report.disagreements_page import widest_first
-    from evenhand.analysis.report.source import Source
+    from evenhand.analysis.report.source import READINGS, Source
     from evenhand.reporting.analysing import analyse_study
     from evenhand.reporting.load import from_study
     from evenhand.reporting.quality import study_quality
@@ -62,7 +62,12 @@ def study_figures(
     on_stage(written("lead.stage_writing"))
     write_report(analysis, context, out)
     source = Source.of(analysis, context)
-    forests = [chart for rubric in source.figures.rubrics for chart in forest(source, rubric)]
+    forests = [
+        chart  # one for each reading: as many stand beside another as the page has room for
+        for rubric in source.figures.rubrics
+        for reading in READINGS
+        for chart in forest(source, rubric, readings=(reading,))
+    ]
     drawn = [
         {
             "caption": each.caption,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
@@ -127,6 +128,9 @@ def time_left(progress: pd.DataFrame) -> str:
     wanted = int(progress["wanted"].sum())
     if hours != hours:
         return written("progress.left_unknown", left=left, wanted=wanted)
+    if hours < 1:
+        minutes = math.ceil(60 * hours)
+        return written("progress.left_minutes", left=left, wanted=wanted, minutes=minutes)
     return written("progress.left", left=left, wanted=wanted, hours=hours)
 
 

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from evenhand.cli.lead import lead_link
+from evenhand.rubrics.loading import rubric_text
 from evenhand.study import open_study
 from evenhand.study.desk.oversight import oversight
 from evenhand.study.lead.adjudication import past_decisions
@@ -110,6 +111,8 @@ def test_the_verdicts_come_first_and_a_look_is_asked_for(lead: Page) -> None:
     expect(cards.first).to_contain_text(GRADER)
     expect(lead.get_by_text("Raters who deserve a second look: 1")).to_be_visible()
     expect(lead.get_by_text("Flags that nobody has dealt with: 2")).to_be_visible()
+    entered = lead.locator(".evenhand-figures a").first
+    expect(entered).to_have_attribute("href", "progress")  # every number leads to its rows
     unseen = "Why: labels came in since the last report."
     expect(cards.first).to_contain_text(unseen)
     press(lead, "Ask for a verdict now")
@@ -159,8 +162,11 @@ def test_the_funnel_and_the_labels_over_time(lead: Page) -> None:
     )
     expect(lead.get_by_role("heading", name="Labels by the day")).to_be_visible()
     turn_to(lead, "Agreement")
-    drawn = lead.get_by_role("img", name="Kappa")  # the report's forest plots, of both rubrics
-    expect(drawn).to_have_count(2, timeout=180_000)
+    # The report's forest plots, one for each reading of each rubric, use all of a wide page.
+    lead.set_viewport_size({"width": 2560, "height": 1440})
+    drawn = lead.get_by_role("img", name="Kappa")
+    expect(drawn).to_have_count(4, timeout=180_000)
+    assert len(set(drawn.evaluate_all("each => each.map(({ offsetTop }) => offsetTop)"))) == 1
     assert all(drawn.evaluate_all("each => each.map(({ naturalWidth }) => naturalWidth > 100)"))
     folded = lead.locator("summary", has_text="People's kappa with 95% intervals, as labels")
     folded.click(timeout=180_000)
@@ -331,29 +337,67 @@ def test_a_study_of_a_files_rows_is_made_without_a_terminal(
 ) -> None:
     file = tmp_path / "answers.csv"
     rows = [
-        f"What is {n} + {n}?,It is {2 * n}.,m{n % 2},{'yes' if n % 3 else 'no'}" for n in range(9)
+        f"Sum of {n} and {n},It is {2 * n}.,m{n % 2},{'yes' if n % 3 else 'no'}" for n in range(9)
     ]
-    file.write_text("\n".join(["prompt,response,model,verdict", *rows]))
+    file.write_text("\n".join(["task,said,model,verdict", *rows]))
     turn_to(lead, "New study")
+    settled(lead).locator("input[type=file]").first.set_input_files(file)
+    # What is not clear is asked for by the name of a field, not of an option of a command.
+    complaint = lead.locator(".evenhand-complaint")
+    expect(complaint).to_contain_text("Answers.csv: none of the columns task", timeout=90_000)
+    expect(complaint).to_contain_text("with “What raters read, in this order”.")
+    for column in ("task", "said"):
+        choose(lead, "What raters read, in this order", column)
+    lead.keyboard.press("Escape")
+    choose(lead, "A judge's labels, which raters never see", "verdict")
+    for row in (
+        "task Sum of 0 and 0 read by raters",
+        "said It is 0. read by raters, the response",
+        "model m0 who answered",
+        "verdict no a judge's label, hidden from raters",
+    ):
+        expect(settled(lead).get_by_role("row", name=row, exact=True)).to_be_visible(timeout=90_000)
     fill(lead, "Name of the study", "sums")
-    settled(lead).locator("input[type=file]").set_input_files(file)
-    expect(lead.get_by_text(file.name)).to_be_visible()
-    press(lead, "See what it means")
-    expect(lead.locator(".evenhand-complaint")).to_contain_text("question", timeout=90_000)
+    choose(lead, "Rubrics", "correctness")  # one for items
+    lead.keyboard.press("Escape")
     fill(lead, "Or a question of your own", "Is it right?")
-    fill(lead, "Its answers", "yes, no")
-    settled(lead).get_by_text("Columns, where their names").click()
-    fill(lead, "A judge's labels", "verdict")
     press(lead, "See what it means")
-    taken = (
-        "Columns: shown: prompt, response; prompt: prompt; response: response; subject: model; "
-        "judge: verdict."
+    expect(complaint).to_contain_text("“Or a question of your own”", timeout=90_000)
+    settled(lead).get_by_role("button", name="Clear all").last.click()
+    fill(lead, "Or its scale", "yes")
+    press(lead, "See what it means")
+    expect(complaint).to_contain_text(
+        "“Or its scale, such as 1-5 or 0-100” is 'yes'", timeout=90_000
     )
-    expect(lead.get_by_text("response: response")).to_have_text(taken, timeout=90_000)
-    expect(lead.get_by_text("9 of 9 items would be sampled.")).to_be_visible()
+    fill(lead, "Or its scale", "")
+    fill(lead, "Its answers", "yes, no")
+    press(lead, "See what it means")
+    expect(lead.get_by_text("9 of 9 items would be sampled.")).to_be_visible(timeout=90_000)
     assert not (served.folder.parent / "sums").exists()
     press(lead, "Create the study")
     expect(lead.get_by_text("Created sums beside this study.")).to_be_visible(timeout=90_000)
     with open_study(served.folder.parent / "sums") as study:
         assert len(study.store.sample()) == 9
         assert set(study.ratings()["rater_kind"]) == {"model"}  # the judge's, whom nobody sees
+
+
+def test_two_answers_are_compared_by_a_rubric_of_the_leads_own(
+    lead: Page, served: Served, tmp_path: Path
+) -> None:
+    file, rubric = tmp_path / "two.csv", tmp_path / "mine.toml"
+    rows = [f"Task {n},One {n},Other {n}" for n in range(5)]
+    file.write_text("\n".join(["prompt,response_a,response_b", *rows]))
+    rubric.write_text(rubric_text("preference").replace('name = "preference"', 'name = "kinder"'))
+    turn_to(lead, "New study")
+    settled(lead).get_by_text("Two answers, side by side: which is better").click()
+    expect(lead.get_by_text("Steps from one answer to the other")).to_be_visible()
+    settled(lead).locator("input[type=file]").first.set_input_files(file)
+    row = lead.get_by_role("row", name="response_b Other 0 read by raters, one of the two answers")
+    expect(row).to_be_visible(timeout=90_000)
+    settled(lead).locator("input[type=file]").nth(1).set_input_files(rubric)
+    expect(lead.get_by_text("mine.toml")).to_be_visible()
+    fill(lead, "Name of the study", "kinder")
+    press(lead, "Create the study")
+    expect(lead.get_by_text("Created kinder beside this study.")).to_be_visible(timeout=90_000)
+    with open_study(served.folder.parent / "kinder") as study:
+        assert list(study.rubrics) == ["kinder"]

@@ -11,6 +11,7 @@ import pytest
 from evenhand.annotate_app.lead.agreement_page import enough, main_rows
 from evenhand.annotate_app.lead.parts.live_figures import FiguresMaker, LiveFigures
 from evenhand.annotate_app.lead.raters_page import in_words
+from evenhand.reporting.quality import study_quality
 from evenhand.study import open_study
 from evenhand.study.lead.progress import data_version
 from harness.studies import with_labels
@@ -28,6 +29,16 @@ def made(maker: FiguresMaker, version: str) -> LiveFigures:
 def label(folder: Path, rater: str, labels: str) -> str:
     with open_study(folder) as study:
         return data_version(with_labels(study, {rater: labels}, "shorter"))
+
+
+def test_a_rater_whom_nobody_labels_beside_has_no_usual_run(
+    make_study: Callable[..., Path],
+) -> None:
+    folder = make_study(6)
+    label(folder, "ann", "LRCLRC")
+    with open_study(folder) as study:
+        (row,) = in_words(study_quality(study)).to_dict("records")
+    assert (row["run"], row["kappa"], row["lean"], row["checks"]) == ("", "", "", "")
 
 
 @pytest.mark.thorough

@@ -17,7 +17,7 @@ from evenhand.study.lead.adjudication import past_decisions
 from evenhand.study.lead.flags import raised_flags
 from harness.annotator import READY, SAVED
 from harness.served import Served, holds
-from tests.annotate_app.test_cockpit import fill, press, settled, shown, turn_to
+from tests.annotate_app.test_cockpit import choose, fill, press, settled, shown, turn_to
 
 pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 
@@ -112,14 +112,17 @@ def test_forty_conversations_from_the_file_to_the_report(
     host = serve_study(make_study(2))
     page = lead(host)
     turn_to(page, "New study")
-    fill(page, "Name of the study", "parcels")
     file = conversations(tmp_path / "talks.jsonl")
-    settled(page).locator("input[type=file]").set_input_files(file)
-    expect(page.get_by_text(file.name)).to_be_visible()
+    settled(page).locator("input[type=file]").first.set_input_files(file)
+    expect(page.get_by_text("read by raters, in turns")).to_be_visible(timeout=PATIENCE)
+    settled(page).get_by_text("Columns, where their names").click()
+    expect(page.get_by_text("Columns whose shares the sample keeps")).to_be_visible()
+    page.wait_for_timeout(500)  # it unfolds
+    choose(page, "A judge's labels, which raters never see", "judge")
+    expect(page.get_by_text("hidden from raters")).to_be_visible(timeout=PATIENCE)
+    fill(page, "Name of the study", "parcels")
     fill(page, "Or a question", "Does it help?")
     fill(page, "Its answers", "yes, no")
-    page.get_by_text("Columns, where their names").click()
-    fill(page, "A judge's labels", "judge")
     fill(page, "Raters on each unit", "2")
     press(page, "Create the study")
     made = host.folder.parent / "parcels"

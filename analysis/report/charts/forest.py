@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from evenhand.analysis.report.blocks import Chart, Table
 from evenhand.analysis.report.charts.style import (
     INK,
@@ -32,12 +34,17 @@ _WIDE = 320
 _ABOVE = -12
 
 
-def forest(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[Chart]:
+def forest(
+    source: Source,
+    rubric: str,
+    data: tuple[Table, ...] = (),
+    readings: Collection[str] = tuple(READINGS),
+) -> list[Chart]:
     """Kappa with people of each grader, ensemble and baseline, the largest first, on the categories
-    and on the binary verdict, with the band of people's kappa with each other; empty where no
-    grader shares units with people.
+    and on the binary verdict (or one of these `readings`), with the band of people's kappa with
+    each other; empty where no grader shares units with people.
     """
-    values = [datum for subset in READINGS for datum in _reading(source, rubric, subset)]
+    values = [datum for subset in readings for datum in _reading(source, rubric, subset)]
     if not any(datum["kind"] != _PEOPLE for datum in values):
         return []
     people = [
@@ -48,7 +55,7 @@ def forest(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[Ch
         caption = written("chart.forest_ceiling")
         alt = written("chart.forest_alt_ceiling", figures="; ".join(people))
     hollow = any(datum["kind"] == "baseline" for datum in values)
-    graders = list(dict.fromkeys(g for each in READINGS for g in source.graders(rubric, each)))
+    graders = list(dict.fromkeys(g for each in readings for g in source.graders(rubric, each)))
     drawn = {str(datum["rater"]) for datum in values}
     return [
         Chart(

@@ -41,10 +41,11 @@ def _card(card: BoardCard) -> str:
     )
 
 
-def figures_row(figures: Sequence[tuple[str, str]]) -> str:
-    """Numbers next to one another, each with what it counts."""
+def figures_row(figures: Sequence[tuple[str, str]], rows: str = "") -> str:
+    """Numbers next to one another, each with what it counts, and leading to the page of `rows`."""
+    way = "<dd>{}</dd>" if not rows else f'<dd><a href="{html.escape(rows)}">{{}}</a></dd>'
     cells = "".join(
-        f"<div><dt>{html.escape(name)}</dt><dd>{html.escape(number)}</dd></div>"
+        f"<div><dt>{html.escape(name)}</dt>{way.format(html.escape(number))}</div>"
         for name, number in figures
     )
     return f'<dl class="evenhand-figures">{cells}</dl>'
@@ -61,7 +62,7 @@ _STAGES = {
 }
 
 
-def show_funnel(study: Study) -> None:
-    """Draw the number of participants at each step so far."""
+def show_funnel(study: Study, rows: str = "") -> None:
+    """Draw the number of participants at each step so far; the page of `rows` has them by name."""
     found = latest(study, funnel)
-    show(figures_row([(_STAGES[stage], str(count)) for stage, count in found.stages]))
+    show(figures_row([(_STAGES[stage], str(count)) for stage, count in found.stages], rows))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MOST_MB = 50
 TABLES = ["csv", "jsonl"]
-OF_TOOLS = [*TABLES, "tsv", "json", "xlsx", "parquet", "eval", "zip"]
+OF_TOOLS = [*TABLES, "tsv", "json", "xlsx", "parquet", "arrow", "eval", "zip"]
 
 
 @contextmanager

@@ -15,9 +15,11 @@ import pytest
 from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
 from evenhand.analysis.report import ReportContext
 from evenhand.analysis.report.blocks import Chart
+from evenhand.analysis.report.charts.forest import forest
 from evenhand.analysis.report.charts.style import MAX_LISTED, ROLES, chart_spec, short
 from evenhand.analysis.report.charts.svg import inline_svg
 from evenhand.analysis.report.document import sections_of
+from evenhand.analysis.report.source import READINGS, Source
 from tests.analysis.report.small_study import HOSTILE, SCALE, tables
 
 PLACES = {"from", "to", "middle"}
@@ -287,6 +289,15 @@ def test_graders_stand_in_the_order_of_their_agreement(busy_analysis: Analysis) 
     assert seen > 4
 
 
+def test_one_reading_of_the_forest_is_a_picture_of_its_own(busy_analysis: Analysis) -> None:
+    source = Source.of(busy_analysis, ReportContext("A study", rubric_titles={"R": "The rubric"}))
+    (whole,) = forest(source, "R")
+    parts = [each for reading in READINGS for each in forest(source, "R", readings=(reading,))]
+    assert [len(each.spec["vconcat"]) for each in (whole, *parts)] == [2, 1, 1]
+    values = [datum for each in parts for datum in each.spec["data"]["values"]]
+    assert values == whole.spec["data"]["values"]
+
+
 def test_captions_speak_only_of_what_is_drawn() -> None:
     """One person: no ceiling, no band. One grader: no front."""
     rows = [
@@ -296,9 +307,9 @@ def test_captions_speak_only_of_what_is_drawn() -> None:
     ]
     scale = Scale("", ("x", "y"), affirmative=frozenset({"x"}))
     found = analyse(pd.DataFrame(rows), None, [scale], resamples=20)
-    [forest] = [each for each in charts_of(found) if "kappa with annotators" in each.caption]
-    assert "ceiling" not in forest.caption
-    assert "band" not in forest.note + forest.alt
+    [drawn] = [each for each in charts_of(found) if "kappa with annotators" in each.caption]
+    assert "ceiling" not in drawn.caption
+    assert "band" not in drawn.note + drawn.alt
     assert not any("price" in each.caption for each in charts_of(found))
 
 

@@ -42,7 +42,8 @@ def test_places_and_time_left(study):
     assert (row["done"], row["open"], row["free"]) == (3, 1, 12)
     assert row["median_seconds"] == 20
     assert row["hours_left"] == pytest.approx(13 * 20 / 3600)
-    assert time_left(rubric_progress(study)).startswith("13 of 16 labels")
+    said = "13 of 16 labels are still needed. Minutes of work at the pace so far: about 5."
+    assert time_left(rubric_progress(study)) == said
     raters = rater_progress(study).set_index("rater_id")
     assert raters.loc["r1", ["state", "answers", "open"]].tolist() == ["working", 2, 1]
     assert raters.loc["r2", ["state", "answers", "open"]].tolist() == ["away", 1, 0]
