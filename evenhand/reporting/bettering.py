@@ -148,6 +148,7 @@ def next_move(
 ) -> NextMove | None:
     """Return the next step on a rubric; None where its best grader passes, or there is none."""
     from evenhand.analysis.verdicts.wording import PASSES
+    from evenhand.reporting.improving import can_be_asked
 
     folder = str(study.folder)
     if end is not None and asked_anew(study, rubric, end):
@@ -176,27 +177,15 @@ def next_move(
     if end is not None and (more := _more_pairs(end)):
         said = written("better.label_more", more=more)
         return NextMove(said, shlex.join(["evenhand", "extend", folder, "--pairs", str(more)]))
-    if not _can_ask(study, grader):
-        command = ["evenhand", "grade", folder, "--rubric", rubric, "--grader", _EXAMPLE]
+    if not can_be_asked(study, grader):
+        command = ["evenhand", "improve", folder, "--rubric", rubric, "--grader", grader]
         said = written("better.imported", grader=grader)
-        return NextMove(said, shlex.join([*command, "--dry-run"]))
+        return NextMove(said, shlex.join([*command, "--candidate", _EXAMPLE, "--dry-run"]))
     asked = (end or {}).get("asked") or ["--rubric", rubric, "--grader", grader]
     command = ["evenhand", "improve", folder, *asked]
     said = written("better.try_others" if end else "better.try_some", grader=grader)
     writes = [] if grader.startswith("baseline:") else ["--propose", "4"]
     return NextMove(said, shlex.join([*command, *writes, "--dry-run"]))
-
-
-def _can_ask(study: Study, grader: str) -> bool:
-    """Return False for a grader whose labels were imported from elsewhere."""
-    from evenhand.errors import InputError
-    from evenhand.graders.spec import parse_spec
-
-    try:
-        parse_spec(grader, study.config.providers)
-    except InputError:
-        return False
-    return True
 
 
 def _graded_all(study: Study, rubric: str, grader: str) -> bool:

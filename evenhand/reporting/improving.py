@@ -60,7 +60,8 @@ class ImproveOptions:
     """The user's options: the old `grader` of a `rubric` and how it is asked; `candidates`, a
     folder of judge prompts made elsewhere; `others`, graders to try as the old one is asked;
     `efforts` to try with the old one, and of how many `draws` the majority (0: none); and what is
-    to be made from the labels to learn from.
+    to be made from the labels to learn from. Where the old one's labels were imported, the first of
+    the `others` is asked in its place.
     """
 
     rubric: str
@@ -76,13 +77,15 @@ class ImproveOptions:
 @dataclass(frozen=True)
 class Candidate:
     """A way of grading: the grader's name as typed, how it is asked, and its rater id. `origin`
-    says where it comes from: a file's name, another grader or an effort.
+    says where it comes from: a file's name, another grader or an effort. One whose labels were
+    imported cannot be asked.
     """
 
     rater_id: str
     origin: str
     grader: str
     grading: GradingOptions
+    is_imported: bool = False
 
     def on(self, units: Collection[str]) -> tuple[str, GradingOptions]:
         """Return what it is asked about these units."""
@@ -254,19 +257,20 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[GraderFore
         for each in left:
             most[each.rater_id] = size
         left = left[: math.ceil(len(left) / 2)]
-    wanted = [trial.asked(trial.old, [*learn, *choose, *prove])]
+    wanted = trial.asked(trial.old, [*learn, *choose, *prove])
+    own = len(wanted)
     for at, each in enumerate(trial.candidates):
         last = prove if at == 0 else []
         if each.rater_id in made and options.learn.by_gepa:
             last = [*last, *learn]  # where it tries each of them
-        wanted.append(trial.asked(each, [*choose[: most[each.rater_id]], *last]))
+        wanted += trial.asked(each, [*choose[: most[each.rater_id]], *last])
     found = [forecast_of(study, task) for task in planned(study, wanted, scrubber)]
-    for at, each in enumerate(trial.candidates, start=1):
+    for at, each in enumerate(trial.candidates, start=own):
         if each.rater_id in made:  # words that are not known yet
             found[at] = replace(found[at], rater_id=each.origin, sample=None)
     reworded = [each for each in trial.candidates if trial.is_reworded(each)]
     audit = [trial.forecast_audit(each) for each in reworded[-1:]]
-    return [*found[:1], *asked, *found[1:], *audit]
+    return [*found[:own], *asked, *found[own:], *audit]
 
 
 class Trial:
@@ -291,7 +295,11 @@ class Trial:
             raise InputError(written("improve.several", rubric=self.rubric.name))
         self._options = options
         self._learnt: list[tuple[str, GradingOptions, str]] = []
-        options.learn.check(study, self.rubric, options.grader)
+        self.asker = self._asker()
+        """The grader that is asked with other words: the old one, or if its labels were imported
+        the first to be tried in its place; "" where there is none.
+        """
+        options.learn.check(study, self.rubric, self.asker)
         dataset = from_study(study)
         check_clusters(study.store, self.rubric.name, dataset.settings.cluster)
         ratings = study.ratings()
@@ -307,9 +315,18 @@ class Trial:
         self.units = self._labelled_units()
         """The units that people labelled, by cluster."""
 
+    def _asker(self) -> str:
+        grader, others = self._options.grader, self._options.others
+        ratings = self.study.ratings()
+        own = ratings[(ratings["rubric"] == self.rubric.name) & (ratings["rater_kind"] == "model")]
+        if can_be_asked(self.study, grader) or grader not in set(own["rater_id"]):
+            return grader
+        return others[0] if others else ""
+
     @cached_property
     def _graders(self) -> list[Candidate]:
-        return list(_candidates(self.study, self.rubric, self._options, self._learnt))
+        ways = _candidates(self.study, self.rubric, self._options, self._learnt, self.asker)
+        return list(ways)
 
     @property
     def old(self) -> Candidate:
@@ -321,6 +338,8 @@ class Trial:
         from evenhand.graders.running.runner import planned
         from evenhand.graders.scrub import Scrubber
 
+        if self.asker != self._options.grader:
+            return self._options.grader
         grading = replace(self._options.grading, rubrics=[self.rubric.name])
         scrubber = Scrubber.from_environment(self.study.config.providers)
         (task,) = planned(self.study, [(self._options.grader, grading)], scrubber)
@@ -349,7 +368,7 @@ class Trial:
     @property
     def parent(self) -> Parent:
         """The old grader, as one whose words are to be changed."""
-        return Parent(self.old.rater_id, self.old.grader, self.old.grading.prompt)
+        return Parent(self.old.rater_id, self.asker, self.old.grading.prompt)
 
     def lessons(self, grader: str = "") -> list[Lesson]:
         """Return what the labels of people and a grader, the old one if not named by its rater id,
@@ -376,13 +395,13 @@ class Trial:
         """Return the old grader with these words, as one that is tried while it learns."""
         alone = replace(self._options, candidates=None, others=(), efforts=(), draws=0)
         way = self._way(words, written("improve.while_learning"))
-        _, found = _candidates(self.study, self.rubric, alone, [way])
+        _, found = _candidates(self.study, self.rubric, alone, [way], self.asker)
         return found
 
     def _way(self, words: Instructions, origin: str) -> tuple[str, GradingOptions, str]:
         grading = self.old.grading
         method = "" if isinstance(grading.prompt, JudgePrompt) else grading.method
-        return self.old.grader, replace(grading, prompt=words, method=method), origin
+        return self.asker, replace(grading, prompt=words, method=method), origin
 
     def forecast_learning(self) -> list[GraderForecast]:
         """Forecast the requests for proposals, and add candidates that cost as much as those that
@@ -492,9 +511,11 @@ class Trial:
         """Return the labelled units of these clusters."""
         return {unit for each in clusters for unit in self.units[each]}
 
-    def asked(self, candidate: Candidate, clusters: Sequence[str]) -> tuple[str, GradingOptions]:
-        """Return what a grader is asked about these clusters."""
-        return candidate.on(self.units_in(clusters))
+    def asked(
+        self, candidate: Candidate, clusters: Sequence[str]
+    ) -> list[tuple[str, GradingOptions]]:
+        """Return what a grader is asked on these clusters; nothing if its labels were imported."""
+        return [] if candidate.is_imported else [candidate.on(self.units_in(clusters))]
 
     def labels_of(self, raters: Collection[str], clusters: Collection[str]) -> LabelMatrix:
         """Return the labels of people and these graders on these clusters, and on no other."""
@@ -570,12 +591,12 @@ class Trial:
         from evenhand.analysis.verdicts.improvement import choose
 
         def known(raters: Sequence[str], clusters: Sequence[str]) -> LabelMatrix:
-            self._check_asked([self.asked(by_id[each], clusters) for each in raters])
+            self._check_asked([way for each in raters for way in self.asked(by_id[each], clusters)])
             return self.labels_of(raters, clusters)
 
         try:
             made = [self._way(*each) for each in self._learnt_so_far().words]
-            graders = _candidates(self.study, self.rubric, self._options, made)
+            graders = _candidates(self.study, self.rubric, self._options, made, self.asker)
             by_id = {each.rater_id: each for each in graders}
             old, *names = by_id
             choose(old, names, self.clusters_in("choose"), known, self.rule)
@@ -593,12 +614,12 @@ class Trial:
         study, rubric, wanted = self.study, self.rubric, self.wanted
         if not wanted:
             return Learnt(())
-        self._check_asked([self.asked(self.old, self.clusters_in("learn"))])
+        self._check_asked(self.asked(self.old, self.clusters_in("learn")))
 
         def known(
             asked: Sequence[PromptText], about: Mapping[str, Any]
         ) -> Sequence[ProposalAttempt]:
-            found = answered(study, rubric.name, wanted.writer(self.old.grader), asked)
+            found = answered(study, rubric.name, wanted.writer(self.asker), asked)
             if len(found) < len(asked):
                 raise _OpenQuestion
             return found
@@ -653,16 +674,22 @@ def _candidates(
     study: Study,
     rubric: Rubric,
     options: ImproveOptions,
-    learnt: Sequence[tuple[str, GradingOptions, str]] = (),
+    learnt: Sequence[tuple[str, GradingOptions, str]],
+    asker: str,
 ) -> Iterator[Candidate]:
     """Yield the old grader, then the candidates that differ from it and from one another: `learnt`
-    are those made from the clusters to learn from.
+    are those made from the clusters to learn from, and `asker` reads all other words.
     """
     from evenhand.graders.running.runner import planned
     from evenhand.graders.scrub import Scrubber
 
-    grading = replace(options.grading, rubrics=[rubric.name])
-    ways = [(options.grader, grading, written("improve.old"))]
+    old, grading = options.grader, replace(options.grading, rubrics=[rubric.name])
+    ways, known = [(old, grading, written("improve.old"))], set[str]()
+    if asker != old:
+        yield Candidate(old, ways.pop()[-1], old, grading, is_imported=True)
+        known.add(old)
+        if not asker:
+            raise InputError(written("improve.imported", grader=old))
     files = sorted(options.candidates.glob("*.toml")) if options.candidates else []
     if options.candidates and not files:
         raise InputError(written("improve.no_files", folder=options.candidates))
@@ -674,17 +701,16 @@ def _candidates(
             asked = replace(grading, prompt=prompt, method="")
         else:
             asked = replace(grading, prompt=prompt)
-        ways.append((options.grader, asked, file.name))
+        ways.append((asker, asked, file.name))
     ways += [(other, grading, written("improve.other_grader")) for other in options.others]
     for effort in options.efforts:
         asked = replace(grading, effort=effort)
-        ways.append((options.grader, asked, written("improve.effort", effort=effort)))
+        ways.append((asker, asked, written("improve.effort", effort=effort)))
     if draws := options.draws:
         asked = replace(grading, draws=draws)
-        ways.append((options.grader, asked, written("improve.draws", draws=draws)))
+        ways.append((asker, asked, written("improve.draws", draws=draws)))
     ways += learnt
     scrubber = Scrubber.from_environment(study.config.providers)
-    known: set[str] = set()
     for grader, asked, origin in ways:
         (task,) = planned(study, [(grader, asked)], scrubber)
         rater = task.questions.rater_id
@@ -693,6 +719,17 @@ def _candidates(
         known.add(rater)
     if len(known) < 2 and not options.learn:
         raise InputError(written("improve.no_candidates"))
+
+
+def can_be_asked(study: Study, grader: str) -> bool:
+    """Return False for a name that no provider knows, as that of imported labels."""
+    from evenhand.graders.spec import parse_spec
+
+    try:
+        parse_spec(grader, study.config.providers)
+    except InputError:
+        return False
+    return True
 
 
 def missing_from(prompt: JudgePrompt, rubric: Rubric) -> str:
@@ -776,7 +813,7 @@ class _Run:
             known = self._asked.setdefault(rater, set())
             new = [each for each in clusters if each not in known]
             known.update(new)
-            wanted.append(self.trial.asked(self._by_id[rater], new))
+            wanted += self.trial.asked(self._by_id[rater], new)
         _go_on(self.rounds.grade(wanted, lambda: self.trial.note_candidates(self.done_by)))
 
     def _learnt(self, found: Improved) -> Improved:
@@ -785,7 +822,7 @@ class _Run:
         from evenhand.reporting.proposals import Ended, learn
 
         trial, rubric, wanted = self.trial, self.trial.rubric, self.trial.wanted
-        wanted.check_price(self.rounds, trial.old.grader)
+        wanted.check_price(self.rounds, trial.asker)
         self._ask([trial.old.rater_id], trial.clusters_in("learn"))
         lessons, parent = trial.lessons(), trial.parent
         asked = partial(propose, self.rounds, rubric.name, wanted.writer(parent.grader))
@@ -938,7 +975,8 @@ def _difference(rubric: Rubric, old: Candidate, new: Candidate) -> str:
     if new.grading.prompt is None or new.grading.prompt == old.grading.prompt:
         return ""
     before, after = (_text(rubric, each.grading.prompt) for each in (old, new))
-    lines = difflib.unified_diff(before, after, old.rater_id, new.rater_id, lineterm="")
+    name = rubric.name if old.is_imported else old.rater_id  # what that one read is not known
+    lines = difflib.unified_diff(before, after, name, new.rater_id, lineterm="")
     return "\n".join(lines)
 
 

@@ -141,9 +141,9 @@ def test_before_anything_was_tried_the_next_step_is_to_try(
 
 @pytest.mark.parametrize(
     ("promising", "more", "command"),
-    [(True, 40, ["extend", "--pairs", "40"]), (False, 0, ["grade", "--dry-run"])],
+    [(True, 40, ["extend", "--pairs", "40"]), (False, 0, ["improve", "--candidate", "--dry-run"])],
 )
-def test_a_grader_that_was_imported_is_not_to_be_improved(
+def test_a_grader_that_was_imported_is_tried_beside_another(
     study: Study, promising: bool, more: int, command: list[str]
 ) -> None:
     units = sorted(study.rubric_units(study.rubrics["kind"]))
@@ -156,7 +156,6 @@ def test_a_grader_that_was_imported_is_not_to_be_improved(
     assert move is not None
     assert set(command) <= set(shlex.split(move.command))
     assert "judge" in move.said
-    assert "improve" not in move.command
 
 
 def test_disagreements_are_counted_by_grader_and_kind(study: Study) -> None:

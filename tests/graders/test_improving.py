@@ -193,6 +193,26 @@ def test_the_best_candidate_is_found_proved_and_told(
     assert len(ends_of(study.store)) == 1
 
 
+def test_a_judge_whose_labels_were_imported_is_beaten_and_never_asked(
+    study: Study, server: ProtocolServer, tmp_path: Path
+) -> None:
+    units = sorted(study.rubric_units(study.rubrics["kind"]))
+    judged = [said("their-judge", unit, 0.6) for unit in units]
+    with_labels(study, {"their-judge": judged}, "kind", graders=["their-judge"])
+    asked = replace(options(server, candidates(tmp_path / "c", ["GOOD"])), grader="their-judge")
+    with pytest.raises(InputError, match="name a model to try in its place with --candidate"):
+        improve(study, asked, FAST)
+    asked = replace(asked, others=[server.openai])
+    forecasts = forecast_improving(study, asked)
+    found = improve(study, asked, FAST)
+    assert found.old.rater_id == "their-judge"
+    assert (found.outcome, found.best and found.best.origin) == ("better", "c0.toml")
+    assert "their-judge" not in {each.rater_id for each in (*forecasts, *found.graders)}
+    assert "--- kind" in found.difference, "nobody knows what the judge read"
+    rows = labels_to_learn(study, asked)
+    assert set(rows["agrees"]) == {"yes", "no"}
+
+
 def test_candidates_never_see_learn_and_losers_never_see_prove(
     study: Study,
     server: ProtocolServer,
