@@ -44,7 +44,9 @@ from evenhand.analysis.writer import About, Writer
 NOT_INFORMATIVE = Remark("grader_not_informative")
 """Rogan-Gladen divides by sensitivity + specificity - 1, which may be 0 for all that is known."""
 NOTHING_UNLABELLED = Remark("no_unlabelled_units")
-"""The grader graded only what people labelled: their own rate is the answer."""
+"""The grader graded only what people labelled: there is nothing to correct it on."""
+PEOPLES_OWN = Remark("peoples_own")
+"""People labelled all that the grader graded: PPI++ is their own rate."""
 IMPOSSIBLE = Remark("outside_zero_one")
 """The whole interval lies beyond [0, 1]: the error rates cannot be those of this subject."""
 _ALPHA = 0.05
@@ -71,9 +73,9 @@ def add_corrected_rate_rows(
     `strata` are the columns that the labelled sample is stratified by: PPI++ is stratified, too.
     Differences between subjects hold together over so many `rubrics`.
     Where the units table names no subject, all units are one. For the order of the subjects
-    see `add_rank_rows`. Without people or without graders there is no row.
+    see `add_rank_rows`. Without graders there is no row, without people `rate_raw` alone.
     """
-    if not labels.humans or not labels.models:
+    if not labels.models:
         return
     out = Writer(rows, resamples, labels.clusters, BINARY_ALL)
     reference, groups = people_means(labels), _Groups.of(labels)
@@ -92,9 +94,10 @@ def add_part_rate_rows(
     """Rates by subject (at) in every part of the sample, subset "column=value|binary": people's
     own, each grader's, and its PPI++ with the errors that it makes in that part.
 
-    A rate that rests on fewer than `FEW_UNITS` labelled units says so.
+    A rate that rests on fewer than `FEW_UNITS` labelled units says so. Without people there is
+    `rate_raw` alone.
     """
-    if not labels.humans or not labels.models:
+    if not labels.models:
         return
     whole = Writer(rows, resamples, labels.clusters, BINARY_ALL)
     reference, groups, grades = people_means(labels), _Groups.of(labels), graded_verdicts(labels)
@@ -269,7 +272,10 @@ class _GradersRates:
     rubrics: int = 1
 
     def add_rows(self, powered: _Powered) -> None:
-        """All rows of this grader."""
+        """All rows of this grader; before people have labelled anything its raw rates."""
+        if np.isnan(self.reference).all():
+            self.add_raw_and_ppi(powered)
+            return
         pooled = RateSums(*(each.sum(axis=1, keepdims=True) for each in self.sums))
         useless = self._add_error_rates(pooled)
         differ = set() if useless else self._add_subject_bias(pooled)
@@ -294,14 +300,17 @@ class _GradersRates:
             if not mine.any():
                 continue
             self._add("rate_raw", self.sums.raw[:, at], name, mine)
-            needless = None if (mine & ~labelled).any() else NOTHING_UNLABELLED
-            why = needless or (None if (mine & labelled).any() else Remark("no_pairable_units"))
+            if not labelled.any():
+                continue
+            why = None if (mine & labelled).any() else Remark("no_pairable_units")
+            own: Note = "" if (mine & ~labelled).any() else PEOPLES_OWN
             count = powered.strata[at]
             within: Note = f"in {count} strata" if count > 1 else ""
             if self.out.subset != BINARY_ALL and self.out.count(mine & labelled)[0] < FEW_UNITS:
                 within = FEW
-            self._add_corrected("rate_ppi", powered.rates[:, at], name, mine, why, within)
-            if not why:
+            about = join_notes(own, within)
+            self._add_corrected("rate_ppi", powered.rates[:, at], name, mine, why, about)
+            if not (why or own):
                 self._add("rate_ppi_lambda", powered.weight[:, at], name, mine)
 
     def add_poststratified(self, features: Array, column: UnitColumn) -> None:
@@ -312,11 +321,13 @@ class _GradersRates:
             if len(np.unique(column.codes[mine])) < 2:
                 continue
             joined, each = parted(features, column.codes, mine, self.out)
-            why = None if (mine & ~labelled).any() else NOTHING_UNLABELLED
-            if why is None and each is None:
+            why, values, about = None, self.sums.people[:, at], _taken_together(column, joined)
+            if each is not None:
+                values = stratified_ppi(each, fixed=False)[0]
+            elif (mine & ~labelled).any():
                 why = Remark("parts_too_small", (MIN_STRATUM, MIN_STRATUM))
-            values = self.sums.raw[:, at] if each is None else stratified_ppi(each, fixed=False)[0]
-            about = _taken_together(column, joined)
+            else:
+                about = PEOPLES_OWN
             self._add_corrected("rate_ppi_poststratified", values, name, mine, why, about)
 
     def _add_order(self, powered: _Powered) -> None:

@@ -91,16 +91,22 @@ class RateSums(NamedTuple):
         return self.weight_for(self.raw * (1.0 - self.raw))
 
     def weight_for(self, variance: Array) -> Array:
-        """Return the weight of PPI++ for grades with this variance over all graded units."""
+        """Return the weight of PPI++ for grades with this variance over all graded units; 0, its
+        limit, where people labelled all of them.
+        """
         n = self.labelled
         covariance = ratio(self.both, n) - self.people * self.graded_labelled
         spread = variance * (1.0 + ratio(n, self.rest))
         weight = np.divide(covariance, spread, out=np.zeros(spread.shape), where=spread > 1e-12)
-        return np.where(np.isnan(spread), np.nan, np.clip(weight, 0.0, 1.0))
+        undefined = np.isnan(spread) & (self.rest > 0)
+        return np.where(undefined, np.nan, np.clip(weight, 0.0, 1.0))
 
     def ppi(self, weight: Array | float) -> Array:
-        """People's rate by prediction-powered inference with this weight, as it comes."""
-        return self.people + weight * (self.elsewhere - self.graded_labelled)
+        """People's rate by prediction-powered inference with this weight, as it comes; where people
+        labelled everything, their own.
+        """
+        apart = self.elsewhere - self.graded_labelled
+        return self.people + weight * np.where(self.rest > 0, apart, 0.0)
 
 
 def stratified_ppi(sums: RateSums, *, fixed: bool = True) -> tuple[Array, Array]:

@@ -137,6 +137,8 @@ def ppi_plus_plus(
         return each.ppi(each.ppi_weight if weight is None else weight)
 
     used, found = float(sums.ppi_weight if weight is None else weight), float(clipped(rate(sums)))
+    if sums.rest == 0:  # there is nothing to draw on
+        used = found = math.nan
     if math.isnan(found):
         bounds = Interval.undefined(_why_undefined(sums))
     elif method == "bootstrap":

@@ -22,7 +22,7 @@ from evenhand.analysis.results import ResultRows, from_to
 from evenhand.analysis.subjects.corrected_rates import (
     FEW,
     FEW_UNITS,
-    NOTHING_UNLABELLED,
+    PEOPLES_OWN,
     cell_sums,
     graded_verdicts,
 )
@@ -153,14 +153,13 @@ class _Apart:
             why = Remark("one_side_only")
         elif not known[0]:
             why = Remark("no_pairable_units")
-        elif not (mine & ~labelled).any():
-            why = NOTHING_UNLABELLED
         if why:
             self.out.add_interval(STATISTIC, Interval.undefined(why), counts, **of)
             return
         estimate, low, high = np.clip([found.estimate, found.low, found.high], -1.0, 1.0).tolist()
         alone = answers - 2 * int(mine.sum())
         of["note"] = join_notes(
+            PEOPLES_OWN if counts == known else "",
             FEW if known[0] < FEW_UNITS else "",
             Remark("one_side_left_out", (alone,)) if alone else "",
             Remark("labelled_by_people", (known[0],)),

@@ -24,6 +24,7 @@ NOT_SUMS = (
     "best_single",
     "threshold_recommended",
     # The spread of resamples, of which there are others.
+    "rate_order_flip",
     "_at_most",
     "_detectable",
     "_corrected",

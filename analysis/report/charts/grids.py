@@ -5,7 +5,6 @@ subjects' rates by part of the sample.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
 from evenhand.analysis.report.blocks import Chart, Table
 from evenhand.analysis.report.charts.style import (
@@ -118,15 +117,13 @@ def confusions(source: Source, rubric: str) -> list[Chart]:
 
 
 def rates_by_part(
-    source: Source,
-    rubric: str,
-    grader: str,
+    by: str,
     parts: Mapping[str, Mapping[str, Figure]],
     data: tuple[Table, ...],
-    what: Literal["parts", "parts_by_side"],
+    caption: str,
 ) -> list[Chart]:
-    """Draw the subjects' corrected rates of one grader, by part ("column=value"), then by subject,
-    the parts of each column together; empty where none is known.
+    """Draw the subjects' rates, `by` whose labels, by part ("column=value"), then by subject, the
+    parts of each column together; empty where none is known.
     """
     total = f"={written('rates.all_parts')}"
     columns: dict[str, list[str]] = {}
@@ -156,6 +153,7 @@ def rates_by_part(
         datum = figure.datum(a=titles[subject], b=named[value], column=column)
         values.append(datum | {"shown": f"{figure.estimate}{mark}"})
     heads = [titles[subject] for subject in subjects]
+    named = {"x": written("chart.scores_subject"), "y": written("chart.rates_part")}
     panels = [
         {
             "title": column,
@@ -163,22 +161,22 @@ def rates_by_part(
             "width": {"step": 58},
             "height": {"step": 28},
         }
-        | _shaded([*heads, *own], _RATE_STEPS, x="", y="", slanted=True)
+        | _shaded([*heads, *own], _RATE_STEPS, **named, slanted=True)
         for column, own in rows.items()
     ]
     spec = chart_spec(values, {"vconcat": panels})
     few = any(figure.says("few_labelled") for *_, figure in found)
     return [
         Chart(
-            caption=source.caption(rubric, written(f"chart.rates_by_{what}")),
+            caption=caption,
             alt=written(
                 "chart.rates_by_part_alt",
-                grader=grader, subjects=", ".join(heads), parts=", ".join(drawn),
+                by=by, subjects=", ".join(heads), parts=", ".join(drawn),
             ),
             spec=spec,
             data=data,
             note=joined(
-                written("chart.rates_by_part_note", grader=grader),
+                written("chart.rates_by_part_note", by=by),
                 written("chart.few_labelled") if few else "",
                 written("chart.heat_map_note", dash=DASH)
                 if any(figure.reason for *_, figure in found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, combinations, pairwise, permutations
 from typing import Literal
@@ -28,6 +28,8 @@ _ONE_LETTER = 25
 _MOST_COLUMNS = MAX_LISTED
 """Of more subjects the rates by part are in results.csv alone."""
 _SIDES = "rate_side_difference_ppi"
+_PLAIN = {"parts": "parts_plain", "parts_by_side": "parts_by_side_plain"}
+"""Captions of rates that nothing was corrected in."""
 
 
 def section(source: Source) -> ReportSection | None:
@@ -41,14 +43,17 @@ def section(source: Source) -> ReportSection | None:
         )
         if not graders:
             return Layers()
+        # People's own rates are the same whoever graded the units.
+        own = [grader for grader in graders if _kind(source, rubric, grader) == "own"]
+        compared = [grader for grader in graders if grader not in own[1:]]
         found = [
             *_rates(source, rubric, graders),
-            *_differences(source, rubric, graders),
-            *_sides(source, rubric, graders),
-            *_parts(source, rubric, graders),
+            *_differences(source, rubric, compared),
+            *_sides(source, rubric, compared),
+            *_parts(source, rubric, compared),
             *_errors(source, rubric, graders),
         ]
-        if sentences := tuple(_sentences(source, rubric, graders)):
+        if sentences := tuple(_sentences(source, rubric, graders, compared)):
             found.append(Items(written("rates.what"), sentences))
         return Layers(
             answers=[_answer(source, rubric, graders)],
@@ -76,22 +81,26 @@ def _every_rubric(source: Source) -> Table | None:
     for who cannot be told apart; None of fewer than two subjects.
     """
     columns: dict[str, dict[str, Cell]] = {}
-    graders: dict[str, list[str]] = {}
+    by: dict[str, list[str]] = {}
     lettered = False
+    kinds: set[str] = set()
     titles = [source.context.title_of(rubric) for rubric in source.figures.rubrics]
     for rubric in source.figures.rubrics:
         if grader := _best(source, rubric):
             title = source.context.title_of(rubric)
             if titles.count(title) > 1:
                 title = f"{title} ({rubric})"
-            rates = _at(source, rubric, "rate_ppi", grader)
+            rates = _at(source, rubric, _statistic(source, rubric), grader)
             shared = _letters_of(source, rubric, grader)
             columns[title] = {
                 subject: replace(figure.cell, aside=figure.cell.aside or shared.get(subject, ""))
                 for subject, figure in rates.items()
             }
+            if declared := _declared(source, rubric, rates):
+                columns[written("rates.published", rubric=title)] = declared
             lettered = lettered or bool(shared)
-            graders.setdefault(grader, []).append(title)
+            kinds.add(_kind(source, rubric, grader))
+            by.setdefault(_by(source, rubric, grader), []).append(title)
     subjects = dict.fromkeys(subject for cells in columns.values() for subject in cells)
     if len(subjects) < 2:
         return None
@@ -99,22 +108,57 @@ def _every_rubric(source: Source) -> Table | None:
         Row(subject, tuple(cells.get(subject, Cell()) for cells in columns.values()))
         for subject in subjects
     ]
-    by = [
-        written("rates.by_grader", rubrics=", ".join(titles), grader=grader)
-        for grader, titles in graders.items()
+    whose = [
+        written("rates.by_rubrics", rubrics=", ".join(titles), by=each)
+        for each, titles in by.items()
     ]
     if len(by) == 1:
-        by = [written("rates.by_one_grader", grader=next(iter(graders)))]
-    notes = [("PPI++", "; ".join(by))]
+        whose = [written("rates.by_one", by=next(iter(by)))]
+    notes = [("PPI++" if "corrected" in kinds else "*", "; ".join(whose))]
     if lettered:
         notes.insert(0, ("a, b", written("rates.letters")))
-    caption = written("rates.every_rubric")
+    (kind,) = kinds if len(kinds) == 1 else ("corrected",)
+    caption = written(f"rates.every_rubric_{kind}")
     return Table(caption, "Subject", tuple(columns), tuple(rows), tuple(notes))
 
 
+def _declared(source: Source, rubric: str, subjects: Iterable[str]) -> dict[str, Cell]:
+    """The published rates of these subjects, where the study declares any."""
+    beside, known = source.context.beside, {*subjects}
+    if beside is None:
+        return {}
+    return {
+        each.at: Cell(each.beside_ours, published=beside.published.citation)
+        for each in beside.published.figure
+        if (each.rubric, each.between) == (rubric, "subjects") and each.at in known
+    }
+
+
+def _statistic(source: Source, rubric: str) -> str:
+    """Return the statistic of the rates that are shown: raw ones before annotators labelled."""
+    corrected = source.figures.select(rubric, "rate_ppi", ALL_BINARY)
+    return "rate_ppi" if corrected else "rate_raw"
+
+
+def _kind(source: Source, rubric: str, grader: str) -> Literal["corrected", "own", "raw"]:
+    """Return what a grader's rates are: corrected, raw, or annotators' own, who labelled all of
+    the units that it graded.
+    """
+    if _statistic(source, rubric) == "rate_raw":
+        return "raw"
+    known = defined(_at(source, rubric, "rate_ppi", grader).values())
+    own = bool(known) and all(figure.says("peoples_own") for figure in known)
+    return "own" if own else "corrected"
+
+
+def _by(source: Source, rubric: str, grader: str) -> str:
+    """Say whose labels the rates that are shown rest on."""
+    return written(f"rates.by_{_kind(source, rubric, grader)}", grader=grader)
+
+
 def _best(source: Source, rubric: str) -> str:
-    """The grader that agrees with people most among those with two subjects' corrected rates."""
-    found = source.figures.select(rubric, "rate_ppi", ALL_BINARY)
+    """The grader that agrees with people most among those with two subjects' rates."""
+    found = source.figures.select(rubric, _statistic(source, rubric), ALL_BINARY)
     graders = [figure.raters[1] for figure in found if figure.at and not figure.reason]
     return next(iter(source.by_agreement(rubric, dict.fromkeys(graders), ALL_BINARY)), "")
 
@@ -146,16 +190,20 @@ def _answer(source: Source, rubric: str, graders: list[str]) -> list[object]:
     """
     people = _at(source, rubric, "rate_human", "").get("")
     for grader in source.by_agreement(rubric, graders, ALL_BINARY):
-        columns = [_at(source, rubric, name, grader) for name in ("rate_raw", "rate_ppi")]
+        shown_by = _statistic(source, rubric)
+        columns = [_at(source, rubric, name, grader) for name in ("rate_raw", shown_by)]
         raw, corrected = (column.get("") for column in columns)
-        if raw and corrected and not corrected.reason:
+        if raw and shown_by == "rate_raw":
+            return in_pieces("report.rates_raw", grader=grader, raw=raw)
+        if raw and corrected and not (corrected.reason or corrected.says("peoples_own")):
             said = in_pieces("report.rates", grader=grader, raw=raw, corrected=corrected)
             return sentences(said, in_pieces("report.rates_people", rate=people) if people else [])
         if len(by_subject := defined(columns[1].values())) > 1:
             first, last = by_subject[0], by_subject[-1]
             return in_pieces(
                 "report.rates_of_subjects",
-                grader=grader, first=first.at, highest=first, last=last.at, lowest=last,
+                by=_by(source, rubric, grader),
+                first=first.at, highest=first, last=last.at, lowest=last,
             )  # fmt: skip
     return in_pieces("report.rates_nothing")
 
@@ -195,10 +243,15 @@ def _differences(source: Source, rubric: str, graders: list[str]) -> list[Block]
     caption = source.caption(rubric, written("rates.differences"))
     draft = TableDraft(caption, "Subjects", [label], count="", drawn=label)
     for grader in graders:
-        draft.group(grader)
+        draft.group(_heading(source, rubric, grader))
         for first, second, figure in _pairs(source, rubric, grader):
             draft.add(written("rates.difference", first=first, second=second), [figure])
     return [*draft.finish()]
+
+
+def _heading(source: Source, rubric: str, grader: str) -> str:
+    own = _kind(source, rubric, grader) == "own"
+    return written("rates.own") if own else grader
 
 
 def _sides(source: Source, rubric: str, graders: list[str]) -> list[Block]:
@@ -208,7 +261,7 @@ def _sides(source: Source, rubric: str, graders: list[str]) -> list[Block]:
     caption = source.caption(rubric, written("rates.sides", first=first, second=second))
     draft = TableDraft(caption, "Subject", [label], count="Pairs", drawn=label)
     for grader in graders:
-        draft.group(grader)
+        draft.group(_heading(source, rubric, grader))
         for figure in _by_side(source, rubric, grader):
             draft.add(figure.at or written("rates.all_units"), [figure])
     return [*draft.finish()]
@@ -231,16 +284,18 @@ def _side_sentences(source: Source, rubric: str, grader: str) -> Iterator[str]:
     clear = [figure for figure in known if not figure.bounds[0] <= 0 <= figure.bounds[2]]
     for figure in clear:
         sign, (toward, other) = (1, names) if figure.bounds[1] > 0 else (-1, names[::-1])
-        low, by, high = (shown(each, _SIDES) for each in sorted(sign * at for at in figure.bounds))
+        low, more, high = (
+            shown(each, _SIDES) for each in sorted(sign * at for at in figure.bounds)
+        )
         yield written(
             "rates.side" if figure.at else "rates.side_of_all",
-            grader=grader, subject=figure.at, toward=toward, other=other,
-            by=f"{by} [{low}, {high}]", line=figure.line,
+            by=_by(source, rubric, grader), subject=figure.at, toward=toward, other=other,
+            more=f"{more} [{low}, {high}]", line=figure.line,
         )  # fmt: skip
     if known and not clear:
         yield written(
             "rates.no_side" if any(figure.at for figure in known) else "rates.no_side_of_all",
-            grader=grader, first=names[0], second=names[1],
+            by=_by(source, rubric, grader), first=names[0], second=names[1],
         )  # fmt: skip
 
 
@@ -294,12 +349,14 @@ def _parts_of(
     if not subjects:
         return []
     tables: list[Table] = []
+    kinds = {_kind(source, rubric, grader) for grader in graders}
+    named = what if "corrected" in kinds else _PLAIN[what]
     if len(subjects) <= _MOST_COLUMNS:
-        caption = source.caption(rubric, written(f"rates.{what}"))
+        caption = source.caption(rubric, written(f"rates.{named}"))
         heads = [subject or written("rates.all_units") for subject in subjects]
         draft = TableDraft(caption, "Part", heads, count="")
         for grader in graders:
-            draft.group(grader)
+            draft.group(_heading(source, rubric, grader))
             for part, figures in found.items():
                 draft.add(part, [figures.get((grader, subject)) for subject in subjects])
         tables = draft.finish()
@@ -308,7 +365,9 @@ def _parts_of(
             part: {at: figure for (by, at), figure in figures.items() if by == grader}
             for part, figures in found.items()
         }
-        if drawn := rates_by_part(source, rubric, grader, own, tuple(tables), what):
+        by = _by(source, rubric, grader)
+        caption = source.caption(rubric, written(f"chart.rates_by_{named}"))
+        if drawn := rates_by_part(by, own, tuple(tables), caption):
             return [*drawn]
     return [*tables]
 
@@ -318,14 +377,17 @@ def _by_part(source: Source, rubric: str) -> dict[str, dict[tuple[str, str], Fig
     together = source.figures.parts(rubric, "rate_ppi_poststratified")
     ends = {part.removesuffix("*"): figures for part, figures in together.items()}
     found: dict[str, list[Figure]] = {}
-    parts = source.figures.parts(rubric, "rate_ppi")
+    parts = source.figures.parts(rubric, _statistic(source, rubric))
     for part, following in pairwise([*parts, ""]):
         found[part] = parts[part]
         column = f"{part.partition('=')[0]}="
         if column in ends and not following.startswith(column):
             found[f"{column}{written('rates.all_parts')}"] = ends[column]
     return {
-        part: {(each.raters[1], each.at): each.without("labelled_by_people") for each in figures}
+        part: {
+            (each.raters[1], each.at): each.without("labelled_by_people").without("peoples_own")
+            for each in figures
+        }
         for part, figures in found.items()
     }
 
@@ -390,16 +452,14 @@ def _apart(source: Source, rubric: str, grader: str) -> Iterator[str]:
             above, other = (first, second) if low > 0 else (second, first)
             below.setdefault(above, []).append(other)
     if not below and pairs:
-        yield written("rates.none_apart", grader=grader)
+        yield written("rates.none_apart", by=_by(source, rubric, grader))
     elif below:
         clear = [
             written("rates.above", subject=subject, others=", ".join(others))
             for subject, others in below.items()
         ]
-        count = sum(map(len, below.values()))
-        yield written(
-            "rates.apart", grader=grader, pairs=len(pairs), apart=count, clear="; ".join(clear)
-        )
+        count, by = sum(map(len, below.values())), _by(source, rubric, grader)
+        yield written("rates.apart", by=by, pairs=len(pairs), apart=count, clear="; ".join(clear))
 
 
 def _errors(source: Source, rubric: str, graders: list[str]) -> list[Block]:
@@ -429,7 +489,9 @@ def _ranks(source: Source, rubric: str, graders: list[str]) -> list[Block]:
     return [*draft.finish()]
 
 
-def _sentences(source: Source, rubric: str, graders: list[str]) -> Iterator[str]:
+def _sentences(
+    source: Source, rubric: str, graders: list[str], compared: list[str]
+) -> Iterator[str]:
     for grader in graders:
         rogan_gladen = _at(source, rubric, "rate_rogan_gladen", grader)
         reasons = {figure.reason and figure.reason.code for figure in rogan_gladen.values()}
@@ -448,9 +510,11 @@ def _sentences(source: Source, rubric: str, graders: list[str]) -> Iterator[str]
                     grader=grader, subject=subject, line=missed.line,
                     missed=f"{missed.estimate} {missed.interval}",
                 )  # fmt: skip
-        yield from _apart(source, rubric, grader)
-        yield from _side_sentences(source, rubric, grader)
-        if flips := _at(source, rubric, "rate_order_flip", grader):
+        if grader in compared:
+            yield from _apart(source, rubric, grader)
+            yield from _side_sentences(source, rubric, grader)
+        flips = _at(source, rubric, "rate_order_flip", grader)
+        if flips and _kind(source, rubric, grader) == "corrected":
             yield from _order_sentences(source, rubric, grader, flips)
     yield from _one_sided(source, rubric, graders)
     yield from _missing(source, rubric, graders)

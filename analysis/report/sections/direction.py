@@ -47,10 +47,14 @@ def _net(source: Source, rubric: str) -> list[Figure]:
 
 
 def _answer(figures: list[Figure]) -> list[list[object]]:
-    """The subjects on which a side is favoured, by people where they labelled; or the widest."""
+    """The subjects on which a side is favoured, by people where they labelled, else by the first
+    grader; or the widest.
+    """
     known = [figure for figure in figures if figure.interval]
-    people = [figure for figure in known if figure.raters[0] == "humans"] or known
-    own = [figure for figure in people if _part(figure)[0] == "subject"] or people
+    raters = [figure.raters[0] for figure in known]
+    rater = "humans" if "humans" in raters else next(iter(raters), "")
+    by_rater = [figure for figure in known if figure.raters[0] == rater]
+    own = [figure for figure in by_rater if _part(figure)[0] == "subject"] or by_rater
     if not own:
         return [in_pieces("report.direction_unknown")] if figures else []
     apart = [figure for figure in own if not figure.bounds[0] <= 0 <= figure.bounds[2]]
@@ -58,7 +62,8 @@ def _answer(figures: list[Figure]) -> list[list[object]]:
     if not apart:
         widest = max(own, key=lambda figure: max(-figure.bounds[0], figure.bounds[2]))
         place = _value(widest) or written("direction.everywhere")
-        return [in_pieces("report.direction_even", who=who, place=place, net=widest)]
+        even = "direction_even" if rater == "humans" else "direction_even_by_one"
+        return [in_pieces(f"report.{even}", who=who, place=place, net=widest)]
     favoured = [
         in_pieces(
             "direction.on",
@@ -68,7 +73,8 @@ def _answer(figures: list[Figure]) -> list[list[object]]:
         )
         for each in apart
     ]
-    return [in_pieces("report.direction", who=who, favoured=listed(favoured))]
+    favours = "direction" if rater == "humans" else "direction_by_one"
+    return [in_pieces(f"report.{favours}", who=who, favoured=listed(favoured))]
 
 
 def _favoured(figure: Figure) -> str:

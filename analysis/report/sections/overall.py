@@ -41,7 +41,15 @@ def _answer(source: Source, rubric: str) -> list[list[object]]:
     found = source.figures.select(rubric, _CORRELATIONS[0], ALL_BINARY)
     alike = defined(figure for figure in found if figure.raters[0] == "humans")
     if not alike:
-        return [in_pieces("report.scores_unknown")]
+        scored = {
+            each.raters[0] for each in source.figures.select(rubric, "subject_score", ALL_BINARY)
+        }
+        graders = defined(found)
+        if "humans" in scored or not graders:
+            return [in_pieces("report.scores_unknown")]
+        first, second = graders[0].raters
+        about = {"first": first, "second": second, "rho": graders[0]}
+        return [in_pieces("report.scores_of_graders", **about)]
     best, worst = alike[0], alike[-1]
     said = in_pieces("report.scores", grader=best.raters[1], rho=best)
     if worst is best:

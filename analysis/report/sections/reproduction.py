@@ -72,7 +72,7 @@ def published_rows(source: Source) -> list[Mapping[str, object]]:
             "n_units": figure.n_units if figure else None,
             "n_clusters": figure.n_clusters if figure else None,
             **dict(zip(("low", "estimate", "high"), _bounds(figure), strict=True)),
-            "whose": _whose(figure) if figure else "",
+            "whose": _whose(each, figure) if figure else "",
             "note": _missing(figure, each, beside),
             "differs": each.differs,
             "source": beside.published.citation if beside else "",
@@ -95,7 +95,7 @@ def _table(source: Source, found: Sequence[Beside]) -> Table:
         mark = notes.setdefault(each.differs, letters(len(notes))) if each.differs else ""
         printed = Cell() if each is last else Cell(each.beside_ours, marks=mark, published=citation)
         own = figure.cell if figure else Cell(DASH, aside=_missing(figure, each, beside))
-        rows.append(Row(each.of, (printed, own, Cell(_whose(figure) if figure else ""))))
+        rows.append(Row(each.of, (printed, own, Cell(_whose(each, figure) if figure else ""))))
         last = each
     columns = ("published", "here", "whose")
     return Table(
@@ -114,6 +114,8 @@ def _own(source: Source, each: PublishedFigure) -> list[Figure | None]:
         return []
     if each.between == "subjects":
         found = source.figures.everywhere(each.rubric, each.statistic)
+        if _of_subject(each):
+            return [f for f in found if (f.subset, f.at) == (each.subset, each.at)]
         # How far answers to one and the same prompt differ is another question.
         other = (REWORDED, _REPEATED)
         found = [f for f in found if f.at not in other and not f.subset.endswith(BINARY)]
@@ -136,7 +138,12 @@ def _own(source: Source, each: PublishedFigure) -> list[Figure | None]:
     return [figure for figure in figures if figure]
 
 
-def _whose(figure: Figure) -> str:
+def _of_subject(each: PublishedFigure) -> bool:
+    """Return True for a figure of the one subject that `at` names, such as its rate."""
+    return each.between == "subjects" and each.statistic not in (STABILITY, SPREAD)
+
+
+def _whose(each: PublishedFigure, figure: Figure) -> str:
     if figure.statistic in (STABILITY, SPREAD):
         subject = figure.subset.removeprefix("subject=")
         if figure.subset == ALL:
@@ -149,6 +156,8 @@ def _whose(figure: Figure) -> str:
         )
     first, second = figure.raters
     whose = pair_title((first, second)) if second else rater_title(first)
+    if _of_subject(each):
+        return written("reproduction.of_subject", subject=figure.at, whose=whose)
     if figure.statistic.endswith("_at_threshold"):
         return written("reproduction.at_cut", whose=whose, cut=figure.at)
     return whose
@@ -165,4 +174,6 @@ def _missing(figure: Figure | None, each: PublishedFigure, beside: BesidePublish
     needed = {"graders": "two_graders", "subjects": "variants"}.get(each.between, "labels")
     if needed == "two_graders" and beside and len(beside.graders) > 1:
         needed = "not_computed"
+    if _of_subject(each):
+        return written("reproduction.no_subject", subject=each.at or each.of)
     return written(f"reproduction.{needed}")

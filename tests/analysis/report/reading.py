@@ -16,8 +16,8 @@ def read_results(out: Path) -> list[dict[str, str]]:
 
 
 def unguarded(text: str) -> str:
-    """What the report says of its CSV: one leading apostrophe comes off."""
-    return text.removeprefix("'")
+    """A cell as it was: one apostrophe comes off where a formula would begin behind it."""
+    return re.sub(r"^'(?='*[=+\-@\t\r\n])", "", text)
 
 
 @dataclass

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,9 @@ import pytest
 from evenhand.analysis import Analysis, analyse
 from evenhand.analysis.report import ReportContext
 from evenhand.analysis.report.blocks import Chart
+from evenhand.analysis.report.context import BesidePublished
 from evenhand.analysis.report.document import sections_of
+from evenhand.study.settings.published import PublishedFigures
 from tests.analysis.graded_studies import YES, study
 
 
@@ -59,7 +62,10 @@ def test_corrected_rates_in_sentences(written: Callable[..., Path]) -> None:
     rate = own.loc[("rate_ppi", "fair", "topic=tax|binary", "s1")]
     cell = f"{rate['estimate']:.3f} [{rate['low']:.3f}, {rate['high']:.3f}]"
     assert cell in parts[parts.index("| topic=tax |") :].splitlines()[0]
-    assert "fair, corrected, tells 1 of 1 pairs of subjects apart: s0 is above s1." in said
+    assert (
+        "By the corrected verdicts of fair, 1 of 1 pairs of subjects are told apart: s0 is above s1"
+        in said
+    )
     j = rows.loc[("youden_j", "dice", ""), "estimate"]
     assert (
         f"dice cannot be corrected by Rogan-Gladen: its sensitivity + specificity - 1 is {j:z.2f}"
@@ -122,7 +128,8 @@ def test_sides_and_who_answered_less_in_sentences(
     rows = by_side.results.set_index(["rubric", "statistic", "subset", "at"])
     row = rows.loc[("R", "rate_side_difference_ppi", "side=side a>side b|binary", "s0")]
     assert (
-        "g, corrected: answers of s0 to side a are affirmative more often than those to side b, by "
+        "By the corrected verdicts of g: answers of s0 to side a are affirmative more often than "
+        "those to side b, by "
         f"+{row['estimate']:.2f} [+{row['low']:.2f}, +{row['high']:.2f}] (results.csv row" in said
     )
     assert "answers of s1 to" not in said
@@ -154,8 +161,8 @@ def test_subjects_on_every_rubric_have_letters(
         row = rate.loc[("R", "rate_ppi", "all|binary", subject)]
         expected = f"{row['estimate']:.3f} [{row['low']:.3f}, {row['high']:.3f}] {letter}"
         assert lines[subject].split(" | ")[1] == expected
-    assert "Corrected from the verdicts of g" in table
-    assert "As annotators would count, by the verdicts of g: s0 has the highest rate" in page
+    assert "By the corrected verdicts of g" in table
+    assert "By the corrected verdicts of g: s0 has the highest rate" in page
 
 
 @pytest.mark.slow
@@ -213,7 +220,10 @@ def test_sides_without_subjects_and_a_second_side_that_is_favoured(
     alone = units[units["subject"] == "s0"].drop(columns="subject")
     own = ratings[ratings["unit_id"].isin(alone["unit_id"])]
     said = part_of(text_of(written, analyse(own, alone, scale, resamples=50)), "Corrected rates")
-    assert "g, corrected: answers to side b are affirmative more often than those to side" in said
+    assert (
+        "By the corrected verdicts of g: answers to side b are affirmative more often than those to"
+        in said
+    )
     assert "of All units" not in said
 
 
@@ -249,3 +259,96 @@ def test_a_heat_map_keeps_totals_and_names_that_shorten_alike(rng: np.random.Gen
         asked.format("rich"), asked.format("poor"), "all parts together",
     }  # fmt: skip
     assert "Only the first 40 values are drawn, not many=v40" in chart.note
+
+
+@pytest.mark.slow
+def test_everything_labelled_is_said_once_as_annotators_own_beside_published_rates(
+    written: Callable[..., Path],
+) -> None:
+    """The published design, when people are done: nothing is corrected, and all is compared."""
+    rng = np.random.default_rng(3)
+    labels, tables = [], []
+    for side, rates in (("a", (0.9, 0.3)), ("b", (0.6, 0.3))):
+        graders = {"g": [(0.9, 0.9)] * 2, "h": [(0.7, 0.9)] * 2}
+        ratings, units = study(rng, graders, rates=rates, pairs=150, labelled=150)
+        labels.append(ratings.assign(unit_id=ratings["unit_id"] + f"|{side}"))
+        tables.append(units.assign(unit_id=units["unit_id"] + f"|{side}", side=side))
+    units = pd.concat(tables, ignore_index=True)
+    units["topic"] = np.where(units["cluster_id"].str[1:].astype(int) % 2, "war", "tax")
+    figure = {"rubric": "R", "statistic": "rate_ppi", "between": "subjects", "unit": "percent"}
+    declared = PublishedFigures.model_validate(
+        {
+            "citation": "A 2025",
+            "figure": [
+                figure | {"at": "s0", "of": "Model 0", "value": "71"},
+                figure | {"at": "s9", "of": "Model 9", "value": "12"},
+            ],
+        }
+    )
+    found = analyse(
+        pd.concat(labels, ignore_index=True),
+        units,
+        [replace(YES, unit="response")],
+        resamples=200,
+        slices=["topic"],
+    )
+    beside = BesidePublished(declared, ("g", "h"))
+    page = text_of(partial(written, beside=beside), found)
+    said = part_of(page, "Corrected rates")
+    by = "By annotators' own labels of everything that was graded"
+    assert said.count(f"{by}, 1 of 1 pairs of subjects are told apart: s0 is above s1.") == 1
+    assert said.count(f"{by}: answers of s0 to side a are affirmative more often") == 1
+    assert "the corrected verdicts of" not in said
+    assert "the order of the raw rates" not in said
+    table = said.split("Subjects' rates on every rubric, by annotators")[1].split("| s1 |")[0]
+    rows = found.results.set_index(["statistic", "rater_b", "subset", "at"])
+    own = rows.loc[("rate_human", "", "all|binary", "s0")]
+    assert f"| s0 | {own['estimate']:.3f} [" in table
+    assert "| 0.71 (71%) (published) |" in table
+    assert said.count("topic=tax") == 1
+    compared = part_of(page, "Published figures")
+    assert "| s0: Annotators · g |" in compared
+    assert "s9 has no such figure here" in compared
+
+
+@pytest.mark.slow
+def test_before_annotators_label_graders_rates_are_shown_as_they_are(
+    written: Callable[..., Path],
+) -> None:
+    """All that can be said by then: each sentence is of the grader that it names."""
+    rng = np.random.default_rng(5)
+    ratings, units = study(rng, {"g": [(0.9, 0.9)] * 3, "h": [(0.4, 0.6)] * 3}, (0.2, 0.5, 0.8))
+    ratings = ratings[ratings["rater_kind"] == "model"]
+    units["topic"] = np.where(units["cluster_id"].str[1:].astype(int) % 2, "war", "tax")
+    found = analyse(ratings, units, [YES], resamples=100, slices=["topic"])
+    text = text_of(written, found)
+    said = part_of(text, "Corrected rates")
+    rows = found.results.set_index(["statistic", "rater_b", "subset", "at"])
+    rate = rows.loc[("rate_raw", "g", "all|binary", "s2"), "estimate"]
+    assert (
+        "By the verdicts of g, not corrected before annotators label: s2 has the highest rate, "
+        f"{rate:.3f} [" in said
+    )
+    assert "Subjects' rates on every rubric, not corrected" in said
+    assert "| topic=tax |" in said
+    scores = part_of(text, "Overall agreement")
+    assert "Annotators have not labelled yet. Of all graders, g and h score" in scores
+    assert "too few subjects" not in scores
+
+
+def test_of_graders_alone_the_first_is_said_to_favour_a_side(
+    written: Callable[..., Path],
+) -> None:
+    """Not all of them at once under the name of the first."""
+    rng = np.random.default_rng(6)
+    labels, tables = [], []
+    for side, rate in (("a", 0.9), ("b", 0.2)):
+        ratings, units = study(rng, {"g": [(0.9, 0.9)], "h": [(0.9, 0.9)]}, (rate,), pairs=60)
+        labels.append(ratings.assign(unit_id=ratings["unit_id"] + f"|{side}"))
+        tables.append(units.assign(unit_id=units["unit_id"] + f"|{side}", side=side))
+    ratings, units = pd.concat(labels), pd.concat(tables)
+    ratings = ratings[ratings["rater_kind"] == "model"]
+    found = analyse(ratings, units, [replace(YES, unit="response")], resamples=50)
+    said = part_of(text_of(written, found), "Direction").split("Each pair has two sides")[0]
+    assert said.count("side a on s0") == 1
+    assert "g favours side a on s0 (+0." in said

@@ -120,8 +120,13 @@ def test_what_has_one_side_only_is_left_out_and_said(rng: np.random.Generator) -
                             ("s2", "no_pairable_units")):  # fmt: skip
         assert np.isnan(found.loc[subject, ["estimate", "low", "high"]].astype(float)).all()
         assert found.loc[subject, "note"] == reason
-    everything = sided(rng, pairs=60, labelled=60)
-    assert set(found_in(*everything)["note"]) == {"no_unlabelled_units"}
+    ratings, units = sided(rng, pairs=60, labelled=60)
+    found = found_in(ratings, units)
+    assert found["note"].str.startswith("people labelled all of them: their own rate").all()
+    for subject, row in found.iterrows():
+        theirs = apart(ratings, units, "h0", str(subject))
+        assert row["estimate"] == pytest.approx(theirs.mean())
+        assert row["low"] < row["estimate"] < row["high"]
 
 
 @pytest.mark.parametrize("rate", [0.0, 1.0])
