@@ -22,6 +22,7 @@ from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.annotate_app.served_study import ServedStudy
 from evenhand.annotate_app.session_pages import show_step
 from evenhand.annotate_app.unit_page import check_store, show_practice, show_units, take_panel
+from evenhand.annotate_app.unsent import tell_unsent
 from evenhand.annotate_app.waiting import wait_for_store
 from evenhand.errors import InputError, StoreAway
 from evenhand.study.desk.desk import AnnotationDesk
@@ -71,6 +72,7 @@ def _show_work(desk: AnnotationDesk, sessions: Sessions, reader: Language) -> No
     step = sessions.next_step(admission.rater_id) if admission else None
     if admission is None or step is None:
         keep_language(desk.study, reader, offered_here=True)
+        tell_unsent(desk, reader)
         ask_for_entry(desk, reader, complaint)
     elif step.name in ("labelling", "practice"):
         show_panel = show_units if step.name == "labelling" else show_practice
@@ -78,6 +80,7 @@ def _show_work(desk: AnnotationDesk, sessions: Sessions, reader: Language) -> No
         keep_language(desk.study, reader, offered_here=False)  # the panel has the choice
     else:
         keep_language(desk.study, reader, offered_here=True)
+        tell_unsent(desk, reader, admission.rater_id, over=step.name == "ended")
         show_step(sessions, admission, step, reader)
 
 

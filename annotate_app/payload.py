@@ -121,7 +121,7 @@ def page_data(
     # Read once it is known that nothing is left, so that an exclusion meanwhile is included.
     setting = setting_now()
     return {
-        "drafts": _drafts_name(desk, rater, setting.practice),
+        "drafts": drafts_name(desk, rater, setting.practice),
         "rater": rater,
         "practice": setting.practice,
         "synthetic": study.config.synthetic,
@@ -445,7 +445,7 @@ def block_label(block: TextBlock, reader: Language) -> str:
     return block.label if block.declared else reader.say(f"block.{block.variable}")
 
 
-def _drafts_name(desk: Desk, rater: str, practice: bool) -> str:
+def drafts_name(desk: Desk, rater: str, practice: bool = False) -> str:
     """Return the name under which this browser keeps drafts and unsent answers, one per study and
     rater.
 

@@ -28,6 +28,7 @@ from evenhand.annotate_app.payload import (
     read_look,
     read_sent,
 )
+from evenhand.annotate_app.unsent import word_left
 from evenhand.errors import StoreAway
 from evenhand.study.access.admission import Admission, Way
 from evenhand.study.desk.answers import Answer
@@ -168,6 +169,8 @@ def _show_panel(
     receipts = st.session_state.get(_RECEIPTS, {})
     view = st.session_state.get(_VIEW, View())
     data = page_data(desk, rater, receipts, view, setting_now, reader)
+    if not data["practice"]:
+        data["here"] = word_left(desk.study)
     _draw_panel(desk, rater, log_out, data)
     return data["sheet"] is not None
 

@@ -3,6 +3,7 @@
 // One entry per answer, so that two windows of one rater never overwrite each other's.
 class Drafts {
   constructor(place) {
+    this.place = place;
     this.prefix = `evenhand:${place}:`;
     this.spare = new Map(); // for a browser that refuses localStorage, or whose storage is full
   }
@@ -42,6 +43,24 @@ class Drafts {
     return this.under("answer:").sort((one, other) => (one.at ?? 0) - (other.at ?? 0));
   }
 
+  // Those whose fate a page without the panel tells: all but withdrawn flags, which leave no trace.
+  waiting() {
+    const sent = this.unsent().filter((each) => !("withdraw" in each));
+    return sent.map(({ submit_id: id, unit }) => ({ id, unit }));
+  }
+
+  // Where they wait, for a page that does not know whose they are: whoever has a link is known by it,
+  // whoever logged in by this window.
+  leaveWord({ name, byLink }) {
+    try {
+      const storage = byLink ? localStorage : sessionStorage;
+      if (this.waiting().length + this.under("refused:").length > 0) storage.setItem(name, this.place);
+      else storage.removeItem(name);
+    } catch {
+      // As above.
+    }
+  }
+
   // What is kept under names that begin so.
   under(beginning) {
     const names = this.names().filter((name) => name.startsWith(beginning));
@@ -58,6 +77,14 @@ class Drafts {
       // As above.
     }
     return [...names];
+  }
+}
+
+function wordLeft({ name, byLink }) {
+  try {
+    return (byLink ? localStorage : sessionStorage).getItem(name);
+  } catch {
+    return null;
   }
 }
 

@@ -106,7 +106,7 @@ class Panel extends MarkingPanel {
   // Whoever has an account ends the login, on the server too; the others' link leads to the entry.
   logOut() {
     for (const name of Object.keys(sessionStorage)) {
-      if (name.startsWith("evenhand-login")) sessionStorage.removeItem(name);
+      if (/^evenhand-(login|unsent)/.test(name)) sessionStorage.removeItem(name);
     }
     this.trigger("log_out", {});
   }
@@ -476,6 +476,7 @@ class Panel extends MarkingPanel {
   send() {
     clearTimeout(this.timer);
     const answers = this.drafts.unsent();
+    if (this.data.here) this.drafts.leaveWord(this.data.here);
     if (answers.length > 0) {
       this.waitingSince ??= performance.now();
       this.trigger("submit", { answers });

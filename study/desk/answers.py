@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,6 +142,18 @@ def is_stored(connection: sa.Connection, table: sa.Table, claim: Any, submit_id:
     same = (table.c[name] == getattr(claim, name) for name in OF_A_TASK)
     known = sa.select(table.c.event_id).where(table.c.submit_id == submit_id, *same)
     return connection.execute(known).first() is not None
+
+
+def arrived(connection: sa.Connection, rater_id: str, submit_ids: Iterable[str]) -> set[str]:
+    """Return which of these answers and flags of one rater are in the store."""
+    asked = set(submit_ids)
+    found = (
+        sa.select(table.c.submit_id).where(
+            table.c.rater_id == rater_id, table.c.submit_id.in_(asked)
+        )
+        for table in (labels, attention_labels, remarks)
+    )
+    return set(connection.execute(sa.union_all(*found)).scalars())
 
 
 def _is_taken(connection: sa.Connection, submit_id: str) -> bool:

@@ -7,7 +7,7 @@ which of them are a rater's next. A task's id is random.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -21,6 +21,7 @@ from evenhand.study.desk.answers import (
     Flag,
     Given,
     Receipt,
+    arrived,
     given_answers,
     take_answer,
     take_flag,
@@ -268,6 +269,11 @@ class AnnotationDesk:
         return next((c for c in of_rater if blinded(c.task_id, self._key) == task_id), None)
 
     # Looking back
+
+    def arrived(self, rater_id: str, submit_ids: Iterable[str]) -> set[str]:
+        """Return which of these answers and flags of the rater are stored."""
+        with self.study.store.read() as connection:
+            return arrived(connection, rater_id, submit_ids)
 
     def began_before_keys(self, rater_id: str) -> bool:
         """Return True if the rater has tasks with ids from before 0.3.0, and so may have an old

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from evenhand.study import open_study
+from evenhand.study.access.accounts import set_account
+from evenhand.study.access.admission import revoke_invites
+from evenhand.study.session.sessions import Sessions
 from harness.annotator import READY
 from harness.served import holds
+from tests.annotate_app.participants import heading, link
 
 pytestmark = pytest.mark.browser
 
@@ -104,3 +109,146 @@ def test_back_opens_what_this_window_answered_whatever_another_one_has_answered_
     for key in ("Backspace", "c", "Enter"):
         here.page.keyboard.press(key)
     assert holds(lambda: here.stored() == {unit: "C"} | there.given)
+
+
+def answer_unsent(server, page):
+    """Answer the first unit while the server is away, so that the answer waits in the browser."""
+    server.kill()
+    page.keyboard.press("l")
+    page.keyboard.press("Enter")
+    page.locator(".chip[data-state=offline]").wait_for()
+
+
+@pytest.fixture(scope="module")
+def by_link(make_session, serve_study):
+    return serve_study(make_session(2, '[session]\nentry = "invite"'))
+
+
+NAMES_KEPT = "() => Object.keys(localStorage).filter((name) => name.includes(':answer:'))"
+
+
+def test_what_waits_when_a_session_ends_is_told_until_it_is_read(new_context, by_link, axe):
+    context = new_context()
+    page = context.new_page()
+    own, other = link(by_link.folder, "ends"), link(by_link.folder, "beside")
+    page.goto(by_link.url + own)
+    page.wait_for_selector(READY)
+    answer_unsent(by_link, page)
+    page.close()
+    with open_study(by_link.folder) as study:
+        for rater in ("ends", "beside"):
+            Sessions(study).release(rater, "timed_out")
+    by_link.start()
+    page = context.new_page()
+    page.goto(by_link.url + own)
+    heading(page, "Your part has ended")
+    told = page.get_by_role("alert").filter(has_text="Unit 1: 1 answer or flag")
+    told.wait_for()
+    assert "did not reach the study" in told.inner_text()
+    axe(page, "ended with an answer unsent")
+    page.reload()
+    told.wait_for()
+    beside = context.new_page()  # another rater in the same browser
+    beside.goto(by_link.url + other)
+    heading(beside, "Your part has ended")
+    beside.wait_for_timeout(1000)
+    assert beside.get_by_role("alert").count() == 0
+    page.get_by_role("button", name="I have read this").click()
+    told.wait_for(state="hidden")
+    page.reload()
+    heading(page, "Your part has ended")
+    page.wait_for_timeout(1000)
+    assert told.is_hidden()
+    with open_study(by_link.folder) as study:
+        Sessions(study).readmit("ends")
+    page.reload()
+    page.wait_for_selector(READY)
+    assert holds(lambda: len(by_link.labels("ends")) == 1)  # it was kept all the same
+
+
+def test_an_answer_that_arrived_without_its_receipt_is_not_told_as_lost(new_context, by_link):
+    page = new_context().new_page()
+    page.goto(by_link.url + link(by_link.folder, "arrives"))
+    page.wait_for_selector(READY)
+    answer_unsent(by_link, page)
+    kept = page.evaluate("() => Object.entries(localStorage)")
+    by_link.start()
+    assert holds(lambda: len(by_link.labels("arrives")) == 1)
+    page.locator(".chip[data-state=saved]").wait_for()
+    with open_study(by_link.folder) as study:
+        Sessions(study).release("arrives", "returned")
+    page.evaluate(
+        "(kept) => kept.forEach(([name, text]) => localStorage.setItem(name, text))", kept
+    )
+    assert page.evaluate(NAMES_KEPT)
+    page.reload()
+    heading(page, "Your part has ended")
+    assert holds(lambda: not page.evaluate(NAMES_KEPT))
+    assert page.get_by_role("alert").count() == 0
+
+
+def test_what_waits_behind_a_link_that_was_revoked_is_told_and_sent_later(new_context, by_link):
+    context = new_context()
+    page = context.new_page()
+    own = link(by_link.folder, "revoked")
+    page.goto(by_link.url + own)
+    page.wait_for_selector(READY)
+    answer_unsent(by_link, page)
+    page.close()
+    with open_study(by_link.folder) as study:
+        revoke_invites(study, "revoked")
+    by_link.start()
+    page = context.new_page()
+    page.goto(by_link.url + own)
+    told = page.get_by_role("alert").filter(has_text="sent once you are back")
+    told.wait_for()
+    assert told.inner_text().startswith("Unit 1: ")
+    foreign = context.new_page()
+    foreign.goto(f"{by_link.url}{own}x")
+    foreign.get_by_role("alert").filter(has_text="This link is not valid").wait_for()
+    foreign.wait_for_timeout(1000)
+    assert foreign.get_by_role("alert").count() == 1
+    page.goto(by_link.url + link(by_link.folder, "revoked"))
+    page.wait_for_selector(".panel")
+    assert holds(lambda: len(by_link.labels("revoked")) == 1)
+    page.goto(by_link.url + own)
+    page.get_by_role("alert").filter(has_text="This link").wait_for()
+    page.wait_for_timeout(1000)
+    assert page.get_by_role("alert").count() == 1  # nothing waits any more
+
+
+def test_what_waits_when_a_login_ends_is_told_and_sent_after_the_next(
+    new_context, make_session, serve_study
+):
+    folder = make_session(2, '[session]\nentry = "account"')
+    password = "correct horse battery"
+    with open_study(folder) as study:
+        set_account(study.store, "ada", password, "expert")
+    server = serve_study(folder)
+    page = new_context().new_page()
+
+    def log_in(password):
+        page.get_by_label("Name").fill("ada")
+        page.get_by_label("Password", exact=True).fill(password)
+        page.get_by_label("Password", exact=True).press("Enter")
+        page.wait_for_selector(".panel .option")
+
+    page.goto(server.url)
+    log_in(password)
+    page.wait_for_selector(READY)
+    answer_unsent(server, page)
+    with open_study(folder) as study:
+        set_account(study.store, "ada", f"{password} changed", "expert")
+    server.start()
+    told = page.get_by_role("alert").filter(has_text="sent once you are back")
+    for _ in range(2):
+        page.reload()
+        page.get_by_label("Name").wait_for()
+        told.wait_for()
+    assert told.inner_text().startswith("Unit 1: ")
+    log_in(f"{password} changed")
+    assert holds(lambda: len(server.labels("ada")) == 1)
+    page.get_by_role("button", name="Log out").click()
+    page.get_by_label("Name").wait_for()
+    page.wait_for_timeout(1000)
+    assert told.is_hidden()
