@@ -226,7 +226,10 @@ def next_step(study: Study, figures: LiveFigures | None, ends: Forecast) -> Way 
     if flags := sum(flag.is_open for flag in raised_flags(study)):
         return Way("Flags", written("lead.to_do_flags", count=flags))
     verdicts = figures.report["verdicts"] if figures else []
-    if ends.left > 0 and not is_over(ends, verdicts):
+    titles = {name: rubric.title for name, rubric in study.rubrics.items()}
+    if is_over(ends, verdicts):
+        return after_the_verdicts(verdicts, titles)
+    if ends.left > 0:
         return Way("Progress", written("cockpit.wait"))
     if count := latest(study, queue_length):
         return Way("Adjudication", written("lead.to_do_adjudication", count=count))
@@ -236,7 +239,6 @@ def next_step(study: Study, figures: LiveFigures | None, ends: Forecast) -> Way 
     sampled, total = len(study.store.sample()), len(study.store.pairs())
     if any(each["more_clusters"] for each in undecided) and sampled < total:
         return Way("Sessions", written("cockpit.enlarge"))
-    titles = {name: rubric.title for name, rubric in study.rubrics.items()}
     return after_the_verdicts(verdicts, titles)
 
 
