@@ -108,10 +108,13 @@ DRAWN = {
     "Raters": "text=Raters compared with the others",
     "Adjudication": ".st-key-decision",
     "Disagreements": ".st-key-disagreement-keys",
+    "A better grader": "text=What was tried",
     "Export": "text=Report as JSON",
 }
 """What is on a lead's page once its figures are, which are counted for a while."""
 FIGURES_PATIENCE = 600_000
+SAID = ".lost:not([hidden]), .notice:not(:empty)"
+"""What a rater is told of an answer that does not count."""
 State = tuple[str, Callable[[Page, str], None]]
 """A name, and what brings a page there: the page is a new one, the name a rater's own."""
 
@@ -210,7 +213,9 @@ def take_states(
                                 go(page, _address(served, state, name))
                                 if state == "refused":
                                     _answer_elsewhere(browser, served, name)
-                                    page.keyboard.press("Enter")
+                                    if not page.locator(SAID).count():  # Enter would wave it away
+                                        page.keyboard.press("Enter")
+                                    page.locator(SAID).first.wait_for()
                                 if state == "offline":
                                     served.kill()
                                     page.keyboard.press("Enter")

@@ -5,6 +5,7 @@ the verdicts, in the report's own words.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 _EVERY = "5s"
 _FAR = timedelta(days=30)
+_FAILED = {"do_not_use", "disagrees_with_reference"}
 
 
 def show_overview(study: Study) -> None:
@@ -223,17 +225,40 @@ def next_step(study: Study, figures: LiveFigures | None, ends: Forecast) -> Way 
         return Way("Raters", said, {"one_rater": names[0]})
     if flags := sum(flag.is_open for flag in raised_flags(study)):
         return Way("Flags", written("lead.to_do_flags", count=flags))
+    verdicts = figures.report["verdicts"] if figures else []
+    titles = {name: rubric.title for name, rubric in study.rubrics.items()}
+    if is_over(ends, verdicts):
+        return after_the_verdicts(verdicts, titles)
     if ends.left > 0:
         return Way("Progress", written("cockpit.wait"))
     if count := latest(study, queue_length):
         return Way("Adjudication", written("lead.to_do_adjudication", count=count))
-    verdicts = figures.report["verdicts"] if figures else []
     if any(map(is_unseen, verdicts)):
         return None
     undecided = [each for each in verdicts if each["verdict"] == "cannot_tell"]
     sampled, total = len(study.store.sample()), len(study.store.pairs())
     if any(each["more_clusters"] for each in undecided) and sampled < total:
         return Way("Sessions", written("cockpit.enlarge"))
+    return after_the_verdicts(verdicts, titles)
+
+
+def is_over(ends: Forecast, verdicts: list[Verdict]) -> bool:
+    """Return True if nobody labels any more and every grader has its verdict: what is left over
+    of the labels wanted decides nothing.
+    """
+    decided = all(each["verdict"] != "cannot_tell" for each in verdicts)
+    return bool(verdicts) and decided and not ends.hours
+
+
+def after_the_verdicts(verdicts: list[Verdict], titles: Mapping[str, str]) -> Way:
+    """Return the way to a better grader on the first of these rubrics on which none may be used,
+    or else to the report.
+    """
+    for rubric, title in titles.items():
+        found = {each["verdict"] for each in verdicts if each["rubric"] == rubric}
+        if found and found <= _FAILED:
+            said = written("cockpit.better", rubric=title)
+            return Way("A better grader", said, {"better_rubric": rubric})
     return Way("Export", written("cockpit.report"))
 
 

@@ -108,6 +108,9 @@ def texts_have_half_of_the_height(page) -> None:
     assert seen >= page.viewport_size["height"] / 2
     assert ways["height"] < 2 * 44  # one row
     assert page.locator("kbd").locator("visible=true").count() == 0
+    page.keyboard.press("?")  # who has keys after all
+    assert page.locator(".sheet kbd").locator("visible=true").count() > 9
+    page.keyboard.press("Escape")
 
 
 def nothing_is_cut(page, least: int) -> None:

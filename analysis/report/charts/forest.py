@@ -23,12 +23,14 @@ from evenhand.analysis.report.charts.style import (
     span,
     through_zero,
 )
+from evenhand.analysis.report.figures import ALL, ALL_BINARY
 from evenhand.analysis.report.source import READINGS, Source, rater_title
 from evenhand.analysis.results import BASELINES
 from evenhand.analysis.statistics import entry_for
 from evenhand.texts import written
 
 _PEOPLE = "people"
+_SAID = ("kind", "rater", "low", "estimate", "high")
 _WIDE = 320
 """Pixels of an axis: a phone holds one of these figures, a desk three side by side."""
 _ABOVE = -12
@@ -42,9 +44,13 @@ def forest(
 ) -> list[Chart]:
     """Kappa with people of each grader, ensemble and baseline, the largest first, on the categories
     and on the binary verdict (or one of these `readings`), with the band of people's kappa with
-    each other; empty where no grader shares units with people.
+    each other; empty where no grader shares units with people. Where both readings are the same,
+    as on a yes/no rubric, they are drawn once, on the categories.
     """
-    values = [datum for subset in readings for datum in _reading(source, rubric, subset)]
+    found = {subset: _reading(source, rubric, subset) for subset in READINGS}
+    if _drawn(found[ALL]) == _drawn(found[ALL_BINARY]):
+        found[ALL_BINARY] = []
+    values = [datum for subset in readings for datum in found[subset]]
     if not any(datum["kind"] != _PEOPLE for datum in values):
         return []
     people = [
@@ -70,6 +76,11 @@ def forest(
             ),
         )
     ]
+
+
+def _drawn(values: list[Datum]) -> list[tuple[object, ...]]:
+    """What a reading says, whatever it is called."""
+    return [tuple(datum[key] for key in _SAID) for datum in values]
 
 
 def _spec(values: list[Datum]) -> Spec:

@@ -298,6 +298,22 @@ def test_one_reading_of_the_forest_is_a_picture_of_its_own(busy_analysis: Analys
     assert values == whole.spec["data"]["values"]
 
 
+def test_the_forest_of_a_yes_no_rubric_is_drawn_once() -> None:
+    """Its categories are its binary verdict."""
+    rows = [
+        {"unit_id": f"u{n}", "rater_id": rater, "rater_kind": kind, "label": "xy"[n % every == 0]}
+        for n in range(40)
+        for rater, kind, every in (("ann", "human", 2), ("bo", "human", 3), ("m", "model", 4))
+    ]
+    scale = Scale("", ("x", "y"), affirmative=frozenset({"x"}))
+    source = Source.of(
+        analyse(pd.DataFrame(rows), None, [scale], resamples=20), ReportContext("A study")
+    )
+    [drawn] = forest(source, "")
+    assert len(drawn.spec["vconcat"]) == 1
+    assert [len(forest(source, "", readings=(each,))) for each in READINGS] == [1, 0]
+
+
 def test_captions_speak_only_of_what_is_drawn() -> None:
     """One person: no ceiling, no band. One grader: no front."""
     rows = [
