@@ -3,7 +3,7 @@
 Streamlit takes a file of any session into memory, gives a session to any client that knows its id,
 serves its metrics to any client, answers to every host name, and on a foreign Origin looks up its
 own address at an outside server, while all users wait. The door refuses such requests first,
-without reading their bodies.
+without reading their bodies. What a lead's page sends passes it one event after the other.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ _PATIENCE = 4.0
 own connection."""
 _LOGIN_COOKIE = "_streamlit_user"
 """Streamlit's cookie for a browser that comes from a single sign-on. The run that admits its
-visitor counts once and changes the address: none begun at the old one must be on its way then."""
+visitor counts once and changes the address; a second run, begun at the old one, would undo it."""
 
 
 async def send_first_run(request: Request) -> Response:

@@ -684,12 +684,15 @@ def _candidates(
     from evenhand.graders.scrub import Scrubber
 
     old, grading = options.grader, replace(options.grading, rubrics=[rubric.name])
-    ways, known = [(old, grading, written("improve.old"))], set[str]()
-    if asker != old:
-        yield Candidate(old, ways.pop()[-1], old, grading, is_imported=True)
+    ways: list[tuple[str, GradingOptions, str]] = []
+    known: set[str] = set()
+    if asker == old:
+        ways.append((old, grading, written("improve.old")))
+    elif not asker:
+        raise InputError(written("improve.imported", grader=old))
+    else:
+        yield Candidate(old, written("improve.old"), old, grading, is_imported=True)
         known.add(old)
-        if not asker:
-            raise InputError(written("improve.imported", grader=old))
     files = sorted(options.candidates.glob("*.toml")) if options.candidates else []
     if options.candidates and not files:
         raise InputError(written("improve.no_files", folder=options.candidates))
