@@ -12,12 +12,8 @@ from evenhand.analysis.agreement.categories import add_category_rows
 from evenhand.analysis.agreement.consensus import add_consensus_rows
 from evenhand.analysis.agreement.groups import add_group_rows, add_prevalence_rows
 from evenhand.analysis.agreement.numbers import add_number_rows
-from evenhand.analysis.agreement.pairs import (
-    MAX_LISTED_RATERS,
-    KappaMeans,
-    add_humans_rows,
-    add_pair_rows,
-)
+from evenhand.analysis.agreement.overlap import KappaMeans, add_humans_rows
+from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS, add_pair_rows
 from evenhand.analysis.agreement.repeats import add_repeat_rows, repeats_of
 from evenhand.analysis.agreement.sets import add_set_rows, jaccard_distances, sets_of
 from evenhand.analysis.agreement.stability import add_rewording_rows, add_stability_rows, reworded

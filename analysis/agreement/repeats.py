@@ -91,6 +91,6 @@ def _add_rater(rows: ResultRows, name: str, draws: Coded, resamples: Resamples) 
         if of not in means:
             continue
         mean = means[of]
-        over = f"mean over {mean.n_pairs} pairs of draws" if mean.n_pairs > 1 else ""
+        over = f"mean over {mean.n_tables} pairs of draws" if mean.n_tables > 1 else ""
         about, lost = join_notes(note, over), mean.undefined
         out.add(statistic, mean.values, units, a=name, note=about, undefined=lost, reason=why)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.analysis.labels.copies import Copy
-from evenhand.analysis.labels.scale import Level, Scale
+from evenhand.analysis.labels.scale import Level, OrderedWeights, Scale
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.types import Array, Codes, Frequency, Integers, Labels, Mask
 
@@ -31,6 +31,8 @@ MIN_COMPLETE, _MAX_COMPLETE = 10, 12
 """Fewest units and most raters of a complete part."""
 MANY_CLUSTERS = 10_000
 """From this many clusters, resampling patterns of labels is faster than resampling clusters."""
+MOST_POINTS_OF_GRID = 201
+"""With more different numbers, kappa with linear weights rounds them."""
 KIND_ORDER = {"human": 0, "adjudicator": 1, "model": 2}
 
 
@@ -55,7 +57,9 @@ class Coded:
     """View of the labels: codes (units, raters), -1 missing, and the meaning of the codes.
 
     `clusters` (units,) indexes the resampling clusters. For the binary verdict code 0 is
-    affirmative, so that tables have the affirmative verdict first.
+    affirmative, so that tables have the affirmative verdict first. `ordered` are the weights of
+    the deciding kappa where categories have an order. `tie_breaks` says that a unit's third label
+    was given because the first two differ (`analysis.people.selection`).
     """
 
     raters: tuple[str, ...]
@@ -68,6 +72,25 @@ class Coded:
     subset: str
     copies: tuple[Copy, ...] = ()
     is_number: bool = False
+    ordered: OrderedWeights = "linear"
+    tie_breaks: bool = False
+
+    @cached_property
+    def grid(self) -> tuple[Codes, Array]:
+        """Of numbers, the point of each category (q,) on a grid, and the points' values (points,)
+        from 0 to 1. Many different numbers are rounded to a two-hundredth of their range.
+        """
+        at = np.asarray(self.values, dtype=float)
+        at = (at - at.min()) / max(float(np.ptp(at)), 1e-300)
+        if self.q <= MOST_POINTS_OF_GRID:
+            return np.arange(self.q), at
+        steps = MOST_POINTS_OF_GRID - 1
+        return np.rint(at * steps).astype(np.intp), np.arange(steps + 1) / steps
+
+    @property
+    def cells(self) -> int:
+        """Number of cells of a table of two raters."""
+        return 10 + 2 * len(self.grid[1]) if self.is_number else self.q**2
 
     @cached_property
     def sides(self) -> Array:
@@ -172,6 +195,7 @@ class LabelMatrix(RatedUnits):
     describe how each rater's probabilities were obtained (see `analysis.labels.combine.Readings`),
     `copies` which raters' labels are duplicates. `distributions` holds the probabilities of the
     categories, (units, q), NaN where unknown, by the column of each rater who gave them.
+    `tie_breaks` says that a third label was given where the first two differ.
     """
 
     scale: Scale
@@ -188,6 +212,7 @@ class LabelMatrix(RatedUnits):
     copies: tuple[Copy, ...] = ()
     distributions: Mapping[int, Array] = field(default_factory=dict)
     withheld: Mask | None = None
+    tie_breaks: bool = False
 
     @property
     def labelled_by_people(self) -> Mask:
@@ -299,8 +324,19 @@ class LabelMatrix(RatedUnits):
         level: Level,
         subset: str,
     ) -> Coded:
-        who = self.raters, self.kinds
-        return Coded(*who, codes, self.clusters, categories, values, level, subset, self.copies)
+        return Coded(
+            raters=self.raters,
+            kinds=self.kinds,
+            codes=codes,
+            clusters=self.clusters,
+            categories=categories,
+            values=values,
+            level=level,
+            subset=subset,
+            copies=self.copies,
+            ordered=self.scale.ordered,
+            tie_breaks=self.tie_breaks,
+        )
 
     def folded(self) -> tuple[LabelMatrix, Frequency]:
         """Deduplicate identical units, with their frequencies.

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from evenhand.rubrics import Rubric
 
 Level = Literal["nominal", "ordinal", "interval"]
+OrderedWeights = Literal["linear", "quadratic"]
+"""Weights of the deciding kappa on ordered categories and numbers."""
 Origin = Literal["default", "declared", "tuned"]
 """Source of a threshold: the rubric, a declaration, or tuning on labels."""
 
@@ -50,7 +52,7 @@ class Scale:
     words differently. `withheld` are units by grader: its labels there do not count, because
     people's labels of them led to this grader (`evenhand improve`). `number` says that labels are
     numbers, however few; `part_of` names the labels that are sets of options, of which this is one,
-    yes or no.
+    yes or no. `ordered` are the weights of the deciding kappa where labels have an order.
 
     >>> Scale("helpful", ("1", "2", "3"), "ordinal", frozenset({"3"})).affirmative_codes
     (2,)
@@ -71,6 +73,7 @@ class Scale:
     withheld: Mapping[str, frozenset[str]] = field(default_factory=dict)
     number: bool = False
     part_of: str = ""
+    ordered: OrderedWeights = "linear"
 
     def __post_init__(self) -> None:
         if not self.categories or len(set(self.categories)) < len(self.categories):

@@ -6,10 +6,10 @@ from collections import Counter
 
 import numpy as np
 
-from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, RunningMean
+from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS
 from evenhand.analysis.bootstrap.influence import ALPHA
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Interval
-from evenhand.analysis.bootstrap.resamples import Resamples, ratio
+from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.notes import Note, Remark, join_notes
 from evenhand.analysis.results import ResultRows
@@ -87,29 +87,27 @@ def add_unscored_rows(
 ) -> None:
     """Add graders' agreement with humans, counting each unscored grade as a disagreement.
 
-    It is the mean over humans of agreements / units that the human labelled and the grader was
-    asked.
+    On the units that the grader was asked and two humans labelled (one, where there are fewer than
+    30 of them), each counting once, as in its agreement on the units that it scored.
     """
     out, humans = Writer.of(rows, coded, resamples), list(coded.members("human"))
+    number = coded.labelled[:, humans].sum(axis=1)
     for grader in coded.members("model"):
-        put = coded.labelled[:, humans] & labels.put_to(grader)[:, None]
-        shared = put.T @ resamples.frequency[coded.clusters]
-        people = shared >= MIN_SHARED_UNITS if (shared >= MIN_SHARED_UNITS).any() else shared > 0
-        if not people.any():
+        put = labels.put_to(grader)
+        units = np.asarray(put & (number >= 2))
+        if out.count(units)[0] < MIN_SHARED_UNITS:
+            units = np.asarray(put & (number >= 1))
+        if not units.any():
             continue
-        put = put[:, people]
-        agreed = put & (coded.codes[:, humans][:, people] == coded.codes[:, [grader]])
-        mean = RunningMean(len(resamples))
-        mean.add(ratio(*np.split(out.sums(agreed, put), 2, axis=1)))
-        found = mean.result()
+        given = coded.codes[:, [grader]]
+        agreed = ((given >= 0) & (coded.codes[:, humans] == given)).sum(axis=1)
         out.add(
             UNSCORED_AS_DISAGREEMENT,
-            found.values,
-            np.asarray(put.any(axis=1)),
-            undefined=found.undefined,
+            out.share(agreed / np.maximum(number, 1), units),
+            units,
             a="humans",
             b=coded.raters[grader],
-            note=join_notes(found.note, unscored_remark(labels, grader, resamples)),
+            note=unscored_remark(labels, grader, resamples),
         )
 
 

@@ -9,12 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evenhand.analysis.agreement.groups import add_group_rows
-from evenhand.analysis.agreement.pairs import (
-    KappaMeans,
-    add_humans_rows,
-    alpha_levels,
-    deciding_kappa,
-)
+from evenhand.analysis.agreement.overlap import KappaMeans, add_humans_rows
+from evenhand.analysis.agreement.pairs import alpha_levels, deciding_kappa
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.bootstrap.significance import screened

@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from evenhand.analysis.agreement.overlap import KappaMeans, Overlap
 from evenhand.analysis.agreement.pairs import (
     MIN_SHARED_UNITS,
-    KappaMeans,
     deciding_kappa,
     mean_over_pairs,
     pair_statistics,
-    shared_units,
 )
 from evenhand.analysis.bootstrap.influence import influence, reach
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval
@@ -185,7 +184,7 @@ class Paired:
         )
         counted = np.where(labelled > 0, frequency, 0)
         left_out = Resamples(counted, 0, np.random.default_rng(0), "bca", labels.weight)
-        beside = Beside(left_out, margin)
+        beside = Beside(left_out, margin, least=1)
         found = [beside.compared(Reading(coded, grader), to_beat=0.0) for grader in at]
         before, after = found
         if before is None or after is None:
@@ -232,7 +231,9 @@ class Paired:
 
     def at_null(self, values: Array) -> AtNull:
         """The change in kappa, `values` (rows,) as in `_change`, to be bounded at the null."""
-        points = Points.of(self.coded, self.left_out, self.at[::-1], pooled=self.after.pooled)
+        people = self.coded.members("human")
+        overlap = Overlap.of(self.coded, self.left_out, people, self.after.units)
+        points = Points.of(overlap, self.left_out, self.at[::-1])
         return points.at_null(values, self.after.sample.worth)
 
     def add_beside(self, rows: ResultRows, labels: LabelMatrix, drawn: Resamples) -> None:
@@ -242,11 +243,9 @@ class Paired:
         coded, (before, after) = self.coded, self.at
         out, names = Writer.of(rows, coded, drawn), [coded.raters[each] for each in self.at]
         both = np.asarray(coded.labelled[:, list(self.at)].all(axis=1))
-        shared = shared_units(coded, drawn, both)[before]
-        people = [each for each in coded.members("human") if shared[each] >= MIN_SHARED_UNITS]
-        kind = deciding_kappa(coded)
+        people, kind = coded.members("human"), deciding_kappa(coded)
         kappas = KappaMeans(coded, drawn, [kind])
-        with_people = [kappas.over([(each, own) for each in people])[kind] for own in self.at]
+        with_people = [kappas.with_rater(people, own, self.after.units)[kind] for own in self.at]
         for name, mean in zip(names, with_people, strict=True):
             out.add(kind, mean.values, both, a="humans", b=name, undefined=mean.undefined)
         first, second = with_people

@@ -18,7 +18,8 @@ from typing import Literal
 
 import numpy as np
 
-from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, KappaMeans, deciding_kappa
+from evenhand.analysis.agreement.overlap import KappaMeans, Overlap
+from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, deciding_kappa
 from evenhand.analysis.bias import Finding, flagged
 from evenhand.analysis.bootstrap.influence import influence, simultaneous_level
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval
@@ -126,7 +127,7 @@ class _Compared:
         if left_out.count(coded.clusters, both)[0] < MIN_SHARED_UNITS:
             return None
         kind = deciding_kappa(coded)
-        means = KappaMeans(coded, left_out, [kind]).over([(reference, grader)])
+        means = KappaMeans(coded, left_out, [kind]).with_rater([reference], grader, both)
         values = means[kind].values
         return cls(reading, labels, left_out, values) if np.isfinite(values).all() else None
 
@@ -169,7 +170,10 @@ class _Compared:
         """Return kappa with both one-sided bounds, taken at the null."""
         if not alpha:
             return Interval(self.kappa, np.nan, np.nan, (Remark("no_level"),))
-        points = Points.of(self.reading.coded, self.left_out, [self.reading.grader], pooled=False)
+        coded, grader = self.reading.coded, self.reading.grader
+        both = np.asarray(coded.labelled[:, grader])
+        overlap = Overlap.of(coded, self.left_out, coded.members("human"), both)
+        points = Points.of(overlap, self.left_out, [grader])
         below, above = points.at_null(self.kappas, worth).reach(alpha)
         return Interval(self.kappa, self.kappa - below, self.kappa + above)
 
