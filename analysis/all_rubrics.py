@@ -12,7 +12,6 @@ from evenhand.analysis.labels.counted import one_version
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.one_rubric import RubricAnalysis, RubricTask, analyse_rubric, analyse_sets
 from evenhand.analysis.people.disagreements import GraderDisagreement
-from evenhand.analysis.people.ensembles import check_ensembles
 from evenhand.analysis.people.slices import members_of
 from evenhand.analysis.planning.g_study import VarianceComponents
 from evenhand.analysis.request import Request
@@ -164,9 +163,7 @@ def analyse_rubrics(
     libraries = libraries if libraries_are_here() else None
     declared = _by_name(scales)
     ratings = _with_rubrics(validate_ratings(ratings, facts.source), declared, facts.source)
-    graders = set(ratings.loc[ratings["rater_kind"] == "model", "rater_id"].unique())
     _check_reference(decision.reference, ratings)
-    check_ensembles(settings.ensembles, graders)
     counted, notes = _versions(ratings, declared, facts.rubric_hashes)
 
     asked = sum(not _is_wording(scale, declared) for scale in declared.values())

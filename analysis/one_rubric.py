@@ -37,7 +37,6 @@ from evenhand.analysis.labels.units import UnitColumn, UnitFacts, check_values
 from evenhand.analysis.labels.weights import effective_size, with_weights
 from evenhand.analysis.notes import says
 from evenhand.analysis.people.alternative_annotator import add_alt_test_rows
-from evenhand.analysis.people.beside_members import add_ensemble_rows
 from evenhand.analysis.people.ceiling import (
     add_baseline_ceiling_rows,
     add_baseline_rows,
@@ -284,7 +283,6 @@ def rubric_rows(
         add_alt_test_rows(rows, view, shared, baselines(view, shared), settings.epsilon)
         if not view.is_number:
             add_consensus_rows(rows, view, shared)
-            add_ensemble_rows(rows, labels, view, shared, settings.ensembles)
         add_grader_comparison_rows(rows, kappas)
         if not view.is_number:
             add_leniency_rows(rows, kappas)

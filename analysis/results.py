@@ -156,7 +156,7 @@ class ResultRows:
         chance = self.chance.get(BINARY if subset.endswith(BINARY) else "")
         apart = 0.0 if chance is None else chance.disagreement(statistic)
         told = int(n_clusters / self.heaviest)  # as if all had the largest weight
-        return widened(found, told, kind_of(statistic, at), apart)
+        return widened(found, told, kind_of(statistic), apart)
 
     def _doubted(self, statistic: str, found: Interval, subset: str, at: str) -> Interval:
         """Add a remark where resamples have too few labels of the rarer kind to be trusted.
@@ -164,7 +164,7 @@ class ResultRows:
         See benchmarks/results/coverage-small.md.
         """
         rarer = self.rarer.get(subset.removeprefix("all"), FEW_CASES)
-        of_chance = kind_of(statistic, at) in ("coefficient", "difference")
+        of_chance = kind_of(statistic) in ("coefficient", "difference")
         if rarer >= FEW_CASES or not of_chance or math.isnan(found.low):
             return found
         return replace(found, remarks=(*found.remarks, Remark("few_rarer", (rarer,))))

@@ -80,7 +80,7 @@ class Writer:
         """Add a row from replicates (rows,), and return its interval (see `Resamples.interval`)."""
         counts = self._counts(units)
         found = self.resamples.interval(values, counts[1], reason=reason, undefined=undefined)
-        if kind_of(statistic, about.get("at", "")) == "share":
+        if kind_of(statistic) == "share":
             found = share_interval(found, self.resamples.plain(values)[1:], *counts)
         return self.add_interval(statistic, found, counts, **about)
 

@@ -132,7 +132,7 @@ def _gated(folder: Path) -> None:
 
 
 def _judged(folder: Path) -> None:
-    """A study with looks, leanings, groups, ensembles, prices; and a new text of its rubric."""
+    """A study with looks, leanings, groups, prices; and a new text of its rubric."""
     from harness.judged_study import judged_study
 
     judged_study(folder)
@@ -257,7 +257,7 @@ progress: progress study
 YES = "--categories yes,no --affirmative yes"
 RICH = f"""
 check: check weighted.csv {YES} --slice topic --group side --out out/check
-variants: check plain.csv {YES} --slice topic --group side --variant wording --ensemble good,sure \
+variants: check plain.csv {YES} --slice topic --group side --variant wording \
 --leaning left=left --leaning right=right --family g=good,weak --out out/variants \
 --figures out/figures
 others: check plain.csv {YES} --scope like_these --interval bca --margin-share 0.2 \

@@ -33,16 +33,13 @@ _TAIL = (1.0 - LEVEL) / 2.0
 _NO_WIDTH = 1e-12
 
 
-def kind_of(name: str, at: str = "") -> Kind | None:
+def kind_of(name: str) -> Kind | None:
     """Return the kind of a statistic of results.csv, or None where its range is not known.
 
     >>> kind_of("coverage"), kind_of("consensus_kappa"), kind_of("stability_sd")
     ('share', 'coefficient', None)
     """
-    kind = entry_for(name).kind
-    if at == "ensemble-best_single":
-        return "difference" if kind == "coefficient" else "signed"
-    return kind
+    return entry_for(name).kind
 
 
 @dataclass(frozen=True)

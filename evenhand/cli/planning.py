@@ -37,7 +37,6 @@ _UNUSED = (
     "--rater-slice",
     "--sensitivity-cluster",
     "--epsilon",
-    "--ensemble",
     "--leaning",
     "--family",
     "--confidence-cut",

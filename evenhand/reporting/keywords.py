@@ -44,7 +44,6 @@ class _MostSettings(TypedDict, total=False):
     confidence_cut: float
     confidence_target: float
     sensitivity_cluster: str
-    ensembles: Sequence[Sequence[str]]
     min_coverage: float
     min_clusters: int
     bias_bound: float

@@ -408,7 +408,7 @@ def from_rows(
         ratings=ratings,
         units=columns,
         scales=declared,
-        settings=known.settings_for(ratings),
+        settings=known.analysis,
         decision=known.decision,
         seed=known.seed,
         facts=known.facts(raters, source, attacked),

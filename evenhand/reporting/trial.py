@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from evenhand.study import Study
 
 _PLAIN: dict[str, Any] = {
-    **dict.fromkeys(("slices", "rater_slices", "groups", "variants", "ensembles"), ()),
+    **dict.fromkeys(("slices", "rater_slices", "groups", "variants"), ()),
     "sensitivity_cluster": "",
     "reference": "",
 }

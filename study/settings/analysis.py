@@ -11,7 +11,7 @@ from typing import Annotated, Literal, NamedTuple, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from evenhand.errors import InputError
-from evenhand.study.settings.sections import Section, changed
+from evenhand.study.settings.sections import REMOVED, Section, changed
 from evenhand.texts import written
 
 GROUP_COLUMNS = ("prompt_a_group", "prompt_b_group")
@@ -141,14 +141,14 @@ class AnalysisSettings(BiasSettings):
         default="",
         description="a column, such as `stance_a`, to resample by in addition to pairs",
     )
-    ensembles: tuple[tuple[str, ...], ...] = Field(
-        default=(),
-        description="graders to be combined into one",
-        json_schema_extra={
-            "example": '`[["G1", "G2"], ["G1", "G3"]]`',
-            "usual": "one of all graders",
-        },
-    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_empty_ensembles(cls, given: object) -> object:
+        """Accept `ensembles = []`, which `new` wrote into each study.toml before version 0.3."""
+        if isinstance(given, Mapping) and not given.get("ensembles", True):
+            return {name: value for name, value in given.items() if name != "ensembles"}
+        return given
 
 
 MOST_OF_PEOPLE = 0.25
@@ -339,6 +339,8 @@ def with_changes(
     of_settings = {n: v for n, v in changes.items() if n in AnalysisSettings.model_fields}
     of_decision = {n: v for n, v in changes.items() if n in DecisionSettings.model_fields}
     for name in changes:
+        if name in REMOVED:
+            raise InputError(f"{name!r} {REMOVED[name]}; leave it out")
         if name not in of_settings and name not in of_decision:
             known = [*AnalysisSettings.model_fields, *DecisionSettings.model_fields]
             meant = get_close_matches(name, known, 1)

@@ -193,12 +193,6 @@ class Sidecar(Section):
         """Return the column by which units are clustered, or None if the file does not give it."""
         return self.analysis.cluster if "cluster" in self.analysis.model_fields_set else None
 
-    def settings_for(self, ratings: pd.DataFrame) -> AnalysisSettings:
-        """The settings, without ensembles of graders who are not among these ratings."""
-        present = set(ratings["rater_id"].unique())
-        kept = tuple(each for each in self.analysis.ensembles if present.issuperset(each))
-        return self.analysis.model_copy(update={"ensembles": kept})
-
     def facts(
         self, raters: pd.DataFrame | None, source: str, attacked: pd.DataFrame | None = None
     ) -> StudyFacts:

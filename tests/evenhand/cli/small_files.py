@@ -323,8 +323,6 @@ FILES = [
     Case("categories twice", "a category stands once", PLAIN,
          ("the categories must be at least one and all different, not yes, no, yes",),
          command="check r.csv --categories yes,no,yes"),
-    Case("ensemble of one", "one grader is no ensemble", PLAIN,
-         ("at least two graders, not gpt, gpt",), command="check r.csv --ensemble gpt,gpt"),
     Case("nowhere", "there is no such file", PLAIN, ("there is no file nowhere.csv in",),
          command="check nowhere.csv"),
 ]  # fmt: skip

@@ -109,7 +109,6 @@ IN_THE_REPORT: dict[str, tuple[object, Callable[[Found], object]]] = {
     "analysis.confidence_cut": (0.7, rows_of("confidence_coverage", note="the declared cut")),
     "analysis.confidence_target": (0.6, rows_of("confidence_cut")),
     "analysis.sensitivity_cluster": ("main_category", rows_of("cohen_kappa", at="cluster=")),
-    "analysis.ensembles": ([[SURE, WEAK]], rows_of("ensemble_kappa")),
     "analysis.leanings": ({"left": ["pro"], "right": ["con"]}, rows_of("direction", at="left")),
     "analysis.families": ({"anthropic": ["our-tune"]}, rows_of("bias_self_preference")),
     "decision.min_coverage": (1.0, verdict_on(SURE)),
