@@ -161,7 +161,9 @@ def analyse_rubrics(
     request = replace(request, people=people)
     libraries = (in_this_process if verify is True else verify) or None
     libraries = libraries if libraries_are_here() else None
-    declared = _by_name(scales)
+    declared = {
+        name: replace(scale, ordered=settings.ordered) for name, scale in _by_name(scales).items()
+    }
     ratings = _with_rubrics(validate_ratings(ratings, facts.source), declared, facts.source)
     _check_reference(decision.reference, ratings)
     counted, notes = _versions(ratings, declared, facts.rubric_hashes)

@@ -146,7 +146,8 @@ class ResultRows:
         if counts.any():
             of = BINARY if coded.is_binary else ""
             values = coded.values if coded.is_number else ()
-            self.chance[of] = Chance(counts / counts.sum(), coded.level != "nominal", values)
+            ordered = None if coded.level == "nominal" else coded.ordered
+            self.chance[of] = Chance(counts / counts.sum(), ordered, values)
             other = held & (coded.codes != counts.argmax())
             self.rarer[of] = resamples.mass_of(coded.clusters, other.any(axis=1))
 

@@ -130,7 +130,7 @@ def _add_agreement_rows(
     pairs = [(k, len(judged) + k) for k in range(len(judged))]
     tables = pair_tables(both, pairs, out.resamples)
     constant = c.constant_raters(tables[0])
-    kind = "unweighted kappa" if kappa == "cohen_kappa" else "quadratic kappa"
+    kind = "unweighted kappa" if kappa == "cohen_kappa" else f"{coded.ordered} kappa"
     for statistic, name, about in (
         ("consensus_agreement", "observed_agreement", ""),
         ("consensus_kappa", kappa, kind),

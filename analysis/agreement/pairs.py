@@ -25,6 +25,8 @@ MAX_LISTED_RATERS = 12
 """Above this many raters, pairs with a human have pooled rows only."""
 MIN_SHARED_UNITS = 30
 """On fewer units a grader is not compared with people."""
+DECIDING_KAPPAS = ("cohen_kappa", "weighted_kappa_linear", "weighted_kappa_quadratic")
+"""The kappas that verdicts may use."""
 CHUNK_CELLS = 1_000_000
 """Numbers in memory at once, about."""
 

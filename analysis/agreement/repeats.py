@@ -83,7 +83,7 @@ def _add_rater(rows: ResultRows, name: str, draws: Coded, resamples: Resamples) 
     why: Code = "no_variation" if units[0] else "no_pairable_units"
     wanted = {each: panel[each] for each in ("observed_agreement", kappa) if each in panel}
     means = mean_over_pairs(draws, pairs, resamples, wanted)
-    kind = "unweighted kappa" if kappa == "cohen_kappa" else "quadratic kappa"
+    kind = "unweighted kappa" if kappa == "cohen_kappa" else f"{draws.ordered} kappa"
     for statistic, of, note in (
         ("intra_rater_agreement", "observed_agreement", ""),
         ("intra_rater_kappa", kappa, kind),

@@ -24,6 +24,7 @@ from evenhand.analysis.bootstrap.intervals import LEVEL, Interval
 from evenhand.analysis.notes import Remark
 from evenhand.analysis.statistics import Kind, entry_for
 from evenhand.analysis.types import Array
+from evenhand.study.settings.analysis import OrderedWeights
 
 FEW_CASES = 10
 """Fewer expected cases on the rarer side of a share have Wilson's interval. By simulation (true
@@ -46,14 +47,13 @@ def kind_of(name: str) -> Kind | None:
 class Chance:
     """Disagreement that coefficients expect by chance.
 
-    Computed from the categories' shares (q,) of the humans' labels, and from whether they are
-    ordered.
+    Computed from the categories' shares (q,) of the humans' labels, and from the weights of the
+    deciding kappa if they are `ordered`; `values` are those of numbers.
     """
 
     shares: Array
-    ordered: bool = False
+    ordered: OrderedWeights | None = None
     values: tuple[float, ...] = ()
-    """Of numbers, whose squared distances count."""
 
     def disagreement(self, name: str) -> float:
         """Return 1 - pe for a statistic, by the raters' pooled shares; AC and Brennan-Prediger by
@@ -62,11 +62,13 @@ class Chance:
         """
         if self.values:
             at = np.asarray(self.values)
-            mean = self.shares @ at
-            return float(2.0 * self.shares @ (at - mean) ** 2 / max(float(np.ptp(at)), 1e-300) ** 2)
+            at = at / max(float(np.ptp(at)), 1e-300)
+            if (entry_for(name).weights or self.ordered) == "linear":
+                return float(self.shares @ np.abs(at[:, None] - at) @ self.shares)
+            return float(2.0 * self.shares @ (at - self.shares @ at) ** 2)
         q, entry = len(self.shares), entry_for(name)
         apart = np.abs(np.subtract.outer(np.arange(q), np.arange(q))) / max(q - 1, 1)
-        weights = entry.weights or ("quadratic" if self.ordered else "identity")
+        weights = entry.weights or (self.ordered or "identity")
         apart = {"identity": np.sign(apart), "linear": apart, "quadratic": apart**2}[weights]
         if entry.chance == "uniform":
             return float(apart.mean())

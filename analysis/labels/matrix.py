@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from evenhand.analysis.labels.copies import Copy
-from evenhand.analysis.labels.scale import Level, OrderedWeights, Scale
+from evenhand.analysis.labels.scale import Level, Scale
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.types import Array, Codes, Frequency, Integers, Labels, Mask
+from evenhand.study.settings.analysis import OrderedWeights
 
 BINARY = "|binary"
 """Suffix of `subset` for the binary verdict."""

@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
 from evenhand.errors import InputError
+from evenhand.study.settings.analysis import OrderedWeights
 
 if TYPE_CHECKING:
     from evenhand.rubrics import Rubric
 
 Level = Literal["nominal", "ordinal", "interval"]
-OrderedWeights = Literal["linear", "quadratic"]
-"""Weights of the deciding kappa on ordered categories and numbers."""
 Origin = Literal["default", "declared", "tuned"]
 """Source of a threshold: the rubric, a declaration, or tuning on labels."""
 
@@ -143,6 +142,11 @@ class Scale:
         """True where labels are numbers on an interval scale of many points."""
         many = len(self.categories) > MOST_POINTS or self.number
         return self.level == "interval" and many and _are_numbers(self.categories)
+
+    @property
+    def deciding_kappa(self) -> str:
+        """The kappa that verdicts use: unweighted for nominal labels, else weighted."""
+        return "cohen_kappa" if self.level == "nominal" else f"weighted_kappa_{self.ordered}"
 
     @property
     def affirmative_codes(self) -> tuple[int, ...]:

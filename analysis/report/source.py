@@ -198,8 +198,8 @@ class Source:
         return given or ["krippendorff_alpha_nominal"]
 
     def kappa(self, rubric: str, subset: str) -> str:
-        """The kappa that decides: with quadratic weights where the categories are ordered."""
-        weighted = "weighted_kappa_quadratic"
+        """The kappa that decides: weighted where the categories are ordered."""
+        weighted = f"weighted_kappa_{self.analysis.settings.ordered}"
         return weighted if self.figures.select(rubric, weighted, subset) else "cohen_kappa"
 
     def usual(self, rubric: str, subset: str) -> str:

@@ -287,12 +287,11 @@ def case_of(
     rows: ResultRows, labels: LabelMatrix, grader: str, rule: DecisionSettings, noun: str
 ) -> Case:
     """Collect the evidence on a grader: on the categories, else on the binary verdict."""
-    level, subset = labels.scale.level, "all"
+    kappa, subset = labels.scale.deciding_kappa, "all"
     categories = rows.get(CEILING, "humans", grader, "all")
     binary = rows.get(CEILING, "humans", grader, BINARY_ALL)
     if binary and (categories is None or categories["n_units"] == 0):
-        level, subset, categories, binary = "nominal", BINARY_ALL, binary, None
-    kappa = "cohen_kappa" if level == "nominal" else "weighted_kappa_quadratic"
+        kappa, subset, categories, binary = "cohen_kappa", BINARY_ALL, binary, None
     baselines = (rows.get(kappa, "humans", name, subset) for name in BASELINES)
     own = labels.raters.index(grader)
     copies = {each.of: each.share for each in labels.copies if each.who == own}

@@ -249,7 +249,7 @@ class Points:
 
     @classmethod
     def of(cls, overlap: Overlap, left_out: Resamples, graders: Sequence[int]) -> Points:
-        """The points of graders on the units of people's overlap; of two, the first minus the other."""
+        """Return the points of graders on these units; of two, of the first minus the other."""
         coded, n = overlap.coded, left_out.n_types
         mass = np.ones(n) if left_out.weight is None else left_out.weight
 

@@ -305,6 +305,7 @@ def drift_of(
     seed: int = SEED,
 ) -> Drift:
     """Compare two versions of a grader on one rubric (see `drift_rows`) and decide."""
+    labels = replace(labels, scale=replace(labels.scale, ordered=settings.ordered))
     scale, rows = labels.scale, drift_rows(labels, versions, settings, rule, seed)
     case = _Case(rows, versions, scale, rule, margin_of(rule, settings))
     verdict, why, more = _decide(case)

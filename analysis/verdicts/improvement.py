@@ -124,7 +124,9 @@ def score_of(labels: LabelMatrix, name: str) -> Score:
 
 
 def _kappas_of(labels: LabelMatrix, name: str) -> tuple[Array, float]:
-    """Return a grader's kappa with people, in the data and without each cluster (1 + clusters,), and the share of the units that it answered."""
+    """Return a grader's kappa with people, in the data and without each cluster (1 + clusters,),
+    and the share of the units that it answered.
+    """
     if name not in labels.raters:
         return np.full(1 + labels.n_clusters, math.nan), 0.0
     grader = labels.raters.index(name)

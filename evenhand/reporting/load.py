@@ -268,8 +268,9 @@ def study_scales(study: Study) -> dict[str, Scale]:
         for name, rubric in study.rubrics.items()
     }
     for name, scale in found.items():
+        found[name] = replace(scale, ordered=study.config.analysis.ordered)
         if new := base.get(scale.variant_of or name):
-            found[name] = replace(scale, variant_of="" if name == new else new)
+            found[name] = replace(found[name], variant_of="" if name == new else new)
     return found
 
 

@@ -80,7 +80,7 @@ def compare_texts(study: Study, text: Rubric, tried: str) -> TextTrial:
     if dataset.ratings["rater_id"].nunique() < 3:
         return TextTrial(grader, text.name, units)
     rows = {key_of(row): row for row in dataset.changed(**_PLAIN).analyse().rows}
-    kappa = "cohen_kappa" if text.level == "nominal" else "weighted_kappa_quadratic"
+    kappa = dataset.scales[text.name].deciding_kappa
 
     def row(statistic: str, first: str, second: str) -> ResultRow | None:
         return rows.get((text.name, statistic, first, second, "all", ""))

@@ -22,6 +22,8 @@ SEED = 20231206
 
 IntervalMethod = Literal["percentile", "bca"]
 Scope = Literal["these", "like_these"]
+OrderedWeights = Literal["linear", "quadratic"]
+Overlap = Literal["random", "unknown"]
 Columns = Annotated[tuple[str, ...], AfterValidator(lambda names: tuple(dict.fromkeys(names)))]
 """Names of columns, each once."""
 
@@ -136,6 +138,16 @@ class AnalysisSettings(BiasSettings):
         gt=0,
         le=1,
         description="the agreement with people that a confidence cut must reach or promise",
+    )
+    ordered: OrderedWeights = Field(
+        default="linear",
+        description="weights of the kappa that decides where labels have an order: `linear`, by "
+        "which two steps off count twice as much as one, or `quadratic`, four times as much",
+    )
+    overlap: Overlap = Field(
+        default="unknown",
+        description="how it was decided which items get several labels: `random`, or by any plan "
+        "that does not look at labels; `unknown` is tested",
     )
     sensitivity_cluster: str = Field(
         default="",

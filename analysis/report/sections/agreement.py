@@ -43,6 +43,7 @@ _OF_NUMBERS = ("icc_a1", "icc_c1", "rms_difference", "mean_difference")
 _CEILING_PANEL = (
     "observed_agreement",
     "cohen_kappa",
+    "weighted_kappa_linear",
     "weighted_kappa_quadratic",
     "gwet_ac1",
     "brennan_prediger",
