@@ -131,7 +131,7 @@ class Overlap:
             own = inside[unit, rater].astype(np.intp)
             yield self._one_table(unit, own, code, self._weigh_pairs(unit, own, code), n_clusters)
         shared = np.zeros((n_clusters, coded.cells, 1))
-        for i, j in _pairs_of_entries(unit):
+        for i, j in entry_pairs(unit):
             weight = self._weigh_pairs(unit[i], code[i], code[j])
             half = np.ones(len(i)) / 2.0 if weight is None else weight / 2.0
             for first, second in ((code[i], code[j]), (code[j], code[i])):
@@ -279,7 +279,7 @@ def _whole(numbers: Codes) -> float:
     return float(common) if common <= _LARGEST_SCALE else 1.0
 
 
-def _pairs_of_entries(unit: Codes) -> Iterator[tuple[Codes, Codes]]:
+def entry_pairs(unit: Codes) -> Iterator[tuple[Codes, Codes]]:
     """Yield the positions of all pairs of entries of one unit; `unit` ascends."""
     step = 1
     while True:

@@ -196,7 +196,8 @@ class LabelMatrix(RatedUnits):
     describe how each rater's probabilities were obtained (see `analysis.labels.combine.Readings`),
     `copies` which raters' labels are duplicates. `distributions` holds the probabilities of the
     categories, (units, q), NaN where unknown, by the column of each rater who gave them.
-    `tie_breaks` says that a third label was given where the first two differ.
+    `counted` (units, raters) are the labels of which agreement is computed (None: all), and
+    `tie_breaks` says that third labels were given where the first two differ.
     """
 
     scale: Scale
@@ -214,6 +215,27 @@ class LabelMatrix(RatedUnits):
     distributions: Mapping[int, Array] = field(default_factory=dict)
     withheld: Mask | None = None
     tie_breaks: bool = False
+    counted: Mask | None = None
+
+    @property
+    def in_agreement(self) -> LabelMatrix:
+        """The labels of which agreement is computed (`analysis.people.selection`). Whoever has none
+        among them is no human rater there.
+        """
+        if self.counted is None:
+            return self
+        kinds = list(self.kinds)
+        for column in self.humans:
+            if not (self.scored[:, column] & self.counted[:, column]).any():
+                kinds[column] = "left out"
+        return replace(
+            self,
+            codes=np.where(self.counted, self.codes, -1),
+            positive=np.where(self.counted, self.positive, np.nan),
+            asked=self.asked & self.counted,
+            kinds=tuple(kinds),
+            counted=None,
+        )
 
     @property
     def labelled_by_people(self) -> Mask:
@@ -381,8 +403,9 @@ class LabelMatrix(RatedUnits):
     def _distinct(self) -> tuple[Codes, Codes, Frequency]:
         """Return a unit of each kind (kinds,), each unit's kind (units,), and the frequencies."""
         sliced = [column.codes for column in self.slices]
-        if self.withheld is not None:
-            sliced += list(self.withheld.T)
+        for mask in (self.withheld, self.counted):
+            if mask is not None:
+                sliced += list(mask.T)
         if self.weight is not None:  # identical units must have equal weights
             sliced.append(np.unique(self.weight[self.clusters], return_inverse=True)[1])
         row = np.column_stack([self.codes, self.asked, self.subject, *sliced]).astype(np.int32)
@@ -400,6 +423,7 @@ class LabelMatrix(RatedUnits):
             thresholds=self.thresholds[kept],
             asked=self.asked[kept],
             withheld=None if self.withheld is None else self.withheld[kept],
+            counted=None if self.counted is None else self.counted[kept],
             clusters=np.arange(len(kept)),
             n_clusters=len(kept),
             subject=self.subject[kept],

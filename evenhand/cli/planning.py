@@ -30,6 +30,7 @@ RULE = (
 )
 """Requirements on a grader, with a pilot or without."""
 _UNUSED = (
+    "--overlap",  # of an assumed study, a share
     "--sides",
     "--slice",
     "--group",

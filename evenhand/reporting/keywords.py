@@ -43,6 +43,7 @@ class _MostSettings(TypedDict, total=False):
     rater_slices: str | Sequence[str]
     confidence_cut: float
     confidence_target: float
+    ordered: Literal["linear", "quadratic"]
     sensitivity_cluster: str
     min_coverage: float
     min_clusters: int
@@ -91,15 +92,19 @@ class _OfRatings(TypedDict, total=False):
     name: str
 
 
-class RatingsKeywords(_OfRatings, Settings):
+class RatingsKeywords(_OfRatings, Settings, total=False):
     """What is said of labels, and settings."""
 
+    overlap: Literal["random", "unknown"]
 
-class TuningKeywords(_OfRatings, _MostSettings):
+
+class TuningKeywords(_OfRatings, _MostSettings, total=False):
     """The same where the reference is whom thresholds are tuned to."""
 
+    overlap: Literal["random", "unknown"]
 
-class PlanKeywords(RatingsKeywords, total=False):
+
+class PlanKeywords(_OfRatings, Settings, total=False):
     """What is assumed for a plan without a pilot (`reporting.planning.Assumptions`), or said of the
     labels of one.
     """
@@ -145,10 +150,12 @@ def _choices() -> dict[str, tuple[str, ...]]:
     from evenhand.analysis.labels.scale import Level
     from evenhand.analysis.thresholds.sweep import OBJECTIVES
     from evenhand.reporting.planning import STATISTICS
+    from evenhand.study.settings.analysis import OrderedWeights
 
     return {
         "level": get_args(Level),
         "interval": ("percentile", "bca"),
+        "ordered": get_args(OrderedWeights),
         "scope": ("these", "like_these"),
         "statistic": tuple(STATISTICS),
         "objective": tuple(OBJECTIVES),
