@@ -109,7 +109,10 @@ def _add_bounds(rows: ResultRows, found: Comparison, level: Deciding) -> None:
     people = _bounded_over_people(found, difference, level.alpha)
     at_margin = replace(level, margin=found.margin)
     of_share = replace(at_margin, margin_share=found.share)
-    over_people = replace(level, people=found.people.number, from_people=found.share_of_people)
+    from_people = found.share_of_people
+    over_people = replace(
+        level, people=found.people.number, from_people=from_people, bar=-found.margin
+    )
     pooled = Remark("pooled_pairs") if found.pooled else ""
     # A constant grader is itself one of the baselines, whatever another cluster brings.
     above = _at_null(found.excess, found.above_baseline, level.alpha)
@@ -120,7 +123,7 @@ def _add_bounds(rows: ResultRows, found: Comparison, level: Deciding) -> None:
     for statistic, interval, deciding, note in (
         (NON_INFERIORITY, difference, of_share, pooled),
         (NON_INFERIORITY_PEOPLE, people, over_people, ""),
-        (ABOVE_BASELINE, above, level, constant),
+        (ABOVE_BASELINE, above, replace(level, bar=0.0), constant),
         (
             PEOPLE_KAPPA,
             _bounded(found.people.kappa, found.people.influence, level.alpha, silent),
