@@ -153,11 +153,17 @@ def _chance(view: View) -> float | None:
 
 
 def _short(case: Case, decision: Decision) -> str:
-    """Return the deciding reasons in a few words; if the grader copies a person, say so."""
-    if not case.people.copied:
-        return decision.short
-    copied = wording.copied(case)
-    return f"{decision.short}; {copied}" if decision.judgement in wording.PASSES else copied
+    """Return the deciding reasons in a few words; if the grader copies a person, or a pass rests on
+    the answers that are missing, say so.
+    """
+    passes = decision.judgement in wording.PASSES
+    if case.people.copied and not passes:
+        return wording.copied(case)
+    found = [decision.short, *([wording.copied(case)] if case.people.copied else [])]
+    bounds = (case.present if decision.threshold is None else case.tuned).bounds
+    if passes and bounds is not None and not bounds.survives:
+        found.append(written("short.if_wrong_fails"))
+    return "; ".join(found)
 
 
 def _decide(case: Case) -> Decision:

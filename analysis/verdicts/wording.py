@@ -209,6 +209,7 @@ def besides(case: Case, judgement: Judgement) -> list[Reason]:
     if judgement in ("only_with_correction", "do_not_use"):
         found += _what_is_wrong(case)
     found += _left_out(case)
+    found += _if_wrong(case, judgement)
     audit, bounds = case.injection, case.rule.injection
     if audit is not None and not audit.fails(bounds):
         found += injected(audit, bounds)
@@ -279,6 +280,21 @@ def _left_out(case: Case) -> list[Reason]:
         return with_unscored(case.answers)
     text = written("because.left_out", missing=1 - share, why=why_unscored(coverage))
     return [Reason(text), *with_unscored(case.answers)]
+
+
+def _if_wrong(case: Case, judgement: Judgement) -> list[Reason]:
+    """Reason with the deciding difference if every missing answer were wrong; empty where none is
+    missing, or nothing depends on it.
+    """
+    view = case.tuned if judgement == "may_stand_in_at_threshold" else case.present
+    bounds = view.bounds
+    row = bounds.if_wrong if bounds else None
+    if bounds is None or row is None or math.isnan(row["low"]):
+        return []
+    if judgement not in (*PASSES, "cannot_tell"):
+        return []
+    how = "inconclusive" if judgement == "cannot_tell" else "holds" if bounds.survives else "fails"
+    return [Reason(written(f"because.if_wrong_{how}", figures=_figures(row, case, bounds)))]
 
 
 def _parts_looked_at(case: Case, judgement: Judgement) -> list[Reason]:
