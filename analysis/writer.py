@@ -9,6 +9,7 @@ import numpy as np
 
 from evenhand.analysis.bootstrap.boundary import kind_of, share_interval
 from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.max_t import Parts
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.notes import Note, Reason, Remark
@@ -62,6 +63,16 @@ class Writer:
     def share(self, part: Numbers, whole: Mask) -> Array:
         """Return the sum of `part` over the units of `whole`, per such unit, (rows,)."""
         return ratio(*self.sums(np.where(whole, part, 0), whole).T)
+
+    def parts(
+        self, outcome: Array, mass: Array, part: Codes, stratum: Codes | None = None
+    ) -> Parts:
+        """Return outcomes of units by part, for `max_t`, with the clusters' sampling weights."""
+        rows, cluster, times = self.resamples.units(self.clusters)
+        if self.resamples.weight is not None:
+            mass = mass * self.resamples.weight[self.clusters][:, None]
+        strata = None if stratum is None else stratum[rows]
+        return Parts(outcome[rows], mass[rows], part[rows], cluster, times, strata)
 
     def count(self, units: Mask) -> Counts:
         """Count (units, clusters) in the data among some units (units,)."""

@@ -329,7 +329,7 @@ compare-words: baseline compare ratings.csv --grader g --against worse --file ou
 SCALE = "--categories 1,2,3 --level ordinal --affirmative 3"
 LARGE = f"""
 check: check large.csv {SCALE} --out out/check
-nominal: check large.csv --categories 1,2,3
+nominal: check large.csv --categories 1,2,3 --level nominal
 select: select large.csv {SCALE}
 gate: gate large.csv {SCALE} --grader g1 --require 'weighted_kappa_quadratic.low > 0.2' --json
 stream: check parts {SCALE} --resamples 100 --engine stream --out out/stream

@@ -124,6 +124,12 @@ class PatternResamples(Resamples):
             self._counted[key] = int(wanted @ self.frequency), int(held.sum())
         return self._counted[key]
 
+    def units(self, clusters: Codes) -> tuple[Codes, Codes, Frequency]:
+        """Return the pattern of every unit in the data, its cluster, and ones."""
+        cells = self._cells[:, clusters].tocoo()
+        rows, cluster = np.repeat(cells.col, cells.data), np.repeat(cells.row, cells.data)
+        return rows, cluster, np.ones(len(rows), dtype=np.int64)
+
     def left_out(self, clusters: Codes) -> PatternResamples:
         """Return the jackknife as in `Resamples`; clusters without these patterns do not count."""
         wanted = (np.bincount(clusters, minlength=self.n_types) > 0).astype(np.int64)

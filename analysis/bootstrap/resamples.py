@@ -228,6 +228,13 @@ class Resamples:
         present = np.bincount(inside, minlength=self.n_types)
         return int(present @ self.frequency), int(self.frequency[present > 0].sum())
 
+    def units(self, clusters: Codes) -> tuple[Codes, Codes, Frequency]:
+        """Return rows, the cluster of each, and how many units of the data it stands for.
+
+        `clusters` (units,) are those of all rows. A row that stands for several is a cluster alone.
+        """
+        return np.arange(len(clusters)), clusters, self.frequency[clusters]
+
     def _is_exact(self, flat: Numbers) -> bool:
         """Return True if float32 sums are exact here (they are twice as fast as float64)."""
         if flat.size == 0 or not np.array_equal(flat, np.rint(flat)):

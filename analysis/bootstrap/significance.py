@@ -5,7 +5,7 @@ Each gives the same result as statsmodels; the tests compare the two.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -180,20 +180,6 @@ def bootstrap_p(values: Array) -> float:
         return np.nan
     strayed = np.abs(drawn - values[0]) >= abs(values[0]) - 1e-12
     return float((1 + strayed.sum()) / (1 + len(drawn)))
-
-
-def screened(replicates: Sequence[Array]) -> list[str]:
-    """Describe differences that are screened together by their p values.
-
-    Each text gives the p before and after Benjamini & Hochberg's correction; "" where there is
-    none. `replicates` as in `bootstrap_p`.
-    """
-    p = np.array([bootstrap_p(values) for values in replicates])
-    tests = int(np.sum(~np.isnan(p)))
-    return [
-        "" if np.isnan(raw) else f"bootstrap p {raw:.4g}; Benjamini-Hochberg p {own:.4g} of {tests}"
-        for raw, own in zip(p, benjamini_hochberg(p), strict=True)
-    ]
 
 
 class Homogeneity(NamedTuple):

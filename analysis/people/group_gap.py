@@ -17,8 +17,8 @@ import numpy as np
 from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.agreement.counts import label_counts, majority_codes
 from evenhand.analysis.bootstrap.intervals import LEVEL, Interval
+from evenhand.analysis.bootstrap.max_t import Parts, max_t_notes
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
-from evenhand.analysis.bootstrap.significance import screened
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.notes import Remark
@@ -38,22 +38,25 @@ def add_group_performance_rows(
 
     In each group (subset = "column=value") `group_balanced_accuracy`, `group_kappa`,
     `group_precision` and `group_recall` (at = category), and `group_difference`: its balanced
-    accuracy minus that of all other groups' units, screened together by Benjamini & Hochberg.
-    `group_gap` (at = column) is the best group's balanced accuracy minus the worst one's; its
-    interval is simultaneous for all groups, so that it allows for the choice of the two.
+    accuracy minus that of all other groups' units, tested together for all groups, columns and
+    graders (see `_tested`). `group_gap` (at = column) is the best group's balanced accuracy minus
+    the worst one's; its interval is simultaneous for all groups, so that it allows for the choice
+    of the two.
     """
     humans = coded.members("human")
     if not humans:
         return
     out = Writer.of(rows, coded, resamples)
     reference = majority_codes(label_counts(coded, humans))
-    for grader in coded.members("model"):
-        for column in columns:
+    notes = max_t_notes([_tested(out, coded, column, reference) for column in columns])
+    for k, grader in enumerate(coded.members("model")):
+        for column, of_column in zip(columns, notes, strict=True):
             groups = _groups(out, coded, column, reference, grader)
             for group in groups:
                 _add_group(group, coded)
             if len(groups) > 1:
-                _add_differences(out, groups)
+                for group in groups:
+                    _add_difference(group, of_column[column.values.index(group.value)][k])
                 _add_gap(out, column.name, groups)
 
 
@@ -88,6 +91,28 @@ def _groups(
     return found
 
 
+def _tested(out: Writer, coded: Coded, column: UnitColumn, reference: Codes) -> Parts:
+    """Return what `max_t` tests: whether a grader repeats the majority's category on a unit, minus
+    how often it repeats that category in all groups.
+
+    All categories count equally, as in balanced accuracy. So a group is not told apart for having
+    more units of a harder category, or none of an easier one; single units change places only with
+    others of their category.
+    """
+    graders = list(coded.members("model"))
+    outcome, mass = np.zeros((2, len(reference), len(graders)))
+    for k, grader in enumerate(graders):
+        said = coded.codes[:, grader]
+        units = np.flatnonzero((reference >= 0) & (said >= 0) & (column.codes >= 0))
+        right, wanted = said[units] == reference[units], np.eye(coded.q)[reference[units]]
+        cells = np.zeros((len(reference), 2 * coded.q))
+        cells[units] = np.hstack([wanted * right[:, None], wanted])
+        hits, of = np.split(out.sums(cells)[0], 2)
+        outcome[units, k] = right - ratio(hits, of)[reference[units]]
+        mass[units, k] = 1.0 / of[reference[units]]
+    return out.parts(outcome, mass, column.codes, reference)
+
+
 def _add_group(group: _Group, coded: Coded) -> None:
     out, units = group.out, group.out.count(group.units)
     few = f"fewer than {FEW_UNITS} units" if units[0] < FEW_UNITS else ""
@@ -102,12 +127,10 @@ def _add_group(group: _Group, coded: Coded) -> None:
             add(statistic, share, at=category, reason="category_not_used")
 
 
-def _add_differences(out: Writer, groups: Sequence[_Group]) -> None:
-    values = [c.balanced_accuracy(each.tables) - c.balanced_accuracy(each.rest) for each in groups]
-    notes = screened([out.resamples.plain(each) for each in values])
-    for group, each, note in zip(groups, values, notes, strict=True):
-        about = About(a="humans", b=group.grader, note=note)
-        group.out.add("group_difference", each, group.units, reason="no_pairable_units", **about)
+def _add_difference(group: _Group, note: str) -> None:
+    values = c.balanced_accuracy(group.tables) - c.balanced_accuracy(group.rest)
+    about = About(a="humans", b=group.grader, note=note)
+    group.out.add("group_difference", values, group.units, reason="no_pairable_units", **about)
 
 
 def _add_gap(out: Writer, column: str, groups: Sequence[_Group]) -> None:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evenhand.analysis.agreement.coefficients import agreement_weights
+from evenhand.analysis.agreement.counts import label_counts
 from evenhand.analysis.agreement.groups import add_group_rows
 from evenhand.analysis.agreement.overlap import KappaMeans, add_humans_rows
 from evenhand.analysis.agreement.pairs import alpha_levels, deciding_kappa
 from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.max_t import max_t_notes
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
-from evenhand.analysis.bootstrap.significance import screened
 from evenhand.analysis.labels.counted import ALL_RATERS
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn, check_values
-from evenhand.analysis.notes import Code, join_notes
+from evenhand.analysis.notes import Remark, join_notes
 from evenhand.analysis.people.ceiling import CEILING, add_ceiling_rows
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array
@@ -60,14 +62,7 @@ def add_main_rows(
 def add_slice_rows(
     rows: ResultRows, columns: Sequence[UnitColumn], coded: Coded, resamples: Resamples
 ) -> None:
-    """Add the main figures in every slice of the units, and `slice_difference` of every grader.
-
-    The latter is the share of agreeing pairs of labels, a human's and the grader's on one unit: in
-    the slice minus in the rest, in the same resamples. All differences of a view are screened
-    together.
-    """
-    out = Writer.of(rows, coded, resamples)
-    differences: list[_Difference] = []
+    """Add the main figures in every slice of the units, and `slice_difference` of every grader."""
     for column in columns:
         for code, value in enumerate(column.values):
             chosen = column.codes == code
@@ -76,13 +71,55 @@ def add_slice_rows(
             subset = coded.part(f"{column.name}={value}")
             kept = np.unique(coded.clusters[chosen])
             add_main_rows(rows, coded.only(chosen, subset), resamples.only(kept))
-        if not coded.is_number:
-            differences += _differences(out, column, coded)
-    notes = screened([resamples.plain(each.values) for each in differences])
-    for each, note in zip(differences, notes, strict=True):
-        of = About(a="humans", b=each.grader, note=join_notes(_few(each.inside), note))
-        why: Code = "no_pairable_units"
-        out.on(each.subset).add("slice_difference", each.values, each.inside, reason=why, **of)
+    add_slice_difference_rows(rows, columns, coded, resamples)
+
+
+def add_slice_difference_rows(
+    rows: ResultRows, columns: Sequence[UnitColumn], coded: Coded, resamples: Resamples
+) -> None:
+    """Add `slice_difference`: a grader's mean agreement with humans over the units of a slice minus
+    that over the rest (see `unit_agreement`).
+
+    All slices, columns and graders of the view are tested together (see `bootstrap.max_t`).
+    """
+    out, graders = Writer.of(rows, coded, resamples), coded.members("model")
+    agreement, held = np.zeros((2, len(coded.codes), len(graders)))
+    for k, grader in enumerate(graders):
+        agreement[:, k], held[:, k] = unit_agreement(coded, grader)
+    tested = max_t_notes([out.parts(agreement, held, column.codes) for column in columns])
+    for column, notes in zip(columns, tested, strict=True):
+        inside = column.codes[:, None] == np.arange(len(column.values))
+        for k, grader in enumerate(graders):
+            sums = out.sums(inside * held[:, [k]], inside * agreement[:, [k]])
+            size, agreed = np.split(sums, 2, axis=1)
+            rest = (each.sum(axis=1, keepdims=True) - each for each in (agreed, size))
+            values = ratio(agreed, size) - ratio(*rest)
+            for code, value in enumerate(column.values):
+                units = out.count(inside[:, code] & (held[:, k] > 0))
+                note = join_notes(_few(units), notes[code][k])
+                about = About(a="humans", b=coded.raters[grader], note=note)
+                at, why = out.on(coded.part(f"{column.name}={value}")), Remark("no_pairable_units")
+                at.add("slice_difference", values[:, code], units, reason=why, **about)
+
+
+def unit_agreement(coded: Coded, grader: int) -> tuple[Array, Array]:
+    """Return a grader's mean agreement with the humans of each unit (units,), and 1 where there is
+    any, else 0.
+
+    The agreement of two labels is 1 or 0; of ordered labels and numbers 1 minus their distance as a
+    share of the largest, the linear weights of Cohen (1968).
+    """
+    counts, code = label_counts(coded, coded.people_beside(grader)), coded.codes[:, grader]
+    if coded.is_number:
+        values = np.asarray(coded.values)
+        apart = np.abs(values[:, None] - values)
+        weights = 1.0 - apart / max(float(apart.max(initial=0.0)), 1e-300)
+    else:
+        ordered = coded.level != "nominal"
+        weights = agreement_weights(coded.q, "linear" if ordered else "identity")
+    held = (counts.sum(axis=1) > 0) & (code >= 0)
+    agreed = (counts * weights[np.maximum(code, 0)]).sum(axis=1)
+    return np.where(held, agreed / np.maximum(counts.sum(axis=1), 1.0), 0.0), held.astype(float)
 
 
 def members_of(
@@ -140,35 +177,6 @@ def add_all_raters_rows(rows: ResultRows, everyone: LabelMatrix, resamples: Resa
     add_main_rows(rows, everyone.on_categories(ALL_RATERS), resamples)
     if everyone.has_verdicts:
         add_main_rows(rows, everyone.on_verdicts(ALL_RATERS), resamples)
-
-
-@dataclass(frozen=True)
-class _Difference:
-    """Replicates (rows,) of one grader's agreement in a slice minus that in the rest."""
-
-    grader: str
-    subset: str
-    values: Array
-    inside: tuple[int, int]
-
-
-def _differences(out: Writer, column: UnitColumn, coded: Coded) -> Iterator[_Difference]:
-    humans = list(coded.members("human"))
-    inside = column.codes[:, None] == np.arange(len(column.values))
-    known = column.codes >= 0
-    for grader in coded.members("model"):
-        both = coded.labelled[:, humans] & coded.labelled[:, [grader]]
-        agreed = both & (coded.codes[:, humans] == coded.codes[:, [grader]])
-        pairs = np.where(known, both.sum(axis=1), 0)
-        hits = np.where(known, agreed.sum(axis=1), 0)
-        sums = out.sums(inside * hits[:, None], inside * pairs[:, None])
-        hit, pair = np.split(sums, 2, axis=1)
-        rest = ratio(hit.sum(axis=1, keepdims=True) - hit, pair.sum(axis=1, keepdims=True) - pair)
-        values = ratio(hit, pair) - rest
-        for code, value in enumerate(column.values):
-            subset = coded.part(f"{column.name}={value}")
-            units = out.count(inside[:, code] & (pairs > 0))
-            yield _Difference(coded.raters[grader], subset, values[:, code], units)
 
 
 def _few(units: tuple[int, int]) -> str:

@@ -21,6 +21,7 @@ from evenhand.analysis.thresholds.rows import CEILING_HELD_OUT, KAPPA_HELD_OUT
 from evenhand.analysis.verdicts.evidence import (
     ABOVE_BASELINE,
     CHANCE,
+    IF_WRONG,
     NEEDED,
     NON_INFERIORITY,
     NON_INFERIORITY_PEOPLE,
@@ -42,8 +43,9 @@ class Bounds:
     """Bounds on a grader compared with people, as verdicts use them (`analysis.verdicts.evidence`):
     the difference for these people and for people like these, kappa above the better baseline,
     people's own kappa, the number of clusters with a label of another category than the commonest,
-    the effective number of all clusters, the chance that the grader is within the margin, and the
-    number of clusters that would show it.
+    the effective number of all clusters, the chance that the grader is within the margin, the
+    number of clusters that would show it, and the deciding difference if every missing answer were
+    wrong, None where none is missing.
     """
 
     difference: ResultRow
@@ -54,11 +56,12 @@ class Bounds:
     worth: ResultRow
     chance: ResultRow
     to_pass: ResultRow | None
+    if_wrong: ResultRow | None = None
 
     @classmethod
     def of(cls, rows: ResultRows, grader: str, subset: str, at: str = "") -> Bounds | None:
         """The bounds of a grader on one label view; None where it was not compared."""
-        difference, like_these, above, people, rarer, worth, chance, to_pass = (
+        difference, like_these, above, people, rarer, worth, chance, to_pass, if_wrong = (
             rows.get(statistic, "humans", grader, subset, at)
             for statistic in (
                 NON_INFERIORITY,
@@ -69,25 +72,31 @@ class Bounds:
                 WORTH,
                 CHANCE,
                 NEEDED,
+                IF_WRONG,
             )
         )
         if difference is None or above is None or people is None:
             return None
         if rarer is None or worth is None or chance is None:
             return None
-        return cls(difference, like_these, above, people, rarer, worth, chance, to_pass)
+        return cls(difference, like_these, above, people, rarer, worth, chance, to_pass, if_wrong)
 
     @property
     def rows(self) -> tuple[ResultRow | None, ...]:
         """All rows of the bounds, as evidence."""
         known = (self.difference, self.like_these, self.above, self.people, self.rarer, self.worth)
-        return (*known, self.chance, self.to_pass)
+        return (*known, self.chance, self.to_pass, self.if_wrong)
 
     def sample(self, difference: ResultRow) -> ClusterCounts:
         """The sample on which a difference was found."""
         return ClusterCounts(
             difference["n_clusters"], self.worth["estimate"], self.rarer["estimate"]
         )
+
+    @property
+    def survives(self) -> bool:
+        """Return True if the grader would be within the margin with every missing answer wrong."""
+        return self.if_wrong is None or self.if_wrong["low"] > -margin_of(self.if_wrong)
 
     @property
     def margin(self) -> float:

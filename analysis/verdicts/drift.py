@@ -48,6 +48,7 @@ from evenhand.analysis.requirement import (
     state_of,
 )
 from evenhand.analysis.results import ResultRow, ResultRows
+from evenhand.analysis.statistics import share_apart, shown_apart
 from evenhand.analysis.types import Array, Frequency
 from evenhand.analysis.verdicts.case import Answers
 from evenhand.analysis.verdicts.comparison import AtNull, Beside, Comparison, Points
@@ -57,7 +58,7 @@ from evenhand.analysis.verdicts.requirements import (
     of_both_kinds,
     share_answered,
 )
-from evenhand.analysis.verdicts.wording import advice, level_of, sample_of, signed, why_unscored
+from evenhand.analysis.verdicts.wording import advice, interval_of, sample_of, signed, why_unscored
 from evenhand.analysis.writer import Writer
 from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings
 from evenhand.texts import written
@@ -389,8 +390,10 @@ def _still_answers(case: _Case) -> Requirement:
         share, fewest, most = answers.share
         about = {"why": why_unscored(answers.coverage), "needed": least}
         if most < least:
-            return [Reason(written("drift.no_answer", missing=1 - share, most=most, **about))]
-        return [Reason(written("drift.may_leave_out", share=share, least=fewest, **about))]
+            at_most = share_apart(most, least)
+            return [Reason(written("drift.no_answer", missing=1 - share, most=at_most, **about))]
+        at_least = share_apart(fewest, least)
+        return [Reason(written("drift.may_leave_out", share=share, least=at_least, **about))]
 
     return share_answered(answers, least, why, LEVEL)
 
@@ -431,7 +434,8 @@ def _unchanged(case: _Case, change: ResultRow) -> Requirements:
 def _agreed(before: ResultRow, margin: float) -> Requirement:
     """Require that the earlier kappa leaves room for a change."""
     kappa, low = before["estimate"], before["low"]
-    said = {"kappa": kappa, "low": low, "margin": margin}
+    ends = {"kappa": shown_apart(kappa, [margin]), "low": shown_apart(low, [margin])}
+    said = {**ends, "margin": margin}
     return Requirement(
         state_of(met=low > margin),
         why=lambda: [Reason(written("drift.hardly_agreed", **said))],
@@ -470,9 +474,9 @@ def _figures(case: _Case, change: ResultRow, noun: str) -> str:
         before=kappa,
         after=kappa + change["estimate"],
         change=signed(change["estimate"]),
-        level=level_of(LEVEL),
-        low=change["low"],
-        high=change["high"],
+        interval=interval_of(
+            change["low"], change["high"], -case.margin, case.margin, alpha=LEVEL, sign="+"
+        ),
         margin=case.margin,
         sample=sample_of(change, noun),
     )

@@ -32,7 +32,7 @@ from evenhand.analysis.planning.more_clusters import POWER
 from evenhand.analysis.requirement import rounded_up
 from evenhand.analysis.types import Array
 from evenhand.analysis.verdicts.drift import Paired, Versions, bounded_change
-from evenhand.analysis.verdicts.wording import level_of, signed
+from evenhand.analysis.verdicts.wording import interval_of, signed
 from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.texts import written
 
@@ -257,9 +257,7 @@ class Gain:
             before=self.before,
             after=self.after,
             gain=signed(self.estimate),
-            level=level_of(self.level),
-            low=self.low,
-            high=self.high,
+            interval=interval_of(self.low, self.high, 0.0, alpha=self.level, sign="+"),
             units=self.units,
             clusters=self.clusters,
         )

@@ -43,6 +43,7 @@ from evenhand.analysis.requirement import (
     state_of,
 )
 from evenhand.analysis.results import ResultRow, ResultRows
+from evenhand.analysis.statistics import shown_apart
 from evenhand.analysis.types import Array
 from evenhand.analysis.verdicts.case import RECOMMENDED, Answers
 from evenhand.analysis.verdicts.comparison import Points, sizes_of
@@ -58,7 +59,7 @@ from evenhand.analysis.verdicts.wording import (
     Decision,
     NextStep,
     advice,
-    level_of,
+    interval_of,
     no_level,
     sample_of,
 )
@@ -104,7 +105,7 @@ def add_reference_rows(
     following = together * after / alpha if alpha else 0.0
     level = Deciding(together, look, len(found), following)
     for each in found:
-        each.add(rows, alpha, level)
+        each.add(rows, alpha, level, rule)
 
 
 class _Compared:
@@ -131,7 +132,7 @@ class _Compared:
         values = means[kind].values
         return cls(reading, labels, left_out, values) if np.isfinite(values).all() else None
 
-    def add(self, rows: ResultRows, alpha: float, level: Deciding) -> None:
+    def add(self, rows: ResultRows, alpha: float, level: Deciding, rule: DecisionSettings) -> None:
         """Add the rows of this label view; the shares' bounds are at `alpha`."""
         coded, grader = self.reading.coded, self.reading.grader
         (reference,) = coded.members("human")
@@ -145,7 +146,8 @@ class _Compared:
         used = np.bincount(coded.codes[both, reference], minlength=coded.q)
         worth = effective_size(sizes_of(coded, self.left_out, both))
         found = self._bounded(level.alpha, worth)
-        rows.add(KAPPA, found.held(level), counts, **about, subset=coded.subset)
+        at_bar = replace(level, bar=rule.reference_kappa)
+        rows.add(KAPPA, found.held(at_bar), counts, **about, subset=coded.subset)
         rows.add(WORTH, Interval.point(worth), counts, **about, subset=coded.subset)
         other = both & (coded.codes[:, reference] != used.argmax())
         rarer = self.left_out.count(coded.clusters, other)[1]
@@ -153,7 +155,10 @@ class _Compared:
         if not self.labels.has_verdicts:
             return
         verdicts = coded if coded.is_binary else self.labels.on_verdicts()
-        for name, code in ((SENSITIVITY, 0), (SPECIFICITY, 1)):
+        for name, code, bar in (
+            (SENSITIVITY, 0, rule.reference_sensitivity),
+            (SPECIFICITY, 1, rule.reference_specificity),
+        ):
             whole = (verdicts.codes[:, reference] == code) & verdicts.labelled[:, grader]
             part = whole & (verdicts.codes[:, grader] == code)
             sums = self.left_out.cluster_sums(verdicts.clusters, np.column_stack([part, whole]))
@@ -164,7 +169,9 @@ class _Compared:
             if whole.any() and alpha:
                 found = Interval(*share_bounds(each[:, 0], each[:, 1], alpha))
             inside = self.left_out.count(verdicts.clusters, whole)
-            rows.add(name, found.held(level), inside, **about, subset=verdicts.subset)
+            rows.add(
+                name, found.held(replace(level, bar=bar)), inside, **about, subset=verdicts.subset
+            )
 
     def _bounded(self, alpha: float, worth: float) -> Interval:
         """Return kappa with both one-sided bounds, taken at the null."""
@@ -384,14 +391,15 @@ def _figure(
         why = reason_in_words(row["remarks"])
         text = written("figures.bar_undefined", name=name, why=why)
         return Reason(_sentence(text), written("short.undefined"))
-    ends = {key: row[key] for key in _FIGURES}
+    ends = {key: shown_apart(row[key], [bar]) for key in _FIGURES}
+    alpha = (row["deciding"] or Deciding()).alpha
     text = written(
         "figures.bar",
         name=name,
-        level=level_of((row["deciding"] or Deciding()).alpha),
+        estimate=ends["estimate"],
+        interval=interval_of(row["low"], row["high"], bar, alpha=alpha),
         sample=sample_of(row, noun if row["n_clusters"] != row["n_units"] else "unit"),
         bar=bar,
-        **ends,
     )
     return Reason(_sentence(text), written(f"short.{short}", name=name, bar=bar, **ends))
 

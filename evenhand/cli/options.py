@@ -52,7 +52,10 @@ FILE_OPTIONS: dict[str, dict[str, Any]] = {
 SCALE_OPTIONS: dict[str, dict[str, Any]] = {
     "--rubric": {"metavar": "NAME|FILE", "help": "only this rubric, on its scale"},
     "--units": {"type": Path, "metavar": "FILE", "help": "columns of the units"},
-    "--level": {"choices": ["nominal", "ordinal", "interval"], "help": "(nominal)"},
+    "--level": {
+        "choices": ["nominal", "ordinal", "interval"],
+        "help": "(ordinal for whole numbers in a row, such as 1-5; else nominal)",
+    },
     "--categories": {"metavar": "KEY,...", "help": "all permitted labels, in order"},
     "--affirmative": {"metavar": "KEY,...", "help": "labels that count as yes"},
     "--several": {

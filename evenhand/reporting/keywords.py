@@ -132,6 +132,7 @@ class LabelKeywords(TypedDict, total=False):
     options: str | Sequence[str]
     scale: str
     several: bool
+    level: Literal["nominal", "ordinal"]
     steps: int
     sheet: str
     sample: int

@@ -446,13 +446,18 @@ def _with_scales(
     own = ratings["rubric"].isin(list(of_sets))
     if not own.any():
         known_scales = known.known_scales() if scales is None else dict(scales)
-        ratings, declared, remarks = declared_scales(options, ratings, rows.places, known_scales)
+        without_level = known.without_level if scales is None else ()
+        ratings, declared, remarks = declared_scales(
+            options, ratings, rows.places, known_scales, without_level
+        )
         return ratings, declared, {}, remarks
     sets, several = declared_sets(ratings[own], of_sets, rows.places)
     if own.all() or options.rubric in of_sets:
         return sets, {}, several, []
     others = {name: each for name, each in known.known_scales().items() if name not in of_sets}
-    rest, declared, remarks = declared_scales(options, ratings[~own], rows.places, others)
+    rest, declared, remarks = declared_scales(
+        options, ratings[~own], rows.places, others, known.without_level
+    )
     return pd.concat([rest, sets]), declared, several, remarks
 
 

@@ -53,6 +53,8 @@ class TextTrial:
         if row is None or old is None or new is None or not low <= high:
             about = {"grader": self.grader, "units": self.n_units}
             return [written("trial.few", **about)]
+        from evenhand.analysis.verdicts.wording import interval_of
+
         verdict = "better" if low > 0 else "worse" if high < 0 else "open"
         figures = written(
             "trial.figures",
@@ -60,8 +62,7 @@ class TextTrial:
             new=new["estimate"],
             old=old["estimate"],
             difference=estimate,
-            low=low,
-            high=high,
+            interval=interval_of(low, high, 0.0, sign="+"),
             units=row["n_units"],
             pairs=row["n_clusters"],
         )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from evenhand.analysis.requirement import State, state_of
+from evenhand.analysis.statistics import shown_apart
 from evenhand.errors import InputError
 from evenhand.study.tables.attacks import LONG_PLACEBO, PLACEBO
 from evenhand.texts import written
@@ -106,6 +107,8 @@ class CheckedClause:
             at += " " + written("gate.worst_of", attacks=self.worst_of)
         reading = ", binary verdict" if one.binary else ""
         shown = f"{self.value:.6g}"
+        if float(shown) == one.number != self.value:  # on the other side of it, however little
+            shown = shown_apart(self.value, [one.number], places=6)
         if self.state == "open":
             shown = written("gate.undefined", why=self.note)
         return written(

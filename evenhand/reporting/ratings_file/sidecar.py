@@ -78,7 +78,7 @@ class ScaleSection(Section):
     title: Line = ""
     categories: tuple[Line, ...] = Field(min_length=1)
     names: dict[Line, Line] = Field(default_factory=dict)
-    level: Level = "nominal"
+    level: Level | None = None
     several: bool = False
     affirmative: tuple[Line, ...] = ()
     threshold: Share = 0.5
@@ -113,7 +113,7 @@ class ScaleSection(Section):
         return Scale(
             name=name,
             categories=self.categories,
-            level=self.level,
+            level=self.level or "nominal",
             affirmative=frozenset(self.affirmative),
             threshold=self.threshold,
             thresholds=self.thresholds,
@@ -187,6 +187,13 @@ class Sidecar(Section):
     def known_scales(self) -> dict[str, Scale]:
         """Return every scale by its rubric. Raises InputError for an inconsistent one."""
         return {name: each.scale(name) for name, each in self.scales.items()}
+
+    @property
+    def without_level(self) -> frozenset[str]:
+        """Return the rubrics whose level the file does not give: the analysis takes it from the
+        categories.
+        """
+        return frozenset(name for name, each in self.scales.items() if each.level is None)
 
     @property
     def asked_cluster(self) -> str | None:

@@ -1,0 +1,254 @@
+"""How often equal slices and groups are called different: `python -m benchmarks.slices`.
+
+Every run draws a new study (synthetic) whose units lie in slices, and asks of the rows of the
+analysis whether some slice has an adjusted p of .05 or less: `slice_difference` in mean agreement,
+and `group_difference`, which takes the slices for groups. Where a slice is worse, it asks whether
+that one is found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.documents import RESULTS, library_versions, simulate_and_write
+from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.labels.matrix import Coded
+from evenhand.analysis.labels.units import UnitColumn
+from evenhand.analysis.people.group_gap import add_group_performance_rows
+from evenhand.analysis.people.slices import add_slice_difference_rows
+from evenhand.analysis.results import ResultRows
+
+OUT = RESULTS / "slices.md"
+SEED = 20231206
+LEVEL = 0.05
+HUMANS = ("ann", "ben", "cem")
+RIGHT, YES = 0.97, 0.35
+"""How often an annotator gives the true label, and how often that is yes."""
+UNEQUAL = (15, 25, 40, 60, 120, 140)
+WHAT = ("slice_difference", "group_difference")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Slices of so many units; a grader agrees with an annotator in a share `rate` of them, of one
+    slice in that of `worse`.
+
+    `clusters` are the sizes of clusters, over and over, each with a rate of its own. Slices hold
+    whole clusters, but for a share `cut` of units, whose slice is drawn. `weights` are the
+    clusters', `yes` each slice's share of yes, `rates` the grader's where the truth is yes, and
+    no; `spread` is the slice whose distances vary more.
+    """
+
+    title: str
+    sizes: tuple[int, ...]
+    rate: float = 0.92
+    worse: tuple[int, float] | None = None
+    clusters: tuple[int, ...] = ()
+    cut: float = 0.0
+    weights: tuple[float, ...] = ()
+    graders: int = 1
+    columns: int = 1
+    yes: tuple[float, ...] = ()
+    rates: tuple[float, float] | None = None
+    spread: int | None = None
+
+
+LUMPY = (1, 2, 4, 8, 15)
+CELLS = (
+    Cell("6 of 30", (30,) * 6),
+    Cell("10 of 40", (40,) * 10),
+    Cell("20 of 30", (30,) * 20),
+    Cell("6 of 15 to 140, agreement .95", UNEQUAL, 0.95),
+    Cell("8 of 10 clusters of 1 to 15", (60,) * 8, clusters=LUMPY),
+    Cell("6 across 60 clusters of 5", (50,) * 6, clusters=(5,), cut=1.0),
+    Cell("6 that cut clusters of 1 to 15 in a fifth of units", (60,) * 6, clusters=LUMPY, cut=0.2),
+    Cell("6 of 40, weights of 1 to 8", (40,) * 6, weights=(1.0, 2.0, 4.0, 8.0)),
+    Cell("two columns of 6, three graders", (40,) * 6, graders=3, columns=2),
+    Cell(
+        "6 of 60, yes in .1 to .6, right in .75 of yes and .97 of no",
+        (60,) * 6,
+        yes=(0.1, 0.2, 0.3, 0.4, 0.5, 0.6),
+        rates=(0.75, 0.97),
+    ),
+    Cell("6 of 40, numbers, one slice thrice as spread", (40,) * 6, spread=1),
+    Cell("6 of 15 to 140, numbers, that of 25 thrice as spread", UNEQUAL, spread=1),
+    Cell("6 of 60, one at .75 among .92", (60,) * 6, worse=(2, 0.75)),
+    Cell("6 of 15 to 140, that of 40 at .75 among .95", UNEQUAL, 0.95, worse=(2, 0.75)),
+    Cell(
+        "8 of 10 clusters of 1 to 15, one at .6 among .9", (60,) * 8, worse=(2, 0.6), clusters=LUMPY
+    ),
+)
+
+
+class Key(NamedTuple):
+    """What a count belongs to."""
+
+    cell: Cell
+    statistic: str
+
+
+@dataclass
+class Count:
+    """In how many studies a slice was called different."""
+
+    asked: int = 0
+    called: int = 0
+
+    def add(self, other: Count) -> None:
+        """Add another part of the runs."""
+        self.asked, self.called = self.asked + other.asked, self.called + other.called
+
+
+@dataclass(frozen=True)
+class Study:
+    """Labels, the columns of slices, and the clusters' weights."""
+
+    coded: Coded
+    columns: tuple[UnitColumn, ...]
+    weight: np.ndarray | None = None
+
+
+def draw(cell: Cell, rng: np.random.Generator) -> Study:
+    """Draw a study of a cell."""
+    n = sum(cell.sizes)
+    parts = len(cell.sizes)
+    if cell.clusters:
+        sizes = np.resize(cell.clusters, n)
+        sizes = sizes[: int(np.searchsorted(sizes.cumsum(), n)) + 1]
+        clusters = np.repeat(np.arange(len(sizes)), sizes)
+        part = (np.arange(len(sizes)) * (parts - 1) % parts)[clusters]
+        part = np.where(rng.random(len(part)) < cell.cut, rng.integers(0, parts, len(part)), part)
+    else:
+        clusters, part = np.arange(n), np.repeat(np.arange(parts), cell.sizes)
+    columns = [part, *(rng.permutation(part) for _ in range(1, cell.columns))]
+    named = tuple(
+        UnitColumn.of(f"c{at}", [f"{each:02d}" for each in codes])
+        for at, codes in enumerate(columns)
+    )
+    raters = (*HUMANS, *(f"g{at}" for at in range(cell.graders)))
+    kinds = ("human",) * len(HUMANS) + ("model",) * cell.graders
+    if cell.spread is not None:
+        codes = _numbers(part == cell.spread, cell.graders, rng)
+        names = tuple(str(each) for each in range(101))
+        values = tuple(float(each) for each in range(101))
+        coded = Coded(raters, kinds, codes, clusters, names, values, "interval", "all", (), True)
+        return Study(coded, named)
+    rate = np.full(len(part), cell.rate)
+    if cell.worse:
+        rate[part == cell.worse[0]] = cell.worse[1]
+    if cell.clusters:
+        rate = rng.beta(10 * rate, 10 * (1 - rate))
+        rate = rate[np.unique(clusters, return_index=True)[1]][clusters]
+    rate = (rate - (1 - RIGHT)) / (2 * RIGHT - 1)  # of true labels
+    truth = rng.random(len(part)) < (np.array(cell.yes)[part] if cell.yes else YES)
+    if cell.rates:
+        rate = np.where(truth, *cell.rates)
+    right = [rng.random(len(part)) < RIGHT for _ in HUMANS]
+    right += [rng.random(len(part)) < rate for _ in range(cell.graders)]
+    codes = np.column_stack([np.where(each, truth, ~truth) for each in right]).astype(np.int8)
+    coded = Coded(raters, kinds, codes, clusters, ("no", "yes"), (0.0, 1.0), "nominal", "all")
+    weight = np.resize(cell.weights, len(part)) if cell.weights else None
+    return Study(coded, named, weight)
+
+
+def _numbers(spread: np.ndarray, graders: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw numbers of 0 to 100 by annotators who agree, and by graders about 20 above or below."""
+    truth = rng.integers(40, 61, len(spread))
+    apart = 20.0 + rng.normal(size=(len(spread), graders)) * np.where(spread, 6.0, 2.0)[:, None]
+    side = rng.choice([-1, 1], (len(spread), graders))
+    people = np.repeat(truth[:, None], len(HUMANS), axis=1)
+    grades = truth[:, None] + side * np.rint(np.clip(apart, 0, 40))
+    return np.hstack([people, grades]).astype(np.int8)
+
+
+def adjusted_p(study: Study, statistic: str, rng: np.random.Generator) -> dict[str, float]:
+    """Return the adjusted p of every slice in the rows of the analysis, the least of all graders,
+    by subset.
+    """
+    coded, rows = study.coded, ResultRows("")
+    resamples = Resamples(np.ones(int(coded.clusters.max()) + 1), 2, rng, weight=study.weight)
+    if statistic == "slice_difference":
+        add_slice_difference_rows(rows, study.columns, coded, resamples)
+    else:
+        add_group_performance_rows(rows, coded, resamples, study.columns)
+    found: dict[str, float] = {}
+    for row in rows.rows.values():
+        told = re.search(r"max-T p ([\d.e-]+)", row["note"])
+        if row["statistic"] == statistic and told:
+            found[row["subset"]] = min(float(told[1]), found.get(row["subset"], 1.0))
+    return found
+
+
+def run_cell(cell: Cell, runs: range, _: int, seed: int) -> dict[Key, Count]:
+    """Some runs of one cell, through the analysis."""
+    equal = not cell.yes, cell.spread is None
+    counts = {Key(cell, name): Count() for name, asked in zip(WHAT, equal, strict=True) if asked}
+    for run in runs:
+        study = draw(cell, np.random.default_rng([seed, run]))
+        for key, count in counts.items():
+            p = adjusted_p(study, key.statistic, np.random.default_rng(run))
+            if cell.worse:
+                p = {f"c0={cell.worse[0]:02d}": p[f"c0={cell.worse[0]:02d}"]}
+            count.add(Count(1, int(min(p.values()) <= LEVEL)))
+    return counts
+
+
+def document(found: Mapping[Key, Count], runs: int, _: int, seed: int) -> str:
+    """The page about all this."""
+    today = datetime.now(UTC).date().isoformat()
+    error = 2.0 * float(np.sqrt(LEVEL * (1 - LEVEL) / runs))
+    equal = {key: count.called / count.asked for key, count in found.items() if not key.cell.worse}
+    kept = sum(share <= LEVEL + error for share in equal.values())
+
+    def row(cell: Cell) -> str:
+        counts = [found.get(Key(cell, name)) for name in WHAT]
+        shares = (f"{each.called / each.asked:.3f}" if each else "" for each in counts)
+        return f"| {cell.title} | {' | '.join(shares)} |"
+
+    head = ["| study | slices | groups |", "| --- | --- | --- |"]
+    return "\n".join(
+        [
+            "# Slices and groups called different",
+            "",
+            f"Written by `python -m benchmarks.slices`, {today}, seed {seed}, "
+            f"{library_versions()}.",
+            "",
+            f"Share of {runs:,} simulated studies (synthetic) in which some slice has an adjusted "
+            f"p of {LEVEL} or less: in mean agreement with annotators, and, the slices taken for "
+            "groups, in repeating annotators' majority given what it is. Three annotators give the "
+            f"true label in {RIGHT:.0%} of units; the grader agrees with one of them in 92%, "
+            "unless another rate is named. Clusters have rates of their own (beta distribution, as "
+            "of 10 units).",
+            "",
+            f"## Equal slices: nominal {LEVEL}",
+            "",
+            f"{kept} of {len(equal)} shares are at most {LEVEL + error:.3f}, the level and two "
+            f"Monte Carlo standard errors; the largest is {max(equal.values()):.3f}.",
+            "",
+            *head,
+            *(row(cell) for cell in CELLS if not cell.worse),
+            "",
+            "## One slice is worse: share in which it is found",
+            "",
+            *head,
+            *(row(cell) for cell in CELLS if cell.worse),
+            "",
+        ]
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Simulate, print the page and write it."""
+    simulate_and_write(
+        arguments, __doc__, CELLS, run_cell, document, runs=400, resamples=2, seed=SEED, out=OUT
+    )
+
+
+if __name__ == "__main__":
+    main()
