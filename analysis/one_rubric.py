@@ -55,6 +55,7 @@ from evenhand.analysis.people.group_gap import add_group_performance_rows
 from evenhand.analysis.people.majority_rates import add_corrected_rows, add_majority_rows
 from evenhand.analysis.people.recoded import add_recoded_rows
 from evenhand.analysis.people.rewording import add_trial_rows
+from evenhand.analysis.people.selection import add_selection_rows, label_times, selection_of
 from evenhand.analysis.people.slices import (
     add_all_raters_rows,
     add_main_rows,
@@ -162,15 +163,27 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     readings = combine_readings(own, scale, request.facts.source)
     if scale.is_number:
         low, high = min(scale.values), max(scale.values)
-        found.notes.append(place + written("note.number", low=low, high=high))
+        found.notes.append(
+            place + written("note.number", low=low, high=high, ordered=scale.ordered)
+        )
     labels = judged_out_of_sample(
         encode(readings, scale, request.units, request.settings.cluster, request.columns)
     )
+    is_random = request.settings.overlap == "random" or request.facts.assigned
+    selection = selection_of(
+        labels,
+        label_times(own, readings.units, labels.raters),
+        np.random.default_rng(request.seed),
+        is_random=is_random,
+    )
+    labels = replace(labels, counted=selection.counted, tie_breaks=selection.how == "tie_break")
+    if selection.note:
+        found.notes.append(place + selection.note)
     if len(labels.raters) > MAX_LISTED_RATERS:
         found.notes.append(place + _pooled(labels))
     alike = people_alike(labels.copies, labels.raters, labels.humans)
     found.notes += [place + each for each in alike]
-    views = labels.views if task.verify else []
+    views = labels.in_agreement.views if task.verify else []
     theirs = [task.verify(view, labels.weight) for view in views] if task.verify else []
     if request.why:
         found.components = components_of(labels)
@@ -179,6 +192,8 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     _refuse_sides_own_columns(labels, request)
     folded, shared = _resampled(labels, request)
     found.rows = rows = rubric_rows(folded, shared, request, seconds_per_label(own))
+    each_once = np.ones(labels.n_clusters, dtype=np.int64)
+    add_selection_rows(rows, labels, selection, request.resampled(each_once, labels.weight))
     found.notes += _add_effective_size(rows, labels, request)
     _add_bias(rows, labels, own, readings, request)
     facts = UnitFacts(readings.units, request.units)
@@ -205,7 +220,9 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
         found.verification += verify_estimates(rows, view.subset, values())
     if task.judge:
         noun = found.cluster_noun
-        found.verdicts = judge_graders(rows, labels, rule=request.decision, cluster_noun=noun)
+        found.verdicts = judge_graders(
+            rows, labels.in_agreement, rule=request.decision, cluster_noun=noun
+        )
     return found
 
 
@@ -266,7 +283,8 @@ def rubric_rows(
     for column in labels.columns((*request.screened, *settings.variants)):
         check_values(column.name, column.values)
     rows.heaviest = float(labels.people_weight.max(initial=1.0))
-    for view in labels.views:
+    agreement = labels.in_agreement
+    for view, everything in zip(agreement.views, labels.views, strict=True):
         rows.know_chance(view, shared)
         add_pair_rows(rows, view, shared)
         add_humans_rows(rows, view, shared)
@@ -282,15 +300,15 @@ def rubric_rows(
         add_baseline_ceiling_rows(rows, kappas)
         add_alt_test_rows(rows, view, shared, baselines(view, shared), settings.epsilon)
         if not view.is_number:
-            add_consensus_rows(rows, view, shared)
+            add_consensus_rows(rows, everything, shared)
         add_grader_comparison_rows(rows, kappas)
         if not view.is_number:
             add_leniency_rows(rows, kappas)
             add_recoded_rows(rows, view, shared)
-            add_unscored_rows(rows, labels, view, shared)
+            add_unscored_rows(rows, agreement, view, shared)
         add_slice_rows(rows, labels.columns(settings.slices), view, shared)
         if not view.is_number:
-            add_group_performance_rows(rows, view, shared, labels.columns(settings.groups))
+            add_group_performance_rows(rows, everything, shared, labels.columns(settings.groups))
         add_rater_slice_rows(rows, view, shared, request.people)
     add_coverage_rows(rows, labels, shared)
     add_clarity_rows(rows, labels, shared)
@@ -304,7 +322,7 @@ def rubric_rows(
     if labels.has_verdicts:
         # The last view is the binary verdict.
         reference = request.decision.reference
-        beside = labels.beside_only(reference).on_verdicts() if reference else view
+        beside = labels.beside_only(reference).on_verdicts() if reference else everything
         add_majority_rows(rows, beside, shared, reference=bool(reference))
         if not reference:
             add_corrected_rows(rows, beside, shared)
@@ -314,7 +332,7 @@ def rubric_rows(
         add_reference_rows(rows, labels, shared, rule, look)
         return rows
     parts = [*labels.columns(request.screened), *labels.sides]
-    add_deciding_rows(rows, labels, shared, settings.margin, rule, look, parts)
+    add_deciding_rows(rows, agreement, shared, settings.margin, rule, look, parts)
     return rows
 
 

@@ -26,8 +26,12 @@ import numpy as np
 
 from evenhand.analysis.agreement.overlap import OWN_SHARE, entry_pairs
 from evenhand.analysis.agreement.pairs import distances
+from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
+from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Codes, Labels, Mask
+from evenhand.analysis.writer import About, Writer
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,6 +40,7 @@ LEVEL_SINGLE, LEVEL_MORE = 0.20, 0.05
 """Levels of the tests of one label against several, and of two against more."""
 NEARLY_ALL = 0.95
 """Who labelled this share of the units is taken to have labelled all."""
+BY_LABELS = "agreement_by_labels"
 _DRAWS = 999
 _SIGNS_AT_ONCE = 4_000_000
 
@@ -48,9 +53,10 @@ How = Literal["all", "first", "nearly_all", "tie_break", "unknown"]
 class Selection:
     """Whether labels were selected, and which of them agreement is computed of.
 
-    `how` is "all" where nothing speaks against it; "first" for the first `number` labels of each
-    unit; "nearly_all" without the labels of the people in `left_out`; "tie_break" where third
-    labels were given because two differ; "unknown" where no choice shows agreement on all units.
+    `number` is the least number of labels of a unit. `how` is "all" where nothing speaks against
+    it; "first" for so many first labels of each unit; "nearly_all" without the labels of the people
+    in `left_out`; "tie_break" where third labels were given because two differ; "unknown" where no
+    choice shows agreement on all units.
     `counted` (units, raters) are the labels that count, None for all. `fewer` and `more` (units,)
     tell units with few labels from others.
     """
@@ -61,6 +67,17 @@ class Selection:
     counted: Mask | None = None
     fewer: Mask | None = None
     more: Mask | None = None
+
+    @property
+    def note(self) -> str:
+        """Which labels agreement is computed of, in a sentence; empty where it is all of them, or
+        where the verdicts say that it is not known.
+        """
+        if self.how in ("all", "unknown"):
+            return ""
+        *others, last = self.left_out or ("",)
+        people = f"{', '.join(others)} and {last}" if others else last
+        return written(f"selection.{self.how}", number=self.number, people=people)
 
 
 def selection_of(
@@ -97,8 +114,37 @@ def selection_of(
     of_two, of_three = (agree[inside & (number == n)] for n in (2, 3))
     if several.tolist() == [2, 3] and of_two.all() and not of_three.any():
         return Selection("tie_break")
-    fewer = inside & (number < max(least + 1, 2))
-    return Selection("unknown", fewer=fewer, more=inside & ~fewer)
+    fewer = inside & (number == least)
+    return Selection("unknown", least, fewer=fewer, more=inside & ~fewer)
+
+
+def add_selection_rows(
+    rows: ResultRows, labels: LabelMatrix, selection: Selection, resamples: Resamples
+) -> None:
+    """Add `agreement_by_labels` of graders where selected labels leave agreement on all units open:
+    with people's labels on units with few of them (`at` their number) and with more, each unit
+    counting once. On an ordered scale agreement is 1 minus the distance, as a share of the scale's
+    length.
+    """
+    if selection.fewer is None or selection.more is None:
+        return
+    coded = _view(labels)
+    apart, out = _distance_of(coded), Writer.of(rows, coded, resamples)
+    people = list(coded.members("human"))
+    unit, person = np.nonzero(coded.labelled[:, people])
+    given = coded.codes[unit, np.asarray(people)[person]].astype(np.intp)
+    for grader in coded.members("model"):
+        grades = coded.codes[:, grader].astype(np.intp)
+        both = grades[unit] >= 0
+        close = 1.0 - apart(given[both], grades[unit[both]])
+        sums = np.bincount(unit[both], close, len(grades))
+        mean = sums / np.maximum(np.bincount(unit[both], minlength=len(grades)), 1)
+        least = selection.number
+        for at, units in ((f"{least}", selection.fewer), (f"{least + 1}+", selection.more)):
+            held = units & (grades >= 0)
+            values = out.share(mean, held)
+            of = About(a="humans", b=coded.raters[grader], at=at)
+            out.add(BY_LABELS, values, held, reason="no_pairable_units", **of)
 
 
 def _mask(labels: LabelMatrix, people: list[int], kept: Mask) -> Mask:
@@ -119,8 +165,8 @@ def label_times(ratings: pd.DataFrame, units: Sequence[str], raters: Sequence[st
         return None
     stamps = pd.to_datetime(known["created_at"], utc=True, format="ISO8601", errors="coerce")
     seconds = (stamps - pd.Timestamp(0, tz="UTC")).dt.total_seconds().to_numpy(dtype=float)
-    rows = pd.Index(units).get_indexer(known["unit_id"])
-    columns = pd.Index(raters).get_indexer(known["rater_id"])
+    rows = pd.Index(units).get_indexer(pd.Index(known["unit_id"]))
+    columns = pd.Index(raters).get_indexer(pd.Index(known["rater_id"]))
     times = np.full((len(units), len(raters)), np.nan)
     for at in np.argsort(-seconds, kind="stable"):
         if rows[at] >= 0 and columns[at] >= 0:
@@ -130,7 +176,7 @@ def label_times(ratings: pd.DataFrame, units: Sequence[str], raters: Sequence[st
 
 def _distance_of(coded: Coded) -> Distance:
     if coded.is_number:
-        values = np.asarray(coded.values)
+        values = np.asarray(coded.values) / max(float(np.ptp(coded.values)), 1e-300)
         return lambda first, second: np.abs(values[first] - values[second])
     apart = distances(coded)
     return lambda first, second: apart[first, second]

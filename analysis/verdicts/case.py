@@ -14,6 +14,7 @@ from evenhand.analysis.notes import Code, says
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.coverage import COVERAGE, UNSCORED_AS_DISAGREEMENT
 from evenhand.analysis.people.recoded import EXCHANGED, HIGHER, LOWER, RECODED, REVERSED
+from evenhand.analysis.people.selection import BY_LABELS
 from evenhand.analysis.requirement import ClusterCounts
 from evenhand.analysis.results import BASELINES, ResultRow, ResultRows, key_of
 from evenhand.analysis.thresholds.in_force import IN_FORCE
@@ -211,7 +212,8 @@ class Case:
     difference on binary verdicts, where the categories decide, and `is_binary` means that these
     verdicts decide for a rubric with more categories. `moving` is its stability across wordings of
     the rubric, where that is clearly too low; `injection` the audit of texts that try to manipulate
-    it. `twins` are graders with the same labels.
+    it. `twins` are graders with the same labels. `selective` is its agreement on units with few
+    labels and with more, where it depended on labels which units got more.
     """
 
     rubric: str
@@ -229,6 +231,7 @@ class Case:
     injection: Audit | None = None
     twins: tuple[str, ...] = ()
     mistakes: Mistakes = Mistakes()
+    selective: tuple[ResultRow, ResultRow] | None = None
 
     @property
     def to_beat(self) -> float:
@@ -277,6 +280,7 @@ class Case:
             *now.parts,
             *tuned.parts,
             *self.mistakes.rows,
+            *(self.selective or ()),
             *self.people.copied_rows,
         )
         return keys_of(row for row in rows if row is not None)
@@ -336,7 +340,21 @@ def case_of(
             _recoded(rows, grader, subset),
             _commonest(rows, grader, subset, labels.scale.categories),
         ),
+        selective=_selective(rows, grader),
     )
+
+
+def _selective(rows: ResultRows, grader: str) -> tuple[ResultRow, ResultRow] | None:
+    """The grader's agreement on units with few labels and with more, where these were selected."""
+    for subset in ("all", BINARY_ALL):
+        found = [
+            row
+            for row in rows.rows.values()
+            if (row["statistic"], row["rater_b"], row["subset"]) == (BY_LABELS, grader, subset)
+        ]
+        if len(found) == 2:
+            return found[0], found[1]
+    return None
 
 
 def _luck(rows: ResultRows, labels: LabelMatrix, subset: str) -> float:

@@ -162,7 +162,7 @@ def _add_if_wrong(
     """Add the deciding difference of one comparison if every missing answer of the grader were
     wrong, through the same bound.
     """
-    reading = if_wrong(labels, found.reading, beside.left_out.mass)
+    reading = if_wrong(labels, found.reading, beside.left_out.mass.astype(float))
     worst = beside.compared(reading, found.to_beat) if reading else None
     if worst is None:
         return

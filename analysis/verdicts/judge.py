@@ -176,6 +176,10 @@ def _decide(case: Case) -> Decision:
         return wording.cannot_tell(case, [*faults, _plainly("no_shared_unit")])
     if answers.is_broken:
         return wording.leaves_too_much_out(case, answers.why())
+    if case.selective is not None:
+        at_random = NextStep(kind="overlap", number=wording.ITEMS_AT_RANDOM)
+        chosen = wording.selective(*case.selective)
+        return wording.cannot_tell(case, [*faults, *chosen], step=at_random)
     passes = not (missing.reasons or against or faults or tuned.is_compared)
     at_threshold = _passing_at_threshold(case)
     if case.people.copied and (passes or at_threshold):

@@ -32,6 +32,8 @@ MOST_PARTS = 3
 """Parts of the sample that a sentence names."""
 ONE_CATEGORY = 0.95
 """Share of one category from which on a grader hardly tells units apart."""
+ITEMS_AT_RANDOM = 60
+"""How many items to label at random, where further labels were selected."""
 Judgement = Literal[
     "may_stand_in",
     "may_stand_in_at_threshold",
@@ -74,11 +76,12 @@ HoldsFor = Literal["", "labels", "binary"]
 
 class NextStep(TypedDict):
     """The cheapest way on from "cannot tell": more `clusters`, more `people` on the same clusters,
-    another `threshold` (shown by more clusters), a clearer `rubric`, or a `look`, which a report
-    is, at labels that came in since the last; with how many where known.
+    another `threshold` (shown by more clusters), a clearer `rubric`, several labels on units drawn
+    at random (`overlap`), or a `look`, which a report is, at labels that came in since the last;
+    with how many where known.
     """
 
-    kind: Literal["clusters", "people", "threshold", "rubric", "look"]
+    kind: Literal["clusters", "people", "threshold", "rubric", "overlap", "look"]
     number: int
 
 
@@ -345,6 +348,22 @@ def could_be_below(case: Case, bounds: Bounds) -> Reason:
         written("because.could_be_below", figures=compared(case, bounds), chance=chance),
         written("short.could_be_below", apart=apart),
     )
+
+
+def selective(fewer: ResultRow, more: ResultRow) -> list[Reason]:
+    """Reason that units with several labels were chosen by their labels."""
+    text = written(
+        "because.selective",
+        noun="unit",
+        more=more["n_units"],
+        fewer=fewer["n_units"],
+        several=more["at"].removesuffix("+"),
+        few=fewer["at"],
+        agree_more=more["estimate"],
+        agree_fewer=fewer["estimate"],
+        ask=ITEMS_AT_RANDOM,
+    )
+    return [Reason(text, written("short.selective"))]
 
 
 def falls_short_untuned(case: Case, held_out: Bounds) -> Reason:

@@ -103,7 +103,7 @@ def from_study(
     from evenhand.study.store.grades import TRIED
     from evenhand.study.store.logs.decisions import look_numbers
     from evenhand.study.store.logs.replies import attacked_table
-    from evenhand.study.store.totals import grade_totals
+    from evenhand.study.store.totals import all_labels_were_assigned, grade_totals
 
     rewording, units = rewording_of(study), study.units_with_lengths("all")
     tried_wordings = {}
@@ -134,6 +134,7 @@ def from_study(
             attacked=attacked_table(study.store, hashes),
             rewordings=tried_wordings,
             strata=config.sample.stratify,
+            assigned=all_labels_were_assigned(study.store),
         ),
         title=config.name,
         titles={name: rubric.title for name, rubric in study.rubrics.items()},
