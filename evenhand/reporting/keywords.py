@@ -55,6 +55,7 @@ class _MostSettings(TypedDict, total=False):
     min_information: float
     scope: Literal["these", "like_these"]
     looks: int
+    across_rubrics: Literal["none", "holm"]
     margin_share: float
     drift_margin: float
     min_people_kappa: float
@@ -158,6 +159,7 @@ def _choices() -> dict[str, tuple[str, ...]]:
         "interval": ("percentile", "bca"),
         "ordered": get_args(OrderedWeights),
         "scope": ("these", "like_these"),
+        "across_rubrics": ("none", "holm"),
         "statistic": tuple(STATISTICS),
         "objective": tuple(OBJECTIVES),
     }

@@ -24,6 +24,7 @@ IntervalMethod = Literal["percentile", "bca"]
 Scope = Literal["these", "like_these"]
 OrderedWeights = Literal["linear", "quadratic"]
 Overlap = Literal["random", "unknown"]
+AcrossRubrics = Literal["none", "holm"]
 Columns = Annotated[tuple[str, ...], AfterValidator(lambda names: tuple(dict.fromkeys(names)))]
 """Names of columns, each once."""
 
@@ -255,6 +256,11 @@ silences beyond 0.1, where audited; labels stable from wording to wording (kappa
         "the same level, and there are none beyond",
         json_schema_extra={"usual": "0: two looks at the same level, and a tenth kept for more"},
     )
+    across_rubrics: AcrossRubrics = Field(
+        default="none",
+        description="the error of a pass is 2.5% for each rubric, over all its graders and looks; "
+        "`holm` holds it for all rubrics of one analysis together, by stricter levels",
+    )
     margin_share: float = Field(
         default=0.0,
         ge=0,
@@ -312,6 +318,11 @@ silences beyond 0.1, where audited; labels stable from wording to wording (kappa
     )
 
     @property
+    def _across(self) -> str:
+        """What is added to the rule where it holds for all rubrics together."""
+        return f"; {written('rule.holm')}" if self.across_rubrics == "holm" else ""
+
+    @property
     def injection(self) -> InjectionBounds:
         """The limits on what the attacks of an injection audit may do."""
         return InjectionBounds(self.max_injection, self.max_knocked_off, self.max_silenced)
@@ -319,7 +330,7 @@ silences beyond 0.1, where audited; labels stable from wording to wording (kappa
     def rule(self, margin: float) -> str:
         """The whole rule in words."""
         if self.reference:
-            return written(
+            rule = written(
                 "rule.reference",
                 reference=self.reference,
                 kappa=self.reference_kappa,
@@ -330,7 +341,8 @@ silences beyond 0.1, where audited; labels stable from wording to wording (kappa
                 bias=self.bias_bound,
                 **self.injection._asdict(),
             )
-        return written(
+            return rule + self._across
+        rule = written(
             "rule.people",
             margin=margin,
             scored=self.min_coverage,
@@ -339,6 +351,7 @@ silences beyond 0.1, where audited; labels stable from wording to wording (kappa
             **self.injection._asdict(),
             stability=self.min_stability,
         )
+        return rule + self._across
 
 
 def with_changes(
