@@ -2,8 +2,8 @@
 
 Who labels an item often depends on labels: a third annotator only where two differ, a second one
 mostly on hard items. Every run draws such a study with graders that lie below annotators by the
-margin or more, so that any pass is a false one; some of the runs also one with graders as good as an
-annotator, so that passes are power. Verdicts are those of `evenhand.analysis.analyse`
+margin or more, so that any pass is a false one; some of the runs also one with graders as good as
+an annotator, so that passes are power. Verdicts are those of `evenhand.analysis.analyse`
 (`benchmarks.simulated`).
 
 The population (synthetic). An item has a place on a line, or of several unordered options an
@@ -31,7 +31,6 @@ from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from benchmarks.simulated import (
     MARGIN,
     NOMINAL,
-    Codes,
     Study,
     Values,
     any_passes,
@@ -102,7 +101,9 @@ class Cell:
         """The cell in words, without its family and its number of items."""
         parts = [f"{self.annotators} annotators" if "crowd" in self.design else ""]
         if self.design == "second":
-            parts.append(f"second label on {self.shares[1]:g} of hard, {self.shares[0]:g} of others")
+            parts.append(
+                f"second label on {self.shares[1]:g} of hard, {self.shares[0]:g} of others"
+            )
         parts += [
             "spot checks" if "spot" in self.design else "",
             "" if self.below == MARGIN else f"{self.below:g} below",
@@ -128,7 +129,9 @@ def _cells() -> tuple[Cell, ...]:
         ("second", 2, (0.25, 0.45), True),
     )
 
-    def typically(family: str, items: Sequence[int], of: Sequence[int], **more: object) -> list[Cell]:
+    def typically(
+        family: str, items: Sequence[int], of: Sequence[int], **more: object
+    ) -> list[Cell]:
         return [
             replace(Cell(family, design, n, people, each, alike), **more)  # type: ignore[arg-type]
             for n in items
@@ -137,7 +140,11 @@ def _cells() -> tuple[Cell, ...]:
 
     return (
         *(Cell("third where two differ", d, n) for d in third for n in (150, 400, 800)),
-        *(Cell("third where two differ", "third", n, below=b) for b in (0.18, 0.29) for n in (400, 800)),
+        *(
+            Cell("third where two differ", "third", n, below=b)
+            for b in (0.18, 0.29)
+            for n in (400, 800)
+        ),
         *(Cell("third where two differ", "crowd third", n, 12) for n in (100, 300, 800)),
         *(
             Cell("second label by difficulty", "second", n, 2, each, alike)
@@ -149,7 +156,14 @@ def _cells() -> tuple[Cell, ...]:
             for people in (5, 30, 120, 800)
         ),
         *(
-            Cell("second label on a random third", "random second", 400, 2, (1 / 3, 1 / 3), is_declared=declared)
+            Cell(
+                "second label on a random third",
+                "random second",
+                400,
+                2,
+                (1 / 3, 1 / 3),
+                is_declared=declared,
+            )
             for declared in (False, True)
         ),
         Cell("time of labels known", "third", 400, is_timed=True),
@@ -214,17 +228,19 @@ class Items:
         if not self.clustered:
             return own
         common = rng.normal(size=(self.cluster[-1] + 1, columns))[self.cluster]
-        return np.sqrt(0.5) * (own + common)
+        both: Values = np.sqrt(0.5) * (own + common)
+        return both
 
     def errors(self, rng: np.random.Generator) -> Values:
         """A rater's errors (items, dimensions) where the noise is 1."""
-        return self.hard[:, None] * self._normal(rng, self.place.shape[1])
+        errors: Values = self.hard[:, None] * self._normal(rng, self.place.shape[1])
+        return errors
 
     def labels(self, errors: Values, strictness: float = 0.0) -> np.ndarray:
         """Codes (items,) of a rater with these errors."""
         seen = self.place + errors
         if self.options == "four unordered":
-            return (seen + strictness * np.array([1.0, -1.0, 0.0, 0.0])).argmax(axis=1)
+            return np.argmax(seen + strictness * np.array([1.0, -1.0, 0.0, 0.0]), axis=1)
         return np.searchsorted(CUTS[self.options], seen[:, 0] + strictness)
 
 
@@ -235,9 +251,7 @@ def strictness(annotators: int) -> Values:
     return np.linspace(-STRICTNESS, STRICTNESS, annotators)
 
 
-def grades(
-    items: Items, noise: float, flips: float, rng: np.random.Generator
-) -> np.ndarray:
+def grades(items: Items, noise: float, flips: float, rng: np.random.Generator) -> np.ndarray:
     """A grader's codes (items,): with its own noise, and on a share `flips` another label."""
     q = len(SCALES[items.options].categories)
     codes = items.labels(noise * items.errors(rng))
@@ -250,7 +264,8 @@ def weights(options: Options) -> Values:
     q = len(SCALES[options].categories)
     if SCALES[options].level == "nominal":
         return 1.0 - np.eye(q)
-    return np.abs(np.subtract.outer(np.arange(q), np.arange(q))) / (q - 1.0)
+    steps: Values = np.abs(np.arange(q)[:, None] - np.arange(q)) / (q - 1.0)
+    return steps
 
 
 def kappa_of(table: Values, distance: Values) -> float:
@@ -349,9 +364,7 @@ def _crowd(cell: Cell, full: np.ndarray, items: Items, rng: np.random.Generator)
     return rank < rng.integers(2, min(people, 5) + 1, n)[:, None], rank
 
 
-DESIGNS: Mapping[
-    Design, Callable[[Cell, np.ndarray, Items, np.random.Generator], Labelled]
-] = {
+DESIGNS: Mapping[Design, Callable[[Cell, np.ndarray, Items, np.random.Generator], Labelled]] = {
     "third": _third,
     "third, spot checks": _third,
     "crowd": _crowd,
@@ -419,7 +432,9 @@ def document(found: Mapping[Cell, Tally], runs: int, resamples: int, seed: int) 
         tallies = [found[cell] for cell in cells]
         number, wrong = (sum(getattr(t, name) for t in tallies) for name in ("runs", "wrong"))
         share = wrong / number
-        lines.append(f"| {family} | {number:,} | {share:.4f} +- {standard_error(share, number):.4f} |")
+        lines.append(
+            f"| {family} | {number:,} | {share:.4f} +- {standard_error(share, number):.4f} |"
+        )
     return "\n".join([*lines, ""])
 
 
@@ -427,7 +442,9 @@ def _line(cell: Cell, tally: Tally, most: float) -> str:
     wrong = tally.wrong / tally.runs
     power = tally.passed / tally.good_runs if tally.good_runs else float("nan")
     ways = ", ".join(
-        f"{text} {tally.how[name] / tally.runs:.2f}" for name, text in WAYS.items() if tally.how[name]
+        f"{text} {tally.how[name] / tally.runs:.2f}"
+        for name, text in WAYS.items()
+        if tally.how[name]
     )
     shares = (
         f"{wrong:.3f} +- {standard_error(wrong, tally.runs):.3f}{' *' if wrong > most else ''}",

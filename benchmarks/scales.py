@@ -37,9 +37,8 @@ from benchmarks.simulated import (
 )
 from evenhand.analysis import Scale
 from evenhand.analysis.bootstrap.influence import ALPHA
-from evenhand.analysis.labels.scale import OrderedWeights
 from evenhand.analysis.verdicts.drift import Versions, drift_of
-from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
+from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, OrderedWeights
 
 OUT = RESULTS / "scales.md"
 SEED = 20261127
@@ -125,7 +124,12 @@ WORLDS: Mapping[str, World] = {
         World("0-100, a third at 100", 0, 100, lambda n, r: r.normal(90.0, 20.0, n), 7.0),
         World("0-100, at both ends", 0, 100, lambda n, r: 100 * r.beta(0.4, 0.4, n), 12.0),
         World(
-            "1-7, unlike strictness", 1, 7, lambda n, r: r.normal(4.2, 1.5, n), 0.7, (-0.7, 0.0, 0.7)
+            "1-7, unlike strictness",
+            1,
+            7,
+            lambda n, r: r.normal(4.2, 1.5, n),
+            0.7,
+            (-0.7, 0.0, 0.7),
         ),
     )
 }
@@ -199,10 +203,12 @@ def raters(
     return Raters(annotators, np.where(rng.random(n) < anywhere, at_random, grader))
 
 
-def difference(name: str, ordered: OrderedWeights, *of: float) -> float:
+def difference(
+    name: str, ordered: OrderedWeights, noise: float, low: float, anywhere: float
+) -> float:
     """Kappa of a grader (`raters`) with annotators minus theirs with one another, in many items."""
     world = WORLDS[name]
-    said, grader = raters(world, _LARGE, *of, np.random.default_rng(7))
+    said, grader = raters(world, _LARGE, noise, low, anywhere, np.random.default_rng(7))
     q, columns = world.high - world.low + 1, list(said.T)
     with_grader = [kappa(each, grader, q, ordered) for each in columns]
     among = [kappa(columns[i], columns[i - 1], q, ordered) for i in range(ANNOTATORS)]
@@ -317,15 +323,15 @@ def document(found: Mapping[Cell, Tally], runs: int, resamples: int, seed: int) 
             f"{datetime.now(UTC).date().isoformat()}, seed {seed}, {library_versions()}.",
             "",
             f"Shares of {runs:,} simulated studies a cell (synthetic) of {ANNOTATORS} annotators "
-            f"and one grader in which the grader can replace an annotator. The first four are false "
+            "and one grader in which the grader can replace an annotator. The first four are false "
             f"passes: the grader lies {MARGIN:g} below annotators in the deciding kappa. The level "
-            f"of a first analysis is {NOMINAL:.4f}; a share passes up to {most:.3f}, two Monte Carlo "
-            f"standard errors above. {len(wrong) - over} of {len(wrong)} shares pass; the worst is "
-            f"{max(wrong, default=0.0):.3f}, all together {together:.4f} +- {error:.4f}. The last "
-            "two are power, from a third of the studies. "
-            "*Gross errors* are labels at the lowest end of the scale, by a grader that sees better "
-            "than annotators (half their error) or, *fewer*, as they do; or labels anywhere. Their "
-            "share at the margin stands in the last column.",
+            f"of a first analysis is {NOMINAL:.4f}; a share passes up to {most:.3f}, two Monte "
+            f"Carlo standard errors above. {len(wrong) - over} of {len(wrong)} shares pass; the "
+            f"worst is {max(wrong, default=0.0):.3f}, all together {together:.4f} +- {error:.4f}. "
+            "The last two are power, from a third of the studies. *Gross errors* are labels at the "
+            "lowest end of the scale, by a grader that sees better than annotators (half their "
+            "error) or, *fewer*, as they do; or labels anywhere. Their share at the margin stands "
+            "in the last column.",
             "",
             f"| scale | weights | items | {' | '.join(FAULTS.values())} | gross errors |",
             "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",

@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,10 +36,9 @@ from evenhand.study.settings.analysis import SEED, DecisionSettings
 MARGIN = 0.1
 NOMINAL = level_of_look(1)
 """Level of a first analysis, one-sided."""
-PASS = "may_stand_in"
 RULE = DecisionSettings()
 
-Codes = npt.NDArray[np.int16]
+Codes = npt.NDArray[Any]
 Values = npt.NDArray[np.float64]
 
 
@@ -61,7 +61,9 @@ class Study:
         """
         kept = (self.annotators >= 0).any(axis=0)
         people, graders = int(kept.sum()), self.graders.shape[1]
-        codes = np.hstack([self.annotators[:, kept], self.graders]).astype(np.int16, order="C")
+        codes: Codes = np.hstack([self.annotators[:, kept], self.graders]).astype(
+            np.int16, order="C"
+        )
         n, clusters = len(codes), self.clusters
         if clusters is None:
             clusters = np.arange(n)
@@ -148,7 +150,7 @@ def _judged(labels: LabelMatrix) -> list[str]:
 
 def any_passes(found: Sequence[str]) -> bool:
     """Whether any verdict lets a grader replace an annotator."""
-    return any(each.startswith(PASS) for each in found)
+    return any(each.startswith("may_stand_in") for each in found)
 
 
 def standard_error(share: float, runs: int) -> float:
