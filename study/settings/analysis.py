@@ -266,8 +266,8 @@ silences beyond 0.1, where audited; labels stable from wording to wording (kappa
     )
     across_rubrics: AcrossRubrics = Field(
         default="none",
-        description="the error of a pass is 2.5% for each rubric, over all its graders and looks; "
-        "`holm` holds it for all rubrics of one analysis together, by stricter levels",
+        description="a wrong pass has at most 2.5% for each rubric, over all its graders and "
+        "interim analyses; `holm` holds this for all rubrics of one analysis together",
     )
     margin_share: float = Field(
         default=0.0,
