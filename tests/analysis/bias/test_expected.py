@@ -17,6 +17,7 @@ from evenhand.analysis.bias.expected import (
 )
 
 ROWS = 40
+ONES = np.ones((ROWS, 2))
 
 
 def _sums(tau: np.ndarray, chance: np.ndarray, rng: np.random.Generator) -> Labelled:
@@ -37,9 +38,9 @@ def _curves(wide: float, rng: np.random.Generator) -> tuple[_Curves, np.ndarray,
     apart = ndtr(at) - ndtr(place)[:, None]
     part = np.repeat([[0.3], [0.7]], ROWS, axis=1)
     weight = rng.normal(size=at.shape) / 10.0
-    zero = np.zeros(ROWS)
+    relative, zero = rng.uniform(0.5, 2.0, (2, ROWS)), np.zeros(ROWS)
     return (
-        _Curves(part, center, spread, at, weight, apart, zero, zero),
+        _Curves(part, relative, center, spread, at, weight, apart, zero, zero),
         np.concatenate([center[:, None] + wide * _FINE[:, None], at], axis=1),
         np.concatenate([np.broadcast_to(_SHARES[:, None], (2, len(_FINE), ROWS)), weight], axis=1),
     )
@@ -58,7 +59,7 @@ def test_moments_and_their_slopes_are_those_of_the_integral(
     apart = ndtr(at) - ndtr(curves.center / np.sqrt(1.0 + wide**2))[:, None]
 
     def by_hand(a: np.ndarray, b: np.ndarray) -> list[np.ndarray]:
-        answers = curves.part[:, None] * weight * ndtr(a + b * at)
+        answers = curves.part[:, None] * weight * ndtr(curves.relative[:, None] * a + b * at)
         return [answers.sum(axis=(0, 1)), (answers * apart).sum(axis=(0, 1))]
 
     assert np.allclose(curves.off(a, b), by_hand(a, b), atol=1e-9)
@@ -86,7 +87,7 @@ def test_a_solution_has_the_graders_mean_and_covariance(rng: np.random.Generator
     level = sums.grader.sum(axis=1) / sums.n.sum(axis=1)
     share = sums.grader / sums.n
     together = (0.5 * (sums.both / sums.n - share * law.mean)).sum(axis=1)
-    curves = _Curves.of_people(law, np.full((ROWS, 2), 0.5), level, together)
+    curves = _Curves.of_people(law, np.full((ROWS, 2), 0.5), ONES, level, together)
     a, b, fits = curves.fitted()
     assert fits.all()
     assert np.abs(curves.off(a, b)).max() < 1e-9
@@ -101,7 +102,7 @@ def test_where_no_sharpness_fits_that_of_the_highest_covariance_is_nearest() -> 
     sums = _sums(tau, tau > 0.6, rng)
     law = People.of(sums, third=True)
     level = sums.grader.sum(axis=1) / sums.n.sum(axis=1)
-    curves = _Curves.of_people(law, np.full((ROWS, 2), 0.5), level, np.full(ROWS, 0.5))
+    curves = _Curves.of_people(law, np.full((ROWS, 2), 0.5), ONES, level, np.full(ROWS, 0.5))
     curves = curves.of(np.array([7, 10, 17]))  # the highest of these is neither first nor last
     a, b, fits = curves.fitted()
     assert not fits.any()
