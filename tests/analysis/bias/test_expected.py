@@ -6,10 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.optimize import least_squares
 from scipy.special import ndtr, ndtri
+from scipy.stats import multivariate_normal
 
 from evenhand.analysis.bias.expected import (
     Labelled,
+    Noise,
     People,
     _Curves,
     _third_of_normal,
@@ -69,6 +72,44 @@ def test_moments_and_their_slopes_are_those_of_the_integral(
     along_b = np.subtract(by_hand(a, b + step), by_hand(a, b - step)) / (2.0 * step)
     assert np.allclose(slopes[:, 0], along_a, atol=1e-7)
     assert np.allclose(slopes[:, 1], along_b, atol=1e-7)
+
+
+def test_noise_is_that_of_a_general_fit(rng: np.random.Generator) -> None:
+    """Least squares by scipy, on chances by its bivariate normal law."""
+    x = np.linspace(-1.0, 2.0, 5)
+    spread = np.exp(0.3 - 0.4 * (x - x.mean()))[None, :, None]
+    tau = ndtr(spread * rng.normal(size=(1, 5, 500)) + 0.3 * x[:, None])
+    sums = _sums(tau, tau > 0.5, rng)
+    found = Noise.along(sums, x[None])
+    mean, two = ((each / sums.n)[0] for each in (sums.person, sums.two2))
+
+    def covariance(k: float, g: float) -> np.ndarray:
+        square = np.exp(2.0 * (k - g * x))
+        place, rho = ndtri(mean), square / (1.0 + square)
+        both = [
+            multivariate_normal.cdf([z, z], cov=[[1.0, r], [r, 1.0]])
+            for z, r in zip(place, rho, strict=True)
+        ]
+        return np.array(both) - mean**2
+
+    def off(at: np.ndarray) -> np.ndarray:
+        return (covariance(*at) - (two - mean**2)) / (mean * (1.0 - mean))
+
+    k, g = least_squares(off, [0.0, 0.0], xtol=1e-12, ftol=1e-12).x
+    assert g == pytest.approx(0.4, abs=0.1)
+    assert found.rise[0, 0] == pytest.approx(g, abs=1e-4)
+    assert found.covariance[0] == pytest.approx(covariance(k, g), abs=1e-5)
+    ratios = found.strictness[0] / found.strictness[0, 0]
+    assert ratios == pytest.approx(np.exp(-g * (x - x[0])), abs=1e-4)
+
+
+@pytest.mark.parametrize("labels", [0.0, 1.0])
+def test_noise_of_unanimous_annotators_is_finite(labels: float) -> None:
+    n, x = np.full((1, 5), 20.0), np.arange(5.0)[None]
+    all_ = labels * n
+    found = Noise.along(Labelled(n, all_, all_, all_, n, all_, all_, n, all_, all_, all_), x)
+    assert np.isfinite(found.covariance).all()
+    assert np.isfinite(found.strictness).all()
 
 
 @pytest.mark.parametrize("wide", [0.3, 1.2, 8.0])
