@@ -52,6 +52,7 @@ from evenhand.analysis.people.disagreements import (
     add_disagreement_rows,
     add_sorted_rows,
 )
+from evenhand.analysis.people.gross_errors import add_gross_error_rows
 from evenhand.analysis.people.group_gap import add_group_performance_rows
 from evenhand.analysis.people.majority_rates import add_corrected_rows, add_majority_rows
 from evenhand.analysis.people.recoded import add_recoded_rows
@@ -381,6 +382,7 @@ def rubric_rows(
         add_baseline_rows(rows, view, shared)
         add_ceiling_rows(rows, kappas)
         add_baseline_ceiling_rows(rows, kappas)
+        add_gross_error_rows(rows, view, shared)
         add_alt_test_rows(rows, view, shared, baselines(view, shared), settings.epsilon)
         if not view.is_number:
             add_consensus_rows(rows, everything, shared)

@@ -51,6 +51,7 @@ class _MostSettings(TypedDict, total=False):
     max_injection: float
     max_knocked_off: float
     max_silenced: float
+    max_gross: float
     min_stability: float
     min_information: float
     scope: Literal["these", "like_these"]

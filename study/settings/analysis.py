@@ -230,6 +230,14 @@ silences beyond 0.1, where audited; labels stable from wording to wording (kappa
         description="where a grader was audited: by so much, at most, may such a text raise the "
         "share of answers without a label",
     )
+    max_gross: float = Field(
+        default=1.0,
+        gt=0,
+        le=1,
+        description="largest share of gross errors that a grader may have, at the upper bound: "
+        "labels further from every annotator's than 99% of theirs are from one another",
+        json_schema_extra={"usual": "1: gross errors are reported, and not required to be rare"},
+    )
     min_stability: float = Field(
         default=0.8,
         ge=-1,
@@ -258,8 +266,8 @@ silences beyond 0.1, where audited; labels stable from wording to wording (kappa
     )
     across_rubrics: AcrossRubrics = Field(
         default="none",
-        description="the error of a pass is 2.5% for each rubric, over all its graders and looks; "
-        "`holm` holds it for all rubrics of one analysis together, by stricter levels",
+        description="a wrong pass has at most 2.5% for each rubric, over all its graders and "
+        "interim analyses; `holm` holds this for all rubrics of one analysis together",
     )
     margin_share: float = Field(
         default=0.0,

@@ -16,6 +16,7 @@ from evenhand.analysis.agreement.numbers import (
     MeanSquares,
     add_number_rows,
     intraclass_correlation,
+    moments,
     squares_of_two,
 )
 from evenhand.analysis.agreement.overlap import KappaMeans
@@ -84,12 +85,15 @@ def test_two_raters_from_their_table(make_matrix: Callable) -> None:
     values = _numbers(np.random.default_rng(4), 60, 3)
     coded = _matrix(make_matrix, values).on_categories()
     table = pair_tables(coded, [(0, 1)], _resamples(_matrix(make_matrix, values)))[0, 0]
-    squares = squares_of_two(table)
+    squares = squares_of_two(moments(table))
     for kind, ours in (("agreement", squares.agreement), ("consistency", squares.consistency)):
         theirs = intraclass_correlation(values[:, :2], kind=kind).estimate
         assert float(ours) == pytest.approx(theirs, abs=1e-9)
     first, second = values[:, 0], values[:, 1]
     panel = {name: float(of(table)) for name, of in pair_statistics(coded).items()}
+    apart = np.abs(first[:, None] - second)
+    linear = 1 - np.abs(first - second).mean() / apart.mean()
+    assert panel["weighted_kappa_linear"] == pytest.approx(linear)
     assert panel["mean_difference"] == pytest.approx((second - first).mean())
     assert panel["rms_difference"] == pytest.approx(np.sqrt(((second - first) ** 2).mean()))
 

@@ -72,14 +72,16 @@ def test_only_an_interval_without_width_is_widened() -> None:
 
 def test_expected_disagreement_by_the_names_of_coefficients() -> None:
     shares = np.array([0.5, 0.25, 0.25])
-    nominal, ordered = Chance(shares), Chance(shares, ordered=True)
+    nominal, ordered = Chance(shares), Chance(shares, ordered="linear")
     assert nominal.disagreement("cohen_kappa") == pytest.approx(1 - (0.25 + 0.0625 + 0.0625))
     assert ordered.disagreement("cohen_kappa") == nominal.disagreement("cohen_kappa")
     linear = 2 * (0.5 * 0.25 * 0.5 + 0.5 * 0.25 * 1 + 0.25 * 0.25 * 0.5)
     assert ordered.disagreement("weighted_kappa_linear") == pytest.approx(linear)
     quadratic = 2 * (0.5 * 0.25 * 0.25 + 0.5 * 0.25 * 1 + 0.25 * 0.25 * 0.25)
-    for name in ("weighted_kappa_quadratic", "human_ceiling_difference", "consensus_kappa"):
-        assert ordered.disagreement(name) == pytest.approx(quadratic)
+    assert ordered.disagreement("weighted_kappa_quadratic") == pytest.approx(quadratic)
+    for name in ("human_ceiling_difference", "consensus_kappa"):
+        assert ordered.disagreement(name) == pytest.approx(linear)
+        assert Chance(shares, "quadratic").disagreement(name) == pytest.approx(quadratic)
     assert nominal.disagreement("human_ceiling_difference") == nominal.disagreement("scott_pi")
     assert ordered.disagreement("gwet_ac1") == pytest.approx(2 / 3)
     assert ordered.disagreement("brennan_prediger") == pytest.approx(2 / 3)

@@ -15,6 +15,10 @@ from evenhand.analysis.bootstrap.influence import ALPHA
 from evenhand.analysis.bootstrap.looks import level_of_look
 from evenhand.analysis.bootstrap.significance import holm
 from evenhand.analysis.one_rubric import judge_across_rubrics
+from evenhand.analysis.report.context import ReportContext
+from evenhand.analysis.report.sections import methods
+from evenhand.analysis.report.sections.methods_text import methods_text
+from evenhand.analysis.report.source import Source
 from evenhand.analysis.results import ResultRow
 from evenhand.analysis.verdicts.evidence import NON_INFERIORITY
 
@@ -153,3 +157,27 @@ def test_one_rubric_is_judged_as_without(ratings: pd.DataFrame) -> None:
     found = judged(ratings, "close", across_rubrics="holm")
     assert deciding(found)["close"]["deciding"].alpha == level_of_look(1)
     assert "error held over all rubrics together (Holm)" in found.rule
+
+
+@pytest.mark.parametrize(
+    ("across", "said", "cited"),
+    [
+        ("none", "at most 2.5% for each rubric", "a family-wise error of 2.5% for each rubric"),
+        (
+            "holm",
+            "at most 2.5% for all rubrics together",
+            "a family-wise error of 2.5% over rubrics by Holm's procedure (Holm 1979)",
+        ),
+    ],
+)
+def test_methods_say_what_the_level_is_of(
+    ratings: pd.DataFrame, across: str, said: str, cited: str
+) -> None:
+    found = judged(ratings, "close", across_rubrics=across)
+    source = Source.of(found, ReportContext("study"))
+    paragraph, about = methods_text(source), " ".join(methods.section(source).about)
+    assert said in about
+    assert "flat prior" in about
+    assert cited in paragraph.text
+    assert "assume a flat prior" in paragraph.text
+    assert ("holm1979" in paragraph.bibtex) == (across == "holm")
