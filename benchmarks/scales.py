@@ -330,7 +330,7 @@ def document(found: Mapping[Cell, Tally], runs: int, resamples: int, seed: int) 
             f"of a first analysis is {NOMINAL:.4f}; a share passes up to {most:.3f}, two Monte "
             f"Carlo standard errors above. {len(wrong) - over} of {len(wrong)} shares pass; the "
             f"worst is {max(wrong, default=0.0):.3f}, all together {together:.4f} +- {error:.4f}. "
-            "The last two are power, from a quarter of the studies. *Gross errors* are labels at the "
+            "The last two are power, from a quarter of the studies. *Gross errors*: labels at the "
             "lowest end of the scale, by a grader that sees better than annotators (half their "
             "error) or, *fewer*, as they do; or labels anywhere. Their share at the margin stands "
             "in the last column.",
