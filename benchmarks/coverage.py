@@ -28,10 +28,10 @@ from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.agreement.counts import label_counts
 from evenhand.analysis.agreement.groups import group_panel
 from evenhand.analysis.agreement.pairs import KappaMeans, pair_tables
-from evenhand.analysis.bootstrap.boundary import wilson
 from evenhand.analysis.bootstrap.intervals import interval
 from evenhand.analysis.bootstrap.patterns import distinct_rows
 from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.shares import wilson
 from evenhand.analysis.labels.matrix import Coded
 
 OUT = RESULTS / "coverage.md"

@@ -17,14 +17,17 @@ unlabelled part alike. A reference may lie between 0 and 1: a tied unit counts h
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.boundary import share_interval, widened
+from evenhand.analysis.bootstrap.boundary import widened
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import ratio
-from evenhand.analysis.types import Array
+from evenhand.analysis.bootstrap.shares import Reach, powered_reach, share_interval
+from evenhand.analysis.types import Array, Numbers
 
 
 class RateSums(NamedTuple):
@@ -133,18 +136,43 @@ def stratified_ppi(sums: RateSums, *, fixed: bool = True) -> tuple[Array, Array]
 
 
 def corrected_interval(
-    found: Interval, drawn: Array, n_units: int, labelled: tuple[int, int]
+    found: Interval,
+    drawn: Array,
+    n_units: int,
+    labelled: tuple[int, int],
+    reach: Reach | None = None,
 ) -> Interval:
-    """The interval of a corrected rate, within [0, 1], where people's sample is small: Wilson's, or
-    as wide as its clusters allow where no resample differs (see `analysis.bootstrap.boundary`).
+    """The interval of a corrected rate, within [0, 1]: a share's with the rate's own variance, or
+    as wide as the clusters allow where no resample differs.
 
     `drawn` are the resampled rates as they come, `n_units` all units graded, `labelled` the (units,
-    clusters) that people labelled.
+    clusters) that people labelled, `reach` that of prediction-powered inference.
     """
     estimate, low, high = clipped(np.array([found.estimate, found.low, found.high])).tolist()
     within = Interval(estimate, low, high, found.remarks)
-    few = share_interval(within, drawn, n_units, labelled[1], labelled[0])
-    return widened(few, labelled[1], "unit")
+    units = n_units if reach is None else labelled[0]
+    found = share_interval(within, drawn, units, labelled[1], reach)
+    low, high = clipped(np.array([found.low, found.high])).tolist()
+    return widened(replace(found, low=low, high=high), labelled[1], "unit")
+
+
+def ppi_reach(sums: Numbers, times: Numbers, weight: float) -> Reach | None:
+    """Return the score reach of a PPI++ rate, from sums of features over clusters (clusters, 6), as
+    often as they occur (clusters,), and the weight on the grader.
+
+    None without a weight: then the rate is people's own, and its interval that of any share.
+    """
+    if not weight > 0.0:
+        return None
+    labelled, affirmed, graded, _, rest, rest_graded = sums.T
+    apart = rest_graded - float(times @ rest_graded) / float(times @ rest) * rest
+    beside = weight * math.sqrt(float(times @ apart**2)) / float(times @ rest)
+    kept = labelled > 0
+    columns = np.column_stack([affirmed, weight * graded, labelled])[kept]
+    kinds, at = np.unique(columns, axis=0, return_inverse=True)
+    of_kind = np.bincount(at.reshape(-1), weights=times[kept]).astype(float)
+    cases, shifted, sizes = kinds.T
+    return powered_reach(cases, shifted, sizes, of_kind, beside)
 
 
 def invert(rate: Array, sensitivity: Array, specificity: Array) -> Array:

@@ -24,6 +24,7 @@ from evenhand.analysis.subjects.formulas import (
     clipped,
     corrected_interval,
     invert,
+    ppi_reach,
     rate_features,
 )
 from evenhand.analysis.types import Array, Codes, Column
@@ -142,7 +143,7 @@ def ppi_plus_plus(
     if math.isnan(found):
         bounds = Interval.undefined(_why_undefined(sums))
     elif method == "bootstrap":
-        bounds = _resampled(units, clusters, bootstrap, rate)
+        bounds = _resampled(units, clusters, bootstrap, rate, used)
     elif method == "normal":
         y, f, g = (np.asarray(given, dtype=float) for given in (reference, grades, rest))
         variance = used**2 * np.var(g) / len(g) + np.var(y - used * f) / len(y)
@@ -180,8 +181,10 @@ def _resampled(
     clusters: Column[Hashable] | None,
     bootstrap: Bootstrap | None,
     rate: Callable[[RateSums], Array],
+    weight: float = 0.0,
 ) -> Interval:
-    """The interval from resamples of units or clusters; like ones are folded into one.
+    """The interval from resamples of units or clusters; like ones are folded into one. `weight` is
+    that of prediction-powered inference.
 
     What is known of the rate rests on the labelled ones: they say how far it can be trusted.
     """
@@ -193,7 +196,8 @@ def _resampled(
     labelled = int(units[:, 0].sum()), int(np.count_nonzero(sums[:, 0]))
     found = resamples.interval(replicates, labelled[1])
     drawn = resamples.plain(replicates)[1:]
-    return corrected_interval(found, drawn, len(units), labelled)
+    reach = ppi_reach(sums[kept], times, weight)
+    return corrected_interval(found, drawn, len(units), labelled, reach)
 
 
 def _small_codes(column: Array) -> Codes:
