@@ -55,16 +55,14 @@ def share_interval(
     return replace(found, low=min(low, found.estimate), high=max(high, found.estimate))
 
 
-def share_bounds(
-    part: Array, whole: Array, alpha: float = ALPHA, n_units: float | None = None
-) -> tuple[float, float, float]:
+def share_bounds(part: Array, whole: Array, alpha: float = ALPHA) -> tuple[float, float, float]:
     """Return a share and its bounds, each of which fails in `alpha` of samples.
 
-    `part` and `whole` (clusters,) are sums over clusters, weighted where clusters are: then
-    `n_units` is the number of units. (NaN, NaN, NaN) where the whole is 0.
+    `part` and `whole` (clusters,) are sums over clusters, weighted where clusters are. (NaN, NaN,
+    NaN) where the whole is 0.
 
     >>> [round(each, 4) for each in share_bounds(np.array([1] * 29 + [0]), np.ones(30))]
-    [0.9667, 0.8341, 0.9984]
+    [0.9667, 0.832, 0.9984]
     """
     part, whole = part[whole > 0], whole[whole > 0]
     if not len(whole):
@@ -73,7 +71,7 @@ def share_bounds(
     share = float(part.sum()) / total
     squares = float(((part - share * whole) ** 2).sum()) / total**2
     variance = squares * clusters / max(clusters - 1, 1)
-    return share, *bounds(share, variance, n_units or total, clusters, alpha)
+    return share, *bounds(share, variance, total, clusters, alpha)
 
 
 class Reach(NamedTuple):
@@ -108,8 +106,9 @@ def bounds(
         low, high = wilson(near, size, alpha, reach.carriers)
         return max(low, share - reach.below), min(high, share + reach.above)
     cases, times = alike(near, variance, n_clusters)
-    low, high = wilson(near, min(size, n_units), alpha, float(times[0]))
-    first, last = ratio_bounds(cases, np.ones(2), times, alpha)
+    sizes = np.ones(len(cases))
+    low, high = wilson(near, size, alpha, carriers(cases, sizes, times))
+    first, last = ratio_bounds(cases, sizes, times, alpha)
     return max(low, first), min(high, last)
 
 
@@ -117,23 +116,26 @@ def alike(share: float, variance: float, n_clusters: float) -> tuple[Array, Arra
     """Return equal clusters of two kinds whose share has this variance.
 
     `cases` (2,) is the part of a cluster that has the outcome and `times` (2,) the number of such
-    clusters. The first kind carries the rarer outcome and the second none of it. Where clusters
-    cannot vary as much, since some are larger than others, they are fewer.
+    clusters. Their skewness is that of a binomial share with this variance. Where clusters cannot
+    vary as much, since some are larger than others, they are fewer.
 
-    Five of fifty clusters have cases only; or clusters have a tenth of cases nearly throughout:
+    Five of fifty clusters have cases only; or clusters of ten units have one or two:
 
     >>> [each.round(2).tolist() for each in alike(0.1, 0.09 / 49, 50)]
     [[1.0, 0.0], [5.0, 45.0]]
-    >>> [each.round(2).tolist() for each in alike(0.1, 0.00001, 50)]
-    [[0.1, 0.0], [47.66, 2.34]]
+    >>> [each.round(2).tolist() for each in alike(0.1, 0.009 / 49, 50)]
+    [[0.24, 0.04], [15.29, 34.71]]
     """
-    rarer = min(share, 1.0 - share)
-    carried = rarer + variance * (n_clusters - 1.0) / rarer
-    if carried > 1.0:
-        carried, n_clusters = 1.0, 1.0 + rarer * (1.0 - rarer) / variance
-    cases = np.array([carried, 0.0])
-    times = np.array([rarer / carried, 1.0 - rarer / carried]) * n_clusters
-    return (cases if share <= 0.5 else 1.0 - cases), times
+    spread = share * (1.0 - share)
+    square = variance * (n_clusters - 1.0)
+    if square > spread:
+        square, n_clusters = spread, 1.0 + spread / variance
+    deviation = math.sqrt(square)
+    skewness = (1.0 - 2.0 * share) * deviation / spread
+    above = (skewness + math.sqrt(skewness**2 + 4.0)) / 2.0
+    cases = np.array([share + deviation * above, share - deviation / above])
+    part = 1.0 / (1.0 + above**2)
+    return np.clip(cases, 0.0, 1.0), np.array([part, 1.0 - part]) * n_clusters
 
 
 def wilson(

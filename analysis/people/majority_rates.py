@@ -144,7 +144,7 @@ def _share(
     size = float(units)
     if units > clusters or resamples.weight is not None:
         size = _effective(parts, wholes, units)
-    return whole, Interval(*share_bounds(parts, wholes, n_units=units)), units / size
+    return whole, Interval(*share_bounds(parts, wholes)), units / size
 
 
 def _effective(part: Numbers, whole: Numbers, units: int) -> float:
