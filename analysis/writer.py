@@ -60,6 +60,13 @@ class Writer:
         """Sum features (units,) or (units, k) in every resample: (rows, columns)."""
         return self.resamples.sums(self.clusters, *features)
 
+    def each_cluster(self, features: Numbers) -> Array:
+        """Sum features (units, k) over each cluster of the data, weighted: (clusters, k)."""
+        sums = self.resamples.cluster_sums(self.clusters, features)
+        if self.resamples.weight is not None:
+            sums = sums * self.resamples.weight[:, None]
+        return self.resamples.each_cluster(sums)
+
     def share(self, part: Numbers, whole: Mask) -> Array:
         """Return the sum of `part` over the units of `whole`, per such unit, (rows,)."""
         return ratio(*self.sums(np.where(whole, part, 0), whole).T)

@@ -169,7 +169,7 @@ def lumpy_intervals(
     sums = RateSums(*drawn.totals(features).T)
     weight = sums.ppi_weight
     known = int(sizes[:labelled].sum()), labelled
-    reach = ppi_reach(features, drawn.frequency, float(weight[0]))
+    reach = ppi_reach(features, float(weight[0]))
     own, ppi = (drawn.interval(each, labelled) for each in (sums.people, sums.ppi(weight)))
     own = widened(share_interval(own, sums.people[1:], *known), labelled, "share")
     ppi = corrected_interval(ppi, sums.ppi(weight)[1:], int(sizes.sum()), known, reach)
@@ -234,7 +234,7 @@ def reach_of(people: np.ndarray, grader: np.ndarray) -> Reach | None:
     reference[len(people) - REST :] = np.nan
     features = rate_features(reference, grader[:, 0].astype(float))
     weight = float(RateSums(*features.sum(axis=0)[:, None]).ppi_weight[0])
-    return ppi_reach(features, np.ones(len(features)), weight)
+    return ppi_reach(features, weight)
 
 
 def error_rates(prevalence: float) -> tuple[float, float]:
@@ -284,8 +284,8 @@ def document(found: Mapping[Key, Tally], runs: int, resamples: int, seed: int) -
             "## Lumpy clusters",
             "",
             "Clusters of 1 + Poisson(4) units, unless a line says otherwise, and "
-            f"{LUMPY_REST} that only the grader graded; it affirms .8 of what people affirm, and .05 "
-            "of the rest. "
+            f"{LUMPY_REST} that only the grader graded; it affirms .8 of what people affirm, and "
+            ".05 of the rest. "
             + "; ".join(f"*{name}*: {about}" for name, about in LUMPY.items())
             + f". Either tail may miss {TAIL}, where .025 is nominal: {_lumpy_verdict(found)}.",
             "",

@@ -327,18 +327,14 @@ class _GradersRates:
         """
         if not weight > 0.0:
             return None
-        clusters, resamples = self.out.clusters, self.out.resamples
-        size = np.column_stack([self.features[:, 0], self.features[:, 4]])
-        size = size * resamples.mass[clusters][:, None]
-        inside = strata >= 0
+        mass = self.out.resamples.mass[self.out.clusters]
+        inside, size = strata >= 0, self.features[:, [0, 4]] * mass[:, None]
         held = np.zeros((int(strata.max()) + 1, 2))
         np.add.at(held, strata[inside], size[inside])
         share = held.sum(axis=1, keepdims=True) / np.where(held > 0, held, np.nan)
         counted = np.where(inside[:, None], np.nan_to_num(share)[strata], 0.0)
-        sums = resamples.cluster_sums(clusters, self.features * counted[:, [0, 0, 0, 0, 1, 1]])
-        if resamples.weight is not None:
-            sums = sums * resamples.weight[:, None]
-        return ppi_reach(sums, resamples.frequency, weight)
+        weighted = self.features * counted[:, [0, 0, 0, 0, 1, 1]]
+        return ppi_reach(self.out.each_cluster(weighted), weight)
 
     def add_poststratified(self, column: UnitColumn) -> None:
         """Add each group's rate put together from the parts of a column, if it has two."""

@@ -27,7 +27,7 @@ from evenhand.analysis.bootstrap.boundary import widened
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.bootstrap.shares import Reach, powered_reach, share_interval
-from evenhand.analysis.types import Array, Numbers
+from evenhand.analysis.types import Array
 
 
 class RateSums(NamedTuple):
@@ -156,23 +156,21 @@ def corrected_interval(
     return widened(replace(found, low=low, high=high), labelled[1], "unit")
 
 
-def ppi_reach(sums: Numbers, times: Numbers, weight: float) -> Reach | None:
-    """Return the score reach of a PPI++ rate, from sums of features over clusters (clusters, 6), as
-    often as they occur (clusters,), and the weight on the grader.
+def ppi_reach(sums: Array, weight: float) -> Reach | None:
+    """Return the score reach of a PPI++ rate, from sums of features over clusters (clusters, 6) and
+    the weight on the grader.
 
     None without a weight: then the rate is people's own, and its interval that of any share.
     """
     if not weight > 0.0:
         return None
     labelled, affirmed, graded, _, rest, rest_graded = sums.T
-    apart = rest_graded - float(times @ rest_graded) / float(times @ rest) * rest
-    beside = weight * math.sqrt(float(times @ apart**2)) / float(times @ rest)
-    kept = labelled > 0
-    columns = np.column_stack([affirmed, weight * graded, labelled])[kept]
-    kinds, at = np.unique(columns, axis=0, return_inverse=True)
-    of_kind = np.bincount(at.reshape(-1), weights=times[kept]).astype(float)
+    apart = rest_graded - rest_graded.sum() / rest.sum() * rest
+    beside = weight * math.sqrt(float((apart**2).sum())) / float(rest.sum())
+    columns = np.column_stack([affirmed, weight * graded, labelled])[labelled > 0]
+    kinds, times = np.unique(columns, axis=0, return_counts=True)
     cases, shifted, sizes = kinds.T
-    return powered_reach(cases, shifted, sizes, of_kind, beside)
+    return powered_reach(cases, shifted, sizes, times.astype(float), beside)
 
 
 def invert(rate: Array, sensitivity: Array, specificity: Array) -> Array:

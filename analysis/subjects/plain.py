@@ -196,7 +196,7 @@ def _resampled(
     labelled = int(units[:, 0].sum()), int(np.count_nonzero(sums[:, 0]))
     found = resamples.interval(replicates, labelled[1])
     drawn = resamples.plain(replicates)[1:]
-    reach = ppi_reach(sums[kept], times, weight)
+    reach = ppi_reach(sums, weight)
     return corrected_interval(found, drawn, len(units), labelled, reach)
 
 

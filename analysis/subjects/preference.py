@@ -244,9 +244,8 @@ def _add_corrected_rates(
             continue
         found = out.resamples.interval(rates[:, at], labelled[1])
         drawn = out.resamples.plain(rates[:, at])[1:]
-        mine_twice = np.where((subjects == at)[:, None], features[:, :6], 0.0)
-        of_clusters = out.resamples.cluster_sums(twice.clusters, mine_twice)
-        reach = ppi_reach(of_clusters, out.resamples.frequency, float(weight[0, at]))
+        own_features = np.where((subjects == at)[:, None], features[:, :6], 0.0)
+        reach = ppi_reach(twice.each_cluster(own_features), float(weight[0, at]))
         within = corrected_interval(found, drawn, counts[0], labelled, reach)
         about["note"] = f"{labelled[0]} of them labelled by people"
         out.add_interval("win_rate_ppi", within, counts, **about)
