@@ -187,9 +187,9 @@ def interval_of(
         units = labelled * (SUBJECTS if name == "people_all" else 1)
         return widened(share_interval(found, drawn, units, labelled), labelled, "share")
     sample = (labelled, labelled)
-    return corrected_interval(
-        found, drawn, labelled + REST, sample, reach if name == "ppi" else None
-    )
+    if name == "rogan_gladen":
+        reach = Reach(math.inf, math.inf, labelled)
+    return corrected_interval(found, drawn, labelled + REST, sample, reach)
 
 
 def run_cell(

@@ -10,12 +10,12 @@ cluster more, of nothing but the outcome or of none of it. With t on two degrees
 interval is needlessly wide; a share of independent units has the score bound nearly always.
 
 Of the clusters the share, its variance, and the numbers of units and clusters are used, so that
-resamples serve as well as sums over clusters: `alike` makes equal clusters of them with the same
-share and variance, of which some carry the rarer outcome and the others none. Where nothing varies
-the bounds are Clopper & Pearson's (1934) for none of so many clusters.
+resamples serve as well as sums over clusters: `alike` makes equal clusters of two kinds with the
+same share and variance. Where nothing varies the bounds are Clopper & Pearson's (1934) for none of
+so many clusters.
 
-`python -m benchmarks.lumpy` shows how often the truth lies outside, and where the interval is not
-valid: rates that rise with the size of clusters that are few and very unequal.
+`python -m benchmarks.corrected_rates` shows how often the truth lies outside. Open: where rates rise
+with the size of very unequal clusters, it lies above too often.
 """
 
 from __future__ import annotations
@@ -95,12 +95,12 @@ def bounds(
     """Return both bounds of a share, each of which fails in `alpha` of samples.
 
     `variance` is that of the share between samples of clusters. A share of 0 or 1 that varies, as
-    one may that is corrected and moved back into its range, counts as half a unit.
+    one may that is corrected and moved back into its range, counts as one unit.
     """
     if variance < _NO_VARIANCE:
         away = unseen(n_clusters, alpha)
         return share - away * share, share + away * (1.0 - share)
-    near = min(max(share, 0.5 / n_units), 1.0 - 0.5 / n_units)
+    near = min(max(share, 1.0 / n_units), 1.0 - 1.0 / n_units)
     size = near * (1.0 - near) / variance
     if reach is not None:
         low, high = wilson(near, size, alpha, reach.carriers)

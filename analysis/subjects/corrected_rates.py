@@ -323,18 +323,12 @@ class _GradersRates:
     def _reach(self, strata: Codes, weight: float) -> Reach | None:
         """Return the score reach of a PPI++ rate with this weight on the grader.
 
-        `strata` (units,) are -1 outside. Units count so that each stratum has its share of all.
+        `strata` (units,) are -1 outside.
         """
-        if not weight > 0.0:
-            return None
-        mass = self.out.resamples.mass[self.out.clusters]
-        inside, size = strata >= 0, self.features[:, [0, 4]] * mass[:, None]
-        held = np.zeros((int(strata.max()) + 1, 2))
-        np.add.at(held, strata[inside], size[inside])
-        share = held.sum(axis=1, keepdims=True) / np.where(held > 0, held, np.nan)
-        counted = np.where(inside[:, None], np.nan_to_num(share)[strata], 0.0)
-        weighted = self.features * counted[:, [0, 0, 0, 0, 1, 1]]
-        return ppi_reach(self.out.each_cluster(weighted), weight)
+        count = int(strata.max()) + 1
+        inside = strata[:, None] == np.arange(count)
+        columns = (inside[:, :, None] * self.features[:, None, :]).reshape(len(strata), -1)
+        return ppi_reach(self.out.each_cluster(columns).reshape(-1, count, 6), weight)
 
     def add_poststratified(self, column: UnitColumn) -> None:
         """Add each group's rate put together from the parts of a column, if it has two."""
@@ -443,6 +437,8 @@ class _GradersRates:
         labelled = self.out.count(units & known)
         pooled = statistic == "rate_rogan_gladen"
         rests_on = self.out.count(self.graded & known) if pooled else labelled
+        if pooled:  # what it may be off by is not bounded by people's own labels
+            reach = Reach(np.inf, np.inf, rests_on[1])
         found = self.out.resamples.interval(values, rests_on[1])
         if found.low > 1 or found.high < 0:
             found = Interval.undefined(IMPOSSIBLE)

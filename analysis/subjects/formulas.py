@@ -157,14 +157,18 @@ def corrected_interval(
 
 
 def ppi_reach(sums: Array, weight: float) -> Reach | None:
-    """Return the score reach of a PPI++ rate, from sums of features over clusters (clusters, 6) and
-    the weight on the grader.
+    """Return the score reach of a PPI++ rate, from sums of features over clusters (clusters, 6), or
+    (clusters, strata, 6), and the weight on the grader.
 
-    None without a weight: then the rate is people's own, and its interval that of any share.
+    Units count so that each stratum has its share of all. None without a weight: then the rate is
+    people's own, and its interval that of any share.
     """
     if not weight > 0.0:
         return None
-    labelled, affirmed, graded, _, rest, rest_graded = sums.T
+    sums = sums.reshape(len(sums), -1, 6)
+    held = sums[..., [0, 4]].sum(axis=0)
+    counted = np.nan_to_num(ratio(held.sum(axis=1, keepdims=True), held))[:, [0, 0, 0, 0, 1, 1]]
+    labelled, affirmed, graded, _, rest, rest_graded = (sums * counted).sum(axis=1).T
     apart = rest_graded - rest_graded.sum() / rest.sum() * rest
     beside = weight * math.sqrt(float((apart**2).sum())) / float(rest.sum())
     columns = np.column_stack([affirmed, weight * graded, labelled])[labelled > 0]

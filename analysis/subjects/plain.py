@@ -17,6 +17,7 @@ import numpy as np
 from evenhand.analysis.bootstrap.intervals import Interval, Z
 from evenhand.analysis.bootstrap.patterns import distinct_rows
 from evenhand.analysis.bootstrap.resamples import Bootstrap
+from evenhand.analysis.bootstrap.shares import Reach
 from evenhand.analysis.labels.plain import cluster_codes, same_length
 from evenhand.analysis.notes import Code
 from evenhand.analysis.subjects.formulas import (
@@ -181,10 +182,10 @@ def _resampled(
     clusters: Column[Hashable] | None,
     bootstrap: Bootstrap | None,
     rate: Callable[[RateSums], Array],
-    weight: float = 0.0,
+    weight: float | None = None,
 ) -> Interval:
     """The interval from resamples of units or clusters; like ones are folded into one. `weight` is
-    that of prediction-powered inference.
+    that of prediction-powered inference, None for Rogan & Gladen's rate.
 
     What is known of the rate rests on the labelled ones: they say how far it can be trusted.
     """
@@ -196,7 +197,7 @@ def _resampled(
     labelled = int(units[:, 0].sum()), int(np.count_nonzero(sums[:, 0]))
     found = resamples.interval(replicates, labelled[1])
     drawn = resamples.plain(replicates)[1:]
-    reach = ppi_reach(sums, weight)
+    reach = Reach(np.inf, np.inf, labelled[1]) if weight is None else ppi_reach(sums, weight)
     return corrected_interval(found, drawn, len(units), labelled, reach)
 
 
