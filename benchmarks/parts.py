@@ -170,8 +170,8 @@ def run_cell(cell: Cell, runs: range, resamples: int, seed: int) -> dict[Key, Co
             held = low <= first[part, 0] <= high
             counts[Key(cell, "part")].count(bool(held), high - low)
         together, weight = stratified_ppi(sums, fixed=False)
-        reach = ppi_reach(own[:, 0], float(weight[0, 0]))
-        low, high = _interval(drawn, together[:, 0], n_labelled, clusters, reach)
+        beyond = ppi_reach(own[:, 0], float(weight[0, 0]))
+        low, high = _interval(drawn, together[:, 0], n_labelled, clusters, beyond)
         held = low <= first[:, 0].mean() <= high
         counts[Key(cell, "together")].count(bool(held), high - low)
 

@@ -190,7 +190,7 @@ def _resampled(
     What is known of the rate rests on the labelled ones: they say how far it can be trusted.
     """
     of = cluster_codes(clusters, len(units))
-    sums = np.stack([np.bincount(of, weights=column) for column in units.T], axis=1)
+    sums = np.column_stack([np.bincount(of, weights=column) for column in units.T]).astype(float)
     kept, times = distinct_rows([_small_codes(column) for column in sums.T])
     resamples = (bootstrap or Bootstrap()).draw(times)
     replicates = rate(RateSums(*resamples.totals(sums[kept]).T))
