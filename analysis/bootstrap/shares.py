@@ -14,8 +14,8 @@ resamples serve as well as sums over clusters: `alike` makes equal clusters of t
 same share and variance. Where nothing varies the bounds are Clopper & Pearson's (1934) for none of
 so many clusters.
 
-`python -m benchmarks.corrected_rates` shows how often the truth lies outside. Open: where rates rise
-with the size of very unequal clusters, it lies above too often.
+`python -m benchmarks.corrected_rates` shows how often the truth lies outside. Open: where rates
+rise with the size of very unequal clusters, it lies above too often.
 """
 
 from __future__ import annotations
