@@ -193,7 +193,7 @@ def test_order_and_weight_do_not_matter(rng: np.random.Generator) -> None:
 def test_notes_say_each_p_and_how_many_there_are() -> None:
     part = np.repeat([0, 1, 3], 20)
     (notes,) = max_t_notes([parts([0.0] * 20 + [1.0] * 40, part)])
-    assert [each for each, in notes] == [
+    assert [each for (each,) in notes] == [
         "permutation p 0.001; max-T p 0.001 of 3",
         notes[1][0],
         "",
