@@ -118,9 +118,11 @@ def _t(sums: Array) -> Array:
     number, size, total, squares, products, sizes = np.moveaxis(sums, -1, 0)
     mean = np.nan_to_num(ratio(total, size))
     spread = squares - 2.0 * mean * products + mean**2 * sizes
-    # Variances are those of one unit of size; a mean's is that over its size.
-    common = ratio(squares.sum(axis=-2, keepdims=True), size.sum(axis=-2, keepdims=True))
-    variance = (number * np.nan_to_num(ratio(spread, size)) + PRIOR * common) / (number + PRIOR)
+    # Variances are those of one unit of size; a mean's is that over its size. What is common is
+    # the variance of totals over their squared sizes: large clusters and weights vary by as much.
+    common = ratio(squares.sum(axis=-2, keepdims=True), sizes.sum(axis=-2, keepdims=True))
+    variance = np.nan_to_num(ratio(number * spread + PRIOR * common * sizes, size))
+    variance = variance / (number + PRIOR)
     rest = size.sum(axis=-2, keepdims=True) - size
     rest_mean = ratio(total.sum(axis=-2, keepdims=True) - total, rest)
     weighted = variance * size

@@ -12,8 +12,8 @@ from evenhand.analysis.agreement.overlap import compared_units, entry_pairs
 from evenhand.analysis.bootstrap.influence import ALPHA
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.shares import share_bounds
 from evenhand.analysis.labels.matrix import Coded
-from evenhand.analysis.people.coverage import share_bounds
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Codes
 from evenhand.analysis.writer import Writer
@@ -44,10 +44,7 @@ def add_gross_error_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -
         nearest = np.full(len(units), np.inf)
         np.minimum.at(nearest, unit, apart)
         gross = units & (nearest > far + 1e-9)
-        sums = resamples.cluster_sums(coded.clusters, np.column_stack([gross, units]))
-        if resamples.weight is not None:
-            sums = sums * resamples.weight[:, None]
-        each = resamples.each_cluster(sums)
+        each = out.each_cluster(np.column_stack([gross, units]))
         found = Interval(*share_bounds(each[:, 0], each[:, 1], ALPHA))
         of = {"a": "humans", "b": coded.raters[grader], "at": f"{far:g}"}
         out.add_interval(GROSS, found, units, **of)

@@ -25,11 +25,12 @@ from evenhand.analysis.bootstrap.influence import ALPHA, influence, simultaneous
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval
 from evenhand.analysis.bootstrap.looks import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.shares import share_bounds
 from evenhand.analysis.injection import Audit, audit_of
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
 from evenhand.analysis.labels.weights import effective_size
 from evenhand.analysis.notes import Remark, reason_in_words, says
-from evenhand.analysis.people.coverage import COVERAGE, share_bounds
+from evenhand.analysis.people.coverage import COVERAGE
 from evenhand.analysis.planning.more_clusters import Bound
 from evenhand.analysis.requirement import (
     ClusterCounts,

@@ -353,7 +353,7 @@ def could_be_below(case: Case, bounds: Bounds) -> Reason:
 
 
 def gross_errors(case: Case, row: ResultRow, allowed: float | None = None) -> Reason:
-    """Reason with the share of gross errors and its bound; or that it may be more than `allowed`."""
+    """Reason with the share of gross errors and its bound, or that more than `allowed` may be."""
     high = share_apart(row["high"], 1.0 if allowed is None else allowed)
     name = "gross_errors" if row["estimate"] > 0 else "no_gross_errors"
     if allowed is not None:

@@ -38,14 +38,15 @@ def by_loops(outcome: Array, part: Array, cluster: Array, mass: Array) -> tuple[
 
     def t(of_cluster: tuple[int, ...]) -> list[float]:
         labels, found = np.array(of_cluster), []
-        common = (totals**2).sum() / sizes.sum()
+        common = (totals**2).sum() / (sizes**2).sum()
         means, spreads, masses = {}, {}, {}
         for each in sorted(set(own)):
             here = labels == each
             masses[each] = sizes[here].sum()
             means[each] = totals[here].sum() / masses[each]
             spread = ((totals - means[each] * sizes)[here] ** 2).sum() / masses[each]
-            spreads[each] = (here.sum() * spread + PRIOR * common) / (here.sum() + PRIOR)
+            shared = common * (sizes[here] ** 2).sum() / masses[each]
+            spreads[each] = (here.sum() * spread + PRIOR * shared) / (here.sum() + PRIOR)
         for each in means:
             others = [name for name in means if name != each]
             rest = sum(masses[name] for name in others)

@@ -143,8 +143,8 @@ def equal_slices(seed: int) -> pd.DataFrame:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 2, 3])
 def test_equal_slices_and_groups_are_not_called_different(seed: int) -> None:
-    """A bootstrap of 1,000 resamples with Benjamini & Hochberg had some p of .02 or less in each, as
-    in most such studies: a slice without an error varies in no resample.
+    """A bootstrap of 1,000 resamples with Benjamini & Hochberg had some p of .02 or less in each,
+    as in most such studies: a slice without an error varies in no resample.
     """
     found = eh.check(
         equal_slices(seed),
