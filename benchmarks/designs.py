@@ -16,6 +16,7 @@ of place, hardness and error is the cluster's.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,7 @@ from typing import Literal
 
 import numpy as np
 from scipy.optimize import brentq
+from scipy.stats import binom
 
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from benchmarks.simulated import (
@@ -99,20 +101,21 @@ class Cell:
     @property
     def text(self) -> str:
         """The cell in words, without its family and its number of items."""
-        parts = [f"{self.annotators} annotators" if "crowd" in self.design else ""]
-        if self.design == "second":
-            parts.append(
-                f"second label on {self.shares[1]:g} of hard, {self.shares[0]:g} of others"
-            )
+        parts = []
+        if self.design.startswith("third"):
+            parts.append(f"named third{self.design.removeprefix('third')}")
+        elif self.design == "second":
+            other, hard = self.shares
+            parts.append(f"second label on {hard:g} of hard, {other:g} of others")
+        elif self.design == "random second":
+            parts.append("declared" if self.is_declared else "not declared")
+        else:
+            third = ", third label where two differ" if self.design == "crowd third" else ""
+            parts.append(f"{self.annotators} annotators{third}")
         parts += [
-            "spot checks" if "spot" in self.design else "",
             "" if self.below == MARGIN else f"{self.below:g} below",
-            {"third": "named third", "third, spot checks": "named third"}.get(self.design, ""),
-            "third where two differ" if self.design == "crowd third" else "",
             "errs alike everywhere" if self.alike else "",
             f"{self.graders} graders" if self.graders > 1 else "",
-            "" if self.options == "two" else f"{self.options} options",
-            "declared random" if self.is_declared else "",
         ]
         return "; ".join(each for each in parts if each)
 
@@ -403,6 +406,7 @@ def document(found: Mapping[Cell, Tally], runs: int, resamples: int, seed: int) 
     """The page about all this."""
     most = most_allowed(runs)
     missed = [cell for cell, each in found.items() if each.wrong / each.runs > most]
+    by_chance = float(binom.sf(math.floor(most * runs), runs, NOMINAL))
     worst = max(each.wrong / each.runs for each in found.values())
     lines = [
         "# Verdicts under selective labelling",
@@ -414,7 +418,9 @@ def document(found: Mapping[Cell, Tally], runs: int, resamples: int, seed: int) 
         f"grader {MARGIN:g} kappa below annotators, or further where the line says so, can replace "
         "one all the same; with several graders, in which any can. The level of a first analysis "
         f"is {NOMINAL:.4f}; a cell passes up to {most:.3f}, two Monte Carlo standard errors above. "
-        f"{len(found) - len(missed)} of {len(found)} cells pass; the worst has {worst:.3f}. Power: "
+        f"{len(found) - len(missed)} of {len(found)} cells pass; the worst has {worst:.3f}. A cell "
+        f"exactly at the level is above that bound with a probability of {by_chance:.3f}; none "
+        f"of {runs:,} still allows for a rate of up to {1 - 0.05 ** (1 / runs):.3f} (95%). Power: "
         "the same share where the grader is as good as an annotator, in fewer studies; with "
         "several graders, all as good, any. The last column says which labels agreement was "
         "computed of, as shares of the studies at the margin.",
