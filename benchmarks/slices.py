@@ -67,7 +67,9 @@ CELLS = (
     Cell("10 of 40", (40,) * 10),
     Cell("20 of 30", (30,) * 20),
     Cell("6 of 15 to 140, agreement .95", UNEQUAL, 0.95),
-    Cell("8 of 10 clusters of 1 to 15, 7 times as many studies", (60,) * 8, clusters=LUMPY, times=7),
+    Cell(
+        "8 of 10 clusters of 1 to 15, 7 times as many studies", (60,) * 8, clusters=LUMPY, times=7
+    ),
     Cell("6 across 60 clusters of 5", (50,) * 6, clusters=(5,), cut=1.0),
     Cell("6 that cut clusters of 1 to 15 in a fifth of units", (60,) * 6, clusters=LUMPY, cut=0.2),
     Cell("6 of 40, weights of 1 to 8", (40,) * 6, weights=(1.0, 2.0, 4.0, 8.0)),
