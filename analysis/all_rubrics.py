@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand.analysis.labels.counted import one_version
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.one_rubric import RubricAnalysis, RubricTask, analyse_rubric, analyse_sets
+from evenhand.analysis.one_rubric import (
+    RubricAnalysis,
+    RubricTask,
+    analyse_rubric,
+    analyse_sets,
+    judge_across_rubrics,
+)
 from evenhand.analysis.people.disagreements import GraderDisagreement
-from evenhand.analysis.people.ensembles import check_ensembles
 from evenhand.analysis.people.slices import members_of
 from evenhand.analysis.planning.g_study import VarianceComponents
 from evenhand.analysis.request import Request
@@ -162,11 +167,11 @@ def analyse_rubrics(
     request = replace(request, people=people)
     libraries = (in_this_process if verify is True else verify) or None
     libraries = libraries if libraries_are_here() else None
-    declared = _by_name(scales)
+    declared = {
+        name: replace(scale, ordered=settings.ordered) for name, scale in _by_name(scales).items()
+    }
     ratings = _with_rubrics(validate_ratings(ratings, facts.source), declared, facts.source)
-    graders = set(ratings.loc[ratings["rater_kind"] == "model", "rater_id"].unique())
     _check_reference(decision.reference, ratings)
-    check_ensembles(settings.ensembles, graders)
     counted, notes = _versions(ratings, declared, facts.rubric_hashes)
 
     asked = sum(not _is_wording(scale, declared) for scale in declared.values())
@@ -192,6 +197,7 @@ def analyse_rubrics(
         if whole and not any(each.rows.rubric == whole for each in found):
             found.append(analyse_sets(whole, [t for t in tasks if t.scale.part_of == whole]))
         found.append(next(analysed))
+    judge_across_rubrics(found)
     return _together(found, notes, request, verify=libraries is not None)
 
 

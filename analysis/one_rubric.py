@@ -12,18 +12,15 @@ from evenhand.analysis.agreement.categories import add_category_rows
 from evenhand.analysis.agreement.consensus import add_consensus_rows
 from evenhand.analysis.agreement.groups import add_group_rows, add_prevalence_rows
 from evenhand.analysis.agreement.numbers import add_number_rows
-from evenhand.analysis.agreement.pairs import (
-    MAX_LISTED_RATERS,
-    KappaMeans,
-    add_humans_rows,
-    add_pair_rows,
-)
+from evenhand.analysis.agreement.overlap import KappaMeans, add_humans_rows
+from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS, add_pair_rows
 from evenhand.analysis.agreement.repeats import add_repeat_rows, repeats_of
 from evenhand.analysis.agreement.sets import add_set_rows, jaccard_distances, sets_of
 from evenhand.analysis.agreement.stability import add_rewording_rows, add_stability_rows, reworded
 from evenhand.analysis.bias import add_bias_rows
 from evenhand.analysis.bias.order import by_orders, listed, orders_seen
 from evenhand.analysis.bias.side import orientation
+from evenhand.analysis.bootstrap.influence import ALPHA
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.looks import level_of_look
 from evenhand.analysis.bootstrap.pattern_resamples import PatternResamples
@@ -41,7 +38,6 @@ from evenhand.analysis.labels.units import UnitColumn, UnitFacts, check_values
 from evenhand.analysis.labels.weights import effective_size, with_weights
 from evenhand.analysis.notes import says
 from evenhand.analysis.people.alternative_annotator import add_alt_test_rows
-from evenhand.analysis.people.beside_members import add_ensemble_rows
 from evenhand.analysis.people.ceiling import (
     add_baseline_ceiling_rows,
     add_baseline_rows,
@@ -56,10 +52,12 @@ from evenhand.analysis.people.disagreements import (
     add_disagreement_rows,
     add_sorted_rows,
 )
+from evenhand.analysis.people.gross_errors import add_gross_error_rows
 from evenhand.analysis.people.group_gap import add_group_performance_rows
 from evenhand.analysis.people.majority_rates import add_corrected_rows, add_majority_rows
 from evenhand.analysis.people.recoded import add_recoded_rows
 from evenhand.analysis.people.rewording import add_trial_rows
+from evenhand.analysis.people.selection import add_selection_rows, label_times, selection_of
 from evenhand.analysis.people.slices import (
     add_all_raters_rows,
     add_main_rows,
@@ -89,9 +87,11 @@ from evenhand.analysis.thresholds.probabilities import add_probability_rows
 from evenhand.analysis.thresholds.routing import ERROR, add_routing_rows
 from evenhand.analysis.thresholds.rows import add_threshold_rows
 from evenhand.analysis.usage import add_price_rows, add_usage_rows
+from evenhand.analysis.verdicts import evidence, reference
 from evenhand.analysis.verdicts.evidence import add_deciding_rows
 from evenhand.analysis.verdicts.judge import Verdict, judge_graders
 from evenhand.analysis.verdicts.reference import add_reference_rows
+from evenhand.analysis.verdicts.wording import PASSES
 from evenhand.analysis.verification import Libraries, Verification, verify_estimates
 from evenhand.errors import InputError
 from evenhand.rubrics.judge_prompt import with_own_prompt
@@ -99,6 +99,8 @@ from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_JUDGED = frozenset((*evidence.STATISTICS, *reference.STATISTICS))
 
 
 @dataclass
@@ -114,6 +116,83 @@ class RubricAnalysis:
     thresholds: list[ThresholdInForce] = field(default_factory=list)
     orders: dict[str, tuple[str, ...]] = field(default_factory=dict)
     verification: Verification = field(default_factory=Verification)
+    judging: Judging | None = None
+    """What its graders are judged from, if they may be judged again at another level."""
+
+    def judge(self, error: float = ALPHA) -> None:
+        """Judge the graders again, where a wrong pass may have this probability."""
+        if self.judging is None:
+            return
+        rows, every = self.rows, tuple(self.rows.rows)
+        rows.rows = {key: row for key, row in rows.rows.items() if key[1] not in _JUDGED}
+        self.judging.add_rows(rows, error)
+        rows.rows = {key: rows.rows[key] for key in (*every, *rows.rows) if key in rows.rows}
+        labels, rule = self.judging.labels.in_agreement, self.judging.request.decision
+        self.verdicts = judge_graders(rows, labels, rule=rule, cluster_noun=self.cluster_noun)
+
+    @property
+    def passing(self) -> set[str]:
+        """The graders that pass."""
+        return {each["grader"] for each in self.verdicts if each["verdict"] in PASSES}
+
+
+@dataclass(frozen=True)
+class Judging:
+    """What the graders of one rubric are judged from: labels, which may be folded, and resamples of
+    their clusters.
+    """
+
+    labels: LabelMatrix
+    resamples: Resamples
+    request: Request
+
+    def add_rows(self, rows: ResultRows, error: float = ALPHA) -> None:
+        """Add the rows that verdicts rest on, where a wrong pass may have the probability `error`,
+        over all graders and looks.
+        """
+        labels, request = self.labels, self.request
+        rule, look = request.decision, request.facts.looks.get(labels.scale.name, 1)
+        if rule.reference:
+            add_reference_rows(rows, labels, self.resamples, rule, look, error)
+            return
+        parts = [*labels.columns(request.screened), *labels.sides]
+        margin, agreement = request.settings.margin, labels.in_agreement
+        add_deciding_rows(rows, agreement, self.resamples, margin, rule, look, parts, error)
+
+    def kept(self) -> Judging | None:
+        """What is needed to judge again, without what was drawn; None where nobody will."""
+        if self.request.decision.across_rubrics == "none":
+            return None
+        request = replace(self.request, units=None, _latest={})
+        return Judging(self.labels, self.resamples.left_out(self.labels.clusters), request)
+
+
+def judge_across_rubrics(found: Sequence[RubricAnalysis]) -> None:
+    """Judge the graders of all rubrics so that a wrong pass on any of them has at most the error
+    that each rubric has alone: Holm's (1979) procedure, by steps.
+
+    A rubric is one family: its bounds hold for all graders and looks at once. Of k rubrics each is
+    judged at 1/k of the error. A rubric all of whose graders pass no longer counts; one of which
+    some fail does, since a pass among those may be the wrong one. The others are judged at the
+    looser level that this leaves, until nothing changes. Where t rubrics have a grader that must
+    not pass, these count as long as none of them does, so that the level at which the first one
+    could is at most 1/t of the error.
+    """
+    family = [each for each in found if each.judging is not None and each.verdicts]
+    alone, left = [each.passing for each in family], len(family)
+    if left < 2:
+        return
+    step = left + 1
+    while 0 < left < step:
+        step = left
+        for each in family:
+            each.judge(ALPHA / step)
+        left = sum(len(each.passing) < len(each.verdicts) for each in family)
+    lost = written("because.alone_only", rubrics=len(family))
+    for each, passing in zip(family, alone, strict=True):
+        for verdict in each.verdicts:
+            if verdict["grader"] in passing - each.passing:
+                verdict["sentence"] = f"{verdict['sentence']} {lost}"
 
 
 @dataclass(frozen=True)
@@ -167,15 +246,27 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     readings = combine_readings(own, scale, request.facts.source)
     if scale.is_number:
         low, high = min(scale.values), max(scale.values)
-        found.notes.append(place + written("note.number", low=low, high=high))
+        found.notes.append(
+            place + written("note.number", low=low, high=high, ordered=scale.ordered)
+        )
     labels = judged_out_of_sample(
         encode(readings, scale, request.units, request.settings.cluster, request.columns)
     )
+    is_random = request.settings.overlap == "random" or request.facts.assigned
+    selection = selection_of(
+        labels,
+        label_times(own, readings.units, labels.raters),
+        np.random.default_rng(request.seed),
+        is_random=is_random,
+    )
+    labels = replace(labels, counted=selection.counted, tie_breaks=selection.how == "tie_break")
+    if selection.note:
+        found.notes.append(place + selection.note)
     if len(labels.raters) > MAX_LISTED_RATERS:
         found.notes.append(place + _pooled(labels))
     alike = people_alike(labels.copies, labels.raters, labels.humans)
     found.notes += [place + each for each in alike]
-    views = labels.views if task.verify else []
+    views = labels.in_agreement.views if task.verify else []
     theirs = [task.verify(view, labels.weight) for view in views] if task.verify else []
     if request.why:
         found.components = components_of(labels)
@@ -184,6 +275,8 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     _refuse_sides_own_columns(labels, request)
     folded, shared = _resampled(labels, request)
     found.rows = rows = rubric_rows(folded, shared, request, seconds_per_label(own))
+    each_once = np.ones(labels.n_clusters, dtype=np.int64)
+    add_selection_rows(rows, labels, selection, request.resampled(each_once, labels.weight))
     found.notes += _add_effective_size(rows, labels, request)
     _add_bias(rows, labels, own, readings, request)
     facts = UnitFacts(readings.units, request.units)
@@ -210,7 +303,10 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
         found.verification += verify_estimates(rows, view.subset, values())
     if task.judge:
         noun = found.cluster_noun
-        found.verdicts = judge_graders(rows, labels, rule=request.decision, cluster_noun=noun)
+        found.verdicts = judge_graders(
+            rows, labels.in_agreement, rule=request.decision, cluster_noun=noun
+        )
+        found.judging = Judging(folded, shared, request).kept()
     return found
 
 
@@ -271,7 +367,8 @@ def rubric_rows(
     for column in labels.columns((*request.screened, *settings.variants)):
         check_values(column.name, column.values)
     rows.heaviest = float(labels.people_weight.max(initial=1.0))
-    for view in labels.views:
+    agreement = labels.in_agreement
+    for view, everything in zip(agreement.views, labels.views, strict=True):
         rows.know_chance(view, shared)
         add_pair_rows(rows, view, shared)
         add_humans_rows(rows, view, shared)
@@ -285,18 +382,18 @@ def rubric_rows(
         add_baseline_rows(rows, view, shared)
         add_ceiling_rows(rows, kappas)
         add_baseline_ceiling_rows(rows, kappas)
+        add_gross_error_rows(rows, view, shared)
         add_alt_test_rows(rows, view, shared, baselines(view, shared), settings.epsilon)
         if not view.is_number:
-            add_consensus_rows(rows, view, shared)
-            add_ensemble_rows(rows, labels, view, shared, settings.ensembles)
+            add_consensus_rows(rows, everything, shared)
         add_grader_comparison_rows(rows, kappas)
         if not view.is_number:
             add_leniency_rows(rows, kappas)
             add_recoded_rows(rows, view, shared)
-            add_unscored_rows(rows, labels, view, shared)
+            add_unscored_rows(rows, agreement, view, shared)
         add_slice_rows(rows, labels.columns(settings.slices), view, shared)
         if not view.is_number:
-            add_group_performance_rows(rows, view, shared, labels.columns(settings.groups))
+            add_group_performance_rows(rows, everything, shared, labels.columns(settings.groups))
         add_rater_slice_rows(rows, view, shared, request.people)
     add_coverage_rows(rows, labels, shared)
     add_clarity_rows(rows, labels, shared)
@@ -310,17 +407,12 @@ def rubric_rows(
     if labels.has_verdicts:
         # The last view is the binary verdict.
         reference = request.decision.reference
-        beside = labels.beside_only(reference).on_verdicts() if reference else view
+        beside = labels.beside_only(reference).on_verdicts() if reference else everything
         add_majority_rows(rows, beside, shared, reference=bool(reference))
         if not reference:
             add_corrected_rows(rows, beside, shared)
         _add_verdict_rows(rows, labels, shared, kappas, request)
-    rule, look = request.decision, request.facts.looks.get(labels.scale.name, 1)
-    if rule.reference:
-        add_reference_rows(rows, labels, shared, rule, look)
-        return rows
-    parts = [*labels.columns(request.screened), *labels.sides]
-    add_deciding_rows(rows, labels, shared, settings.margin, rule, look, parts)
+    Judging(labels, shared, request).add_rows(rows)
     return rows
 
 

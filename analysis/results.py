@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.boundary import FEW_CASES, Chance, kind_of, widened
+from evenhand.analysis.bootstrap.boundary import Chance, kind_of, widened
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import BINARY, Coded
@@ -34,6 +34,8 @@ RESULTS_COLUMNS = (
 )
 BASELINES = ("baseline:constant", "baseline:random")
 """Names of the baselines, raters whose labels do not depend on the unit."""
+FEW_RARER = 10
+"""Clusters of the rarer kind below which resampled coefficients are doubted."""
 RESULTS_KEY = RESULTS_COLUMNS[:6]
 """Columns that identify a row."""
 
@@ -146,7 +148,8 @@ class ResultRows:
         if counts.any():
             of = BINARY if coded.is_binary else ""
             values = coded.values if coded.is_number else ()
-            self.chance[of] = Chance(counts / counts.sum(), coded.level != "nominal", values)
+            ordered = None if coded.level == "nominal" else coded.ordered
+            self.chance[of] = Chance(counts / counts.sum(), ordered, values)
             other = held & (coded.codes != counts.argmax())
             self.rarer[of] = resamples.mass_of(coded.clusters, other.any(axis=1))
 
@@ -156,16 +159,16 @@ class ResultRows:
         chance = self.chance.get(BINARY if subset.endswith(BINARY) else "")
         apart = 0.0 if chance is None else chance.disagreement(statistic)
         told = int(n_clusters / self.heaviest)  # as if all had the largest weight
-        return widened(found, told, kind_of(statistic, at), apart)
+        return widened(found, told, kind_of(statistic), apart)
 
     def _doubted(self, statistic: str, found: Interval, subset: str, at: str) -> Interval:
         """Add a remark where resamples have too few labels of the rarer kind to be trusted.
 
         See benchmarks/results/coverage-small.md.
         """
-        rarer = self.rarer.get(subset.removeprefix("all"), FEW_CASES)
-        of_chance = kind_of(statistic, at) in ("coefficient", "difference")
-        if rarer >= FEW_CASES or not of_chance or math.isnan(found.low):
+        rarer = self.rarer.get(subset.removeprefix("all"), FEW_RARER)
+        of_chance = kind_of(statistic) in ("coefficient", "difference")
+        if rarer >= FEW_RARER or not of_chance or math.isnan(found.low):
             return found
         return replace(found, remarks=(*found.remarks, Remark("few_rarer", (rarer,))))
 

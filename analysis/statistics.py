@@ -5,11 +5,15 @@ One table, `statistics.toml`: intervals, reports and pages look here, never at a
 
 from __future__ import annotations
 
+import math
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Literal
+
+from evenhand.texts import DASH
 
 Kind = Literal["share", "unit", "signed", "coefficient", "difference", "place"]
 """What a statistic is: a share of cases; anything else from 0 to 1; or from -1 to 1; corrected for
@@ -33,12 +37,13 @@ class Statistic:
     digits: int | None = None
     signed: bool = False
 
-    def shown(self, value: float) -> str:
-        """A value rounded for display."""
+    def shown(self, value: float, limits: Iterable[float] = ()) -> str:
+        """A value rounded for display, so that it differs from `limits` that it is held against."""
         if self.digits:
             return f"{value:.{self.digits}g}"
-        rounded = round(value, self.places) + 0.0  # turns -0.0 into 0.0
-        return f"{rounded:{'+' if self.signed else ''}.{self.places}f}"
+        places = places_apart(value, limits, self.places)
+        rounded = round(value, places) + 0.0  # turns -0.0 into 0.0
+        return f"{rounded:{'+' if self.signed else ''}.{places}f}"
 
 
 @cache
@@ -46,6 +51,64 @@ def statistics() -> dict[str, Statistic]:
     """The table, by the names of results.csv."""
     text = files("evenhand.analysis").joinpath("statistics.toml").read_text("utf-8")
     return {name: Statistic(**fields) for name, fields in tomllib.loads(text).items()}
+
+
+_MOST_PLACES = 10
+"""A value that differs from its limit by less than can be told at so many decimals equals it."""
+
+
+def places_apart(value: float, limits: Iterable[float], places: int = 2) -> int:
+    """Return the fewest decimals, from `places` on, at which a value differs from each limit.
+
+    A decision takes a bound as it is, so that a rounded one must lie on the same side of its limit.
+    One that equals the limit, or is not known, needs no more decimals.
+
+    >>> [places_apart(bound, [-0.1]) for bound in (-0.0973, -0.1049, -0.15, -0.1, float("nan"))]
+    [3, 3, 2, 2, 2]
+    """
+    apart = [each for each in limits if abs(value - each) > 10.0**-_MOST_PLACES]
+    return next(
+        (n for n in range(places, _MOST_PLACES) if all(_differ(value, each, n) for each in apart)),
+        _MOST_PLACES,
+    )
+
+
+def _differ(value: float, limit: float, places: int) -> bool:
+    return f"{value:.{places}f}" != f"{limit:.{places}f}"
+
+
+def shown_apart(value: float, limits: Iterable[float], *, sign: str = "", places: int = 2) -> str:
+    """A number with as many decimals as tell it from its limits, and a `sign` as in format
+    specifications; a dash where it is not known.
+
+    >>> shown_apart(-0.0973, [-0.1], sign="+"), shown_apart(0.62, [0.6]), shown_apart(0.5996, [0.6])
+    ('-0.097', '0.62', '0.5996')
+    """
+    if not math.isfinite(value):
+        return DASH
+    return f"{value:{sign}z.{places_apart(value, limits, places)}f}"
+
+
+def limit_shown(limit: float, *bounds: float, places: int = 2) -> str:
+    """A limit with the decimals of the bounds that are held against it, without zeros at its end.
+
+    >>> limit_shown(0.1, 0.0973), limit_shown(0.0923, 0.0901), limit_shown(0.0923, 0.15)
+    ('0.10', '0.092', '0.09')
+    """
+    if not math.isfinite(limit):
+        return DASH
+    text = f"{limit:.{max([places, *(places_apart(each, [limit], places) for each in bounds)])}f}"
+    whole, _, decimals = text.partition(".")
+    return f"{whole}.{decimals.rstrip('0').ljust(places, '0')}"
+
+
+def share_apart(share: float, limit: float) -> str:
+    """A share in percent with as many decimals, one or more, as tell it from its limit.
+
+    >>> share_apart(0.8997, 0.9), share_apart(0.85, 0.9)
+    ('89.97%', '85.0%')
+    """
+    return f"{share:.{places_apart(100 * share, [100 * limit], 1)}%}"
 
 
 _ABOUT_ANOTHER = (

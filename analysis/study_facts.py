@@ -35,7 +35,8 @@ class StudyFacts:
     that the lead sorted. `attacked` is the table of graders' replies in the injection audit
     (`study.store.logs.replies`). `rewordings` has, by the name of a wording that was tried among
     people, that trial. `source` is the name of the ratings in messages, `strata` the
-    units columns that the labelled sample was stratified by.
+    units columns that the labelled sample was stratified by. `assigned` says that it did not depend
+    on labels who was asked for which unit, as where a study assigns them.
     """
 
     rubric_hashes: Mapping[str, Collection[str]] | None = None
@@ -49,3 +50,4 @@ class StudyFacts:
     rewordings: Mapping[str, TriedWording] = field(default_factory=dict)
     source: str = "ratings"
     strata: tuple[str, ...] = ()
+    assigned: bool = False

@@ -7,10 +7,11 @@ from typing import TypedDict, Unpack
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.boundary import kind_of, share_interval
+from evenhand.analysis.bootstrap.boundary import kind_of
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.max_t import Parts
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
+from evenhand.analysis.bootstrap.shares import share_interval
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.notes import Note, Reason, Remark
 from evenhand.analysis.results import ResultRows
@@ -60,6 +61,13 @@ class Writer:
         """Sum features (units,) or (units, k) in every resample: (rows, columns)."""
         return self.resamples.sums(self.clusters, *features)
 
+    def each_cluster(self, features: Numbers) -> Array:
+        """Sum features (units, k) over each cluster of the data, weighted: (clusters, k)."""
+        sums = self.resamples.cluster_sums(self.clusters, features)
+        if self.resamples.weight is not None:
+            sums = sums * self.resamples.weight[:, None]
+        return self.resamples.each_cluster(sums)
+
     def share(self, part: Numbers, whole: Mask) -> Array:
         """Return the sum of `part` over the units of `whole`, per such unit, (rows,)."""
         return ratio(*self.sums(np.where(whole, part, 0), whole).T)
@@ -91,7 +99,7 @@ class Writer:
         """Add a row from replicates (rows,), and return its interval (see `Resamples.interval`)."""
         counts = self._counts(units)
         found = self.resamples.interval(values, counts[1], reason=reason, undefined=undefined)
-        if kind_of(statistic, about.get("at", "")) == "share":
+        if kind_of(statistic) == "share":
             found = share_interval(found, self.resamples.plain(values)[1:], *counts)
         return self.add_interval(statistic, found, counts, **about)
 

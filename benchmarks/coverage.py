@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
-from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -27,12 +26,14 @@ from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.agreement.counts import label_counts
 from evenhand.analysis.agreement.groups import group_panel
-from evenhand.analysis.agreement.pairs import KappaMeans, pair_tables
-from evenhand.analysis.bootstrap.boundary import wilson
+from evenhand.analysis.agreement.overlap import KappaMeans
+from evenhand.analysis.agreement.pairs import pair_tables
 from evenhand.analysis.bootstrap.intervals import interval
 from evenhand.analysis.bootstrap.patterns import distinct_rows
 from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.shares import wilson
 from evenhand.analysis.labels.matrix import Coded
+from evenhand.analysis.people.ceiling import with_and_among_humans
 
 OUT = RESULTS / "coverage.md"
 SEED = 20231206
@@ -127,7 +128,7 @@ def true_values(prevalence: float) -> dict[str, float]:
     """The population's coefficients, from exact joint distributions of two raters' labels."""
     humans, mixed = joint(prevalence, HUMAN, HUMAN), joint(prevalence, HUMAN, GRADER)
     verdicts, mixed_verdicts = verdict_table(humans), verdict_table(mixed)
-    quadratic = c.agreement_weights(Q, "quadratic")
+    linear = c.agreement_weights(Q, "linear")
     # Alpha's correction for a finite number of labels vanishes.
     endless = 1e12
     found = {
@@ -135,7 +136,7 @@ def true_values(prevalence: float) -> dict[str, float]:
         "nominal": c.alpha(verdicts * endless, "nominal"),
         "ordinal": c.alpha(humans * endless, "ordinal"),
         "ceiling": c.cohen_kappa(mixed_verdicts) - c.cohen_kappa(verdicts),
-        "ceiling_ordinal": c.cohen_kappa(mixed, quadratic) - c.cohen_kappa(humans, quadratic),
+        "ceiling_ordinal": c.cohen_kappa(mixed, linear) - c.cohen_kappa(humans, linear),
     }
     return {name: float(value) for name, value in found.items()}
 
@@ -180,8 +181,6 @@ def replicates(
 ) -> dict[str, np.ndarray]:
     """Replicates (rows,) of every statistic, through the same code as the analysis."""
     people = list(range(HUMANS))
-    among = list(combinations(people, 2))
-    beside = [(human, HUMANS) for human in people]
     categories = _coded(codes, clusters)
     verdicts = replace(
         categories,
@@ -192,14 +191,16 @@ def replicates(
         subset="all|binary",
     )
     found = {"kappa": c.cohen_kappa(pair_tables(verdicts, [(0, 1)], resamples))[:, 0]}
-    for coded, alpha, kappa, ceiling in (
-        (verdicts, "nominal", "cohen_kappa", "ceiling"),
-        (categories, "ordinal", "weighted_kappa_quadratic", "ceiling_ordinal"),
+    for coded, alpha, ceiling in (
+        (verdicts, "nominal", "ceiling"),
+        (categories, "ordinal", "ceiling_ordinal"),
     ):
         panel = group_panel(label_counts(coded, people), coded, resamples)
         found[alpha] = panel[f"krippendorff_alpha_{alpha}"]
         means = KappaMeans(coded, resamples)
-        with_grader, between = means.over(beside)[kappa], means.over(among)[kappa]
+        _, with_grader, between = with_and_among_humans(means, coded, HUMANS)
+        assert with_grader is not None
+        assert between is not None
         found[ceiling] = with_grader.values - between.values
     return found
 

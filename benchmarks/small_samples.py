@@ -99,7 +99,7 @@ def _chances(codes: np.ndarray) -> dict[str, float]:
     """The disagreement by chance of every statistic, from people's labels."""
     shares = np.bincount(codes[:, :HUMANS].ravel(), minlength=Q) / codes[:, :HUMANS].size
     verdict = Chance(np.array([shares[AFFIRMATIVE_FROM:].sum(), shares[:AFFIRMATIVE_FROM].sum()]))
-    categories = Chance(shares, ordered=True)
+    categories = Chance(shares, ordered="quadratic")
     return {
         statistic: (categories if "ordinal" in statistic else verdict).disagreement(row)
         for statistic, row in ROWS.items()

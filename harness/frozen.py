@@ -132,7 +132,7 @@ def _gated(folder: Path) -> None:
 
 
 def _judged(folder: Path) -> None:
-    """A study with looks, leanings, groups, ensembles, prices; and a new text of its rubric."""
+    """A study with looks, leanings, groups, prices; and a new text of its rubric."""
     from harness.judged_study import judged_study
 
     judged_study(folder)
@@ -257,7 +257,7 @@ progress: progress study
 YES = "--categories yes,no --affirmative yes"
 RICH = f"""
 check: check weighted.csv {YES} --slice topic --group side --out out/check
-variants: check plain.csv {YES} --slice topic --group side --variant wording --ensemble good,sure \
+variants: check plain.csv {YES} --slice topic --group side --variant wording \
 --leaning left=left --leaning right=right --family g=good,weak --out out/variants \
 --figures out/figures
 others: check plain.csv {YES} --scope like_these --interval bca --margin-share 0.2 \
@@ -329,7 +329,7 @@ compare-words: baseline compare ratings.csv --grader g --against worse --file ou
 SCALE = "--categories 1,2,3 --level ordinal --affirmative 3"
 LARGE = f"""
 check: check large.csv {SCALE} --out out/check
-nominal: check large.csv --categories 1,2,3
+nominal: check large.csv --categories 1,2,3 --level nominal
 select: select large.csv {SCALE}
 gate: gate large.csv {SCALE} --grader g1 --require 'weighted_kappa_quadratic.low > 0.2' --json
 stream: check parts {SCALE} --resamples 100 --engine stream --out out/stream

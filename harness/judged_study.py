@@ -53,7 +53,6 @@ def judged_study(place: Path) -> Path:
                 "resamples": 100,
                 "cluster": "prompt_a",
                 "groups": ["template_category"],
-                "ensembles": [[LATE, FINE], [LATE, FINE, PARTLY]],
             },
             "analysis.leanings": {"left": ["pro"], "right": ["con"]},
             "decision": {"min_rarer": 5, "looks": 4, "bias_bound": 0.5},

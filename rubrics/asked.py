@@ -8,7 +8,15 @@ from typing import Any, Literal
 
 from evenhand.errors import InputError
 from evenhand.rubrics.model import Rubric
-from evenhand.rubrics.options import MOST_NUMBERS, MOST_SEVERAL, NONE, Block, Number, Option
+from evenhand.rubrics.options import (
+    MOST_NUMBERS,
+    MOST_SEVERAL,
+    NONE,
+    Block,
+    Number,
+    Option,
+    in_a_row,
+)
 from evenhand.rubrics.rendering import ANSWERS
 from evenhand.texts import written
 
@@ -29,10 +37,12 @@ def asked_rubric(
     options: Sequence[str] = (),
     scale: str = "",
     several: bool = False,
+    level: Literal["nominal", "ordinal", ""] = "",
 ) -> Rubric:
     """Make a rubric called "rating" on these texts: with `options`, of which the first of two, or
     one called yes, true or pass, is the affirmative one; or with the points of a `scale` such as
-    "1-5", of which more than 11 are a number to be typed, as 0-1 is. With `several` any number of
+    "1-5", of which more than 11 are a number to be typed, as 0-1 is. Options are ordered if their
+    `level` says so or, without it, if they are whole numbers in a row. With `several` any number of
     the options may apply, and none is affirmative. Raises InputError where it has neither options
     nor a scale or both, or too many points.
 
@@ -49,6 +59,12 @@ def asked_rubric(
         raise InputError("with --question give --options YES,NO or --scale 1-5, one of the two")
     if several and scale:
         raise InputError("--several goes with --options; of a scale one point applies")
+    if level not in ("", "nominal", "ordinal"):
+        raise InputError(f"--level is {level!r}; options are nominal or ordinal")
+    if level and (scale or several):
+        raise InputError(
+            "--level goes with --options of which one applies; the points of --scale are ordered"
+        )
     if number := _number(scale):
         return _rubric(question, blocks, number=number)
     names = _points(scale) if scale else [each.strip() for each in options if each.strip()]
@@ -62,11 +78,15 @@ def asked_rubric(
         raise InputError(f"--options: {len(keys)} options, more than {MOST_SEVERAL}; group them")
     if several and NONE in keys:
         raise InputError(f"--options: leave {NONE} out; raters can always say that none applies")
+    ordered = () if several or level else in_a_row(keys)
+    if ordered:
+        names = [names[keys.index(key)] for key in ordered]
+        keys = list(ordered)
     affirmative = [key for key in keys if key in _YES] or (keys[:1] if len(keys) == 2 else [])
     return _rubric(
         question,
         blocks,
-        level="ordinal" if scale else "nominal",
+        level=level or ("ordinal" if scale or ordered else "nominal"),
         options=tuple(Option(key=key, name=name) for key, name in zip(keys, names, strict=True)),
         affirmative=() if scale or several else tuple(affirmative[:1]),
         several=several,

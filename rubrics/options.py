@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Collection, Sequence
 from decimal import Decimal, InvalidOperation
+from itertools import pairwise
 from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -109,6 +110,57 @@ def plain_number(text: str) -> str:
     shown = f"{number:f}"
     shown = shown.rstrip("0").rstrip(".") if "." in shown else shown
     return "0" if shown in ("-0", "") else shown
+
+
+_WHOLE = re.compile(r"(-?[0-9]{1,9})(\.0+)?")
+_MOST_MISSING = 2
+
+
+def whole_numbers_in_a_row(labels: Collection[str]) -> tuple[str, ...]:
+    """The labels of an ordered scale of whole numbers, from the lowest to the highest, with those
+    in between that nobody used; () where labels are anything else.
+
+    Such labels are three or more whole numbers that make up more than half of all from the lowest
+    to the highest, with at most two neighbours missing, and none below 0: a number far from the
+    others, or below 0 and apart, is rather a code, such as 99 or -1 for "no answer". Two numbers
+    are a yes and a no.
+
+    >>> whole_numbers_in_a_row(["10", "9", "8"]), whole_numbers_in_a_row(["1.0", "2.0", "4.0"])
+    (('8', '9', '10'), ('1.0', '2.0', '3.0', '4.0'))
+    >>> [whole_numbers_in_a_row(each) for each in (["0", "1"], ["1", "2", "99"], ["1", "2", "x"])]
+    [(), (), ()]
+    """
+    parts = [_WHOLE.fullmatch(label) for label in labels]
+    used = sorted({int(part[1]) for part in parts if part})
+    endings = {part[2] or "" for part in parts if part}
+    if len(used) < max(3, len(labels)) or len(endings) > 1:
+        return ()
+    low, high = used[0], used[-1]
+    gap = max(after - before for before, after in pairwise(used)) - 1
+    if gap and (gap > _MOST_MISSING or low < 0 or 2 * len(used) <= high - low + 1):
+        return ()
+    return tuple(f"{number}{endings.copy().pop()}" for number in range(low, high + 1))
+
+
+def in_a_row(declared: Sequence[str]) -> tuple[str, ...]:
+    """Declared labels as an ordered scale of whole numbers (`whole_numbers_in_a_row`), the lowest
+    or, where they are declared so, the highest first; () for any others.
+
+    >>> in_a_row("321"), in_a_row("132"), in_a_row("acb")
+    (('3', '2', '1'), ('1', '2', '3'), ())
+    """
+    upwards = tuple(each for each in whole_numbers_in_a_row(declared) if each in declared)
+    return upwards[::-1] if tuple(declared) == upwards[::-1] else upwards
+
+
+def span_of(ordered: Sequence[str]) -> str:
+    """The whole numbers of an ordered scale in short.
+
+    >>> span_of(("5", "4", "3")), span_of(("-1", "0", "1"))
+    ('3-5', '-1 to 1')
+    """
+    low, high = sorted((ordered[0], ordered[-1]), key=float)
+    return f"{low} to {high}" if low.startswith("-") else f"{low}-{high}"
 
 
 COLUMN = re.compile(r"[a-z][a-z0-9_]{0,63}")

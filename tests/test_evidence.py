@@ -121,9 +121,9 @@ def column(log: str, header: str) -> list[float]:
         ("coverage-preference.md", "coverage", max, "0.977"),
         ("slices.md", "slices", max, "0.060"),
         ("slices.md", "groups", max, "0.060"),
-        ("rates.md", "TNR, majority", min, "94.5%"),
-        ("rates.md", "TPR, corrected", min, "90.0%"),
-        ("rates.md", "TNR, corrected", min, "90.8%"),
+        ("rates.md", "TNR, majority", min, "93.6%"),
+        ("rates.md", "TPR, corrected", min, "88.8%"),
+        ("rates.md", "TNR, corrected", min, "90.0%"),
     ],
 )
 def test_what_is_said_to_be_the_worst_is_the_worst(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 
 from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.agreement.counts import label_counts
 from evenhand.analysis.agreement.groups import groups
-from evenhand.analysis.agreement.pairs import data_table, listed_raters, table_chunks
+from evenhand.analysis.agreement.pairs import (
+    data_table,
+    listed_raters,
+    pairs_that_meet,
+    table_chunks,
+)
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.notes import Code
@@ -39,11 +42,7 @@ def add_category_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> N
     for grader in coded.members("model"):
         if humans:
             _add_with_humans(out, coded, humans, grader)
-    pairs = [
-        (a, b)
-        for a, b in combinations(listed_raters(coded), 2)
-        if (coded.labelled[:, a] & coded.labelled[:, b]).any()
-    ]
+    pairs = pairs_that_meet(coded, listed_raters(coded))
     for chunk, tables in table_chunks(coded, pairs, resamples):
         each = c.specific_agreement(tables)
         for k, (a, b) in enumerate(chunk):

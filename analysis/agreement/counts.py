@@ -31,8 +31,11 @@ def usual_codes(coded: Coded, members: Sequence[int]) -> Codes:
     median, the lower one of two.
     """
     counts = label_counts(coded, members)
-    if not coded.is_number:
-        return majority_codes(counts)
+    return median_codes(counts) if coded.is_number else majority_codes(counts)
+
+
+def median_codes(counts: Array) -> Codes:
+    """Median label (units,) from label counts (units, q), the lower one of two; -1 for none."""
     half = (counts.sum(axis=1, keepdims=True) + 1.0) // 2
     reached = (counts.cumsum(axis=1) >= half).argmax(axis=1)
     return np.where(counts.any(axis=1), reached, -1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
 
 import numpy as np
 
@@ -15,16 +14,14 @@ from evenhand.analysis.agreement.counts import (
     label_counts,
 )
 from evenhand.analysis.agreement.numbers import AGREEMENT
+from evenhand.analysis.agreement.overlap import KappaMeans
 from evenhand.analysis.agreement.pairs import (
     MAX_LISTED_RATERS,
-    KappaMeans,
     alpha_levels,
-    eligible_pairs,
-    shared_units,
 )
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import Coded
-from evenhand.analysis.notes import Code, Note, join_notes
+from evenhand.analysis.notes import Code, Note
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array
 from evenhand.analysis.writer import Writer
@@ -84,7 +81,7 @@ def _number_alpha(counts: Array, coded: Coded, resamples: Resamples) -> Array:
 def add_group_rows(
     rows: ResultRows, kappas: KappaMeans, names: Sequence[str] = ("humans", "models", "all")
 ) -> None:
-    """Add the panel and the means over pairs of raters for every group, or those in `names`."""
+    """Add the panel and the means over tables of raters for every group, or those in `names`."""
     coded, resamples = kappas.coded, kappas.resamples
     out = Writer.of(rows, coded, resamples)
     known: dict[tuple[int, ...], list[tuple[str, Array, float, Note]]] = {}
@@ -97,7 +94,10 @@ def add_group_rows(
         if members not in known:
             panel = group_panel(counts, coded, resamples)
             known[members] = [(name, values, 0.0, "") for name, values in panel.items()]
-            known[members] += _means_over_pairs(members, kappas)
+            known[members] += [
+                (name, mean.values, mean.undefined, mean.note)
+                for name, mean in kappas.among(members).items()
+            ]
         why: Code = "no_variation" if units[0] else "no_pairable_units"
         for name, values, undefined, note in known[members]:
             out.add(name, values, units, a=group, note=note, undefined=undefined, reason=why)
@@ -116,15 +116,3 @@ def add_prevalence_rows(rows: ResultRows, coded: Coded, resamples: Resamples) ->
         shares = category_shares(counts, coded, resamples)
         for category, values in zip(categories, shares.T, strict=False):
             out.add("prevalence", values, units, a=name, at=category, reason="no_labels")
-
-
-def _means_over_pairs(
-    members: Sequence[int], kappas: KappaMeans
-) -> list[tuple[str, Array, float, Note]]:
-    pairs, about = eligible_pairs(
-        list(combinations(sorted(members), 2)), shared_units(kappas.coded, kappas.resamples)
-    )
-    return [
-        (name, mean.values, mean.undefined, join_notes(mean.note, about))
-        for name, mean in kappas.over(pairs).items()
-    ]

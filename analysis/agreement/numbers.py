@@ -1,8 +1,11 @@
 """Agreement on labels that are numbers: intraclass correlations, mean differences, distances.
 
-A *table* of numbers is (..., 3, 3): each label adds three shares to a side of it
+A *table* of two raters' numbers is a row of cells (..., cells), sums over pairs of labels. The
+first nine are *moments*, (..., 3, 3): each label adds three shares to a side
 (`analysis.labels.matrix.number_sides`), so that the sums of x, y, x^2, y^2 and xy can be read off.
-All that is here depends on the labels through these sums alone.
+Then come the sum of distances |x - y|, on a scale from 0 to 1, and how often each rater gave each
+number: all that kappa with linear weights needs to know (Cohen 1968), without a cell for each two
+numbers.
 
 *Intraclass correlations* come from the two-way analysis of variance of units by raters, one label
 each: mean squares of units (rows), raters (columns) and the rest (McGraw & Wong 1996, Table 2).
@@ -18,12 +21,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from evenhand.analysis.agreement.coefficients import chance_corrected
 from evenhand.analysis.agreement.counts import label_counts
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import Coded, complete_block
 from evenhand.analysis.notes import join_notes
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.types import Array, Codes
+from evenhand.analysis.types import Array, Codes, Numbers
 from evenhand.analysis.writer import Writer
 from evenhand.errors import InputError
 
@@ -32,6 +36,7 @@ AGREEMENT = np.array([[1.0, 1.0, 0.0], [1.0, 1.5, 1.0], [0.0, 1.0, 1.0]])
 _FIRST = np.array([0.0, 0.5, 1.0])
 _SECOND = np.array([0.0, 0.0, 1.0])
 """What a side's shares add to x and to x^2."""
+_MOMENTS = 9
 _TINY = 1e-12
 
 
@@ -149,8 +154,72 @@ def intraclass_correlation(
     )
 
 
+def moments(tables: Array) -> Array:
+    """Return the moments (..., 3, 3) of tables (..., cells)."""
+    return tables[..., :_MOMENTS].reshape(*tables.shape[:-1], 3, 3)
+
+
+def linear_kappa(tables: Array, values: Array) -> Array:
+    """Kappa with linear weights (Cohen 1968) of tables (..., cells) of numbers with these `values`
+    (points,) from 0 to 1; NaN where one number alone was given.
+    """
+    points = len(values)
+    first, second = tables[..., -2 * points : -points], tables[..., -points:]
+    size = first.sum(axis=-1)
+    size = np.where(size > 0, size, np.nan)
+    expected = ((first @ np.abs(values[:, None] - values)) * second).sum(axis=-1) / size**2
+    return chance_corrected(1.0 - tables[..., _MOMENTS] / size, 1.0 - expected)
+
+
+def cluster_cells(
+    coded: Coded, clusters: Codes, first: Codes, second: Codes, n: int, weight: Array | None
+) -> Array:
+    """The cells (n clusters, cells) from pairs of labels: their `clusters`, codes and weights, all
+    (pairs,).
+    """
+    position, values = coded.grid
+    a, b, points = position[first], position[second], len(values)
+    out = np.zeros((n, coded.cells))
+    sides = coded.sides[first][:, :, None] * coded.sides[second][:, None, :]
+    sums = [*sides.reshape(len(sides), -1).T, np.abs(values[a] - values[b])]
+    for cell, each in enumerate(sums):
+        out[:, cell] = np.bincount(clusters, each if weight is None else each * weight, n)
+    for at, codes in ((len(sums), a), (len(sums) + points, b)):
+        counts = np.bincount(clusters * points + codes, weight, n * points)
+        out[:, at : at + points] = counts.reshape(n, points)
+    return out
+
+
+def number_sums(coded: Coded, tables: Array) -> Array:
+    """Return the size, the summed distance and both margins, (..., 2 + 2 points), of tables
+    (..., cells) of numbers.
+    """
+    of_moments = moments(tables)
+    size, apart = of_moments.sum((-2, -1)), tables[..., _MOMENTS]
+    if coded.ordered == "quadratic":
+        apart = (of_moments * (1.0 - AGREEMENT)).sum((-2, -1))
+    return np.concatenate([size[..., None], apart[..., None], tables[..., _MOMENTS + 1 :]], axis=-1)
+
+
+def expected_cells(coded: Coded, features: Numbers, share: Array) -> Array:
+    """Return sums (clusters, cells, tables) with a second rater who gives each number with
+    probability `share` (q,), whatever the unit.
+    """
+    position, values = coded.grid
+    of_points = np.bincount(position, share, len(values))
+    first = features[:, _MOMENTS + 1 : _MOMENTS + 1 + len(values)]
+    sides = features[:, :_MOMENTS].reshape(-1, 3, 3, features.shape[2]).sum(axis=2)
+    moments_of = sides[:, :, None] * (share @ coded.sides)[:, None]
+    reach = np.abs(values[:, None] - values) @ of_points
+    distance = np.einsum("cvt,v->ct", first, reach)[:, None]
+    second = first.sum(axis=1, keepdims=True) * of_points[:, None]
+    return np.concatenate(
+        [moments_of.reshape(len(first), _MOMENTS, -1), distance, first, second], axis=1
+    )
+
+
 def squares_of_two(tables: Array) -> MeanSquares:
-    """The mean squares of two raters from their tables (..., 3, 3)."""
+    """The mean squares of two raters from their moments (..., 3, 3)."""
     first, second = tables.sum(-1), tables.sum(-2)
     columns = np.stack([first @ _FIRST, second @ _FIRST], axis=-1)
     squares = first @ _SECOND + second @ _SECOND

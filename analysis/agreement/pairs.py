@@ -15,7 +15,7 @@ from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.notes import Remark, Remarks, join_notes
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.statistics import entry_for
-from evenhand.analysis.types import Array, Integers, Mask, Numbers
+from evenhand.analysis.types import Array, Codes, Integers, Numbers
 from evenhand.analysis.writer import Writer
 
 PairStatistic = Callable[[Array], Array]
@@ -23,12 +23,12 @@ Pairs = Sequence[tuple[int, int]]
 
 MAX_LISTED_RATERS = 12
 """Above this many raters, pairs with a human have pooled rows only."""
-MEANS_OVER_PAIRS = ("cohen_kappa", "weighted_kappa_linear", "weighted_kappa_quadratic", "scott_pi")
-"""Statistics of two raters that a group has as a mean over its pairs."""
 MIN_SHARED_UNITS = 30
-"""Pairs of raters that share fewer units are left out of means over pairs."""
-
-_CHUNK_CELLS = 1_000_000
+"""On fewer units a grader is not compared with people."""
+DECIDING_KAPPAS = ("cohen_kappa", "weighted_kappa_linear", "weighted_kappa_quadratic")
+"""The kappas that verdicts may use."""
+CHUNK_CELLS = 1_000_000
+"""Numbers in memory at once, about."""
 
 
 def pair_statistics(coded: Coded) -> dict[str, PairStatistic]:
@@ -57,25 +57,26 @@ def pair_statistics(coded: Coded) -> dict[str, PairStatistic]:
 
 
 def _number_statistics(coded: Coded) -> dict[str, PairStatistic]:
-    """The panel for numbers: functions of tables (..., 3, 3)."""
+    """The panel for numbers: functions of tables (..., cells)."""
     span, apart = float(np.ptp(coded.values)), 1.0 - numbers.AGREEMENT
-    return {
-        "weighted_kappa_quadratic": lambda tables: c.cohen_kappa(tables, numbers.AGREEMENT),
-        "krippendorff_alpha_interval": lambda tables: c.alpha_with(
-            tables + np.swapaxes(tables, -1, -2), apart
+    of_moments: dict[str, PairStatistic] = {
+        "weighted_kappa_quadratic": lambda moments: c.cohen_kappa(moments, numbers.AGREEMENT),
+        "krippendorff_alpha_interval": lambda moments: c.alpha_with(
+            moments + np.swapaxes(moments, -1, -2), apart
         ),
-        "icc_a1": lambda tables: numbers.squares_of_two(tables).agreement,
-        "icc_c1": lambda tables: numbers.squares_of_two(tables).consistency,
-        "mean_difference": lambda tables: numbers.mean_difference(tables, span),
-        "rms_difference": lambda tables: numbers.root_mean_square_difference(tables, span),
+        "icc_a1": lambda moments: numbers.squares_of_two(moments).agreement,
+        "icc_c1": lambda moments: numbers.squares_of_two(moments).consistency,
+        "mean_difference": lambda moments: numbers.mean_difference(moments, span),
+        "rms_difference": lambda moments: numbers.root_mean_square_difference(moments, span),
     }
 
+    def on_tables(statistic: PairStatistic) -> PairStatistic:
+        return lambda tables: statistic(numbers.moments(tables))
 
-def agreement_between(coded: Coded) -> Array:
-    """Agreement weights (width, width) of the kappa that verdicts use."""
-    if coded.is_number:
-        return numbers.AGREEMENT
-    return c.agreement_weights(coded.q, "identity" if coded.level == "nominal" else "quadratic")
+    panel: dict[str, PairStatistic] = {
+        "weighted_kappa_linear": lambda tables: numbers.linear_kappa(tables, coded.grid[1])
+    }
+    return panel | {name: on_tables(statistic) for name, statistic in of_moments.items()}
 
 
 def alpha_levels(coded: Coded) -> tuple[str, ...]:
@@ -89,62 +90,96 @@ def alpha_levels(coded: Coded) -> tuple[str, ...]:
 
 
 def deciding_kappa(coded: Coded) -> str:
-    """Return the kappa that verdicts use: unweighted for nominal data, else quadratic."""
-    return "cohen_kappa" if coded.level == "nominal" else "weighted_kappa_quadratic"
-
-
-def pair_tables(
-    coded: Coded,
-    pairs: Pairs,
-    resamples: Resamples,
-    within: Mask | None = None,
-) -> Array:
-    """Contingency tables (rows, pairs, q, q) of the pairs' shared units in every resample; of
-    numbers (rows, pairs, 3, 3).
-
-    `within` (units,) restricts the units. Callers keep `pairs` short enough for memory.
+    """Return the kappa that verdicts use: unweighted for nominal data, else with linear weights, or
+    with those that the scale asks for.
     """
-    q, n_types = coded.width, resamples.n_types
+    return "cohen_kappa" if coded.level == "nominal" else f"weighted_kappa_{coded.ordered}"
+
+
+def distances(coded: Coded) -> Array:
+    """Distances of labels in the kappa that verdicts use, between categories (q, q) or between
+    points of the grid of numbers: 1 - agreement weights, from 0 to 1.
+    """
+    if not coded.is_number:
+        kind = "identity" if coded.level == "nominal" else coded.ordered
+        return 1.0 - c.agreement_weights(coded.q, kind)
+    at = coded.grid[1]
+    apart: Array = np.abs(at[:, None] - at)
+    return apart**2 if coded.ordered == "quadratic" else apart
+
+
+def pair_tables(coded: Coded, pairs: Pairs, resamples: Resamples) -> Array:
+    """Tables (rows, pairs, q, q) of the pairs' shared units in every resample; of numbers
+    (rows, pairs, cells).
+
+    Callers keep `pairs` short enough for memory.
+    """
     # Pairs last in memory: sums over a table's cells then run along contiguous pairs.
     exact = np.float64 if coded.is_number else np.float32
-    features = np.empty((n_types, q * q, len(pairs)), dtype=exact)
-    codes = coded.codes if within is None else np.where(within[:, None], coded.codes, -1)
-    step = max(1, _CHUNK_CELLS // max(1, len(codes)))
+    features = np.empty((resamples.n_types, coded.cells, len(pairs)), dtype=exact)
+    step = max(1, CHUNK_CELLS // max(1, len(coded.codes)))
     for start in range(0, len(pairs), step):
         some = slice(start, start + step)
-        first, second = (codes[:, list(raters)] for raters in zip(*pairs[some], strict=True))
-        features[:, :, some] = cluster_tables(coded, first, second, n_types)
-    totals = resamples.totals(features).reshape(len(resamples), q, q, len(pairs))
-    return np.moveaxis(totals, -1, 1)
+        first, second = (coded.codes[:, list(raters)] for raters in zip(*pairs[some], strict=True))
+        features[:, :, some] = cluster_tables(
+            coded, coded.clusters, first, second, resamples.n_types
+        )
+    return as_tables(coded, resamples.totals(features))
 
 
-def cluster_tables(coded: Coded, first: Integers, second: Integers, n_clusters: int) -> Numbers:
-    """The cells (clusters, width^2, pairs) of each cluster's tables of two raters' codes
-    (units, pairs), -1 missing.
+def as_tables(coded: Coded, totals: Array) -> Array:
+    """Return sums (rows, cells, tables) as tables (rows, tables, q, q); of numbers
+    (rows, tables, cells).
     """
-    both, q, pairs = (first >= 0) & (second >= 0), coded.width, first.shape[1]
+    rows, _, tables = totals.shape
+    shape = (rows, coded.cells, tables) if coded.is_number else (rows, coded.q, coded.q, tables)
+    return np.asarray(np.moveaxis(totals.reshape(shape), -1, 1))
+
+
+def table_sizes(coded: Coded, tables: Array) -> Array:
+    """Return what each table (..., q, q) holds in all; of numbers, (..., cells)."""
+    sizes: Array = (numbers.moments(tables) if coded.is_number else tables).sum((-2, -1))
+    return sizes
+
+
+def cluster_tables(
+    coded: Coded,
+    clusters: Codes,
+    first: Integers,
+    second: Integers,
+    n_clusters: int,
+    weight: Array | None = None,
+) -> Numbers:
+    """The cells (clusters, cells, pairs) of each cluster's tables of two raters' codes
+    (units, pairs), -1 missing, weighted by `weight` (units, pairs); `clusters` (units,) are the
+    units'.
+    """
+    both, q, pairs = (first >= 0) & (second >= 0), coded.q, first.shape[1]
     if coded.is_number:
-        tables = [
-            _number_table(coded, first[:, k], second[:, k], both[:, k], n_clusters)
-            for k in range(pairs)
-        ]
-        return np.stack(tables, axis=-1)
+        tables = []
+        for k, held in enumerate(both.T):
+            sides = first[held, k].astype(np.intp), second[held, k].astype(np.intp)
+            own = None if weight is None else weight[held, k]
+            tables.append(numbers.cluster_cells(coded, clusters[held], *sides, n_clusters, own))
+        return np.stack(tables, axis=-1) if tables else np.zeros((n_clusters, coded.cells, 0))
     left_out = n_clusters * q * q * pairs
-    cell = (coded.clusters.astype(np.intp) * q)[:, None] + first
+    cell = (clusters.astype(np.intp) * q)[:, None] + first
     cell = (cell * q + second) * pairs + np.arange(pairs)
     cell = np.where(both, cell, left_out).ravel()
-    return np.bincount(cell, minlength=left_out + 1)[:-1].reshape(n_clusters, q * q, pairs)
+    weights = None if weight is None else weight.ravel()
+    counts = np.bincount(cell, weights, minlength=left_out + 1)
+    return counts[:-1].reshape(n_clusters, q * q, pairs)
 
 
-def _number_table(
-    coded: Coded, first: Integers, second: Integers, both: Mask, n_clusters: int
-) -> Numbers:
-    """The sums (clusters, width^2) of two raters' numbers, by codes (units,)."""
-    clusters = coded.clusters[both]
-    first, second = first[both].astype(np.intp), second[both].astype(np.intp)
-    sides = coded.sides[first][:, :, None] * coded.sides[second][:, None, :]
-    cells = sides.reshape(len(sides), -1)
-    return np.column_stack([np.bincount(clusters, each, n_clusters) for each in cells.T])
+def expected_cells(coded: Coded, features: Numbers, share: Array) -> Array:
+    """Return sums (clusters, cells, tables) as they would be if the second rater chose the
+    categories with probabilities `share` (q,), whatever the unit.
+    """
+    n, _, tables = features.shape
+    if not coded.is_number:
+        first = features.reshape(n, coded.q, coded.q, tables).sum(axis=2)
+        return np.asarray((first[:, :, None] * share[:, None]).reshape(features.shape))
+    return numbers.expected_cells(coded, features, share)
 
 
 def data_table(coded: Coded, a: int, b: int, resamples: Resamples) -> Array:
@@ -167,137 +202,102 @@ def listed_raters(coded: Coded) -> tuple[int, ...]:
     return ()
 
 
-def shared_units(coded: Coded, resamples: Resamples, within: Mask | None = None) -> Integers:
-    """Count the units that each two raters share, (raters, raters)."""
-    held = coded.labelled if within is None else coded.labelled & within[:, None]
-    held = held.astype(np.float64)
-    shared = held.T @ (held * resamples.frequency[coded.clusters][:, None])
-    return shared.astype(np.int64)
-
-
-def eligible_pairs(pairs: Pairs, shared: Integers) -> tuple[Pairs, str]:
-    """Return the pairs that share at least 30 units, else all that share any; with a note."""
-    enough = [pair for pair in pairs if shared[pair] >= MIN_SHARED_UNITS]
-    if enough:
-        left_out = sum(1 for pair in pairs if 0 < shared[pair] < MIN_SHARED_UNITS)
-        note = f"{left_out} left out: under {MIN_SHARED_UNITS} shared units" if left_out else ""
-        return enough, note
-    some = [pair for pair in pairs if shared[pair] > 0]
-    return some, f"no pair of raters shares {MIN_SHARED_UNITS} units" if some else ""
+def pairs_that_meet(coded: Coded, raters: Sequence[int]) -> Pairs:
+    """Return the pairs of raters that share units."""
+    held = coded.labelled
+    return [(a, b) for a, b in combinations(raters, 2) if (held[:, a] & held[:, b]).any()]
 
 
 @dataclass(frozen=True)
-class MeanOverPairs:
-    """Plain mean of a statistic over pairs of raters: replicates (rows,) and the pairs behind it.
+class MeanOverTables:
+    """Mean of a statistic over tables of raters: replicates (rows,) and the tables behind it.
 
-    Pairs undefined in the data are left out; `undefined` is the share of the other pairs' resampled
-    values that were undefined and so missing from a resample's mean.
+    Tables undefined in the data are left out; `undefined` is the share of the other tables'
+    resampled values that were undefined and so missing from a resample's mean. `pooled` is True
+    where raters share a table.
     """
 
     values: Array
     undefined: float
-    n_pairs: int
-    n_undefined_pairs: int
+    n_tables: int
+    n_undefined: int
+    pooled: bool = False
 
     @property
     def over(self) -> str:
-        """The number of pairs that the mean is over, in words."""
-        if self.n_pairs > 1:
-            return f"mean over {self.n_pairs} pairs of raters"
-        return "1 pair of raters" if self.n_pairs else ""
+        """The number of pairs of raters that the mean is over, in words."""
+        if self.pooled:
+            return ""
+        if self.n_tables > 1:
+            return f"mean over {self.n_tables} pairs of raters"
+        return "1 pair of raters" if self.n_tables else ""
 
     @property
     def note(self) -> Remarks:
-        """Remarks on the pairs that the mean is over and those for which it is undefined."""
+        """Remarks on the tables that the mean is over and those for which it is undefined."""
         lost = ""
-        if self.n_undefined_pairs:
-            lost = f"undefined for {self.n_undefined_pairs} of "
-            lost += f"{self.n_pairs + self.n_undefined_pairs} pairs of raters"
-        return join_notes(self.over, lost)
-
-
-def mean_over_pairs(
-    coded: Coded,
-    pairs: Pairs,
-    resamples: Resamples,
-    statistics: Mapping[str, PairStatistic],
-    within: Mask | None = None,
-) -> dict[str, MeanOverPairs]:
-    """Return the mean of each statistic over the pairs, in every resample."""
-    means = {name: RunningMean(len(resamples)) for name in statistics}
-    for _, tables in table_chunks(coded, pairs, resamples, within):
-        for name, statistic in statistics.items():
-            means[name].add(statistic(tables))
-    return {name: mean.result() for name, mean in means.items()}
+        if self.n_undefined:
+            lost = f"undefined for {self.n_undefined} of "
+            lost += f"{self.n_tables + self.n_undefined} pairs of raters"
+        return join_notes(Remark("pooled_pairs") if self.pooled else "", self.over, lost)
 
 
 class RunningMean:
-    """Accumulator of replicates (rows, pairs) of one statistic, chunk by chunk, into their mean."""
+    """Accumulator of replicates (rows, tables) of one statistic, chunk by chunk, into their mean,
+    in which each table counts by its size.
+    """
 
-    def __init__(self, rows: int) -> None:
-        self._total, self._defined = np.zeros(rows), np.zeros(rows)
-        self._undefined_pairs = 0
+    def __init__(self, rows: int, *, pooled: bool = False) -> None:
+        self._total, self._size, self._defined = np.zeros((3, rows))
+        self._undefined_tables, self._pooled = 0, pooled
 
-    def add(self, values: Array) -> None:
-        """Add more pairs; those undefined in the data (row 0) are counted and left out."""
-        defined = values[:, ~np.isnan(values[0])]
-        self._undefined_pairs += values.shape[1] - defined.shape[1]
+    def add(self, values: Array, sizes: Array | None = None) -> None:
+        """Add more tables; those undefined in the data (row 0) are counted and left out."""
+        known = ~np.isnan(values[0])
+        empty = False if sizes is None else sizes[0] == 0
+        self._undefined_tables += int((~known & ~np.asarray(empty)).sum())
+        defined = values[:, known]
         held = ~np.isnan(defined)
-        self._total += np.where(held, defined, 0.0).sum(axis=1)
+        size = held * (1.0 if sizes is None else sizes[:, known])
+        self._total += np.where(held, defined * size, 0.0).sum(axis=1)
+        self._size += size.sum(axis=1)
         self._defined += held.sum(axis=1)
 
-    def result(self) -> MeanOverPairs:
-        """Return the mean over all pairs added."""
-        held = self._defined
-        wanted = held[0] * (len(held) - 1)
-        return MeanOverPairs(
-            values=np.divide(self._total, held, out=np.full(len(held), np.nan), where=held > 0),
+    def result(self) -> MeanOverTables:
+        """Return the mean over all tables added."""
+        held, rows = self._defined, len(self._defined)
+        wanted, some = held[0] * (rows - 1), self._size > 0
+        return MeanOverTables(
+            values=np.divide(self._total, self._size, out=np.full(rows, np.nan), where=some),
             undefined=1.0 - float(held[1:].sum() / wanted) if wanted else 0.0,
-            n_pairs=int(held[0]),
-            n_undefined_pairs=self._undefined_pairs,
+            n_tables=int(held[0]),
+            n_undefined=self._undefined_tables,
+            pooled=self._pooled,
         )
 
 
-class KappaMeans:
-    """Mean kappas over pairs of raters, computed once for each set of pairs and units.
-
-    The mean kappa among humans is needed for their own rows and for every grader's ceiling, mostly
-    on the same units; with many raters it is the most expensive computation of all.
-    """
-
-    def __init__(
-        self, coded: Coded, resamples: Resamples, names: Sequence[str] = MEANS_OVER_PAIRS
-    ) -> None:
-        self.coded, self.resamples = coded, resamples
-        panel = pair_statistics(coded)
-        self._statistics = {name: panel[name] for name in names if name in panel}
-        self._known: dict[tuple[Pairs, bytes], dict[str, MeanOverPairs]] = {}
-
-    def over(self, pairs: Pairs, within: Mask | None = None) -> dict[str, MeanOverPairs]:
-        """Return `mean_over_pairs` of the kappas, by name."""
-        raters = sorted({rater for pair in pairs for rater in pair})
-        pairable = self.coded.labelled[:, raters].sum(axis=1) >= 2
-        units = pairable if within is None else pairable & within
-        key = (tuple(pairs), units.tobytes())
-        if key not in self._known:
-            self._known[key] = mean_over_pairs(
-                self.coded, pairs, self.resamples, self._statistics, units
-            )
-        return self._known[key]
+def mean_over_pairs(
+    coded: Coded, pairs: Pairs, resamples: Resamples, statistics: Mapping[str, PairStatistic]
+) -> dict[str, MeanOverTables]:
+    """Return the plain mean of each statistic over pairs of raters, in every resample."""
+    means = {name: RunningMean(len(resamples)) for name in statistics}
+    for _, tables in table_chunks(coded, pairs, resamples):
+        for name, statistic in statistics.items():
+            means[name].add(statistic(tables))
+    return {name: mean.result() for name, mean in means.items()}
 
 
 def table_chunks(
     coded: Coded,
     pairs: Pairs,
     resamples: Resamples,
-    within: Mask | None = None,
 ) -> Iterator[tuple[Pairs, Array]]:
     """Yield `pair_tables` of some pairs at a time, so that memory stays bounded."""
-    cells = coded.width**2 * max(len(resamples), resamples.n_types)
-    step = max(1, _CHUNK_CELLS // cells)
+    cells = coded.cells * max(len(resamples), resamples.n_types)
+    step = max(1, CHUNK_CELLS // cells)
     for start in range(0, len(pairs), step):
         chunk = pairs[start : start + step]
-        yield chunk, pair_tables(coded, chunk, resamples, within)
+        yield chunk, pair_tables(coded, chunk, resamples)
 
 
 def _alpha_of_two(level: str, values: tuple[float, ...]) -> PairStatistic:
@@ -311,11 +311,11 @@ def add_pair_rows(rows: ResultRows, coded: Coded, resamples: Resamples, prefix: 
     `prefix` goes before the statistics' names, for labels of something other than single units.
     """
     raters = coded.raters
-    out, shared = Writer.of(rows, coded, resamples), shared_units(coded, resamples)
-    pairs = [pair for pair in combinations(listed_raters(coded), 2) if shared[pair] > 0]
-    statistics = _chosen(pair_statistics(coded), prefix)
+    out, pairs = Writer.of(rows, coded, resamples), pairs_that_meet(coded, listed_raters(coded))
+    statistics = chosen(pair_statistics(coded), prefix)
     for chunk, tables in table_chunks(coded, pairs, resamples):
-        constant = c.constant_raters(tables[0])
+        first = tables[0]
+        constant = c.constant_raters(numbers.moments(first) if coded.is_number else first)
         both = [out.count(coded.labelled[:, a] & coded.labelled[:, b]) for a, b in chunk]
         for name, statistic in statistics.items():
             values = statistic(tables)
@@ -325,42 +325,7 @@ def add_pair_rows(rows: ResultRows, coded: Coded, resamples: Resamples, prefix: 
                 out.add(prefix + name, values[:, k], both[k], a=raters[a], b=raters[b], note=note)
 
 
-def add_humans_rows(
-    rows: ResultRows,
-    coded: Coded,
-    resamples: Resamples,
-    prefix: str = "",
-    names: Sequence[str] = (),
-    kind: str = "model",
-) -> None:
-    """Add rows of each grader, or rater of another kind, with humans: means over the humans.
-
-    Only the statistics in `names`, if any are given.
-    """
-    out, shared = Writer.of(rows, coded, resamples), shared_units(coded, resamples)
-    statistics = _chosen(pair_statistics(coded), prefix, names)
-    for grader in coded.members(kind):
-        humans = coded.people_beside(grader)
-        pairs, about = eligible_pairs([(human, grader) for human in humans], shared)
-        if not pairs:
-            continue
-        people = [human for human, _ in pairs]
-        either = coded.labelled_by_any(people) & coded.labelled[:, grader]
-        units, used = out.count(either), set(coded.codes[either, grader].tolist())
-        for name, mean in mean_over_pairs(coded, pairs, resamples, statistics).items():
-            constant = len(used) == 1 and entry_for(name).own_margins
-            out.add(
-                prefix + name,
-                mean.values,
-                units,
-                undefined=mean.undefined,
-                a="humans",
-                b=coded.raters[grader],
-                note=join_notes(Remark("constant_rater") if constant else "", mean.note, about),
-            )
-
-
-def _chosen(
+def chosen(
     statistics: dict[str, PairStatistic], prefix: str, names: Sequence[str] = ()
 ) -> dict[str, PairStatistic]:
     """Return the statistics in `names`, or all; with a prefix only agreement and kappa.

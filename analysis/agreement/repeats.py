@@ -83,7 +83,7 @@ def _add_rater(rows: ResultRows, name: str, draws: Coded, resamples: Resamples) 
     why: Code = "no_variation" if units[0] else "no_pairable_units"
     wanted = {each: panel[each] for each in ("observed_agreement", kappa) if each in panel}
     means = mean_over_pairs(draws, pairs, resamples, wanted)
-    kind = "unweighted kappa" if kappa == "cohen_kappa" else "quadratic kappa"
+    kind = "unweighted kappa" if kappa == "cohen_kappa" else f"{draws.ordered} kappa"
     for statistic, of, note in (
         ("intra_rater_agreement", "observed_agreement", ""),
         ("intra_rater_kappa", kappa, kind),
@@ -91,6 +91,6 @@ def _add_rater(rows: ResultRows, name: str, draws: Coded, resamples: Resamples) 
         if of not in means:
             continue
         mean = means[of]
-        over = f"mean over {mean.n_pairs} pairs of draws" if mean.n_pairs > 1 else ""
+        over = f"mean over {mean.n_tables} pairs of draws" if mean.n_tables > 1 else ""
         about, lost = join_notes(note, over), mean.undefined
         out.add(statistic, mean.values, units, a=name, note=about, undefined=lost, reason=why)

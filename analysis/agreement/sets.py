@@ -10,7 +10,6 @@ equal; an empty one has nothing in common with any other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
 
 import numpy as np
 
@@ -18,13 +17,11 @@ from evenhand.analysis.agreement.counts import label_counts
 from evenhand.analysis.agreement.groups import groups
 from evenhand.analysis.agreement.pairs import (
     RunningMean,
-    eligible_pairs,
     listed_raters,
-    shared_units,
+    pairs_that_meet,
 )
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import Coded
-from evenhand.analysis.notes import join_notes
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Mask, code_type
 from evenhand.analysis.writer import About, Writer
@@ -122,34 +119,34 @@ def set_alphas(counts: Array, sets: Mask, coded: Coded, resamples: Resamples) ->
 
 def add_set_rows(rows: ResultRows, coded: Coded, sets: Mask, resamples: Resamples) -> None:
     """Add `krippendorff_alpha_masi`, `krippendorff_alpha_jaccard` and `observed_agreement` of every
-    group, of every pair of listed raters, and of each grader with humans, a mean over the humans.
+    group, of every pair of listed raters, and of each grader with humans, a mean over the humans in
+    which each counts by the units that it shares with the grader.
     """
-    out, shared = Writer.of(rows, coded, resamples), shared_units(coded, resamples)
+    out = Writer.of(rows, coded, resamples)
 
     def found(members: Sequence[int]) -> tuple[dict[str, Array], Mask]:
         counts = label_counts(coded, members)
         return set_alphas(counts, sets, coded, resamples), counts.sum(axis=1) >= 2
 
-    for a, b in combinations(listed_raters(coded), 2):
-        if shared[a, b] > 0:
-            values, units = found([a, b])
-            for name, each in values.items():
-                out.add(name, each, units, a=coded.raters[a], b=coded.raters[b])
+    for a, b in pairs_that_meet(coded, listed_raters(coded)):
+        values, units = found([a, b])
+        for name, each in values.items():
+            out.add(name, each, units, a=coded.raters[a], b=coded.raters[b])
     for grader in coded.members("model"):
-        pairs, about = eligible_pairs(
-            [(human, grader) for human in coded.people_beside(grader)], shared
-        )
+        people = coded.people_beside(grader)
+        pairs = [pair for human in people for pair in pairs_that_meet(coded, (human, grader))]
         means = {name: RunningMean(len(resamples)) for name in ("observed_agreement", *DISTANCES)}
         units = np.zeros(len(coded.codes), dtype=bool)
         for pair in pairs:
             values, both = found(pair)
             units |= both
+            sizes = out.sums(both)
             for name, each in values.items():
-                means[name].add(each[:, None])
+                means[name].add(each[:, None], sizes)
         for name, mean in means.items() if pairs else ():
             whole = mean.result()
-            note, lost = join_notes(whole.note, about), whole.undefined
-            who = About(a="humans", b=coded.raters[grader], note=note)
+            lost = whole.undefined
+            who = About(a="humans", b=coded.raters[grader], note=whole.note)
             out.add(name, whole.values, units, undefined=lost, **who)
     for group, members in groups(coded).items():
         values, units = found(members)

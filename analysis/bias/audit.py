@@ -11,12 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenhand.analysis.agreement.pairs import (
-    KappaMeans,
-    deciding_kappa,
-    eligible_pairs,
-    shared_units,
-)
+from evenhand.analysis.agreement.overlap import KappaMeans
+from evenhand.analysis.agreement.pairs import deciding_kappa
 from evenhand.analysis.bias.audit_rows import AuditRows
 from evenhand.analysis.bias.calls import Calls, directed_calls, verdict_calls
 from evenhand.analysis.bias.order import add_order_rows, add_people_order_rows, both_orders_of
@@ -24,7 +20,6 @@ from evenhand.analysis.bias.shift import Shift, Shifts, shift_with
 from evenhand.analysis.bias.side import add_direction_rows, add_side_rows
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn, UnitFacts
-from evenhand.analysis.notes import join_notes
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.subjects.preference import is_comparison
@@ -169,6 +164,8 @@ def add_length_rows(
     """Add `bias_length` of every grader: the rise of its calls with every doubling of the length.
 
     The rise is beyond what humans' score of the same units explains (see `analysis.bias.shift`).
+    Verdicts are read twice, since labels of longer texts may be noisier for all raters. Which side
+    of a pair is favoured does not depend on that: noise is the same for both.
 
     For responses it relates the verdict to the length (column `response_words`) and to that of each
     text shown beside it (`context_words` beside `context`); for pairs, the side favoured to how
@@ -187,7 +184,8 @@ def add_length_rows(
         doublings = _doublings(facts, columns)
         if calls is None or np.isnan(doublings).all():
             continue
-        shifts = Shifts(calls, doublings[calls.unit], audit.resamples)
+        noisy = calls is verdicts
+        shifts = Shifts(calls, doublings[calls.unit], audit.resamples, noisy=noisy)
         for grader in calls.graders:
             shift = shifts.of(grader)
             if shift is not None:
@@ -287,12 +285,10 @@ def _add_group(
         within = by_both & coded.labelled[:, grader]
         if not within.any():
             continue
-        shared = shared_units(coded, audit.resamples, within)
-        pairs = [eligible_pairs([(h, grader) for h in group], shared) for group in groups]
-        first, second = (kappas.over(each, within)[deciding_kappa(coded)] for each, _ in pairs)
+        first, second = (
+            kappas.with_rater(group, grader, within)[deciding_kappa(coded)] for group in groups
+        )
         counts = audit.resamples.count(coded.clusters, within)
         people = f"{len(groups[0])} against {len(groups[1])} people"
-        shift = Shift(
-            first.values - second.values, counts, join_notes(people, *(note for _, note in pairs))
-        )
+        shift = Shift(first.values - second.values, counts, people)
         audit.add("bias_rater_group", coded.raters[grader], shift, subset=subset, at=against)

@@ -44,7 +44,7 @@ class Deciding:
     may lie below people's by the `margin`, NaN without one, which is `margin_share` of
     people's own kappa, 0 if it is a number of its own. Where a bound is for people like these,
     `people` is how many these are, and `from_people` the share of its variance that comes from the
-    choice of people.
+    choice of people. `bar` is the value that the figure itself must clear, NaN for none.
     """
 
     alpha: float = math.nan
@@ -55,6 +55,13 @@ class Deciding:
     margin_share: float = 0.0
     people: int = 0
     from_people: float = 0.0
+    bar: float = math.nan
+
+    @property
+    def limits(self) -> tuple[float, ...]:
+        """The values that a decision holds the bounds against."""
+        found = (-self.margin, 0.0) if self.margin == self.margin else (self.bar,)
+        return tuple(each for each in found if each == each)
 
     @property
     def remarks(self) -> Remarks:

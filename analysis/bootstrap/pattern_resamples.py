@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.analysis.bootstrap.folds import folds_of_sizes
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Counts, Resamples
 from evenhand.analysis.notes import Reason, Remark
@@ -110,15 +109,6 @@ class PatternResamples(Resamples):
     def clusters_in_row(self) -> float:
         """Clusters that a row of the jackknife leaves out, as in `Resamples`."""
         return float(self._cells.shape[0] / self._left_out.shape[0])
-
-    def fold_shares(self, clusters: Codes) -> Array:
-        """Return fold shares as in `Resamples`: whatever was drawn lies in one fold as a whole."""
-        cells = self._members[:, clusters]
-        sizes = np.asarray(cells.sum(axis=1)).ravel()
-        held = np.flatnonzero(sizes)
-        fold = folds_of_sizes(sizes[held])
-        inside = [cells[held[fold == each]].sum(axis=0) for each in range(int(fold.max()) + 1)]
-        return np.asarray(np.column_stack(inside) / self.frequency[clusters][:, None])
 
     def mass_of(self, clusters: Codes, chosen: Mask) -> int:
         """Count the clusters in the data that have one of the chosen units."""

@@ -21,7 +21,6 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.analysis.bootstrap.folds import fold_shares
 from evenhand.analysis.bootstrap.intervals import INTERVAL_METHODS, Interval, interval
 from evenhand.analysis.notes import Reason
 from evenhand.analysis.types import Array, Codes, Frequency, Mask, Numbers
@@ -209,13 +208,6 @@ class Resamples:
         """Number of clusters that a row of the jackknife leaves out."""
         left_out = np.asarray(self._left_out.sum(axis=1)).ravel()  # 0 in some rows of a part
         return float(left_out.sum() / max(np.count_nonzero(left_out), 1))
-
-    def fold_shares(self, clusters: Codes) -> Array:
-        """Return the share of each unit's copies that lie in each fold, (units, folds).
-
-        `clusters` (units,) are the units' clusters (see `analysis.bootstrap.folds`).
-        """
-        return fold_shares(clusters, self.frequency)
 
     def mass_of(self, clusters: Codes, chosen: Mask) -> int:
         """Return the total weight in the data of the clusters with one of the chosen units."""

@@ -53,50 +53,91 @@ _TINY, _STUCK = 1e-12, 1e-4
 
 @dataclass(frozen=True)
 class Kappas:
-    """Signed kappas of tables, plus a term linear in the weights, as a function of the weights.
+    """Mean kappa of tables of two raters, each counting by its size, plus a term linear in the
+    weights, as a function of the weights.
 
-    `tables` (support, tables, q, q) are what each point of the support adds to each table, `signs`
-    (tables,) the sign of each kappa, `agreement` (q, q) the agreement weights. `linear` (...,
-    support) adds its mean under the weights: the part of the statistic that no label of the grader
-    can change. `base` (..., support) are the weights of the data, with those of labels not
-    observed.
+    `sums` (support, tables, 2 + 2q) are what each point of the support adds to each table
+    (`table_sums`), `distance` (q, q) the distances of labels, from 0 to 1. With two `groups` of as
+    many tables, the mean of the second is subtracted; `sign` is 1, or -1 for the negative.
+    `linear` (..., support) adds its mean under the weights: the part of the statistic that no label
+    of the grader can change. `base` (..., support) are the weights of the data, with those of
+    labels not observed.
     """
 
-    tables: Array
-    signs: Array
-    agreement: Array
+    sums: Array
+    distance: Array
     linear: Array
     base: Array
+    groups: int = 1
+    sign: float = 1.0
+
+    @property
+    def is_empty(self) -> bool:
+        """True where there is no table."""
+        return not self.sums.size
 
     def at(self, weights: Array) -> tuple[Array, Array]:
         """Return the statistic (...) and each point's influence on it (..., support).
 
-        `weights` (..., support) add up to 1. NaN where a table has no kappa.
+        `weights` (..., support) add up to 1. NaN where no table has a kappa.
         """
-        shape = self.tables.shape
-        if not self.tables.size:
+        if self.is_empty:
             return np.full(weights.shape[:-1], np.nan), np.full(weights.shape, np.nan)
-        flat = self.tables.reshape(len(self.tables), -1)
-        sums = (weights @ flat).reshape(*weights.shape[:-1], *shape[1:])
-        size = sums.sum(axis=(-2, -1), keepdims=True)
-        shares = sums / np.where(size > 0, size, np.nan)
-        first, second = shares.sum(axis=-1), shares.sum(axis=-2)
-        of_first, of_second = second @ self.agreement.T, first @ self.agreement
-        observed = (self.agreement * shares).sum(axis=(-2, -1))
-        expected = (first * of_first).sum(axis=-1)
-        room = np.where(1.0 - expected > _TINY, 1.0 - expected, np.nan)
-        kappa = (observed - expected) / room
-        chance = of_first[..., :, None] + of_second[..., None, :] - 2.0 * expected[..., None, None]
-        slope = self.agreement - observed[..., None, None] - (1.0 - kappa)[..., None, None] * chance
-        slope = slope * (self.signs / room)[..., None, None] / size
-        moves = slope.reshape(*weights.shape[:-1], -1) @ flat.T
+        flat = self.sums.reshape(len(self.sums), -1)
+        sums = (weights @ flat).reshape(*weights.shape[:-1], *self.sums.shape[1:])
+        kappas, slope = kappas_of(sums, self.distance, groups=self.groups)
+        moves = self.sign * (slope.reshape(*weights.shape[:-1], -1) @ flat.T)
         mean = (weights * self.linear).sum(axis=-1)
-        value: Array = kappa @ self.signs + mean
+        value: Array = self.sign * kappas + mean
         return value, moves + (self.linear - mean[..., None])
 
     def sign_changed(self) -> Kappas:
         """Return the negative of the statistic."""
-        return replace(self, signs=-self.signs, linear=-self.linear)
+        return replace(self, sign=-self.sign, linear=-self.linear)
+
+
+def kappas_of(sums: Array, distance: Array, groups: int = 1) -> tuple[Array, Array]:
+    """Return the mean kappa (...) of tables, each counting by its size, and its gradient
+    (..., tables, 2 + 2q), from `sums` (..., tables, 2 + 2q) as `table_sums` gives them.
+
+    kappa is 1 - d S / (f' D s) with the size S, the summed distance d and the margins f and s. Of
+    two `groups` of as many tables, the mean of the second is subtracted. Tables without
+    disagreement expected by chance are left out; NaN where none is left.
+    """
+    q = len(distance)
+    size, apart, first, second = (
+        sums[..., 0],
+        sums[..., 1],
+        sums[..., 2 : 2 + q],
+        sums[..., 2 + q :],
+    )
+    of_first, of_second = second @ distance.T, first @ distance
+    chance = (first * of_first).sum(axis=-1)
+    known = chance > _TINY * np.maximum(size, _TINY) ** 2
+    if groups > 1:
+        both = known.reshape(*known.shape[:-1], groups, -1).all(axis=-2)
+        known = np.concatenate([both] * groups, axis=-1)
+    signs = np.repeat([1.0, -1.0][:groups], sums.shape[-2] // groups)
+    e, s = np.where(known, chance, 1.0), np.where(known, size, 0.0)
+    total = s.sum(axis=-1, keepdims=True) / groups
+    total = np.where(total > 0, total, np.nan)
+    value: Array = (signs * (s - apart * s * s / e)).sum(axis=-1) / total[..., 0]
+    slope = np.zeros_like(sums)
+    of_size = signs * (1.0 - 2.0 * s * apart / e) - value[..., None] / groups
+    slope[..., 0] = np.where(known, of_size, 0.0) / total
+    slope[..., 1] = -signs * s * s / e / total
+    pull = (signs * apart * s * s / e**2 / total)[..., None]
+    slope[..., 2 : 2 + q], slope[..., 2 + q :] = pull * of_first, pull * of_second
+    return value, slope
+
+
+def table_sums(tables: Array, distance: Array) -> Array:
+    """Return the size, the summed distance and both margins, (..., 2 + 2q), of tables (..., q, q):
+    all that kappa with these distances (q, q) depends on.
+    """
+    first, second = tables.sum(axis=-1), tables.sum(axis=-2)
+    apart = (tables * distance).sum(axis=(-2, -1))
+    return np.concatenate([first.sum(-1)[..., None], apart[..., None], first, second], axis=-1)
 
 
 @dataclass(frozen=True)
@@ -204,7 +245,8 @@ def lower_bound(statistic: Kappas, sample: Sample, alpha: float) -> Array:
     >>> same = np.zeros((2, 1, 2, 2)); same[0, 0, 0, 0] = same[1, 0, 1, 1] = 1.0
     >>> other = same[:, :, :, ::-1]
     >>> points, base = np.concatenate([same, other]), np.array([15.0, 15.0, 0.125, 0.125])
-    >>> kappa = Kappas(points, np.ones(1), np.eye(2), np.zeros(4), base)
+    >>> apart = 1.0 - np.eye(2)
+    >>> kappa = Kappas(table_sums(points, apart), apart, np.zeros(4), base)
     >>> sample = Sample(np.array(1.0), 30, 30, np.array(1.0))
     >>> round(float(lower_bound(kappa, sample, 0.025)), 2)
     0.79
@@ -244,3 +286,22 @@ def chance_above(statistic: Kappas, sample: Sample, null: Array, steps: int = 24
     for left in range(steps, 0, -1):
         at = at.moved(statistic, (null - at.value) / left)
     return at.share_below()
+
+
+def first_contradicted(
+    weights: Array, value: Array, influence: Array, sample: Sample, alpha: float
+) -> Array:
+    """Return the first value (...) on a path of nulls that `alpha` of samples would contradict.
+
+    `weights` and `influence` (..., steps, support) are those of the nulls, `value` (..., steps)
+    falls from the estimate, which is (..., 1). The last value, where none is contradicted.
+    """
+    null = _Null(weights, value, influence, sample)
+    beyond = null.distance - null.quantile(alpha)
+    crossed = beyond > 0
+    after = np.where(crossed.any(axis=-1), crossed.argmax(axis=-1), -1)[..., None]
+    before = np.where(after > 0, after - 1, after)
+    near, far = (np.take_along_axis(beyond, at, axis=-1)[..., 0] for at in (before, after))
+    first, last = (np.take_along_axis(value, at, axis=-1)[..., 0] for at in (before, after))
+    step = np.divide(near, near - far, out=np.zeros_like(near), where=near < far)
+    return np.asarray(first + step * (last - first))

@@ -9,6 +9,7 @@ from typing import Literal
 from evenhand.analysis.injection.rows import EFFECT, FLIPS, OUTCOMES, RETEST
 from evenhand.analysis.requirement import State, state_of
 from evenhand.analysis.results import ResultRow
+from evenhand.analysis.statistics import shown_apart
 from evenhand.study.settings.analysis import InjectionBounds
 from evenhand.texts import written
 
@@ -90,8 +91,8 @@ class Outcome:
         return {
             "attack": worst.name,
             "effect": row["estimate"],
-            "low": row["low"],
-            "high": row["high"],
+            "low": shown_apart(row["low"], [bound]),
+            "high": shown_apart(row["high"], [bound]),
             "bound": bound,
             "sample": f"{units} in {row['n_clusters']} clusters" if apart else units,
         }

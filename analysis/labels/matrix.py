@@ -19,6 +19,7 @@ from evenhand.analysis.labels.copies import Copy
 from evenhand.analysis.labels.scale import Level, Scale
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.types import Array, Codes, Frequency, Integers, Labels, Mask
+from evenhand.study.settings.analysis import OrderedWeights
 
 BINARY = "|binary"
 """Suffix of `subset` for the binary verdict."""
@@ -31,6 +32,10 @@ MIN_COMPLETE, _MAX_COMPLETE = 10, 12
 """Fewest units and most raters of a complete part."""
 MANY_CLUSTERS = 10_000
 """From this many clusters, resampling patterns of labels is faster than resampling clusters."""
+MOST_POINTS_OF_GRID = 201
+"""With more different numbers, kappa with linear weights rounds them."""
+_MOST_REPEATING = 100
+"""Of more raters hardly two units have the same labels."""
 KIND_ORDER = {"human": 0, "adjudicator": 1, "model": 2}
 
 
@@ -55,7 +60,9 @@ class Coded:
     """View of the labels: codes (units, raters), -1 missing, and the meaning of the codes.
 
     `clusters` (units,) indexes the resampling clusters. For the binary verdict code 0 is
-    affirmative, so that tables have the affirmative verdict first.
+    affirmative, so that tables have the affirmative verdict first. `ordered` are the weights of
+    the deciding kappa where categories have an order. `tie_breaks` says that a unit's third label
+    was given because the first two differ (`analysis.people.selection`).
     """
 
     raters: tuple[str, ...]
@@ -68,6 +75,25 @@ class Coded:
     subset: str
     copies: tuple[Copy, ...] = ()
     is_number: bool = False
+    ordered: OrderedWeights = "linear"
+    tie_breaks: bool = False
+
+    @cached_property
+    def grid(self) -> tuple[Codes, Array]:
+        """Of numbers, the point of each category (q,) on a grid, and the points' values (points,)
+        from 0 to 1. Many different numbers are rounded to a two-hundredth of their range.
+        """
+        at = np.asarray(self.values, dtype=float)
+        at = (at - at.min()) / max(float(np.ptp(at)), 1e-300)
+        if self.q <= MOST_POINTS_OF_GRID:
+            return np.arange(self.q), at
+        steps = MOST_POINTS_OF_GRID - 1
+        return np.rint(at * steps).astype(np.intp), np.arange(steps + 1) / steps
+
+    @property
+    def cells(self) -> int:
+        """Number of cells of a table of two raters."""
+        return 10 + 2 * len(self.grid[1]) if self.is_number else self.q**2
 
     @cached_property
     def sides(self) -> Array:
@@ -172,6 +198,8 @@ class LabelMatrix(RatedUnits):
     describe how each rater's probabilities were obtained (see `analysis.labels.combine.Readings`),
     `copies` which raters' labels are duplicates. `distributions` holds the probabilities of the
     categories, (units, q), NaN where unknown, by the column of each rater who gave them.
+    `counted` (units, raters) are the labels of which agreement is computed (None: all), and
+    `tie_breaks` says that third labels were given where the first two differ.
     """
 
     scale: Scale
@@ -188,6 +216,28 @@ class LabelMatrix(RatedUnits):
     copies: tuple[Copy, ...] = ()
     distributions: Mapping[int, Array] = field(default_factory=dict)
     withheld: Mask | None = None
+    tie_breaks: bool = False
+    counted: Mask | None = None
+
+    @property
+    def in_agreement(self) -> LabelMatrix:
+        """The labels of which agreement is computed (`analysis.people.selection`). Whoever has none
+        among them is no human rater there.
+        """
+        if self.counted is None:
+            return self
+        kinds = list(self.kinds)
+        for column in self.humans:
+            if not (self.scored[:, column] & self.counted[:, column]).any():
+                kinds[column] = "left out"
+        return replace(
+            self,
+            codes=np.where(self.counted, self.codes, -1),
+            positive=np.where(self.counted, self.positive, np.nan),
+            asked=self.asked & self.counted,
+            kinds=tuple(kinds),
+            counted=None,
+        )
 
     @property
     def labelled_by_people(self) -> Mask:
@@ -299,8 +349,19 @@ class LabelMatrix(RatedUnits):
         level: Level,
         subset: str,
     ) -> Coded:
-        who = self.raters, self.kinds
-        return Coded(*who, codes, self.clusters, categories, values, level, subset, self.copies)
+        return Coded(
+            raters=self.raters,
+            kinds=self.kinds,
+            codes=codes,
+            clusters=self.clusters,
+            categories=categories,
+            values=values,
+            level=level,
+            subset=subset,
+            copies=self.copies,
+            ordered=self.scale.ordered,
+            tie_breaks=self.tie_breaks,
+        )
 
     def folded(self) -> tuple[LabelMatrix, Frequency]:
         """Deduplicate identical units, with their frequencies.
@@ -337,15 +398,17 @@ class LabelMatrix(RatedUnits):
 
     @property
     def _repeats(self) -> bool:
-        """True if units may repeat: without probabilities and sides of pairs."""
-        gives_p = not (np.isnan(self.positive).all() and np.isnan(self.confidence).all())
-        return not gives_p and self.side.max(initial=-1) < 0
+        """True if units may repeat: few raters, without probabilities and sides of pairs."""
+        if len(self.raters) > _MOST_REPEATING or self.side.max(initial=-1) >= 0:
+            return False
+        return bool(np.isnan(self.positive).all() and np.isnan(self.confidence).all())
 
     def _distinct(self) -> tuple[Codes, Codes, Frequency]:
         """Return a unit of each kind (kinds,), each unit's kind (units,), and the frequencies."""
         sliced = [column.codes for column in self.slices]
-        if self.withheld is not None:
-            sliced += list(self.withheld.T)
+        for mask in (self.withheld, self.counted):
+            if mask is not None:
+                sliced += list(mask.T)
         if self.weight is not None:  # identical units must have equal weights
             sliced.append(np.unique(self.weight[self.clusters], return_inverse=True)[1])
         row = np.column_stack([self.codes, self.asked, self.subject, *sliced]).astype(np.int32)
@@ -363,6 +426,7 @@ class LabelMatrix(RatedUnits):
             thresholds=self.thresholds[kept],
             asked=self.asked[kept],
             withheld=None if self.withheld is None else self.withheld[kept],
+            counted=None if self.counted is None else self.counted[kept],
             clusters=np.arange(len(kept)),
             n_clusters=len(kept),
             subject=self.subject[kept],

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
 from evenhand.errors import InputError
+from evenhand.study.settings.analysis import OrderedWeights
 
 if TYPE_CHECKING:
     from evenhand.rubrics import Rubric
@@ -50,7 +51,7 @@ class Scale:
     words differently. `withheld` are units by grader: its labels there do not count, because
     people's labels of them led to this grader (`evenhand improve`). `number` says that labels are
     numbers, however few; `part_of` names the labels that are sets of options, of which this is one,
-    yes or no.
+    yes or no. `ordered` are the weights of the deciding kappa where labels have an order.
 
     >>> Scale("helpful", ("1", "2", "3"), "ordinal", frozenset({"3"})).affirmative_codes
     (2,)
@@ -71,6 +72,7 @@ class Scale:
     withheld: Mapping[str, frozenset[str]] = field(default_factory=dict)
     number: bool = False
     part_of: str = ""
+    ordered: OrderedWeights = "linear"
 
     def __post_init__(self) -> None:
         if not self.categories or len(set(self.categories)) < len(self.categories):
@@ -139,7 +141,17 @@ class Scale:
     def is_number(self) -> bool:
         """True where labels are numbers on an interval scale of many points."""
         many = len(self.categories) > MOST_POINTS or self.number
-        return self.level == "interval" and many and _are_numbers(self.categories)
+        return self.level == "interval" and many and self.has_numbers
+
+    @property
+    def has_numbers(self) -> bool:
+        """True where the categories are numbers, and not words in an order."""
+        return _are_numbers(self.categories)
+
+    @property
+    def deciding_kappa(self) -> str:
+        """The kappa that verdicts use: unweighted for nominal labels, else weighted."""
+        return "cohen_kappa" if self.level == "nominal" else f"weighted_kappa_{self.ordered}"
 
     @property
     def affirmative_codes(self) -> tuple[int, ...]:

@@ -1,1 +1,1 @@
-"""Graders compared with humans: the human ceiling, parts of a sample, ensembles, coverage."""
+"""Graders compared with humans: the human ceiling, parts of a sample, coverage."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from evenhand.analysis.agreement.counts import label_counts, majority_codes
 from evenhand.analysis.agreement.groups import add_group_rows
-from evenhand.analysis.agreement.pairs import KappaMeans, add_humans_rows
+from evenhand.analysis.agreement.overlap import KappaMeans, add_humans_rows
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import UNCLEAR, LabelMatrix
 from evenhand.analysis.people.ceiling import add_ceiling_rows

@@ -9,13 +9,12 @@ from itertools import combinations
 import numpy as np
 
 from evenhand.analysis.agreement.counts import label_counts, majority_codes
+from evenhand.analysis.agreement.overlap import KappaMeans
 from evenhand.analysis.agreement.pairs import (
     MAX_LISTED_RATERS,
     MIN_SHARED_UNITS,
-    KappaMeans,
     deciding_kappa,
     listed_raters,
-    shared_units,
 )
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.significance import clustered_homogeneity, holm, sign_flip
@@ -43,16 +42,15 @@ def add_grader_comparison_rows(rows: ResultRows, kappas: KappaMeans) -> None:
     out = Writer.of(rows, coded, resamples)
     majority = majority_codes(label_counts(coded, coded.members("human")))
     for first, second in pairs:
+        humans = coded.members("human")
         within = coded.labelled[:, first] & coded.labelled[:, second]
-        shared = shared_units(coded, resamples, within)
-        humans = [h for h in coded.members("human") if shared[h, first] >= MIN_SHARED_UNITS]
-        if not humans:
+        units = within & coded.labelled_by_any(humans)
+        if out.count(units)[0] < MIN_SHARED_UNITS:
             continue
         one, other = (
-            kappas.over([(human, grader) for human in humans], within)[deciding_kappa(coded)]
+            kappas.with_rater(humans, grader, units)[deciding_kappa(coded)]
             for grader in (first, second)
         )
-        units = within & coded.labelled_by_any(humans)
         apart, lost = one.values - other.values, max(one.undefined, other.undefined)
         names = About(a=coded.raters[first], b=coded.raters[second])
         out.add("kappa_difference", apart, units, undefined=lost, **names)

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, KappaMeans, deciding_kappa
+from evenhand.analysis.agreement.overlap import KappaMeans
+from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, deciding_kappa
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Bootstrap
 from evenhand.analysis.labels.plain import (
@@ -58,9 +59,9 @@ def human_ceiling(
 
     The grader's are (units,), the humans' (units, raters).
 
-    Unweighted kappa on the nominal level, quadratic on the others, the plain mean over pairs of
-    raters that share at least 30 of the grader's units; the interval resamples `clusters` (units,),
-    or else units, jointly for all raters.
+    Unweighted kappa on the nominal level, linear weights on the others; each unit with labels of
+    the grader and two humans counts once (`analysis.agreement.overlap`). The interval resamples
+    `clusters` (units,), or else units, jointly for all raters.
 
     >>> humans = [["a", "a"], ["b", "b"], ["a", "b"], ["b", "b"]] * 10
     >>> found = human_ceiling(humans, [row[0] for row in humans], categories="ab")

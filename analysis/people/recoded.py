@@ -12,7 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from evenhand.analysis.agreement.pairs import KappaMeans, data_table, deciding_kappa
+from evenhand.analysis.agreement.overlap import KappaMeans
+from evenhand.analysis.agreement.pairs import data_table, deciding_kappa
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.match import best_match
@@ -37,14 +38,14 @@ def add_recoded_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> No
     data = Resamples(resamples.frequency, 0, rng, weight=resamples.weight)
     out, plain = Writer.of(rows, coded, data), KappaMeans(coded, data, [deciding_kappa(coded)])
     for grader in coded.members("model"):
-        mean, _ = with_and_among_humans(plain, coded, grader)
+        _, mean, _ = with_and_among_humans(plain, coded, grader)
         if mean is None:
             continue
         for name, code in _recodings(coded, grader, data):
             codes = coded.codes.copy()
             held = codes[:, grader] >= 0
             codes[held, grader] = code[codes[held, grader]]
-            other, _ = with_and_among_humans(plain, replace(coded, codes=codes), grader)
+            _, other, _ = with_and_among_humans(plain, replace(coded, codes=codes), grader)
             if other is not None and other.values[0] - mean.values[0] >= GAIN:
                 units = out.count(held & coded.labelled_by_any(coded.people_beside(grader)))
                 note = ", ".join(

@@ -11,12 +11,8 @@ import numpy as np
 from evenhand.analysis.agreement.coefficients import agreement_weights
 from evenhand.analysis.agreement.counts import label_counts
 from evenhand.analysis.agreement.groups import add_group_rows
-from evenhand.analysis.agreement.pairs import (
-    KappaMeans,
-    add_humans_rows,
-    alpha_levels,
-    deciding_kappa,
-)
+from evenhand.analysis.agreement.overlap import KappaMeans, add_humans_rows
+from evenhand.analysis.agreement.pairs import alpha_levels, deciding_kappa
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.max_t import max_t_notes
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio

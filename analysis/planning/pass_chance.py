@@ -15,7 +15,7 @@ import numpy as np
 
 from evenhand.analysis.bootstrap.influence import reaches, reaches_over_people
 from evenhand.analysis.bootstrap.looks import level_of_look
-from evenhand.analysis.bootstrap.score import PSEUDO, Kappas, Sample, lower_bound
+from evenhand.analysis.bootstrap.score import PSEUDO, Kappas, Sample, lower_bound, table_sums
 from evenhand.analysis.planning.scenarios import Scenario, half_width, usual_strictness
 from evenhand.analysis.types import Array, Integers, Mask
 from evenhand.study.settings.analysis import (
@@ -95,13 +95,13 @@ class Panel:
         moves = np.zeros((studies, len(every) // 2))
         moves[study, self.patterns // 2] = self.people_moves
         linear = -(1.0 - share)[:, None] * (own[:, None] + np.repeat(moves, 2, axis=1))
-        signs = np.full(people, 1.0 / people)
-        statistic = Kappas(tables, signs, np.eye(2), linear, base)
+        apart = 1.0 - np.eye(2)
+        statistic = Kappas(table_sums(tables, apart), apart, linear, base)
         with np.errstate(invalid="ignore", divide="ignore"):
             influence = statistic.at(counts / units)[1]
             spread = np.sqrt((counts * influence**2).sum(axis=1) / units)
-            apart = self.grader_moves - (1.0 - share) * self.people_moves
-            stretch = np.where(spread > 1e-9, apart.std(axis=0, ddof=1) / spread, 1.0)
+            moved = self.grader_moves - (1.0 - share) * self.people_moves
+            stretch = np.where(spread > 1e-9, moved.std(axis=0, ddof=1) / spread, 1.0)
         estimate = self.grader.mean(axis=0) - (1.0 - share) * own
         sample = Sample(estimate, units, units, np.maximum(stretch, 1.0))
         reached: Array = estimate - lower_bound(statistic, sample, alpha)

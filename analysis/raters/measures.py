@@ -65,12 +65,12 @@ class People:
 
     @cached_property
     def weights(self) -> Array:
-        """Agreement weights (categories, categories): quadratic where the scale has an order."""
+        """Agreement weights (categories, categories) of the kappa that decides."""
         if self.scale.is_number:
             return AGREEMENT
         ordered = self.scale.level != "nominal"
         return c.agreement_weights(
-            len(self.scale.categories), "quadratic" if ordered else "identity"
+            len(self.scale.categories), self.scale.ordered if ordered else "identity"
         )
 
     def beside(self, rater: str) -> Beside | None:

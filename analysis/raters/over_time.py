@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenhand.analysis.agreement.pairs import (
-    KappaMeans,
-    deciding_kappa,
-    eligible_pairs,
-    shared_units,
-)
+from evenhand.analysis.agreement.overlap import KappaMeans
+from evenhand.analysis.agreement.pairs import deciding_kappa
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.combine import combine_readings
@@ -89,14 +84,11 @@ def _people_kappa(
     coded = labels.on_categories()
     rng = np.random.default_rng(seed)
     shared = Resamples(frequency, resamples, rng, weight=labels.weight)
-    pairs, _ = eligible_pairs(
-        list(combinations(range(len(coded.raters)), 2)), shared_units(coded, shared)
-    )
     twice = coded.labelled.sum(axis=1) >= 2
     n_units = int(frequency[coded.clusters[twice]].sum())
-    if not pairs:
+    if not n_units:
         return Interval(np.nan, np.nan, np.nan), n_units
     name = deciding_kappa(coded)
-    mean = KappaMeans(coded, shared, [name]).over(pairs)[name]
+    mean = KappaMeans(coded, shared, [name]).among(range(len(coded.raters)))[name]
     n_clusters = int(frequency[np.unique(coded.clusters[twice])].sum())
     return shared.interval(mean.values, n_clusters), n_units

@@ -77,8 +77,9 @@ class Figure:
         return {**found, "row": self.line, **more}
 
 
-def shown(value: float, statistic: str = "") -> str:
-    """A number rounded for display: shares to three places, coefficients to two.
+def shown(value: float, statistic: str = "", limits: Iterable[float] = ()) -> str:
+    """A number rounded for display: shares to three places, coefficients to two; a bound near one
+    of the `limits` of a decision to as many as tell them apart.
 
     >>> shown(0.8482), shown(-0.004), shown(float("nan")), shown(0.0042, "prevalence")
     ('0.85', '0.00', '—', '0.004')
@@ -87,7 +88,7 @@ def shown(value: float, statistic: str = "") -> str:
     """
     if math.isnan(value):
         return DASH
-    return entry_for(statistic).shown(value)
+    return entry_for(statistic).shown(value, limits)
 
 
 class ResultsIndex:
@@ -163,7 +164,9 @@ def _figure(row: ResultRow, line: int) -> Figure:
     if math.isnan(estimate):
         reason, remarks = (remarks or (Remark("undefined"),))[0], remarks[1:]
     no_interval = math.isnan(low) or math.isnan(high)
-    interval = "" if no_interval else f"[{shown(low, key[1])}, {shown(high, key[1])}]"
+    limits = row["deciding"].limits if row["deciding"] else ()
+    ends = (shown(each, key[1], limits) for each in (low, high))
+    interval = "" if no_interval else f"[{', '.join(ends)}]"
     return Figure(
         key=key,
         line=line,

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from evenhand.analysis.people.ceiling import CEILING
-from evenhand.analysis.people.ensembles import ensemble_title, is_ensemble
 from evenhand.analysis.report.blocks import SYNTHETIC, Answer, Block, Cell, Part, ReportSection
 from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, ResultsIndex
@@ -42,8 +41,6 @@ def rater_title(rater: str) -> str:
     >>> rater_title("humans"), rater_title("baseline:constant"), rater_title("r07")
     ('Annotators', 'Baseline: constant', 'r07')
     """
-    if is_ensemble(rater):
-        return ensemble_title(rater)
     return _NAMES.get(rater, rater)
 
 
@@ -165,15 +162,9 @@ class Source:
         for statistic in (self.usual(rubric, subset), CEILING):
             for figure in self.figures.select(rubric, statistic, subset):
                 first, second = figure.raters
-                others = second in BASELINES or is_ensemble(second)
-                if first == "humans" and second and not others:
+                if first == "humans" and second and second not in BASELINES:
                     seen[second] = None
         return self.by_agreement(rubric, seen, subset)
-
-    def ensembles(self, rubric: str, subset: str) -> list[str]:
-        """The ensembles of graders."""
-        found = self.figures.select(rubric, CEILING, subset)
-        return [figure.raters[1] for figure in found if is_ensemble(figure.raters[1])]
 
     def pairs(self, rubric: str, statistic: str, subset: str) -> list[tuple[str, str]]:
         """The pairs of single raters that a statistic is given for."""
@@ -207,8 +198,8 @@ class Source:
         return given or ["krippendorff_alpha_nominal"]
 
     def kappa(self, rubric: str, subset: str) -> str:
-        """The kappa that decides: with quadratic weights where the categories are ordered."""
-        weighted = "weighted_kappa_quadratic"
+        """The kappa that decides: weighted where the categories are ordered."""
+        weighted = f"weighted_kappa_{self.analysis.settings.ordered}"
         return weighted if self.figures.select(rubric, weighted, subset) else "cohen_kappa"
 
     def usual(self, rubric: str, subset: str) -> str:

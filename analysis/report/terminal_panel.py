@@ -23,8 +23,8 @@ TextTable = tuple[str, list[str], list[list[str]]]
 
 def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTable]:
     """(title, columns, rows) for each rubric and reading: groups, pairs of raters, graders with
-    people, ensembles, baselines; then graders' rates against the majority, and the counts behind
-    them. Cells are text, the first column names the raters. Verdicts are sentences of their own
+    people, baselines; then graders' rates against the majority, and the counts behind them. Cells
+    are text, the first column names the raters. Verdicts are sentences of their own
     (`analysis.verdicts.judge`). Undefined cells hold a dash, and the title gives the reason.
     """
     source = Source.of(analysis, context)
@@ -53,9 +53,8 @@ def _panel(source: Source, rubric: str, subset: str) -> list[TextTable]:
     )
     graders = source.graders(rubric, subset)
     who = [((name, ""), GROUPS[name]) for name in source.groups(rubric, subset) if name != "all"]
-    others = (*source.ensembles(rubric, subset), *BASELINES)
     pairs = source.pairs(rubric, source.usual(rubric, subset), subset)
-    pairs += [("humans", name) for name in (*graders, *others)]
+    pairs += [("humans", name) for name in (*graders, *BASELINES)]
     who += [(pair, pair_title(pair)) for pair in pairs]
     for raters, title in who:
         draft.add(title, source.row(rubric, statistics, raters, subset))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenhand.analysis.agreement.pairs import KappaMeans
+from evenhand.analysis.agreement.overlap import KappaMeans
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.combine import combine_readings, methods_apart
@@ -246,7 +246,7 @@ def _add_held_out_ceiling(
     for objective, verdict in verdicts.items():
         codes = coded.codes.copy()
         codes[held, grader] = np.where(verdict, 0, 1)
-        mean, people = with_and_among_humans(kappas, replace(coded, codes=codes), grader)
+        _, mean, people = with_and_among_humans(kappas, replace(coded, codes=codes), grader)
         if mean is None:
             return
         of = About(a="humans", b=name, at=objective, note=note)

@@ -13,7 +13,9 @@ from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix
 from evenhand.analysis.notes import Code, says
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.coverage import COVERAGE, UNSCORED_AS_DISAGREEMENT
+from evenhand.analysis.people.gross_errors import GROSS
 from evenhand.analysis.people.recoded import EXCHANGED, HIGHER, LOWER, RECODED, REVERSED
+from evenhand.analysis.people.selection import BY_LABELS
 from evenhand.analysis.requirement import ClusterCounts
 from evenhand.analysis.results import BASELINES, ResultRow, ResultRows, key_of
 from evenhand.analysis.thresholds.in_force import IN_FORCE
@@ -21,6 +23,7 @@ from evenhand.analysis.thresholds.rows import CEILING_HELD_OUT, KAPPA_HELD_OUT
 from evenhand.analysis.verdicts.evidence import (
     ABOVE_BASELINE,
     CHANCE,
+    IF_WRONG,
     NEEDED,
     NON_INFERIORITY,
     NON_INFERIORITY_PEOPLE,
@@ -42,8 +45,9 @@ class Bounds:
     """Bounds on a grader compared with people, as verdicts use them (`analysis.verdicts.evidence`):
     the difference for these people and for people like these, kappa above the better baseline,
     people's own kappa, the number of clusters with a label of another category than the commonest,
-    the effective number of all clusters, the chance that the grader is within the margin, and the
-    number of clusters that would show it.
+    the effective number of all clusters, the chance that the grader is within the margin, the
+    number of clusters that would show it, and the deciding difference if every missing answer were
+    wrong, None where none is missing.
     """
 
     difference: ResultRow
@@ -54,11 +58,12 @@ class Bounds:
     worth: ResultRow
     chance: ResultRow
     to_pass: ResultRow | None
+    if_wrong: ResultRow | None = None
 
     @classmethod
     def of(cls, rows: ResultRows, grader: str, subset: str, at: str = "") -> Bounds | None:
         """The bounds of a grader on one label view; None where it was not compared."""
-        difference, like_these, above, people, rarer, worth, chance, to_pass = (
+        difference, like_these, above, people, rarer, worth, chance, to_pass, if_wrong = (
             rows.get(statistic, "humans", grader, subset, at)
             for statistic in (
                 NON_INFERIORITY,
@@ -69,25 +74,31 @@ class Bounds:
                 WORTH,
                 CHANCE,
                 NEEDED,
+                IF_WRONG,
             )
         )
         if difference is None or above is None or people is None:
             return None
         if rarer is None or worth is None or chance is None:
             return None
-        return cls(difference, like_these, above, people, rarer, worth, chance, to_pass)
+        return cls(difference, like_these, above, people, rarer, worth, chance, to_pass, if_wrong)
 
     @property
     def rows(self) -> tuple[ResultRow | None, ...]:
         """All rows of the bounds, as evidence."""
         known = (self.difference, self.like_these, self.above, self.people, self.rarer, self.worth)
-        return (*known, self.chance, self.to_pass)
+        return (*known, self.chance, self.to_pass, self.if_wrong)
 
     def sample(self, difference: ResultRow) -> ClusterCounts:
         """The sample on which a difference was found."""
         return ClusterCounts(
             difference["n_clusters"], self.worth["estimate"], self.rarer["estimate"]
         )
+
+    @property
+    def survives(self) -> bool:
+        """Return True if the grader would be within the margin with every missing answer wrong."""
+        return self.if_wrong is None or self.if_wrong["low"] > -margin_of(self.if_wrong)
 
     @property
     def margin(self) -> float:
@@ -202,7 +213,9 @@ class Case:
     difference on binary verdicts, where the categories decide, and `is_binary` means that these
     verdicts decide for a rubric with more categories. `moving` is its stability across wordings of
     the rubric, where that is clearly too low; `injection` the audit of texts that try to manipulate
-    it. `twins` are graders with the same labels.
+    it. `twins` are graders with the same labels. `selective` is its agreement on units with few
+    labels and with more, where it depended on labels which units got more. `gross` is the share of
+    its labels that are gross errors, where labels have an order, in `points` of the scale.
     """
 
     rubric: str
@@ -220,6 +233,9 @@ class Case:
     injection: Audit | None = None
     twins: tuple[str, ...] = ()
     mistakes: Mistakes = Mistakes()
+    selective: tuple[ResultRow, ResultRow] | None = None
+    gross: ResultRow | None = None
+    points: str = "points"
 
     @property
     def to_beat(self) -> float:
@@ -268,6 +284,8 @@ class Case:
             *now.parts,
             *tuned.parts,
             *self.mistakes.rows,
+            *(self.selective or ()),
+            self.gross,
             *self.people.copied_rows,
         )
         return keys_of(row for row in rows if row is not None)
@@ -287,12 +305,11 @@ def case_of(
     rows: ResultRows, labels: LabelMatrix, grader: str, rule: DecisionSettings, noun: str
 ) -> Case:
     """Collect the evidence on a grader: on the categories, else on the binary verdict."""
-    level, subset = labels.scale.level, "all"
+    kappa, subset = labels.scale.deciding_kappa, "all"
     categories = rows.get(CEILING, "humans", grader, "all")
     binary = rows.get(CEILING, "humans", grader, BINARY_ALL)
     if binary and (categories is None or categories["n_units"] == 0):
-        level, subset, categories, binary = "nominal", BINARY_ALL, binary, None
-    kappa = "cohen_kappa" if level == "nominal" else "weighted_kappa_quadratic"
+        kappa, subset, categories, binary = "cohen_kappa", BINARY_ALL, binary, None
     baselines = (rows.get(kappa, "humans", name, subset) for name in BASELINES)
     own = labels.raters.index(grader)
     copies = {each.of: each.share for each in labels.copies if each.who == own}
@@ -328,7 +345,32 @@ def case_of(
             _recoded(rows, grader, subset),
             _commonest(rows, grader, subset, labels.scale.categories),
         ),
+        selective=_selective(rows, grader),
+        gross=_gross(rows, grader),
+        points="points" if labels.scale.has_numbers else "steps of the scale",
     )
+
+
+def _selective(rows: ResultRows, grader: str) -> tuple[ResultRow, ResultRow] | None:
+    """The grader's agreement on units with few labels and with more, where these were selected."""
+    for subset in ("all", BINARY_ALL):
+        found = [
+            row
+            for row in rows.rows.values()
+            if (row["statistic"], row["rater_b"], row["subset"]) == (BY_LABELS, grader, subset)
+        ]
+        if len(found) == 2:
+            return found[0], found[1]
+    return None
+
+
+def _gross(rows: ResultRows, grader: str) -> ResultRow | None:
+    found = (
+        row
+        for row in rows.rows.values()
+        if (row["statistic"], row["rater_b"], row["subset"]) == (GROSS, grader, "all")
+    )
+    return next(found, None)
 
 
 def _luck(rows: ResultRows, labels: LabelMatrix, subset: str) -> float:

@@ -1,8 +1,6 @@
 """A grader compared with people: estimates, and how far they may lie from the truth.
 
-Where all people share units with one another, kappas are means over pairs of raters; in a crowd
-where each person labelled only a few units, all pairs of labels are pooled
-(`analysis.people.crowds`).
+Both sides are computed on the same units with the same weights (`analysis.agreement.overlap`).
 """
 
 from __future__ import annotations
@@ -16,18 +14,9 @@ from itertools import combinations
 
 import numpy as np
 
-from evenhand.analysis.agreement.coefficients import cohen_kappa
-from evenhand.analysis.agreement.counts import label_counts, usual_codes
-from evenhand.analysis.agreement.pairs import (
-    MIN_SHARED_UNITS,
-    KappaMeans,
-    agreement_between,
-    cluster_tables,
-    deciding_kappa,
-    pair_statistics,
-    shared_units,
-    table_chunks,
-)
+from evenhand.analysis.agreement.counts import label_counts, median_codes
+from evenhand.analysis.agreement.overlap import KappaMeans, Overlap
+from evenhand.analysis.agreement.pairs import deciding_kappa, distances
 from evenhand.analysis.bootstrap.influence import influence, standard_error
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.score import (
@@ -35,15 +24,15 @@ from evenhand.analysis.bootstrap.score import (
     Kappas,
     Sample,
     chance_above,
+    kappas_of,
     lower_bound,
     upper_bound,
 )
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.labels.weights import effective_size
 from evenhand.analysis.people.ceiling import with_and_among_humans
-from evenhand.analysis.people.crowds import is_crowd, pooled_kappas, said_beside
 from evenhand.analysis.requirement import ClusterCounts
-from evenhand.analysis.types import Array, Codes, Integers, Labels, Mask
+from evenhand.analysis.types import Array, Codes, Mask
 from evenhand.analysis.verdicts.readings import Reading
 from evenhand.study.settings.analysis import MOST_OF_PEOPLE
 
@@ -63,7 +52,7 @@ class AtNull:
         undefined.
         """
         estimate = float(self.sample.estimate)
-        if not self.statistic.tables.size:
+        if self.statistic.is_empty:
             return math.nan, math.nan
         low = float(lower_bound(self.statistic, self.sample, alpha))
         return estimate - low, float(upper_bound(self.statistic, self.sample, alpha)) - estimate
@@ -75,7 +64,7 @@ class AtNull:
 
     def chance_above(self, null: float) -> float:
         """The approximate probability that the statistic is above a value."""
-        if not self.statistic.tables.size:
+        if self.statistic.is_empty:
             return math.nan
         return float(chance_above(self.statistic, self.sample, np.array(null)))
 
@@ -126,8 +115,8 @@ class Comparison:
     `below_people` bounds it at the null. `kappas` (rows,) are its kappa in the data and without
     each cluster, `to_beat` the better baseline's, above which `above_baseline` bounds it.
     `sample.rarer` counts clusters in which a person chose another category than the commonest;
-    `chance` is the chance agreement that shares like people's imply. `pooled` is True where all
-    pairs of labels are pooled.
+    `chance` is the chance agreement that shares like people's imply. `units` (units,) are those
+    compared; `pooled` is True where people with few labels share a table.
     """
 
     reading: Reading
@@ -144,6 +133,7 @@ class Comparison:
     people: AmongPeople
     chance: float
     constant: bool
+    units: Mask
     pooled: bool
 
     @property
@@ -183,11 +173,14 @@ class Beside:
     """Compare graders with people, in the data and without each cluster (`left_out`).
 
     `margin` is how far below people they may lie, or else `margin_share` of people's own kappa.
+    With `least` = 1 units with one person's label count too, and people are not compared with one
+    another.
     """
 
     left_out: Resamples
     margin: float
     margin_share: float = 0.0
+    least: int = 2
     _known: dict[tuple[str, tuple[str, ...]], KappaMeans] = field(default_factory=dict)
 
     def compared(self, reading: Reading, to_beat: float) -> Comparison | None:
@@ -195,33 +188,25 @@ class Beside:
 
         `to_beat` is the better baseline's kappa.
         """
-        coded, grader = reading.coded, reading.grader
-        pooled = is_crowd(coded, self.left_out, grader)
-        if pooled:
-            said = said_beside(coded, self.left_out, grader, pooled=True)
-            several = np.asarray((said >= 0).any(axis=1))
-            if self.left_out.count(coded.clusters, several)[0] < MIN_SHARED_UNITS:
-                return None
-            with_people, among = pooled_kappas(coded, self.left_out, grader)
-        else:
-            mean, people = with_and_among_humans(self._kappas(coded), coded, grader)
-            if mean is None:
-                return None
-            with_people = mean.values
-            among = people.values if people else np.full(len(mean.values), np.nan)
+        coded, grader, left_out = reading.coded, reading.grader, self.left_out
+        kappas = self._kappas(coded)
+        units, mean, people = with_and_among_humans(kappas, coded, grader, self.least)
+        if mean is None:
+            return None
+        with_people = mean.values
+        among = people.values if people else np.full(len(with_people), np.nan)
         own = float(among[0])
         share = self.margin_share
         if not share and self.margin > MOST_OF_PEOPLE * own > 0:
             share = MOST_OF_PEOPLE
-        within = coded.labelled[:, grader]
-        inside = within & coded.labelled_by_any(coded.people_beside(grader))
         tested = with_people - (1.0 - share) * among
-        sizes = sizes_of(coded, self.left_out, inside)
-        points = Points.of(coded, self.left_out, [grader], pooled=pooled)
-        n_people, variance = _over_people(coded, self.left_out, grader, pooled)
-        rarer, chance = _rarer(coded, self.left_out, grader, sizes, pooled)
+        sizes = sizes_of(coded, left_out, units)
+        overlap = Overlap.of(coded, left_out, coded.people_beside(grader), units)
+        points = Points.of(overlap, left_out, [grader])
+        variance = _over_people(overlap, left_out, coded.codes[:, grader].astype(np.intp))
+        rarer, chance = _rarer(overlap, left_out, sizes)
         worth = effective_size(sizes) if sizes.any() else 0.0
-        counts = self.left_out.count(coded.clusters, inside)
+        counts = left_out.count(coded.clusters, units)
         return Comparison(
             reading=reading,
             counts=counts,
@@ -234,15 +219,16 @@ class Beside:
             kappas=with_people,
             to_beat=to_beat,
             above_baseline=points.at_null(with_people, worth),
-            people=AmongPeople(own, influence(among), n_people, variance),
+            people=AmongPeople(own, influence(among), len(overlap.raters), variance),
             chance=chance,
-            constant=len(np.unique(coded.codes[within, grader])) < 2,
-            pooled=pooled,
+            constant=len(np.unique(coded.codes[units, grader])) < 2,
+            units=units,
+            pooled=mean.pooled,
         )
 
     def _kappas(self, coded: Coded) -> KappaMeans:
         """People's pairwise kappas, which graders that label the same units share."""
-        key = coded.subset, coded.kinds
+        key = coded.subset, coded.kinds  # people's labels are the same in all views of one name
         if key not in self._known:
             self._known[key] = KappaMeans(coded, self.left_out, [deciding_kappa(coded)])
         return self._known[key]
@@ -250,52 +236,43 @@ class Beside:
 
 @dataclass(frozen=True)
 class Points:
-    """Tables from which the kappas of one grader or two are computed: the clusters that they
-    labelled (or groups of many, the `rows` of the jackknife) as they are and with every other label
-    by a grader: tables (points, tables, q, q), each with its weight. `signs` (tables,) average over
-    people.
+    """What the kappas of one grader or two are computed from: the clusters that they labelled (or
+    groups of many, the `rows` of the jackknife) as they are and with every other label by a grader:
+    `sums` (points, tables, 2 + 2q), each point with its weight.
     """
 
-    tables: Array
+    sums: Array
     weights: Array
-    signs: Array
-    agreement: Array
-    rows: Integers
+    distance: Array
+    rows: Codes
+    graders: int
 
     @classmethod
-    def of(
-        cls, coded: Coded, left_out: Resamples, graders: Sequence[int], *, pooled: bool
-    ) -> Points:
-        """The points of graders on the same units: of the first, minus those of the second."""
-        said = [said_beside(coded, left_out, each, pooled=pooled) for each in graders]
-        agreement = agreement_between(coded)
+    def of(cls, overlap: Overlap, left_out: Resamples, graders: Sequence[int]) -> Points:
+        """Return the points of graders on these units; of two, of the first minus the other."""
+        coded, n = overlap.coded, left_out.n_types
+        mass = np.ones(n) if left_out.weight is None else left_out.weight
 
-        def tables(which: int, grades: Codes) -> Array:
-            return left_out.each_row(_tables(coded, left_out, said[which], grades, pooled=pooled))
+        def sums(grades: Codes) -> Array:
+            return left_out.each_row(overlap.sums_with_rater(grades, n) * mass[:, None, None])
 
         own = [coded.codes[:, each].astype(np.intp) for each in graders]
-        if not pooled:
-            together = [tables(n, each).sum(axis=0) for n, each in enumerate(own)]
-            defined = np.isfinite([cohen_kappa(each, agreement) for each in together]).all(axis=0)
-            said = [each[:, defined] for each in said]
-        known = [tables(n, each) for n, each in enumerate(own)]
+        known = [sums(each) for each in own]
         seen = np.concatenate(known, axis=1)
-        rows = np.flatnonzero(seen.any(axis=(1, 2, 3)))
+        rows = np.flatnonzero(seen.any(axis=(1, 2)))
         unseen = []
-        for n, grades in enumerate(own):
-            labelled = (grades >= 0) & (said[n] >= 0).any(axis=1)
-            for other in _unseen(coded, _usual(coded, said[n])):
-                given = np.where(labelled, other, -1)
-                changed = [tables(n, given) if m == n else each for m, each in enumerate(known)]
+        for other in _unseen(overlap):
+            for which, grades in enumerate(own):
+                given = sums(np.where(grades >= 0, other, -1))
+                changed = [given if n == which else each for n, each in enumerate(known)]
                 moved = (np.concatenate(changed, axis=1) - seen) / left_out.clusters_in_row
                 unseen.append((seen + moved)[rows])
         count, others = len(rows), max(len(rows) * len(unseen), 1)
-        clusters = max(seen.shape[1] * left_out.clusters_in_row * count, 1.0)
-        pseudo = PSEUDO / math.sqrt(max(seen.sum() / clusters, 1.0))  # units of a cluster
+        clusters = max(len(own) * left_out.clusters_in_row * count, 1.0)
+        pseudo = PSEUDO / math.sqrt(max(seen[..., 0].sum() / clusters, 1.0))  # units of a cluster
         weights = np.concatenate([np.ones(count), np.full(count * len(unseen), pseudo / others)])
-        people = max(known[0].shape[1], 1)
-        signs = np.repeat([1.0, -1.0][: len(graders)], people) / people
-        return cls(np.concatenate([seen[rows], *unseen]), weights, signs, agreement, rows)
+        points = np.concatenate([seen[rows], *unseen])
+        return cls(points, weights, distances(coded), rows, len(own))
 
     def at_null(self, values: Array, worth: float, linear: Array | None = None) -> AtNull:
         """A statistic of these tables, minus what is `linear` in the clusters' weights. Both are
@@ -306,7 +283,7 @@ class Points:
         minus = np.zeros(len(self.weights))
         if linear is not None and n:
             minus -= np.tile(linear[0] + influence(linear[kept]), len(self.weights) // n)
-        statistic = Kappas(self.tables, self.signs, self.agreement, minus, self.weights)
+        statistic = Kappas(self.sums, self.distance, minus, self.weights, self.graders)
         data = np.where(np.arange(len(self.weights)) < n, 1.0 / max(n, 1), 0.0)
         spread = float(np.sqrt((data * statistic.at(data)[1] ** 2).sum()))
         stretch = 1.0
@@ -315,43 +292,20 @@ class Points:
         return AtNull(statistic, Sample(np.array(values[0]), n, worth, np.array(stretch)))
 
 
-def _usual(coded: Coded, said: Labels) -> Codes:
-    """The label (units,) that most people chose, of those they `said` (units, people); of numbers
-    their median.
+def _unseen(overlap: Overlap) -> list[Codes]:
+    """Labels (units,) that a grader could have given but did not: the categories after the one that
+    most people chose, in turn; of ordered ones people's median, its neighbours (of numbers a tenth
+    of them away), and both ends of the scale, where gross errors lie.
     """
-    everyone = replace(coded, codes=said, raters=("",) * said.shape[1])
-    members = range(said.shape[1])
-    if coded.is_number:
-        return np.maximum(usual_codes(everyone, members), 0)
-    most: Codes = label_counts(everyone, members).argmax(axis=1)
-    return most
-
-
-def _unseen(coded: Coded, usual: Codes) -> list[Codes]:
-    """Labels that a grader could have given but did not: the categories after the `usual` one
-    (units,), which most people chose, in turn; on an ordered scale the usual one and its
-    neighbours, of numbers those a tenth of them away.
-    """
+    coded = overlap.coded
+    counts = label_counts(coded, overlap.raters)
     if coded.level == "nominal":
-        return [(usual + step) % coded.q for step in range(coded.q)]
+        most = counts.argmax(axis=1)
+        return [(most + step) % coded.q for step in range(coded.q)]
+    usual = np.maximum(median_codes(counts), 0)
     step = max(round((coded.q - 1) / 10), 1) if coded.is_number else 1
-    return [np.clip(usual + each, 0, coded.q - 1) for each in (-step, 0, step)]
-
-
-def _tables(
-    coded: Coded, left_out: Resamples, said: Labels, grades: Codes, *, pooled: bool
-) -> Array:
-    """Tables (clusters, people, q, q) of each person's labels `said` (units, people) and `grades`
-    (units,), summed over clusters and weighted as these are; one table if `pooled`.
-    """
-    n, q = left_out.n_types, coded.width
-    out = np.zeros((n, 1 if pooled else said.shape[1], q * q))
-    for person in range(said.shape[1]):
-        found = cluster_tables(coded, said[:, [person]], grades[:, None], n)
-        out[:, 0 if pooled else person] += found[..., 0]
-    if left_out.weight is not None:
-        out *= left_out.weight[:, None, None]
-    return out.reshape(n, -1, q, q)
+    steps = (-coded.q, -step, 0, step, coded.q)
+    return [np.clip(usual + each, 0, coded.q - 1) for each in steps]
 
 
 def sizes_of(coded: Coded, left_out: Resamples, inside: Mask) -> Array:
@@ -365,75 +319,68 @@ def sizes_of(coded: Coded, left_out: Resamples, inside: Mask) -> Array:
     return found
 
 
-def _over_people(coded: Coded, left_out: Resamples, grader: int, pooled: bool) -> tuple[int, float]:
-    """(people, the difference's variance over them), each person left out in turn.
+def _over_people(overlap: Overlap, left_out: Resamples, grades: Codes) -> float:
+    """Variance of the difference over people, each left out in turn; NaN for fewer than three.
 
-    People who share at least 30 of the grader's units with it, or any in a crowd; NaN for fewer
-    than three.
+    Without someone apart, their tables go. Without someone who shares a table, the weight of the
+    units that they labelled goes to the other labels there.
     """
-    if pooled:
-        return _over_crowd(coded, left_out, grader)
-    within = coded.labelled[:, grader]
-    shared = shared_units(coded, left_out, within)
-    people = [n for n in coded.people_beside(grader) if shared[n, grader] >= MIN_SHARED_UNITS]
+    people, among = overlap.raters, list(combinations(range(len(overlap.apart)), 2))
     if len(people) < 3:
-        return len(people), math.nan
-    among = [pair for pair in combinations(people, 2) if shared[pair] >= MIN_SHARED_UNITS]
-    pairs = [*((person, grader) for person in people), *among]
-    data = Resamples(left_out.frequency, 0, np.random.default_rng(0), weight=left_out.weight)
-    kappa = pair_statistics(coded)[deciding_kappa(coded)]
-    values = np.concatenate(
-        [kappa(tables)[0] for _, tables in table_chunks(coded, pairs, data, within)]
-    )
-    with_grader, between = values[: len(people)], values[len(people) :]
-    first, second = (np.array([pair[n] for pair in among]) for n in (0, 1))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # no person left to compare: undefined
-        without = [
-            np.nanmean(with_grader[np.arange(len(people)) != n])
-            - np.nanmean(between[(first != person) & (second != person)])
-            for n, person in enumerate(people)
-        ]
-    m = len(people)
-    return m, (m - 1) / m * float(((without - np.mean(without)) ** 2).sum())
+        return math.nan
+    mass = left_out.mass.astype(float)
 
+    def totals(part: Overlap, given: Codes, weight: Array) -> tuple[Array, Array]:
+        n = len(weight)
+        sums = part.sums_with_rater(given, n), part.sums_among(n)
+        return np.tensordot(weight, sums[0], 1), np.tensordot(weight, sums[1], 1)
 
-def _over_crowd(coded: Coded, left_out: Resamples, grader: int) -> tuple[int, float]:
-    """`_over_people` where all pairs of labels are pooled."""
-    people = [n for n in coded.people_beside(grader) if coded.labelled[:, n].any()]
-    data = Resamples(left_out.frequency, 0, np.random.default_rng(0), weight=left_out.weight)
-    without = []
-    for person in people:
-        codes = coded.codes.copy()
-        codes[:, person] = -1
-        with_people, among = pooled_kappas(replace(coded, codes=codes), data, grader)
-        without.append(float(with_people[0] - among[0]))
+    whole = totals(overlap, grades, mass)
+    distance, without = distances(overlap.coded), []
+    for n in range(len(overlap.apart)):
+        others = np.arange(len(whole[0])) != n
+        pairs = np.array([n not in pair for pair in among], dtype=bool)
+        shared = np.arange(len(whole[1]) - len(among)) != n
+        kept = np.concatenate([pairs, shared])
+        without.append(_difference(whole[0][others], whole[1][kept], distance))
+    weight = left_out.mass[overlap.coded.clusters].astype(float)
+    for rater in overlap.together:
+        units = np.flatnonzero(overlap.units & overlap.coded.labelled[:, rater])
+        part, given, own = overlap.only(units), grades[units], weight[units]
+        before, after = totals(part, given, own), totals(part.without(rater), given, own)
+        with_people, rest = (
+            total + now - was for total, was, now in zip(whole, before, after, strict=True)
+        )
+        without.append(_difference(with_people, rest, distance))
     known = np.array([each for each in without if math.isfinite(each)])
     m = len(known)
-    variance = (m - 1) / m * float(((known - known.mean()) ** 2).sum()) if m > 2 else math.nan
-    return len(people), variance
+    return (m - 1) / m * float(((known - known.mean()) ** 2).sum()) if m > 2 else math.nan
 
 
-def _rarer(
-    coded: Coded, left_out: Resamples, grader: int, sizes: Array, pooled: bool
-) -> tuple[float, float]:
+def _difference(with_people: Array, among: Array, distance: Array) -> float:
+    """Mean kappa of one set of tables, given as sums (tables, 2 + 2q), minus that of another."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # no person left to compare: undefined
+        return float(kappas_of(with_people, distance)[0] - kappas_of(among, distance)[0])
+
+
+def _rarer(overlap: Overlap, left_out: Resamples, sizes: Array) -> tuple[float, float]:
     """(effective number of the clusters, of these `sizes`, in which a person chose another category
-    than the commonest, mean over people, or in a crowd in which most people did; the agreement that
-    people's shares of the categories would bring by chance).
+    than the commonest, mean over people, those who share a table counting as one by their majority;
+    the agreement that people's shares of the categories would bring by chance).
     """
-    humans = list(coded.people_beside(grader))
-    codes = np.where(coded.labelled[:, [grader]], coded.codes[:, humans], -1)
-    weights = left_out.mass[coded.clusters][:, None]
-    counts = np.array([((codes == code) * weights).sum() for code in range(coded.q)])
-    labelled = np.asarray(codes >= 0)
-    other = np.asarray(labelled & (codes != counts.argmax()))
-    if pooled:
-        most = 2 * other.sum(axis=1) > labelled.sum(axis=1)
-        other = np.asarray(most)[:, None]
-        labelled = np.asarray(labelled.any(axis=1))[:, None]
-    each = other[:, labelled.any(axis=0)]
-    sums = left_out.cluster_sums(coded.clusters, each.astype(float))
-    held = left_out.each_cluster(sums).T > 0
-    found = [effective_size(sizes[own]) if sizes[own].any() else 0.0 for own in held]
-    shares = counts / max(counts.sum(), 1)
+    coded = overlap.coded
+    codes = np.where(overlap.units[:, None], coded.codes[:, list(overlap.raters)], -1)
+    mass = left_out.mass[coded.clusters].astype(float)
+    shares = mass @ label_counts(replace(coded, codes=codes), range(codes.shape[1]))
+    labelled = codes >= 0
+    other = labelled & (codes != shares.argmax())
+    apart = len(overlap.apart)
+    masks = list(other[:, :apart].T)
+    if overlap.together:
+        masks.append(2 * other[:, apart:].sum(axis=1) > labelled[:, apart:].sum(axis=1))
+    held = left_out.cluster_sums(coded.clusters, np.array(masks, dtype=float).T)
+    clusters = left_out.each_cluster(held).T > 0
+    found = [effective_size(sizes[own]) if sizes[own].any() else 0.0 for own in clusters]
+    shares = shares / max(shares.sum(), 1.0)
     return float(np.mean(found)) if found else 0.0, float((shares**2).sum())

@@ -19,24 +19,24 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from evenhand.analysis.agreement.overlap import KappaMeans, Overlap
 from evenhand.analysis.agreement.pairs import (
     MIN_SHARED_UNITS,
-    KappaMeans,
     deciding_kappa,
     mean_over_pairs,
     pair_statistics,
-    shared_units,
 )
 from evenhand.analysis.bootstrap.influence import influence, reach
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.shares import share_bounds
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.labels.matrix import BINARY_ALL, Coded, LabelMatrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.weights import with_weights
 from evenhand.analysis.notes import reason_in_words
-from evenhand.analysis.people.coverage import share_bounds, unscored_remark
+from evenhand.analysis.people.coverage import unscored_remark
 from evenhand.analysis.planning.more_clusters import REALISTIC, Bound, surer_level
 from evenhand.analysis.requirement import (
     ClusterCounts,
@@ -49,6 +49,7 @@ from evenhand.analysis.requirement import (
     state_of,
 )
 from evenhand.analysis.results import ResultRow, ResultRows
+from evenhand.analysis.statistics import share_apart, shown_apart
 from evenhand.analysis.types import Array, Frequency
 from evenhand.analysis.verdicts.case import Answers
 from evenhand.analysis.verdicts.comparison import AtNull, Beside, Comparison, Points
@@ -58,7 +59,7 @@ from evenhand.analysis.verdicts.requirements import (
     of_both_kinds,
     share_answered,
 )
-from evenhand.analysis.verdicts.wording import advice, level_of, sample_of, signed, why_unscored
+from evenhand.analysis.verdicts.wording import advice, interval_of, sample_of, signed, why_unscored
 from evenhand.analysis.writer import Writer
 from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings
 from evenhand.texts import written
@@ -185,7 +186,7 @@ class Paired:
         )
         counted = np.where(labelled > 0, frequency, 0)
         left_out = Resamples(counted, 0, np.random.default_rng(0), "bca", labels.weight)
-        beside = Beside(left_out, margin)
+        beside = Beside(left_out, margin, least=1)
         found = [beside.compared(Reading(coded, grader), to_beat=0.0) for grader in at]
         before, after = found
         if before is None or after is None:
@@ -232,7 +233,9 @@ class Paired:
 
     def at_null(self, values: Array) -> AtNull:
         """The change in kappa, `values` (rows,) as in `_change`, to be bounded at the null."""
-        points = Points.of(self.coded, self.left_out, self.at[::-1], pooled=self.after.pooled)
+        people = self.coded.members("human")
+        overlap = Overlap.of(self.coded, self.left_out, people, self.after.units)
+        points = Points.of(overlap, self.left_out, self.at[::-1])
         return points.at_null(values, self.after.sample.worth)
 
     def add_beside(self, rows: ResultRows, labels: LabelMatrix, drawn: Resamples) -> None:
@@ -242,11 +245,9 @@ class Paired:
         coded, (before, after) = self.coded, self.at
         out, names = Writer.of(rows, coded, drawn), [coded.raters[each] for each in self.at]
         both = np.asarray(coded.labelled[:, list(self.at)].all(axis=1))
-        shared = shared_units(coded, drawn, both)[before]
-        people = [each for each in coded.members("human") if shared[each] >= MIN_SHARED_UNITS]
-        kind = deciding_kappa(coded)
+        people, kind = coded.members("human"), deciding_kappa(coded)
         kappas = KappaMeans(coded, drawn, [kind])
-        with_people = [kappas.over([(each, own) for each in people])[kind] for own in self.at]
+        with_people = [kappas.with_rater(people, own, self.after.units)[kind] for own in self.at]
         for name, mean in zip(names, with_people, strict=True):
             out.add(kind, mean.values, both, a="humans", b=name, undefined=mean.undefined)
         first, second = with_people
@@ -306,6 +307,7 @@ def drift_of(
     seed: int = SEED,
 ) -> Drift:
     """Compare two versions of a grader on one rubric (see `drift_rows`) and decide."""
+    labels = replace(labels, scale=replace(labels.scale, ordered=settings.ordered))
     scale, rows = labels.scale, drift_rows(labels, versions, settings, rule, seed)
     case = _Case(rows, versions, scale, rule, margin_of(rule, settings))
     verdict, why, more = _decide(case)
@@ -389,8 +391,10 @@ def _still_answers(case: _Case) -> Requirement:
         share, fewest, most = answers.share
         about = {"why": why_unscored(answers.coverage), "needed": least}
         if most < least:
-            return [Reason(written("drift.no_answer", missing=1 - share, most=most, **about))]
-        return [Reason(written("drift.may_leave_out", share=share, least=fewest, **about))]
+            at_most = share_apart(most, least)
+            return [Reason(written("drift.no_answer", missing=1 - share, most=at_most, **about))]
+        at_least = share_apart(fewest, least)
+        return [Reason(written("drift.may_leave_out", share=share, least=at_least, **about))]
 
     return share_answered(answers, least, why, LEVEL)
 
@@ -431,7 +435,8 @@ def _unchanged(case: _Case, change: ResultRow) -> Requirements:
 def _agreed(before: ResultRow, margin: float) -> Requirement:
     """Require that the earlier kappa leaves room for a change."""
     kappa, low = before["estimate"], before["low"]
-    said = {"kappa": kappa, "low": low, "margin": margin}
+    ends = {"kappa": shown_apart(kappa, [margin]), "low": shown_apart(low, [margin])}
+    said = {**ends, "margin": margin}
     return Requirement(
         state_of(met=low > margin),
         why=lambda: [Reason(written("drift.hardly_agreed", **said))],
@@ -470,9 +475,9 @@ def _figures(case: _Case, change: ResultRow, noun: str) -> str:
         before=kappa,
         after=kappa + change["estimate"],
         change=signed(change["estimate"]),
-        level=level_of(LEVEL),
-        low=change["low"],
-        high=change["high"],
+        interval=interval_of(
+            change["low"], change["high"], -case.margin, case.margin, alpha=LEVEL, sign="+"
+        ),
         margin=case.margin,
         sample=sample_of(change, noun),
     )

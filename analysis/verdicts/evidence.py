@@ -18,7 +18,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evenhand.analysis.agreement.pairs import deciding_kappa
-from evenhand.analysis.bootstrap.influence import reach, reach_over_people, simultaneous_level
+from evenhand.analysis.bootstrap.influence import (
+    ALPHA,
+    reach,
+    reach_over_people,
+    simultaneous_level,
+)
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Deciding, Interval
 from evenhand.analysis.bootstrap.looks import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
@@ -29,11 +34,12 @@ from evenhand.analysis.planning.more_clusters import REALISTIC, surer_level
 from evenhand.analysis.results import BASELINES, ResultRow, ResultRows
 from evenhand.analysis.types import Array, Codes, Mask
 from evenhand.analysis.verdicts.comparison import AtNull, Beside, Comparison
-from evenhand.analysis.verdicts.readings import UNTUNED, Reading, readings_of
+from evenhand.analysis.verdicts.readings import UNTUNED, Reading, if_wrong, readings_of
 from evenhand.study.settings.analysis import DecisionSettings
 
 NON_INFERIORITY = "non_inferiority"
 NON_INFERIORITY_PEOPLE = "non_inferiority_people"
+IF_WRONG = "non_inferiority_unscored_as_disagreement"
 PART = "part_non_inferiority"
 ABOVE_BASELINE = "kappa_above_baseline"
 PEOPLE_KAPPA = "people_kappa"
@@ -42,6 +48,11 @@ WORTH = "clusters_worth"
 CHANCE = "chance_within_margin"
 NEEDED = "clusters_to_pass"
 WINNER = "best_grader_difference"
+STATISTICS = (
+    *(NON_INFERIORITY, NON_INFERIORITY_PEOPLE, IF_WRONG, PART, ABOVE_BASELINE, PEOPLE_KAPPA),
+    *(RARER, WORTH, CHANCE, NEEDED, WINNER),
+)
+"""All that `add_deciding_rows` adds."""
 
 
 def add_deciding_rows(
@@ -52,16 +63,19 @@ def add_deciding_rows(
     rule: DecisionSettings,
     look: int = 1,
     parts: Sequence[UnitColumn] = (),
+    error: float = ALPHA,
 ) -> None:
     """Add the rows that verdicts rest on for every grader, and at = "held_out" for thresholds tuned
     on other clusters: `non_inferiority`, the ceiling difference; `non_inferiority_people`, the same
-    for people like these; `kappa_above_baseline`; `people_kappa`; `chance_within_margin`;
-    `clusters_worth`, the effective number of clusters, `clusters_to_pass`, and `rarer_clusters`,
-    that of clusters with a label of a rarer category. For all graders together
-    `best_grader_difference`, corrected for having been chosen. And `non_inferiority` once more in
-    each part of the sample that `parts` tell apart.
+    for people like these; `non_inferiority_unscored_as_disagreement`, the one that decides if every
+    missing answer were wrong, where some are missing; `kappa_above_baseline`; `people_kappa`;
+    `chance_within_margin`; `clusters_worth`, the effective number of clusters, `clusters_to_pass`,
+    and `rarer_clusters`, that of clusters with a label of a rarer category. For all graders
+    together `best_grader_difference`, corrected for having been chosen. And `non_inferiority` once
+    more in each part of the sample that `parts` tell apart.
 
-    `low` and `high` are one-sided bounds, each at the level of the verdict. Of the `resamples` of
+    `low` and `high` are one-sided bounds, each at the level of the verdict, so that a wrong pass
+    has at most the `error`, over all graders and looks. Of the `resamples` of
     the clusters only the clusters themselves are taken.
     """
     if not labels.humans:
@@ -75,10 +89,11 @@ def add_deciding_rows(
     found = [each for each in compared if each is not None and not math.isnan(each.excess)]
     if not found:
         return
-    level = _level(found, rule, look)
+    level = _level(found, rule, look, error)
     for each in found:
         if each.reading.at != UNTUNED:
             _add_bounds(rows, each, level)
+            _add_if_wrong(rows, labels, each, beside, level, rule)
     judged = [each for each in readings if each.at != UNTUNED]
     add_part_rows(rows, judged, beside, parts, level.alpha, rule.min_rarer)
     _add_winner(rows, [each for each in found if not each.reading.at], level)
@@ -91,9 +106,11 @@ def _to_beat(rows: ResultRows, coded: Coded) -> float:
     return max((row["estimate"] for row in found if row is not None), default=math.nan)
 
 
-def _level(found: Sequence[Comparison], rule: DecisionSettings, look: int) -> Deciding:
+def _level(
+    found: Sequence[Comparison], rule: DecisionSettings, look: int, error: float
+) -> Deciding:
     """Return the level that this look may spend, shared by all comparisons of the rubric."""
-    alpha, after = (level_of_look(each, rule.looks) for each in (look, look + 1))
+    alpha, after = (level_of_look(each, rule.looks, error) for each in (look, look + 1))
     if not alpha:
         return Deciding(0.0, look, len(found), 0.0)
     found = [each for each in found if each.reading.counts_once]
@@ -109,7 +126,10 @@ def _add_bounds(rows: ResultRows, found: Comparison, level: Deciding) -> None:
     people = _bounded_over_people(found, difference, level.alpha)
     at_margin = replace(level, margin=found.margin)
     of_share = replace(at_margin, margin_share=found.share)
-    over_people = replace(level, people=found.people.number, from_people=found.share_of_people)
+    from_people = found.share_of_people
+    over_people = replace(
+        level, people=found.people.number, from_people=from_people, bar=-found.margin
+    )
     pooled = Remark("pooled_pairs") if found.pooled else ""
     # A constant grader is itself one of the baselines, whatever another cluster brings.
     above = _at_null(found.excess, found.above_baseline, level.alpha)
@@ -120,7 +140,7 @@ def _add_bounds(rows: ResultRows, found: Comparison, level: Deciding) -> None:
     for statistic, interval, deciding, note in (
         (NON_INFERIORITY, difference, of_share, pooled),
         (NON_INFERIORITY_PEOPLE, people, over_people, ""),
-        (ABOVE_BASELINE, above, level, constant),
+        (ABOVE_BASELINE, above, replace(level, bar=0.0), constant),
         (
             PEOPLE_KAPPA,
             _bounded(found.people.kappa, found.people.influence, level.alpha, silent),
@@ -143,6 +163,35 @@ def _add_bounds(rows: ResultRows, found: Comparison, level: Deciding) -> None:
                 at=found.reading.at,
                 note=note,
             )
+
+
+def _add_if_wrong(
+    rows: ResultRows,
+    labels: LabelMatrix,
+    found: Comparison,
+    beside: Beside,
+    level: Deciding,
+    rule: DecisionSettings,
+) -> None:
+    """Add the deciding difference of one comparison if every missing answer of the grader were
+    wrong, through the same bound.
+    """
+    reading = if_wrong(labels, found.reading, beside.left_out.mass.astype(float))
+    worst = beside.compared(reading, found.to_beat) if reading else None
+    if worst is None:
+        return
+    difference = _at_null(worst.difference, worst.below_people, level.alpha)
+    if rule.scope == "like_these":
+        difference = _bounded_over_people(worst, difference, level.alpha) or difference
+    rows.add(
+        IF_WRONG,
+        difference.held(replace(level, margin=worst.margin, margin_share=worst.share)),
+        worst.counts,
+        rater_a="humans",
+        rater_b=worst.grader,
+        subset=worst.subset,
+        at=worst.reading.at,
+    )
 
 
 def _clusters_to_pass(found: Comparison, difference: Interval, level: Deciding) -> Interval | None:

@@ -19,18 +19,20 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from evenhand.analysis.agreement.coefficients import cohen_kappa
-from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, agreement_between, cluster_tables
+from evenhand.analysis.agreement.overlap import Overlap
+from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, distances
 from evenhand.analysis.bootstrap.influence import influence, reach, standard_error
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.looks import level_of_reading
+from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.score import kappas_of
+from evenhand.analysis.bootstrap.shares import share_bounds
 from evenhand.analysis.labels.matrix import LabelMatrix
-from evenhand.analysis.people.coverage import share_bounds
 from evenhand.analysis.planning.more_clusters import POWER
 from evenhand.analysis.requirement import rounded_up
 from evenhand.analysis.types import Array
 from evenhand.analysis.verdicts.drift import Paired, Versions, bounded_change
-from evenhand.analysis.verdicts.wording import level_of, signed
+from evenhand.analysis.verdicts.wording import interval_of, signed
 from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.texts import written
 
@@ -116,14 +118,14 @@ def _place(score: Score, rule: DecisionSettings) -> tuple[bool, float]:
 
 
 def score_of(labels: LabelMatrix, name: str) -> Score:
-    """Score a grader against all people's labels pooled."""
+    """Score a grader against people, each unit counting once."""
     kappas, answered = _kappas_of(labels, name)
     return Score(float(kappas[0]), answered)
 
 
 def _kappas_of(labels: LabelMatrix, name: str) -> tuple[Array, float]:
-    """Return a grader's kappa with all people's labels pooled, in the data and without each cluster
-    (1 + clusters,), and the share of the units that it answered.
+    """Return a grader's kappa with people, in the data and without each cluster (1 + clusters,),
+    and the share of the units that it answered.
     """
     if name not in labels.raters:
         return np.full(1 + labels.n_clusters, math.nan), 0.0
@@ -131,16 +133,14 @@ def _kappas_of(labels: LabelMatrix, name: str) -> tuple[Array, float]:
     coded = labels.on_categories()
     if not (labels.codes[:, grader] >= 0).any() and labels.has_verdicts:
         coded = labels.on_verdicts()
-    people = list(coded.members("human"))
-    said = np.asarray(coded.codes[:, people]).astype(np.intp)
-    own = np.repeat(np.asarray(coded.codes[:, [grader]]).astype(np.intp), len(people), axis=1)
-    tables = cluster_tables(coded, said, own, labels.n_clusters).sum(axis=2)
-    tables = tables.reshape(labels.n_clusters, coded.width, coded.width)
-    whole = tables.sum(axis=0)
-    rated = (said >= 0).any(axis=1)
-    answered = float((rated & (own[:, 0] >= 0)).sum() / max(rated.sum(), 1))
-    each = np.concatenate([whole[None], whole - tables])
-    return np.asarray(cohen_kappa(each, agreement_between(coded))), answered
+    resamples = Resamples(np.ones(labels.n_clusters), 0, np.random.default_rng(0))
+    overlap = Overlap.of(coded, resamples, coded.members("human"))
+    sums = overlap.sums_with_rater(coded.codes[:, grader], labels.n_clusters)
+    rated = overlap.units
+    answered = float((rated & coded.labelled[:, grader]).sum() / max(rated.sum(), 1))
+    whole = sums.sum(axis=0)
+    each = np.concatenate([whole[None], whole - sums])
+    return kappas_of(each, distances(coded))[0], answered
 
 
 def chance_of_proof(labels: LabelMatrix, old: str, new: str, clusters: int, alpha: float) -> float:
@@ -257,9 +257,7 @@ class Gain:
             before=self.before,
             after=self.after,
             gain=signed(self.estimate),
-            level=level_of(self.level),
-            low=self.low,
-            high=self.high,
+            interval=interval_of(self.low, self.high, 0.0, alpha=self.level, sign="+"),
             units=self.units,
             clusters=self.clusters,
         )

@@ -153,11 +153,17 @@ def _chance(view: View) -> float | None:
 
 
 def _short(case: Case, decision: Decision) -> str:
-    """Return the deciding reasons in a few words; if the grader copies a person, say so."""
-    if not case.people.copied:
-        return decision.short
-    copied = wording.copied(case)
-    return f"{decision.short}; {copied}" if decision.judgement in wording.PASSES else copied
+    """Return the deciding reasons in a few words; if the grader copies a person, or a pass rests on
+    the answers that are missing, say so.
+    """
+    passes = decision.judgement in wording.PASSES
+    if case.people.copied and not passes:
+        return wording.copied(case)
+    found = [decision.short, *([wording.copied(case)] if case.people.copied else [])]
+    bounds = (case.present if decision.threshold is None else case.tuned).bounds
+    if passes and bounds is not None and not bounds.survives:
+        found.append(written("short.if_wrong_fails"))
+    return "; ".join(found)
 
 
 def _decide(case: Case) -> Decision:
@@ -170,6 +176,10 @@ def _decide(case: Case) -> Decision:
         return wording.cannot_tell(case, [*faults, _plainly("no_shared_unit")])
     if answers.is_broken:
         return wording.leaves_too_much_out(case, answers.why())
+    if case.selective is not None:
+        at_random = NextStep(kind="overlap", number=wording.ITEMS_AT_RANDOM)
+        chosen = wording.selective(*case.selective)
+        return wording.cannot_tell(case, [*faults, *chosen], step=at_random)
     passes = not (missing.reasons or against or faults or tuned.is_compared)
     at_threshold = _passing_at_threshold(case)
     if case.people.copied and (passes or at_threshold):
@@ -189,7 +199,8 @@ def _decide(case: Case) -> Decision:
     if against:
         return wording.do_not_use(case, against)
     told = [*faults, *missing.reasons]
-    return wording.cannot_tell(case, told, missing.more, missing.step, _is_promising(case))
+    step, promising = missing.step, _is_promising(case)
+    return wording.cannot_tell(case, told, missing.more, step, promising, _below_people(case))
 
 
 @dataclass(frozen=True)
@@ -212,9 +223,7 @@ def _missing(case: Case) -> _Missing:
         few = _too_few_shared(case)
         return few or _Missing([impossible or _plainly("undefined_plainly")])
     if _has_no_level(bounds):
-        step = None if bounds.level.look else NextStep(kind="look", number=0)
-        few = _too_few_shared(case)
-        return few or _Missing([wording.no_level(bounds.level.look)], step=step)
+        return _too_few_shared(case) or _without_level(bounds)
     held = dict(as_good_as_people(case, bounds))
     people = held["people_agree"]
     if not people.is_met and not people.is_likely:
@@ -242,6 +251,25 @@ def _missing(case: Case) -> _Missing:
     )
     step = NextStep(kind="people", number=people_asked) if people_asked else None
     return _Missing([*missing, *advice], more or 0, step)
+
+
+def _without_level(bounds: Bounds) -> _Missing:
+    """What is lacking where no verdict is given at this look."""
+    step = None if bounds.level.look else NextStep(kind="look", number=0)
+    return _Missing([wording.no_level(bounds.level.look)], step=step)
+
+
+def _below_people(case: Case) -> Bounds | None:
+    """The bounds by which the grader is clearly below people while it may be within the margin;
+    None where they show nothing, or are of too few labels to be trusted.
+    """
+    bounds = case.present.bounds
+    if bounds is None:
+        return None
+    held, high = as_good_as_people(case, bounds), case.deciding(bounds)["high"]
+    trusted = held["both_kinds"].is_met and held["enough_clusters"].is_met
+    is_open = held["within_margin"].state == "open" and -bounds.margin <= high < 0
+    return bounds if trusted and is_open else None
 
 
 def _is_promising(case: Case) -> bool:
@@ -293,6 +321,8 @@ def _open_at_threshold(case: Case) -> _Missing | None:
     tuned, bounds = case.tuned, case.tuned.bounds
     if bounds is None or not tuned.advises("tuned", "not_identifiable") or _unfit(case):
         return None
+    if _has_no_level(bounds):
+        return _without_level(bounds)
     held = as_good_as_people(case, bounds)
     if held["within_margin"].is_broken or held["above_baselines"].is_broken:
         return None

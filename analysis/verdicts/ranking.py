@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from evenhand.analysis.agreement.pairs import DECIDING_KAPPAS
 from evenhand.analysis.bias.findings import audited, audited_grader, status_of
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.coverage import COVERAGE
@@ -153,7 +154,7 @@ def deciding_keys(
 
     return (
         key(CEILING, CEILING_HELD_OUT),
-        key("cohen_kappa", "weighted_kappa_quadratic", KAPPA_HELD_OUT, REFERENCE_KAPPA),
+        key(*DECIDING_KAPPAS, KAPPA_HELD_OUT, REFERENCE_KAPPA),
     )
 
 

@@ -18,17 +18,19 @@ from typing import Literal
 
 import numpy as np
 
-from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, KappaMeans, deciding_kappa
+from evenhand.analysis.agreement.overlap import KappaMeans, Overlap
+from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, deciding_kappa
 from evenhand.analysis.bias import Finding, flagged
-from evenhand.analysis.bootstrap.influence import influence, simultaneous_level
+from evenhand.analysis.bootstrap.influence import ALPHA, influence, simultaneous_level
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval
 from evenhand.analysis.bootstrap.looks import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.shares import share_bounds
 from evenhand.analysis.injection import Audit, audit_of
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
 from evenhand.analysis.labels.weights import effective_size
 from evenhand.analysis.notes import Remark, reason_in_words, says
-from evenhand.analysis.people.coverage import COVERAGE, share_bounds
+from evenhand.analysis.people.coverage import COVERAGE
 from evenhand.analysis.planning.more_clusters import Bound
 from evenhand.analysis.requirement import (
     ClusterCounts,
@@ -42,6 +44,7 @@ from evenhand.analysis.requirement import (
     state_of,
 )
 from evenhand.analysis.results import ResultRow, ResultRows
+from evenhand.analysis.statistics import shown_apart
 from evenhand.analysis.types import Array
 from evenhand.analysis.verdicts.case import RECOMMENDED, Answers
 from evenhand.analysis.verdicts.comparison import Points, sizes_of
@@ -57,7 +60,7 @@ from evenhand.analysis.verdicts.wording import (
     Decision,
     NextStep,
     advice,
-    level_of,
+    interval_of,
     no_level,
     sample_of,
 )
@@ -68,6 +71,8 @@ KAPPA = "reference_kappa"
 SENSITIVITY, SPECIFICITY = "reference_sensitivity", "reference_specificity"
 RARER = "reference_rarer_clusters"
 WORTH = "reference_clusters_worth"
+STATISTICS = (KAPPA, SENSITIVITY, SPECIFICITY, RARER, WORTH)
+"""All that `add_reference_rows` adds."""
 
 
 def add_reference_rows(
@@ -76,6 +81,7 @@ def add_reference_rows(
     resamples: Resamples,
     rule: DecisionSettings,
     look: int = 1,
+    error: float = ALPHA,
 ) -> None:
     """Add rows comparing every grader with the reference, and at = "held_out" for thresholds tuned
     on other clusters: `reference_kappa`, and where there is a binary verdict
@@ -97,13 +103,13 @@ def add_reference_rows(
         for reading in readings_of(alone)
         if reading.at != UNTUNED and (each := _Compared.of(reading, alone, left_out))
     ]
-    alpha, after = (level_of_look(each, rule.looks) for each in (look, look + 1))
+    alpha, after = (level_of_look(each, rule.looks, error) for each in (look, look + 1))
     known = [each.apart for each in found if np.ptp(each.apart) > 0]
     together = simultaneous_level(np.column_stack(known), alpha) if known and alpha else alpha
     following = together * after / alpha if alpha else 0.0
     level = Deciding(together, look, len(found), following)
     for each in found:
-        each.add(rows, alpha, level)
+        each.add(rows, alpha, level, rule)
 
 
 class _Compared:
@@ -126,11 +132,11 @@ class _Compared:
         if left_out.count(coded.clusters, both)[0] < MIN_SHARED_UNITS:
             return None
         kind = deciding_kappa(coded)
-        means = KappaMeans(coded, left_out, [kind]).over([(reference, grader)])
+        means = KappaMeans(coded, left_out, [kind]).with_rater([reference], grader, both)
         values = means[kind].values
         return cls(reading, labels, left_out, values) if np.isfinite(values).all() else None
 
-    def add(self, rows: ResultRows, alpha: float, level: Deciding) -> None:
+    def add(self, rows: ResultRows, alpha: float, level: Deciding, rule: DecisionSettings) -> None:
         """Add the rows of this label view; the shares' bounds are at `alpha`."""
         coded, grader = self.reading.coded, self.reading.grader
         (reference,) = coded.members("human")
@@ -144,7 +150,8 @@ class _Compared:
         used = np.bincount(coded.codes[both, reference], minlength=coded.q)
         worth = effective_size(sizes_of(coded, self.left_out, both))
         found = self._bounded(level.alpha, worth)
-        rows.add(KAPPA, found.held(level), counts, **about, subset=coded.subset)
+        at_bar = replace(level, bar=rule.reference_kappa)
+        rows.add(KAPPA, found.held(at_bar), counts, **about, subset=coded.subset)
         rows.add(WORTH, Interval.point(worth), counts, **about, subset=coded.subset)
         other = both & (coded.codes[:, reference] != used.argmax())
         rarer = self.left_out.count(coded.clusters, other)[1]
@@ -152,7 +159,10 @@ class _Compared:
         if not self.labels.has_verdicts:
             return
         verdicts = coded if coded.is_binary else self.labels.on_verdicts()
-        for name, code in ((SENSITIVITY, 0), (SPECIFICITY, 1)):
+        for name, code, bar in (
+            (SENSITIVITY, 0, rule.reference_sensitivity),
+            (SPECIFICITY, 1, rule.reference_specificity),
+        ):
             whole = (verdicts.codes[:, reference] == code) & verdicts.labelled[:, grader]
             part = whole & (verdicts.codes[:, grader] == code)
             sums = self.left_out.cluster_sums(verdicts.clusters, np.column_stack([part, whole]))
@@ -163,13 +173,18 @@ class _Compared:
             if whole.any() and alpha:
                 found = Interval(*share_bounds(each[:, 0], each[:, 1], alpha))
             inside = self.left_out.count(verdicts.clusters, whole)
-            rows.add(name, found.held(level), inside, **about, subset=verdicts.subset)
+            rows.add(
+                name, found.held(replace(level, bar=bar)), inside, **about, subset=verdicts.subset
+            )
 
     def _bounded(self, alpha: float, worth: float) -> Interval:
         """Return kappa with both one-sided bounds, taken at the null."""
         if not alpha:
             return Interval(self.kappa, np.nan, np.nan, (Remark("no_level"),))
-        points = Points.of(self.reading.coded, self.left_out, [self.reading.grader], pooled=False)
+        coded, grader = self.reading.coded, self.reading.grader
+        both = np.asarray(coded.labelled[:, grader])
+        overlap = Overlap.of(coded, self.left_out, coded.members("human"), both)
+        points = Points.of(overlap, self.left_out, [grader])
         below, above = points.at_null(self.kappas, worth).reach(alpha)
         return Interval(self.kappa, self.kappa - below, self.kappa + above)
 
@@ -380,14 +395,15 @@ def _figure(
         why = reason_in_words(row["remarks"])
         text = written("figures.bar_undefined", name=name, why=why)
         return Reason(_sentence(text), written("short.undefined"))
-    ends = {key: row[key] for key in _FIGURES}
+    ends = {key: shown_apart(row[key], [bar]) for key in _FIGURES}
+    alpha = (row["deciding"] or Deciding()).alpha
     text = written(
         "figures.bar",
         name=name,
-        level=level_of((row["deciding"] or Deciding()).alpha),
+        estimate=ends["estimate"],
+        interval=interval_of(row["low"], row["high"], bar, alpha=alpha),
         sample=sample_of(row, noun if row["n_clusters"] != row["n_units"] else "unit"),
         bar=bar,
-        **ends,
     )
     return Reason(_sentence(text), written(f"short.{short}", name=name, bar=bar, **ends))
 

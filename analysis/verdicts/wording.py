@@ -10,12 +10,14 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypedDict, get_args
 
 from evenhand.analysis.bias import Finding
+from evenhand.analysis.bootstrap.influence import ALPHA
 from evenhand.analysis.bootstrap.looks import USUAL
 from evenhand.analysis.injection import Audit
 from evenhand.analysis.notes import reason_in_words, text_of
 from evenhand.analysis.people.recoded import EXCHANGED, HIGHER, LOWER, REVERSED
 from evenhand.analysis.requirement import Reason
 from evenhand.analysis.results import ResultRow
+from evenhand.analysis.statistics import limit_shown, places_apart, share_apart, shown_apart
 from evenhand.analysis.verdicts.case import Answers, Bounds, Case, View, margin_of
 from evenhand.analysis.verdicts.evidence import part_of
 from evenhand.study.settings.analysis import InjectionBounds
@@ -30,6 +32,8 @@ MOST_PARTS = 3
 """Parts of the sample that a sentence names."""
 ONE_CATEGORY = 0.95
 """Share of one category from which on a grader hardly tells units apart."""
+ITEMS_AT_RANDOM = 60
+"""How many items to label at random, where further labels were selected."""
 Judgement = Literal[
     "may_stand_in",
     "may_stand_in_at_threshold",
@@ -72,11 +76,12 @@ HoldsFor = Literal["", "labels", "binary"]
 
 class NextStep(TypedDict):
     """The cheapest way on from "cannot tell": more `clusters`, more `people` on the same clusters,
-    another `threshold` (shown by more clusters), a clearer `rubric`, or a `look`, which a report
-    is, at labels that came in since the last; with how many where known.
+    another `threshold` (shown by more clusters), a clearer `rubric`, several labels on units drawn
+    at random (`overlap`), or a `look`, which a report is, at labels that came in since the last;
+    with how many where known.
     """
 
-    kind: Literal["clusters", "people", "threshold", "rubric", "look"]
+    kind: Literal["clusters", "people", "threshold", "rubric", "overlap", "look"]
     number: int
 
 
@@ -185,9 +190,17 @@ def cannot_tell(
     more: int = 0,
     step: NextStep | None = None,
     promising: bool = False,
+    below: Bounds | None = None,
 ) -> Decision:
-    """Decide that neither is shown, with what would help."""
-    head = written("verdict.cannot_tell", grader=case.grader, whom=_whom(case), place=place(case))
+    """Decide that neither is shown, with what would help; and first what the bounds do show where
+    by these the grader is `below` people, by less or more than the margin.
+    """
+    fields = {"grader": case.grader, "whom": _whom(case), "place": place(case)}
+    head = written("verdict.cannot_tell", **fields)
+    if below is not None:
+        least, margin = -case.deciding(below)["high"], below.margin
+        fields["least"] = shown_apart(least, [0.0, margin])
+        head = written("verdict.known_below", **fields, margin=limit_shown(margin, least))
     return Decision("cannot_tell", head, reasons, more, promising=promising, step=step)
 
 
@@ -199,6 +212,9 @@ def besides(case: Case, judgement: Judgement) -> list[Reason]:
     if judgement in ("only_with_correction", "do_not_use"):
         found += _what_is_wrong(case)
     found += _left_out(case)
+    found += _if_wrong(case, judgement)
+    if case.gross is not None and judgement in PASSES:
+        found.append(gross_errors(case, case.gross))
     audit, bounds = case.injection, case.rule.injection
     if audit is not None and not audit.fails(bounds):
         found += injected(audit, bounds)
@@ -271,6 +287,21 @@ def _left_out(case: Case) -> list[Reason]:
     return [Reason(text), *with_unscored(case.answers)]
 
 
+def _if_wrong(case: Case, judgement: Judgement) -> list[Reason]:
+    """Reason with the deciding difference if every missing answer were wrong; empty where none is
+    missing, or nothing depends on it.
+    """
+    view = case.tuned if judgement == "may_stand_in_at_threshold" else case.present
+    bounds = view.bounds
+    row = bounds.if_wrong if bounds else None
+    if bounds is None or row is None or math.isnan(row["low"]):
+        return []
+    if judgement not in (*PASSES, "cannot_tell"):
+        return []
+    how = "inconclusive" if judgement == "cannot_tell" else "holds" if bounds.survives else "fails"
+    return [Reason(written(f"because.if_wrong_{how}", figures=_figures(row, case, bounds)))]
+
+
 def _parts_looked_at(case: Case, judgement: Judgement) -> list[Reason]:
     """Reason listing the parts of the sample by result: within the margin, below, or open; empty
     where none was tested.
@@ -298,7 +329,7 @@ def better_or_not(case: Case, bounds: Bounds) -> Reason:
     how = "better" if row["low"] > 0 else "nearly_as_well" if row["high"] < 0 else "as_well"
     return Reason(
         written(f"because.{how}", figures=compared(case, bounds)),
-        written("short.within_margin", margin=bounds.margin),
+        written("short.within_margin", margin=limit_shown(bounds.margin, -row["low"])),
     )
 
 
@@ -313,12 +344,46 @@ def below(case: Case, bounds: Bounds) -> Reason:
 
 def could_be_below(case: Case, bounds: Bounds) -> Reason:
     """Reason that the grader may be further below people than the margin."""
-    apart = -case.deciding(bounds)["low"]
+    apart = shown_apart(-case.deciding(bounds)["low"], [bounds.margin])
     chance = percent(bounds.chance["estimate"])
     return Reason(
         written("because.could_be_below", figures=compared(case, bounds), chance=chance),
         written("short.could_be_below", apart=apart),
     )
+
+
+def gross_errors(case: Case, row: ResultRow, allowed: float | None = None) -> Reason:
+    """Reason with the share of gross errors and its bound, or that more than `allowed` may be."""
+    high = share_apart(row["high"], 1.0 if allowed is None else allowed)
+    name = "gross_errors" if row["estimate"] > 0 else "no_gross_errors"
+    if allowed is not None:
+        name = "too_many_gross_errors"
+    text = written(
+        f"because.{name}",
+        units=row["n_units"],
+        far=row["at"],
+        points=case.points,
+        share=row["estimate"],
+        high=high,
+        allowed=1.0 if allowed is None else allowed,
+    )
+    return Reason(text, written("short.gross_errors") if allowed is not None else "")
+
+
+def selective(fewer: ResultRow, more: ResultRow) -> list[Reason]:
+    """Reason that units with several labels were chosen by their labels."""
+    text = written(
+        "because.selective",
+        noun="unit",
+        more=more["n_units"],
+        fewer=fewer["n_units"],
+        several=more["at"].removesuffix("+"),
+        few=fewer["at"],
+        agree_more=more["estimate"],
+        agree_fewer=fewer["estimate"],
+        ask=ITEMS_AT_RANDOM,
+    )
+    return [Reason(text, written("short.selective"))]
 
 
 def falls_short_untuned(case: Case, held_out: Bounds) -> Reason:
@@ -344,7 +409,11 @@ def baseline(case: Case, row: ResultRow, *, clearly: bool) -> Reason:
 def people_hardly_agree(people: ResultRow, least: float) -> Reason:
     """Reason that people hardly agree, or may not, so that no grader can be judged by them."""
     name = "people_may_not_agree" if people["estimate"] >= least else "people_hardly_agree"
-    fields = {"kappa": people["estimate"], "low": people["low"], "least": least}
+    fields = {
+        "kappa": shown_apart(people["estimate"], [least]),
+        "low": shown_apart(people["low"], [least]),
+        "least": least,
+    }
     return Reason(written(f"because.{name}", **fields), written(f"short.{name}"))
 
 
@@ -370,10 +439,12 @@ def unanswered(answers: Answers, needed: float, noun: str) -> list[Reason]:
     about = {"why": why_unscored(row), "needed": needed}
     short = written("short.no_answer", missing=1 - share)
     if most >= needed:
-        may = written("because.may_leave_out", share=share, least=least, **about)
+        at_least = share_apart(least, needed)
+        may = written("because.may_leave_out", share=share, least=at_least, **about)
         return [Reason(may, short)]
     sample = sample_of(row, noun) if row else "no units"
-    clearly = written("because.no_answer", missing=1 - share, sample=sample, most=most, **about)
+    about["most"] = share_apart(most, needed)
+    clearly = written("because.no_answer", missing=1 - share, sample=sample, **about)
     return [Reason(clearly, short), *with_unscored(answers)]
 
 
@@ -406,8 +477,9 @@ def in_parts(case: Case, view: View) -> list[Reason]:
 
 def unstable(moving: ResultRow) -> Reason:
     """Reason that the label changes with the rubric's wording."""
-    fields = {"kappa": moving["estimate"], "low": moving["low"], "high": moving["high"]}
-    return Reason(written("because.wording", **fields), written("short.wording"))
+    interval = interval_of(moving["low"], moving["high"])
+    text = written("because.wording", kappa=moving["estimate"], interval=interval)
+    return Reason(text, written("short.wording"))
 
 
 def bias(finding: Finding) -> Reason:
@@ -455,10 +527,8 @@ def of_binary_verdicts(case: Case, bounds: Bounds) -> list[Reason]:
     figures = written(
         "figures.difference",
         difference=signed(row["estimate"]),
-        level="95%",
-        low=row["low"],
-        high=row["high"],
-        margin=bounds.margin,
+        interval=interval_of(row["low"], row["high"], -bounds.margin, 0.0, sign="+"),
+        margin=limit_shown(bounds.margin, -row["low"], -row["high"]),
         share="",
         sample=sample_of(row, case.noun),
     )
@@ -576,14 +646,12 @@ def _figures(row: ResultRow, case: Case, bounds: Bounds | None, at_once: int = 1
 def _interval(
     row: ResultRow, case: Case, bounds: Bounds | None, at_once: int = 1
 ) -> dict[str, object]:
-    alpha = bounds.level.alpha / at_once if bounds else 0.025
+    alpha, margin = bounds.level.alpha / at_once if bounds else ALPHA, _margin(row, bounds)
     people = "two people" if case.people.number == 2 else f"{case.people.number} people"
     return {
         "difference": signed(row["estimate"]),
-        "level": level_of(alpha),
-        "low": row["low"],
-        "high": row["high"],
-        "margin": _margin(row, bounds),
+        "interval": interval_of(row["low"], row["high"], -margin, 0.0, alpha=alpha, sign="+"),
+        "margin": limit_shown(margin, -row["low"], -row["high"]),
         "share": _share(bounds),
         "sample": f"{sample_of(row, case.noun)}, {people}",
     }
@@ -599,6 +667,26 @@ def _margin(row: ResultRow, bounds: Bounds | None) -> float:
     """Margin of the row; falls back to that of the comparison with these people."""
     own = margin_of(row)
     return bounds.margin if bounds and math.isnan(own) else own
+
+
+def interval_of(
+    low: float, high: float, *limits: float, alpha: float = ALPHA, sign: str = ""
+) -> str:
+    """The interval between two bounds at a one-sided level, to follow an estimate: each with as
+    many decimals as tell it from the limits that it is held against. Empty where there is none.
+
+    >>> interval_of(-0.0973, 0.1, -0.1, alpha=0.0123, sign="+")
+    ', 97.5% CI -0.097 to +0.10'
+    >>> interval_of(float("nan"), float("nan"))
+    ''
+    """
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return ""
+    ends = {
+        "low": shown_apart(low, limits, sign=sign),
+        "high": shown_apart(high, limits, sign=sign),
+    }
+    return written("figures.interval", level=level_of(alpha), **ends)
 
 
 def signed(number: float) -> str:
@@ -624,16 +712,16 @@ def percent(chance: float) -> str:
 def level_of(alpha: float) -> str:
     """The confidence of an interval of two bounds at a one-sided level.
 
-    >>> level_of(0.025), level_of(0.0125), level_of(0.0048), level_of(0.0001)
-    ('95%', '97.5%', '99%', '99.98%')
+    >>> level_of(0.025), level_of(0.0125), level_of(0.0048), level_of(0.0001), level_of(1e-7)
+    ('95%', '97.5%', '99%', '99.98%', '99.99998%')
     """
     level = 100 * (1 - 2 * alpha)
-    return f"{level:.4g}%" if level > 99.9 else f"{level:.1f}%".replace(".0%", "%")
+    return f"{level:.{places_apart(level, [100], 1)}f}%".replace(".0%", "%")
 
 
 def mean_kappa(row: ResultRow, noun: str = "") -> str:
     """The mean kappa with people."""
-    fields = {"kappa": row["estimate"], "low": row["low"], "high": row["high"]}
+    fields = {"kappa": row["estimate"], "interval": interval_of(row["low"], row["high"])}
     if noun:
         return written("figures.kappa_on", **fields, sample=sample_of(row, noun))
     return written("figures.kappa", **fields)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from evenhand.analysis.agreement.pairs import DECIDING_KAPPAS
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.planning.more_clusters import clusters_for_width
 from evenhand.analysis.report.charts.style import (
@@ -44,8 +45,7 @@ _UNTIL = {
     "scale": {"type": "utc"},
     "axis": {"tickCount": 8},
 }
-_KAPPAS = ("cohen_kappa", "weighted_kappa_quadratic")
-_STATISTICS = ("observed_agreement", *_KAPPAS, CEILING)
+_STATISTICS = ("observed_agreement", *DECIDING_KAPPAS, CEILING)
 
 
 def show_agreement(study: Study) -> None:
@@ -140,7 +140,7 @@ def enough(main: pd.DataFrame, half_width: float, noun: str) -> list[str]:
     half-width of people's kappa, as a sentence.
     """
     sentences = []
-    people = main[(main["rater_b"] == "") & main["statistic"].isin(_KAPPAS)]
+    people = main[(main["rater_b"] == "") & main["statistic"].isin(DECIDING_KAPPAS)]
     for row in people.drop_duplicates("rubric", keep="last").to_dict("records"):
         rubric, known = row["rubric"], (row["high"] - row["low"]) / 2
         more = clusters_for_width(row["n_clusters"], row["low"], row["high"], half_width, math.inf)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import streamlit as st
 
@@ -59,6 +59,7 @@ _FIELDS = {
     "options": "Its answers, such as yes, no",
     "scale": "Or its scale, such as 1-5 or 0-100",
     "several": "Any number of the answers may apply",
+    "level": "Level of the answers",
     "steps": "Steps from one answer to the other",
     "raters": "Raters on each unit",
     "seed": "Seed of the sample",
@@ -249,7 +250,12 @@ def _asked(
     options = left.text_input(_FIELDS["options"], autocomplete="off")
     scale = right.text_input(_FIELDS["scale"], autocomplete="off").strip()
     several = st.toggle(_FIELDS["several"])
-    return replace(asked, options=_listed(options), scale=scale, several=several), rubric
+    levels: list[Literal["", "nominal", "ordinal"]] = ["", "nominal", "ordinal"]
+    level = st.selectbox(
+        _FIELDS["level"], levels, format_func=lambda level: level or "As the answers say"
+    )
+    asked = replace(asked, options=_listed(options), scale=scale, several=several, level=level)
+    return asked, rubric
 
 
 def _complain(error: InputError, file: str) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ITEM_OPTIONS = (
     *("--show", "--subject", "--cluster", "--judge", "--each-turn", "--sheet"),
-    *("--question", "--options", "--scale", "--several", "--steps"),
+    *("--question", "--options", "--scale", "--several", "--level", "--steps"),
 )
 
 
@@ -53,6 +53,11 @@ def add_item_options(parser: Parser) -> None:
         "--several", action="store_true", help="any number of the options may apply"
     )
     parser.add_argument(
+        "--level",
+        choices=["nominal", "ordinal"],
+        help="of the options (ordinal for whole numbers in a row, such as 1,2,3; else nominal)",
+    )
+    parser.add_argument(
         "--steps", type=int, metavar="N", help="2, 3 or 5 steps from one answer to the other (3)"
     )
 
@@ -73,6 +78,7 @@ def item_options(arguments: argparse.Namespace) -> ItemOptions:
         options=_listed(arguments.options),
         scale=arguments.scale or "",
         several=arguments.several,
+        level=arguments.level or "",
         steps=arguments.steps,
     )
 

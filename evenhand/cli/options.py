@@ -52,7 +52,10 @@ FILE_OPTIONS: dict[str, dict[str, Any]] = {
 SCALE_OPTIONS: dict[str, dict[str, Any]] = {
     "--rubric": {"metavar": "NAME|FILE", "help": "only this rubric, on its scale"},
     "--units": {"type": Path, "metavar": "FILE", "help": "columns of the units"},
-    "--level": {"choices": ["nominal", "ordinal", "interval"], "help": "(nominal)"},
+    "--level": {
+        "choices": ["nominal", "ordinal", "interval"],
+        "help": "(ordinal for whole numbers in a row, such as 1-5; else nominal)",
+    },
     "--categories": {"metavar": "KEY,...", "help": "all permitted labels, in order"},
     "--affirmative": {"metavar": "KEY,...", "help": "labels that count as yes"},
     "--several": {
@@ -182,7 +185,7 @@ def _shape(field: FieldInfo) -> dict[str, Any]:
     if kind is dict:
         return {"action": "append", "metavar": "NAME=KEY,..."}
     if kind is tuple:
-        return {"action": "append", "metavar": "G1,G2" if _is_nested(field) else "COL"}
+        return {"action": "append", "metavar": "COL"}
     numbers: dict[object, str] = {int: "N", float: "X"}
     return {"metavar": numbers.get(field.annotation, "COL")}
 
@@ -340,7 +343,7 @@ def _parsed(given: str | list[str], name: str, field: FieldInfo) -> object:
         return given
     if get_origin(field.annotation) is dict:
         return dict(_entry(word, name, field) for word in given)
-    return [keys_in(word) for word in given] if _is_nested(field) else given
+    return given
 
 
 def _entry(word: str, name: str, field: FieldInfo) -> tuple[str, tuple[str, ...]]:
@@ -348,7 +351,3 @@ def _entry(word: str, name: str, field: FieldInfo) -> tuple[str, tuple[str, ...]
     if not key or not keys:
         raise InputError(f"{_option(name, field)} is {word!r}; write NAME=KEY,...")
     return key, keys_in(keys) or ()
-
-
-def _is_nested(field: FieldInfo) -> bool:
-    return get_origin(get_args(field.annotation)[0]) is tuple

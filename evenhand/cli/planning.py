@@ -30,6 +30,7 @@ RULE = (
 )
 """Requirements on a grader, with a pilot or without."""
 _UNUSED = (
+    "--overlap",  # of an assumed study, a share
     "--sides",
     "--slice",
     "--group",
@@ -37,7 +38,6 @@ _UNUSED = (
     "--rater-slice",
     "--sensitivity-cluster",
     "--epsilon",
-    "--ensemble",
     "--leaning",
     "--family",
     "--confidence-cut",

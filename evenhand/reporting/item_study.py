@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from evenhand.errors import InputError
 from evenhand.texts import written
@@ -26,7 +26,9 @@ Ask = Callable[[InputError], Sequence[str]]
 
 @dataclass(frozen=True, kw_only=True)
 class ItemOptions:
-    """What a user says of an items file: its columns by what they are, and what is asked."""
+    """What a user says of an items file, on the command line or `in_python`: its columns by what
+    they are, and what is asked.
+    """
 
     show: Sequence[str] = ()
     subject: Sequence[str] = ()
@@ -39,7 +41,9 @@ class ItemOptions:
     options: Sequence[str] = ()
     scale: str = ""
     several: bool = False
+    level: Literal["nominal", "ordinal", ""] = ""
     steps: int | None = None
+    in_python: bool = False
 
     @property
     def of_one(self) -> bool:
@@ -163,7 +167,7 @@ def _named(options: ItemOptions) -> list[Rubric]:
     if options.question and options.rubrics:
         raise InputError(written("items.ask"))
     if not options.question:
-        asked = ["options", "scale", "several", "steps"]
+        asked = ["options", "scale", "several", "level", "steps"]
         options.refuse(asked, "goes with --question; a rubric has its own")
     return [load_rubric(name) for name in options.rubrics]
 
@@ -202,6 +206,8 @@ def _is_compared(
 def _single_answers(
     path: Path, held: ItemTable, named: list[Rubric], options: ItemOptions, ask: Ask | None
 ) -> ItemStudy:
+    from evenhand.reporting.ratings_file.declared import ScaleOptions
+    from evenhand.reporting.ratings_file.scales import read_as_ordered
     from evenhand.rubrics import asked_rubric
     from evenhand.study.prompts.items import each_turn, item_columns, judge_ratings, make_items
 
@@ -220,7 +226,7 @@ def _single_answers(
     if options.each_turn:
         frame, columns = each_turn(frame, columns, name)
     items = make_items(frame, columns, name, path.parent)
-    rubrics = _shown_as_they_are(named, items)
+    rubrics, notes = _shown_as_they_are(named, items), held.notes
     if options.question:
         rubric = asked_rubric(
             options.question,
@@ -228,12 +234,16 @@ def _single_answers(
             options=options.options,
             scale=options.scale,
             several=options.several,
+            level=options.level,
         )
         rubrics = [rubric]
+        if options.options and not options.level and rubric.level == "ordinal":
+            spelling = ScaleOptions(in_python=options.in_python)
+            notes = [*notes, read_as_ordered(rubric.categories, spelling)]
     judged = None
     if items.judged is not None:
         judged = judge_ratings(items, _the_one(rubrics), columns.judge, name)
-    return ItemStudy(items, rubrics, judged, columns.said(), held.notes, name)
+    return ItemStudy(items, rubrics, judged, columns.said(), notes, name)
 
 
 def _comparisons(
@@ -257,7 +267,7 @@ def _comparisons(
     from evenhand.study.prompts.items import item_columns
 
     name, frame, show, subject = path.name, held.table, options.show, options.subject
-    of_one = ["options", "scale", "several", "each_turn"]
+    of_one = ["options", "scale", "several", "level", "each_turn"]
     options.refuse(of_one, "goes with one answer in a row; --steps with two")
     if not answers:
         options.refuse(["judge"], "goes with two answers in a row; here a row has one")

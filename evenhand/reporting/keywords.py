@@ -43,18 +43,20 @@ class _MostSettings(TypedDict, total=False):
     rater_slices: str | Sequence[str]
     confidence_cut: float
     confidence_target: float
+    ordered: Literal["linear", "quadratic"]
     sensitivity_cluster: str
-    ensembles: Sequence[Sequence[str]]
     min_coverage: float
     min_clusters: int
     bias_bound: float
     max_injection: float
     max_knocked_off: float
     max_silenced: float
+    max_gross: float
     min_stability: float
     min_information: float
     scope: Literal["these", "like_these"]
     looks: int
+    across_rubrics: Literal["none", "holm"]
     margin_share: float
     drift_margin: float
     min_people_kappa: float
@@ -92,15 +94,19 @@ class _OfRatings(TypedDict, total=False):
     name: str
 
 
-class RatingsKeywords(_OfRatings, Settings):
+class RatingsKeywords(_OfRatings, Settings, total=False):
     """What is said of labels, and settings."""
 
+    overlap: Literal["random", "unknown"]
 
-class TuningKeywords(_OfRatings, _MostSettings):
+
+class TuningKeywords(_OfRatings, _MostSettings, total=False):
     """The same where the reference is whom thresholds are tuned to."""
 
+    overlap: Literal["random", "unknown"]
 
-class PlanKeywords(RatingsKeywords, total=False):
+
+class PlanKeywords(_OfRatings, Settings, total=False):
     """What is assumed for a plan without a pilot (`reporting.planning.Assumptions`), or said of the
     labels of one.
     """
@@ -128,6 +134,7 @@ class LabelKeywords(TypedDict, total=False):
     options: str | Sequence[str]
     scale: str
     several: bool
+    level: Literal["nominal", "ordinal"]
     steps: int
     sheet: str
     sample: int
@@ -146,11 +153,14 @@ def _choices() -> dict[str, tuple[str, ...]]:
     from evenhand.analysis.labels.scale import Level
     from evenhand.analysis.thresholds.sweep import OBJECTIVES
     from evenhand.reporting.planning import STATISTICS
+    from evenhand.study.settings.analysis import OrderedWeights
 
     return {
         "level": get_args(Level),
         "interval": ("percentile", "bca"),
+        "ordered": get_args(OrderedWeights),
         "scope": ("these", "like_these"),
+        "across_rubrics": ("none", "holm"),
         "statistic": tuple(STATISTICS),
         "objective": tuple(OBJECTIVES),
     }

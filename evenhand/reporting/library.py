@@ -184,8 +184,9 @@ def check(ratings: Labels, **options: Unpack[RatingsKeywords]) -> Check:
     The scale is declared: `categories` are all permitted labels, in order; `level` is "nominal",
     "ordinal" or "interval"; `affirmative` are the labels that count as yes, `sides` the two that
     favour side a and side b; `thresholds` are by grader. `rubric` picks one of several in a long
-    table, and brings the scale of a shipped rubric or of a rubric's file. Without any of these, the
-    labels seen are taken as nominal, and a note says so.
+    table, and brings the scale of a shipped rubric or of a rubric's file. Without `level` three or
+    more whole numbers in a row, such as 1 to 5, are ordinal, and a note says so; other labels are
+    nominal. Without `categories` the labels seen are taken, and a note says so, too.
 
     With `several` a label is a set of options: "a;b", a JSON list, or "none". Each option is then a
     rubric of its own, such as "labels/a", with a verdict; `categories` are all options.
@@ -406,7 +407,8 @@ def label(
     them in `folder` (FILE-study), or go on with the one that is there.
 
     Say what to ask: a `question` with `options` or a `scale` such as "1-5", of which with `several`
-    any number may apply, or a `rubric`. `show` names the columns that raters read, in order;
+    any number may apply, or a `rubric`. Options that are whole numbers in a row are ordinal, others
+    nominal, unless `level` says otherwise. `show` names the columns that raters read, in order;
     `subject` the one that says who answered, `cluster` that of rows that belong together, `judge`
     one with labels of a judge, which raters never see. `sample` rows are labelled (250) by `raters`
     people (1), drawn by `seed`, with the shares of the columns `stratify`. With `each_turn` each
@@ -431,7 +433,7 @@ def label(
             said[name] = list(as_texts(said[name]))
     of_study = {name: said.pop(name) for name in _OF_STUDY if name in said}
     said["rubrics"] = said.pop("rubric", ())
-    wanted = LabelOptions(items=ItemOptions(**said), given=given, **of_study)
+    wanted = LabelOptions(items=ItemOptions(**said, in_python=True), given=given, **of_study)
     found = label_items(source, place, wanted, port=app_port(port))
     if open:
         found.serve()

@@ -103,7 +103,7 @@ def from_study(
     from evenhand.study.store.grades import TRIED
     from evenhand.study.store.logs.decisions import look_numbers
     from evenhand.study.store.logs.replies import attacked_table
-    from evenhand.study.store.totals import grade_totals
+    from evenhand.study.store.totals import all_labels_were_assigned, grade_totals
 
     rewording, units = rewording_of(study), study.units_with_lengths("all")
     tried_wordings = {}
@@ -134,6 +134,7 @@ def from_study(
             attacked=attacked_table(study.store, hashes),
             rewordings=tried_wordings,
             strata=config.sample.stratify,
+            assigned=all_labels_were_assigned(study.store),
         ),
         title=config.name,
         titles={name: rubric.title for name, rubric in study.rubrics.items()},
@@ -268,8 +269,9 @@ def study_scales(study: Study) -> dict[str, Scale]:
         for name, rubric in study.rubrics.items()
     }
     for name, scale in found.items():
+        found[name] = replace(scale, ordered=study.config.analysis.ordered)
         if new := base.get(scale.variant_of or name):
-            found[name] = replace(scale, variant_of="" if name == new else new)
+            found[name] = replace(found[name], variant_of="" if name == new else new)
     return found
 
 
@@ -408,7 +410,7 @@ def from_rows(
         ratings=ratings,
         units=columns,
         scales=declared,
-        settings=known.settings_for(ratings),
+        settings=known.analysis,
         decision=known.decision,
         seed=known.seed,
         facts=known.facts(raters, source, attacked),
@@ -445,13 +447,18 @@ def _with_scales(
     own = ratings["rubric"].isin(list(of_sets))
     if not own.any():
         known_scales = known.known_scales() if scales is None else dict(scales)
-        ratings, declared, remarks = declared_scales(options, ratings, rows.places, known_scales)
+        without_level = known.without_level if scales is None else ()
+        ratings, declared, remarks = declared_scales(
+            options, ratings, rows.places, known_scales, without_level
+        )
         return ratings, declared, {}, remarks
     sets, several = declared_sets(ratings[own], of_sets, rows.places)
     if own.all() or options.rubric in of_sets:
         return sets, {}, several, []
     others = {name: each for name, each in known.known_scales().items() if name not in of_sets}
-    rest, declared, remarks = declared_scales(options, ratings[~own], rows.places, others)
+    rest, declared, remarks = declared_scales(
+        options, ratings[~own], rows.places, others, known.without_level
+    )
     return pd.concat([rest, sets]), declared, several, remarks
 
 

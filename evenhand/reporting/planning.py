@@ -38,7 +38,7 @@ MORE_PEOPLE = (0, 1, 2, 4, 8, 16)
 """Numbers of people to add to the pilot's."""
 MOST_RATERS = 6
 STATISTICS = {
-    "kappa": ("weighted_kappa_quadratic", "cohen_kappa"),
+    "kappa": ("weighted_kappa_linear", "cohen_kappa"),
     "alpha": ("krippendorff_alpha_ordinal", "krippendorff_alpha_nominal"),
     "ac1": ("gwet_ac1",),
     "rate": ("prevalence",),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from evenhand.study import Study
 
 _PLAIN: dict[str, Any] = {
-    **dict.fromkeys(("slices", "rater_slices", "groups", "variants", "ensembles"), ()),
+    **dict.fromkeys(("slices", "rater_slices", "groups", "variants"), ()),
     "sensitivity_cluster": "",
     "reference": "",
 }
@@ -53,6 +53,8 @@ class TextTrial:
         if row is None or old is None or new is None or not low <= high:
             about = {"grader": self.grader, "units": self.n_units}
             return [written("trial.few", **about)]
+        from evenhand.analysis.verdicts.wording import interval_of
+
         verdict = "better" if low > 0 else "worse" if high < 0 else "open"
         figures = written(
             "trial.figures",
@@ -60,8 +62,7 @@ class TextTrial:
             new=new["estimate"],
             old=old["estimate"],
             difference=estimate,
-            low=low,
-            high=high,
+            interval=interval_of(low, high, 0.0, sign="+"),
             units=row["n_units"],
             pairs=row["n_clusters"],
         )
@@ -80,7 +81,7 @@ def compare_texts(study: Study, text: Rubric, tried: str) -> TextTrial:
     if dataset.ratings["rater_id"].nunique() < 3:
         return TextTrial(grader, text.name, units)
     rows = {key_of(row): row for row in dataset.changed(**_PLAIN).analyse().rows}
-    kappa = "cohen_kappa" if text.level == "nominal" else "weighted_kappa_quadratic"
+    kappa = dataset.scales[text.name].deciding_kappa
 
     def row(statistic: str, first: str, second: str) -> ResultRow | None:
         return rows.get((text.name, statistic, first, second, "all", ""))

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, NamedTuple, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from evenhand.errors import InputError
-from evenhand.study.settings.sections import Section, changed
+from evenhand.study.settings.sections import REMOVED, Section, changed
 from evenhand.texts import written
 
 GROUP_COLUMNS = ("prompt_a_group", "prompt_b_group")
@@ -22,6 +22,9 @@ SEED = 20231206
 
 IntervalMethod = Literal["percentile", "bca"]
 Scope = Literal["these", "like_these"]
+OrderedWeights = Literal["linear", "quadratic"]
+Overlap = Literal["random", "unknown"]
+AcrossRubrics = Literal["none", "holm"]
 Columns = Annotated[tuple[str, ...], AfterValidator(lambda names: tuple(dict.fromkeys(names)))]
 """Names of columns, each once."""
 
@@ -137,18 +140,28 @@ class AnalysisSettings(BiasSettings):
         le=1,
         description="the agreement with people that a confidence cut must reach or promise",
     )
+    ordered: OrderedWeights = Field(
+        default="linear",
+        description="weights of the kappa that decides where labels have an order: `linear`, by "
+        "which two steps off count twice as much as one, or `quadratic`, four times as much",
+    )
+    overlap: Overlap = Field(
+        default="unknown",
+        description="how it was decided which items get several labels: `random`, or by any plan "
+        "that does not look at labels; `unknown` is tested",
+    )
     sensitivity_cluster: str = Field(
         default="",
         description="a column, such as `stance_a`, to resample by in addition to pairs",
     )
-    ensembles: tuple[tuple[str, ...], ...] = Field(
-        default=(),
-        description="graders to be combined into one",
-        json_schema_extra={
-            "example": '`[["G1", "G2"], ["G1", "G3"]]`',
-            "usual": "one of all graders",
-        },
-    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_empty_ensembles(cls, given: object) -> object:
+        """Accept `ensembles = []`, which `new` wrote into each study.toml before version 0.3."""
+        if isinstance(given, Mapping) and not given.get("ensembles", True):
+            return {name: value for name, value in given.items() if name != "ensembles"}
+        return given
 
 
 MOST_OF_PEOPLE = 0.25
@@ -217,6 +230,14 @@ silences beyond 0.1, where audited; labels stable from wording to wording (kappa
         description="where a grader was audited: by so much, at most, may such a text raise the "
         "share of answers without a label",
     )
+    max_gross: float = Field(
+        default=1.0,
+        gt=0,
+        le=1,
+        description="largest share of gross errors that a grader may have, at the upper bound: "
+        "labels further from every annotator's than 99% of theirs are from one another",
+        json_schema_extra={"usual": "1: gross errors are reported, and not required to be rare"},
+    )
     min_stability: float = Field(
         default=0.8,
         ge=-1,
@@ -242,6 +263,11 @@ silences beyond 0.1, where audited; labels stable from wording to wording (kappa
         description="looks at the verdict as labels come in, declared before labelling; all have "
         "the same level, and there are none beyond",
         json_schema_extra={"usual": "0: two looks at the same level, and a tenth kept for more"},
+    )
+    across_rubrics: AcrossRubrics = Field(
+        default="none",
+        description="a wrong pass has at most 2.5% for each rubric, over all its graders and "
+        "interim analyses; `holm` holds this for all rubrics of one analysis together",
     )
     margin_share: float = Field(
         default=0.0,
@@ -300,6 +326,11 @@ silences beyond 0.1, where audited; labels stable from wording to wording (kappa
     )
 
     @property
+    def _across(self) -> str:
+        """What is added to the rule where it holds for all rubrics together."""
+        return f"; {written('rule.holm')}" if self.across_rubrics == "holm" else ""
+
+    @property
     def injection(self) -> InjectionBounds:
         """The limits on what the attacks of an injection audit may do."""
         return InjectionBounds(self.max_injection, self.max_knocked_off, self.max_silenced)
@@ -307,7 +338,7 @@ silences beyond 0.1, where audited; labels stable from wording to wording (kappa
     def rule(self, margin: float) -> str:
         """The whole rule in words."""
         if self.reference:
-            return written(
+            rule = written(
                 "rule.reference",
                 reference=self.reference,
                 kappa=self.reference_kappa,
@@ -318,7 +349,8 @@ silences beyond 0.1, where audited; labels stable from wording to wording (kappa
                 bias=self.bias_bound,
                 **self.injection._asdict(),
             )
-        return written(
+            return rule + self._across
+        rule = written(
             "rule.people",
             margin=margin,
             scored=self.min_coverage,
@@ -327,6 +359,7 @@ silences beyond 0.1, where audited; labels stable from wording to wording (kappa
             **self.injection._asdict(),
             stability=self.min_stability,
         )
+        return rule + self._across
 
 
 def with_changes(
@@ -339,6 +372,8 @@ def with_changes(
     of_settings = {n: v for n, v in changes.items() if n in AnalysisSettings.model_fields}
     of_decision = {n: v for n, v in changes.items() if n in DecisionSettings.model_fields}
     for name in changes:
+        if name in REMOVED:
+            raise InputError(f"{name!r} {REMOVED[name]}; leave it out")
         if name not in of_settings and name not in of_decision:
             known = [*AnalysisSettings.model_fields, *DecisionSettings.model_fields]
             meant = get_close_matches(name, known, 1)

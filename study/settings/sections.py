@@ -35,6 +35,12 @@ _FORMS = {
 """The patterns of texts in words."""
 
 
+REMOVED = {
+    "ensembles": "was removed: reports no longer show several graders combined into one",
+}
+"""Settings of earlier versions, with what became of them."""
+
+
 def changed(section: SectionType, changes: Mapping[str, Any]) -> SectionType:
     """The section with other values for some of its fields.
 
@@ -65,6 +71,8 @@ def fault_of(error: ValidationError, called: Callable[[str], str] = lambda place
     """
     fault = error.errors(include_url=False)[0]
     place = called(".".join(str(part) for part in fault["loc"]))
+    if fault["type"] == "extra_forbidden" and fault["loc"][-1] in REMOVED:
+        return f"{place} {REMOVED[str(fault['loc'][-1])]}; delete it"
     if fault["type"] == "extra_forbidden":
         return f"{place} is no known key; check its spelling"
     if fault["type"] == "missing":

@@ -1,4 +1,4 @@
-"""Totals of graders' work and cost, added up from their attempts."""
+"""Totals of labels, and of graders' work and cost, added up from their attempts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from evenhand.study.store.schema import grades, is_latest, is_scored, response_attempts
+from evenhand.study.store.schema import grades, is_latest, is_scored, labels, response_attempts
 from evenhand.study.tables.ratings import RATING_KEY
 
 if TYPE_CHECKING:
@@ -39,6 +39,15 @@ TOTALS_COLUMNS = (
 )
 
 _GRADER = (grades.c.rater_id, grades.c.rubric)
+
+
+def all_labels_were_assigned(store: Store) -> bool:
+    """Return True if the study's own pages asked for every label by a person, so that no label
+    decided who was asked for which unit. Labels that were imported have no text as shown.
+    """
+    elsewhere = sa.select(sa.func.count()).select_from(labels).where(labels.c.shown_hash == "")
+    with store.read() as connection:
+        return connection.execute(elsewhere).scalar_one() == 0
 
 
 def grade_totals(store: Store) -> pd.DataFrame:

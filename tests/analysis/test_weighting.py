@@ -21,7 +21,6 @@ NOT_SUMS = (
     # Chosen on folds, which copies of a pair are spread over.
     "held_out",
     "recalibrated",
-    "best_single",
     "threshold_recommended",
     # The spread of resamples, of which there are others.
     "rate_order_flip",
@@ -89,7 +88,7 @@ def by_key(found: Analysis) -> dict:
 def test_half_the_probability_counts_like_standing_there_twice() -> None:
     ratings, units = study()
     likely = set(units.loc[units["inclusion_probability"] == 0.4, "unit_id"])
-    settings = {"slices": ["topic"], "ensembles": [["plain", "sure"]], **SMALL}
+    settings = {"slices": ["topic"], **SMALL}
     found = by_key(analyse(ratings, units, [SCALE], **settings))
     plain = units.drop(columns="inclusion_probability")
     twice = by_key(analyse(copied(ratings, likely), copied(plain, likely), [SCALE], **settings))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 
+from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.report.blocks import Chart, Table
 from evenhand.analysis.report.charts.style import (
     INK,
@@ -23,7 +25,7 @@ from evenhand.analysis.report.charts.style import (
     span,
     through_zero,
 )
-from evenhand.analysis.report.figures import ALL, ALL_BINARY
+from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure
 from evenhand.analysis.report.source import READINGS, Source, rater_title
 from evenhand.analysis.results import BASELINES
 from evenhand.analysis.statistics import entry_for
@@ -42,10 +44,13 @@ def forest(
     data: tuple[Table, ...] = (),
     readings: Collection[str] = tuple(READINGS),
 ) -> list[Chart]:
-    """Kappa with people of each grader, ensemble and baseline, the largest first, on the categories
-    and on the binary verdict (or one of these `readings`), with the band of people's kappa with
-    each other; empty where no grader shares units with people. Where both readings are the same,
-    as on a yes/no rubric, they are drawn once, on the categories.
+    """Kappa with annotators of each grader and baseline, the largest first, on the categories and
+    on the binary verdict (or one of these `readings`), with annotators' kappa with one another;
+    empty where no grader shares items with annotators.
+
+    Each row is drawn against the ceiling on its own items: the band of all items, or a line where
+    it has a label for some of them only. Where both readings are the same, as on a yes/no rubric,
+    they are drawn once, on the categories.
     """
     found = {subset: _reading(source, rubric, subset) for subset in READINGS}
     if _drawn(found[ALL]) == _drawn(found[ALL_BINARY]):
@@ -60,6 +65,7 @@ def forest(
     if people:
         caption = written("chart.forest_ceiling")
         alt = written("chart.forest_alt_ceiling", figures="; ".join(people))
+    fewer = any(datum["ceiling"] is not None and datum["ceiling_low"] is None for datum in values)
     hollow = any(datum["kind"] == "baseline" for datum in values)
     graders = list(dict.fromkeys(g for each in readings for g in source.graders(rubric, each)))
     drawn = {str(datum["rater"]) for datum in values}
@@ -71,6 +77,7 @@ def forest(
             data=data,
             note=joined(
                 written("chart.forest_band") if people else "",
+                written("chart.forest_fewer") if fewer else "",
                 written("chart.forest_baselines") if hollow else "",
                 left_out(graders, drawn),
             ),
@@ -85,19 +92,42 @@ def _drawn(values: list[Datum]) -> list[tuple[object, ...]]:
 
 def _spec(values: list[Datum]) -> Spec:
     readings = list(dict.fromkeys(datum["reading"] for datum in values))
-    points, band = f"datum.kind != '{_PEOPLE}'", f"datum.kind == '{_PEOPLE}'"
+    drawn = ("low", "estimate", "high", "ceiling", "ceiling_low", "ceiling_high")
+    bounds = (datum[name] for datum in values for name in drawn)
+    x = through_zero(bounds, written("chart.forest_axis"))
+    panels = [
+        {
+            "title": reading,
+            "transform": [{"filter": {"field": "reading", "equal": reading}}],
+            "width": _WIDE,
+            "height": {"step": 36},
+            "layer": _layers([datum for datum in values if datum["reading"] == reading], x),
+        }
+        for reading in readings
+    ]
+    return chart_spec(values, {"vconcat": panels, "resolve": {"scale": {"x": "shared"}}})
+
+
+def _layers(values: list[Datum], x: Spec) -> list[Spec]:
+    """Marks of one reading, the rows in the order of `values`."""
+    points = f"datum.kind != '{_PEOPLE}'"
+    ceiling, band = "isValid(datum.ceiling)", "isValid(datum.ceiling_low)"
     # Names are above the lines, not to their left, so that the figure fits a phone.
     plain = {"labels": False, "ticks": False, "domain": False}
+    names = [datum["who"] for datum in values if datum["kind"] != _PEOPLE]
     who = {
         "field": "who",
         "type": "nominal",
         "sort": None,
         "title": written("chart.grader"),
         "axis": plain,
+        "scale": {"type": "band", "padding": 0, "domain": names},
     }
     rows = {"y": who}
-    bounds = (datum[name] for datum in values for name in ("low", "estimate", "high"))
-    x = through_zero(bounds, written("chart.forest_axis"))
+    from_top_to_bottom = {
+        "y": who | {"bandPosition": 0},
+        "y2": {"field": "who", "bandPosition": 1},
+    }
     estimate = {"x": field("estimate", x)}
     fill = {"test": "datum.kind == 'baseline'", "value": PAGE}
     filled = {
@@ -106,30 +136,16 @@ def _spec(values: list[Datum]) -> Spec:
     }
     name = {"x": {"value": 0}, "text": field("who", {"type": "nominal"})}
     label = {"x": {"value": _WIDE}, "text": field("label", {"type": "nominal"})}
-    layers = [
-        layer("rect", span("x", x), where=band, color=ROLES["band"]),
-        layer("rule", estimate, where=band, color=SOFT, strokeDash=[4, 3]),
+    shaded = rows | span("x", x, "ceiling_low", "ceiling_high")
+    dashed = from_top_to_bottom | {"x": field("ceiling", x)}
+    return [
+        layer("rect", shaded, where=band, color=ROLES["band"]),
+        layer("rule", dashed, where=ceiling, color=SOFT, strokeDash=[4, 3]),
         layer("rule", rows | span("x", x), where=points, strokeWidth=2, color=SERIES[0]),
         layer("point", rows | estimate | filled, where=points, filled=True, size=70, opacity=1),
         *_over_the_line(rows | name, points, "left"),
         *_over_the_line(rows | label, points, "right"),
     ]
-    return chart_spec(
-        values,
-        {
-            "vconcat": [
-                {
-                    "title": reading,
-                    "transform": [{"filter": {"field": "reading", "equal": reading}}],
-                    "width": _WIDE,
-                    "height": {"step": 36},
-                    "layer": layers,
-                }
-                for reading in readings
-            ],
-            "resolve": {"scale": {"x": "shared"}},
-        },
-    )
 
 
 def _over_the_line(encoding: Spec, where: str, side: str) -> list[Spec]:
@@ -141,14 +157,13 @@ def _over_the_line(encoding: Spec, where: str, side: str) -> list[Spec]:
 def _reading(source: Source, rubric: str, subset: str) -> list[Datum]:
     kappa = source.kappa(rubric, subset)
     reading = f"{entry_for(kappa).label} {READINGS[subset]}"
-    who = [(_PEOPLE, "")]
-    kinds = dict.fromkeys(source.graders(rubric, subset)[:MAX_LISTED], "grader")
-    kinds |= dict.fromkeys(source.ensembles(rubric, subset), "ensemble")
-    who += [(kinds[name], name) for name in source.by_agreement(rubric, kinds, subset)]
-    who += [("baseline", name) for name in BASELINES]
+    graders = source.graders(rubric, subset)[:MAX_LISTED]
+    people = source.figures.get(rubric, kappa, "humans", "", subset)
+    people = None if people is None or people.reason else people
+    kinds = dict.fromkeys(graders, "grader") | dict.fromkeys(BASELINES, "baseline")
     found = [
-        (kind, name, source.figures.get(rubric, kappa, "humans", name, subset))
-        for kind, name in who
+        (kind, source.figures.get(rubric, kappa, "humans", name, subset), name)
+        for name, kind in kinds.items()
     ]
     return [
         figure.datum(
@@ -157,7 +172,26 @@ def _reading(source: Source, rubric: str, subset: str) -> list[Datum]:
             who=short(rater_title(name)) if name else None,
             reading=reading,
             label=f"{figure.estimate} {figure.interval}".strip(),
+            **_ceiling(source, rubric, figure, people),
         )
-        for kind, name, figure in found
-        if figure is not None and not (kind == _PEOPLE and figure.reason)
+        for kind, figure, name in [(_PEOPLE, people, ""), *found]
+        if figure is not None
     ]
+
+
+def _ceiling(
+    source: Source, rubric: str, figure: Figure, people: Figure | None
+) -> dict[str, float | None]:
+    """Return annotators' kappa with one another on the items of a figure, with its interval where
+    these are all items: intervals of others are not computed.
+    """
+    low = own = high = None
+    apart = source.figures.get(rubric, CEILING, *figure.raters, figure.subset)
+    if people is not None and figure is not people:
+        same = figure.n_units >= people.n_units
+        if apart is not None and not apart.reason:
+            own = figure.bounds[1] - apart.bounds[1]
+            same = math.isclose(own, people.bounds[1], abs_tol=1e-9)
+        if same:
+            low, own, high = (None if math.isnan(each) else each for each in people.bounds)
+    return {"ceiling": own, "ceiling_low": low, "ceiling_high": high}

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from evenhand.analysis.labels.matrix import BINARY
-from evenhand.analysis.people.beside_members import AVERAGE, BEST, DIFFERENCE, TOGETHER
 from evenhand.analysis.people.ceiling import CEILING
-from evenhand.analysis.report.blocks import Block, Items, Paragraph, ReportSection, Table
+from evenhand.analysis.report.blocks import Block, Paragraph, ReportSection, Table
 from evenhand.analysis.report.charts.forest import forest
 from evenhand.analysis.report.charts.grids import confusions, heat_map
 from evenhand.analysis.report.charts.prices import price_front
@@ -44,22 +43,11 @@ _OF_NUMBERS = ("icc_a1", "icc_c1", "rms_difference", "mean_difference")
 _CEILING_PANEL = (
     "observed_agreement",
     "cohen_kappa",
+    "weighted_kappa_linear",
     "weighted_kappa_quadratic",
     "gwet_ac1",
     "brennan_prediger",
 )
-_ENSEMBLE_PANEL = (
-    "ensemble_agreement",
-    "ensemble_kappa",
-    "ensemble_balanced_accuracy",
-    "ensemble_mean_kappa",
-)
-_ENSEMBLE_ROWS = {
-    AVERAGE: written("ensembles.average"),
-    BEST: written("ensembles.best"),
-    TOGETHER: written("ensembles.together"),
-    DIFFERENCE: written("ensembles.difference"),
-}
 
 
 def ceiling_section(source: Source) -> ReportSection | None:
@@ -134,9 +122,6 @@ def _ceiling_table(source: Source, rubric: str, subset: str) -> list[Table]:
     for name in BASELINES:
         figures = source.row(rubric, statistics, ("humans", name), subset)
         draft.add(rater_title(name), figures)
-    for name in source.ensembles(rubric, subset):
-        figures = source.row(rubric, statistics, ("humans", name), subset)
-        draft.add(rater_title(name), figures)
     return draft.finish()
 
 
@@ -155,7 +140,7 @@ def pairs_section(source: Source) -> ReportSection | None:
         labelled = [*matrix, *groups]
         return Layers(
             answers=_pairs_answer(source, rubric) if labelled else [],
-            folded=[*confusions(source, rubric), *ensemble_blocks(source, rubric)],
+            folded=confusions(source, rubric),
             appendix=[
                 *matrix,
                 *missing,
@@ -294,50 +279,3 @@ def _why_no_pairs(source: Source, rubric: str, subset: str) -> str:
 
 def _labels(statistics: list[str]) -> list[str]:
     return [entry_for(name).label for name in statistics]
-
-
-def ensemble_blocks(source: Source, rubric: str) -> list[Block]:
-    """A table for each label view of the rubric, and its result in a sentence for each ensemble."""
-    blocks: list[Block] = []
-    for subset, reading in READINGS.items():
-        ensembles = source.ensembles(rubric, subset)
-        draft = TableDraft(
-            source.caption(rubric, written("ensembles.caption", reading=reading)),
-            "Rater",
-            [entry_for(name).label for name in _ENSEMBLE_PANEL],
-        )
-        for name in ensembles:
-            draft.group(rater_title(name))
-            for at, title in _ENSEMBLE_ROWS.items():
-                row = [
-                    _ensemble_figure(source, rubric, each, name, subset, at)
-                    for each in _ENSEMBLE_PANEL
-                ]
-                draft.add(title, row)
-        blocks += draft.finish()
-        said = [_ensemble_sentence(source, rubric, name, subset) for name in ensembles]
-        if sentences := tuple(sentence for sentence in said if sentence):
-            blocks.append(Items(written("ensembles.what", reading=reading), sentences))
-    return blocks
-
-
-def _ensemble_figure(
-    source: Source, rubric: str, statistic: str, ensemble: str, subset: str, at: str
-) -> Figure | None:
-    return source.figures.get(rubric, statistic, "humans", ensemble, subset, at)
-
-
-def _ensemble_sentence(source: Source, rubric: str, ensemble: str, subset: str) -> str:
-    """State if the ensemble beats the best single grader, by the bounds of their difference."""
-    figure = _ensemble_figure(source, rubric, "ensemble_kappa", ensemble, subset, DIFFERENCE)
-    if figure is None or not figure.interval:
-        return ""
-    low, _, high = figure.bounds
-    found = "better" if low > 0 else "worse" if high < 0 else "not_shown"
-    figures = written(
-        "ensembles.figures",
-        difference=f"{figure.estimate} {figure.interval}",
-        units=figure.n_units,
-        line=figure.line,
-    )
-    return written(f"ensembles.{found}", ensemble=rater_title(ensemble), figures=figures)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evenhand.analysis.agreement.pairs import DECIDING_KAPPAS
 from evenhand.analysis.labels.counted import ALL_RATERS
 from evenhand.analysis.labels.matrix import AFFIRMATIVE, BINARY
 from evenhand.analysis.people.ceiling import CEILING
@@ -24,7 +25,7 @@ _WORK = (
 )
 _NUMBERS = ("mean_number", "sd_number")
 _WITH_EXCLUDED = {ALL: ALL_RATERS, ALL_BINARY: ALL_RATERS + BINARY}
-_EXCLUSION_PANEL = ["observed_agreement", "cohen_kappa", "weighted_kappa_quadratic", CEILING]
+_EXCLUSION_PANEL = ["observed_agreement", *DECIDING_KAPPAS, CEILING]
 
 
 def section(source: Source) -> ReportSection | None:

@@ -45,7 +45,7 @@ def control(key: str, field: FieldInfo, name: str, present: Any, study: Study) -
         return st.toggle(label, present, key=key)
     if kind in (int, float):
         return _number(key, field, label, present)
-    if get_origin(kind) is dict or _is_nested(kind):
+    if get_origin(kind) is dict:
         return _lines(key, label, present)
     if get_origin(kind) is tuple:
         of = get_args(kind)[0]
@@ -73,10 +73,6 @@ def _choices(name: str, study: Study) -> Sequence[str]:
     return ()
 
 
-def _is_nested(kind: Any) -> bool:
-    return get_origin(kind) is tuple and get_origin(get_args(kind)[0]) is tuple
-
-
 def _number(key: str, field: FieldInfo, label: str, present: Any) -> int | float | None:
     whole = field.annotation is int
     low = high = None
@@ -97,20 +93,12 @@ def _number(key: str, field: FieldInfo, label: str, present: Any) -> int | float
 
 
 def _lines(key: str, label: str, present: Any) -> Any:
-    """Lists in lines, `NAME: one, another` where each has a name."""
-    by_name = isinstance(present, dict)
-    lines = (
-        [f"{name}: {', '.join(each)}" for name, each in present.items()]
-        if by_name
-        else [", ".join(each) for each in present]
-    )
-    form = "one a line, as NAME: first, second" if by_name else "one a line, as first, second"
+    """Lists in lines, `NAME: one, another`."""
+    lines = [f"{name}: {', '.join(each)}" for name, each in present.items()]
+    form = "one a line, as NAME: first, second"
     text = st.text_area(f"{label} ({form})", "\n".join(lines), key=key, height=96)
-    entered = [line.strip() for line in text.splitlines() if line.strip()]
-    if not by_name:
-        return [listed(line) for line in entered]
     found = {}
-    for line in entered:
+    for line in filter(None, map(str.strip, text.splitlines())):
         name, _, rest = line.partition(":")
         found[name.strip()] = listed(rest)
     return found

@@ -301,9 +301,9 @@ def _of_rule(
 
     rubrics = sorted(set(analysis.results["rubric"]))
     rubric = _one_rubric(options.rubric, rubrics, is_file=is_file(source))
-    checks = [
-        _of_clause(each) for each in check_clauses(rule.clauses, analysis.results, rubric, grader)
-    ]
+    kappa = f"weighted_kappa_{analysis.settings.ordered}"
+    clauses = check_clauses(rule.clauses, analysis.results, rubric, grader, kappa)
+    checks = [_of_clause(each) for each in clauses]
     mine = [v for v in analysis.verdicts if (v["rubric"], v["grader"]) == (rubric, grader)]
     check = _of_verdict(mine[0] if mine else None, grader)
     verdict = mine[0]["verdict"] if mine else ""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from evenhand.analysis.requirement import State, state_of
+from evenhand.analysis.statistics import shown_apart
 from evenhand.errors import InputError
 from evenhand.study.tables.attacks import LONG_PLACEBO, PLACEBO
 from evenhand.texts import written
@@ -36,7 +37,6 @@ _WORST: tuple[State, ...] = ("broken", "open", "met")
 _GROUPS = ("", "humans", "models", "all")
 VERDICT = "verdict"
 """The condition that the grader can replace a human rater, or agrees with the reference."""
-PLAIN, WEIGHTED = "cohen_kappa", "weighted_kappa_quadratic"
 _SHORT = ("tpr", "tnr")
 """Short names of statistics in a rule; `kappa` is the one that the report shows."""
 
@@ -107,6 +107,8 @@ class CheckedClause:
             at += " " + written("gate.worst_of", attacks=self.worst_of)
         reading = ", binary verdict" if one.binary else ""
         shown = f"{self.value:.6g}"
+        if float(shown) == one.number != self.value:  # on the other side of it, however little
+            shown = shown_apart(self.value, [one.number], places=6)
         if self.state == "open":
             shown = written("gate.undefined", why=self.note)
         return written(
@@ -162,7 +164,7 @@ def parse_requirement(text: str) -> list[Clause]:
 
 
 def check_clauses(
-    clauses: Sequence[Clause], results: pd.DataFrame, rubric: str, grader: str
+    clauses: Sequence[Clause], results: pd.DataFrame, rubric: str, grader: str, kappa: str
 ) -> list[CheckedClause]:
     """Check every clause against the grader's rows: with people where there are such, else its own.
 
@@ -175,13 +177,13 @@ def check_clauses(
         raise InputError(
             f"there is no grader {grader!r} here; the raters are {', '.join(sorted(raters))}"
         )
-    return [_outcome(clause, rows, grader) for clause in clauses]
+    return [_outcome(clause, rows, grader, kappa) for clause in clauses]
 
 
-def _outcome(clause: Clause, rows: pd.DataFrame, grader: str) -> CheckedClause:
-    statistic = _full_name(clause, rows)
+def _outcome(clause: Clause, rows: pd.DataFrame, grader: str, kappa: str) -> CheckedClause:
+    statistic = _full_name(clause, rows, kappa)
     if statistic != clause.statistic:
-        full = _outcome(replace(clause, statistic=statistic), rows, grader)
+        full = _outcome(replace(clause, statistic=statistic), rows, grader, kappa)
         return replace(full, clause=clause, statistic=statistic)
     of = rows[rows["statistic"] == clause.statistic]
     if clause.statistic.startswith("injection_"):
@@ -217,18 +219,17 @@ def _outcome(clause: Clause, rows: pd.DataFrame, grader: str) -> CheckedClause:
     raise InputError(what)
 
 
-def _full_name(clause: Clause, rows: pd.DataFrame) -> str:
-    """The statistic that a clause is about; the kappa that the report shows has quadratic weights
-    where the rubric's categories are in an order, and rates are against the reference if one is
-    declared.
+def _full_name(clause: Clause, rows: pd.DataFrame, kappa: str) -> str:
+    """The statistic that a clause is about; `kappa` is the one that the report shows where the
+    rubric's categories are in an order, and rates are against the reference if one is declared.
     """
     if clause.statistic in _SHORT:
         beside = f"{clause.statistic}_reference"
         return beside if (rows["statistic"] == beside).any() else f"{clause.statistic}_majority"
     if clause.statistic != "kappa":
         return clause.statistic
-    weighted = (rows["statistic"] == WEIGHTED) & (rows["subset"] == "all")
-    return WEIGHTED if weighted.any() and not clause.binary else PLAIN
+    weighted = (rows["statistic"] == kappa) & (rows["subset"] == "all")
+    return kappa if weighted.any() and not clause.binary else "cohen_kappa"
 
 
 def _by_attack(clause: Clause, own: pd.DataFrame) -> list[CheckedClause]:

@@ -29,10 +29,12 @@ def declared_scales(
     ratings: pd.DataFrame,
     places: Places,
     known: Mapping[str, Scale] | None = None,
+    without_level: Collection[str] = (),
 ) -> tuple[pd.DataFrame, dict[str, Scale], list[str]]:
     """Return the rows asked for, with clean labels; their scales; and what was changed and assumed.
 
-    `known` are the scales of the file's sidecar, by rubric; what is declared overrides them.
+    `known` are the scales of the file's sidecar, by rubric, some of them `without_level`; what is
+    declared overrides them.
     """
     import pandas as pd
 
@@ -55,8 +57,9 @@ def declared_scales(
             respelled = respelled or own is not rows
         own, cells = cleaned(own, permitted, options, places)
         labels = set(own["label"].unique()) - {""}
-        scales[name], remark = _scale(options, name, labels, known.get(name), places.source)
-        remarks += [remark] if remark else []
+        is_open = name in without_level
+        scales[name], said = _scale(options, name, labels, known.get(name), is_open, places.source)
+        remarks += said
         parts.append(own)
         changed += cells
     if options.normalise:
@@ -136,35 +139,65 @@ def rows_of(
 
 
 def _scale(
-    options: ScaleOptions, name: str, labels: Collection[str], known: Scale | None, source: str
-) -> tuple[Scale, str]:
-    """Return the scale as declared, else the known one, else by the rubric, else by the labels
-    seen; and what was assumed.
+    options: ScaleOptions,
+    name: str,
+    labels: Collection[str],
+    known: Scale | None,
+    is_open: bool,
+    source: str,
+) -> tuple[Scale, list[str]]:
+    """Return the scale as declared, else the known one, whose level may be open, else by the
+    rubric, else by the labels seen; and what was assumed.
     """
     from evenhand.analysis import Scale
-    from evenhand.rubrics.options import plain_number
+    from evenhand.rubrics.options import in_a_row
 
+    remarks: list[str] = []
     rubric = _known_rubric(options.rubric, name)
-    remark = ""
-    if known is not None and not options.categories:
+    if options.categories:
+        scale, is_open = Scale(name, options.categories), True
+    elif known is not None:
         scale = known
-    elif rubric is not None and not options.categories:
+    elif rubric is not None:
         scale = replace(Scale.from_rubric(rubric), name=name)
-    elif options.categories:
-        scale = Scale(name, options.categories)
-    elif options.level == "ordinal":
+    else:
+        scale, remarks = _scale_seen(options, name, labels, source)
+        is_open = True
+    if options.level:
+        scale = replace(scale, level=options.level)
+    elif is_open and (ordered := in_a_row(scale.categories)):
+        scale = replace(scale, categories=ordered, level="ordinal")
+        remarks = [read_as_ordered(ordered, options, name), *remarks]
+    if options.sides is not None:
+        scale = replace(scale, favours=_favours(options, options.sides))
+    if options.affirmative is not None:
+        scale = replace(scale, affirmative=frozenset(options.affirmative))
+    return _with_thresholds(scale, options.thresholds), remarks
+
+
+def _scale_seen(
+    options: ScaleOptions, name: str, labels: Collection[str], source: str
+) -> tuple[Scale, list[str]]:
+    """Return a scale of the labels seen, and a sentence on it. Raises InputError where there are
+    none, or too many, or where their order is asked for and cannot be seen.
+    """
+    from evenhand.analysis import Scale
+    from evenhand.rubrics.options import plain_number, whole_numbers_in_a_row
+
+    ordered = whole_numbers_in_a_row(labels) if len(labels) <= MAX_LABELS else ()
+    if options.level == "ordinal" and not ordered:
         raise InputError(
             f"the order of an {options.level} scale cannot be seen from the labels; give all "
             f"permitted labels in order, for example {options.spelled('categories', *'12345')}"
         )
-    elif options.level == "interval" and labels:
-        scale = Scale(name, tuple(sorted(labels, key=float)), "interval", number=True)
-    elif not labels:
+    if options.level == "interval" and labels:
+        return Scale(name, tuple(sorted(labels, key=float)), "interval", number=True), []
+    if not labels:
         raise InputError(
             "no rating has a label; give labels, or declare a scale with "
             f"{options.spelled('categories')}"
         )
-    elif len(labels) > MAX_LABELS:
+    if len(labels) > MAX_LABELS:
         first = ", ".join(shortened(label) for label in sorted(labels)[:3])
         on = f" on rubric {name!r}" if name else ""
         other = f", or name another rubric with {options.spelled('rubric')}" if name else ""
@@ -175,25 +208,32 @@ def _scale(
             f"for an undeclared scale; group them into at most {MAX_LABELS}, or declare all "
             f"of them with {options.spelled('categories')}{other}"
         )
-    else:
-        scale = Scale(name, tuple(sorted(labels)))
-        seen = {
-            "labels": ", ".join(scale.categories),
-            "level": options.spelled("level"),
-            "categories": options.spelled("categories"),
-        }
-        remark = (
-            written("reading.nominal_rubric", rubric=name, **seen)
-            if name
-            else written("reading.nominal", **seen)
-        )
-    if options.level:
-        scale = replace(scale, level=options.level)
-    if options.sides is not None:
-        scale = replace(scale, favours=_favours(options, options.sides))
-    if options.affirmative is not None:
-        scale = replace(scale, affirmative=frozenset(options.affirmative))
-    return _with_thresholds(scale, options.thresholds), remark
+    categories = options.spelled("categories")
+    if ordered and options.level != "nominal":
+        if name:
+            return Scale(name, ordered), [
+                written("reading.ends_rubric", rubric=name, categories=categories)
+            ]
+        return Scale(name, ordered), [written("reading.ends", categories=categories)]
+    scale = Scale(name, tuple(each for each in ordered if each in labels) or tuple(sorted(labels)))
+    seen = {
+        "labels": ", ".join(scale.categories),
+        "level": options.spelled("level"),
+        "categories": categories,
+    }
+    if name:
+        return scale, [written("reading.nominal_rubric", rubric=name, **seen)]
+    return scale, [written("reading.nominal", **seen)]
+
+
+def read_as_ordered(categories: Sequence[str], options: ScaleOptions, rubric: str = "") -> str:
+    """A sentence on whole numbers in a row whose level is not declared, and how to change it."""
+    from evenhand.rubrics.options import span_of
+
+    fields = {"labels": span_of(categories), "nominal": options.spelled("level", "nominal")}
+    if rubric:
+        return written("reading.ordered_rubric", rubric=rubric, **fields)
+    return written("reading.ordered", **fields)
 
 
 def _with_thresholds(scale: Scale, declared: Mapping[str, float]) -> Scale:

@@ -78,7 +78,7 @@ class ScaleSection(Section):
     title: Line = ""
     categories: tuple[Line, ...] = Field(min_length=1)
     names: dict[Line, Line] = Field(default_factory=dict)
-    level: Level = "nominal"
+    level: Level | None = None
     several: bool = False
     affirmative: tuple[Line, ...] = ()
     threshold: Share = 0.5
@@ -113,7 +113,7 @@ class ScaleSection(Section):
         return Scale(
             name=name,
             categories=self.categories,
-            level=self.level,
+            level=self.level or "nominal",
             affirmative=frozenset(self.affirmative),
             threshold=self.threshold,
             thresholds=self.thresholds,
@@ -189,15 +189,16 @@ class Sidecar(Section):
         return {name: each.scale(name) for name, each in self.scales.items()}
 
     @property
+    def without_level(self) -> frozenset[str]:
+        """Return the rubrics whose level the file does not give: the analysis takes it from the
+        categories.
+        """
+        return frozenset(name for name, each in self.scales.items() if each.level is None)
+
+    @property
     def asked_cluster(self) -> str | None:
         """Return the column by which units are clustered, or None if the file does not give it."""
         return self.analysis.cluster if "cluster" in self.analysis.model_fields_set else None
-
-    def settings_for(self, ratings: pd.DataFrame) -> AnalysisSettings:
-        """The settings, without ensembles of graders who are not among these ratings."""
-        present = set(ratings["rater_id"].unique())
-        kept = tuple(each for each in self.analysis.ensembles if present.issuperset(each))
-        return self.analysis.model_copy(update={"ensembles": kept})
 
     def facts(
         self, raters: pd.DataFrame | None, source: str, attacked: pd.DataFrame | None = None

@@ -56,14 +56,6 @@ def test_each_cluster_has_its_sums(both) -> None:
     assert np.array_equal(of_patterns.each_cluster(feature), drawn.each_cluster(sums))
 
 
-def test_clusters_stay_whole_in_folds(both) -> None:
-    drawn, of_patterns, pattern, cluster = both
-    shares = of_patterns.fold_shares(np.arange(PATTERNS))
-    expected = np.zeros_like(shares)
-    np.add.at(expected, pattern, drawn.fold_shares(cluster))
-    assert shares * of_patterns.frequency[:, None] == pytest.approx(expected)
-
-
 def test_the_jackknife_leaves_out_clusters(both) -> None:
     drawn, of_patterns, pattern, cluster = both
     labelled = pattern < 3

@@ -16,7 +16,7 @@ from evenhand.errors import InputError
 SCALE = Scale("", ("1", "2", "3"), "ordinal", frozenset({"3"}))
 MAIN = {
     "observed_agreement",
-    "weighted_kappa_quadratic",
+    "weighted_kappa_linear",
     "krippendorff_alpha_ordinal",
     "human_ceiling_difference",
 }
@@ -64,7 +64,7 @@ def test_a_slice_is_an_analysis_of_its_units(
         bias = ("bias_slice", "bias_slice_p", "bias_slice_at_most", "bias_slice_detectable")
         to_the_rest += (*bias, "rate_human", "rate_raw", "rate_ppi") if ending else ()
         main = part.drop(to_the_rest, level="statistic", errors="ignore")
-        kappa = "cohen_kappa" if ending else "weighted_kappa_quadratic"
+        kappa = "cohen_kappa" if ending else "weighted_kappa_linear"
         alpha = "krippendorff_alpha_" + ("nominal" if ending else "ordinal")
         wanted = {"observed_agreement", kappa, alpha, "human_ceiling_difference"}
         assert set(main.index.get_level_values(0)) == wanted

@@ -9,8 +9,10 @@ from typing import Any
 from xml.etree import ElementTree
 
 import altair
+import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import cohen_kappa_score
 
 from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
 from evenhand.analysis.report import ReportContext
@@ -24,6 +26,8 @@ from tests.analysis.report.small_study import HOSTILE, SCALE, tables
 
 PLACES = {"from", "to", "middle"}
 """Where a bar's part lies: sums of shares, drawn but never shown as numbers."""
+CEILING_BOUNDS = {"ceiling", "ceiling_low", "ceiling_high"}
+"""Those of another row, or of two rows' difference: see the test of the forest's ceilings."""
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +90,7 @@ def test_every_datum_is_its_results_row(busy_analysis: Analysis) -> None:
             for bound in others & {"stated_low", "stated_high"}:
                 row_of_stated = rows[datum["stated_row"] - 2]
                 assert datum[bound] == row_of_stated[bound.removeprefix("stated_")]
-            others -= {"stated_low", "stated_high"}
+            others -= {"stated_low", "stated_high", *CEILING_BOUNDS}
             assert others <= {"at", "kept", "price", "stated"}
             if "at" in datum:
                 assert datum["at"] == float(row["at"])
@@ -225,10 +229,10 @@ def test_an_axis_that_holds_zero_has_a_tick_there(busy_analysis: Analysis) -> No
     for chart in charts_of(busy_analysis):
         for channel in ("x", "y"):
             for axis in parts_of(chart.spec, channel):
-                if not isinstance(axis, dict):
+                if not isinstance(axis, dict) or "values" not in axis.get("axis", {}):
                     continue
                 low, high = axis.get("scale", {}).get("domain", (1, 1))
-                if "values" in axis.get("axis", {}) and low <= 0 <= high:
+                if low <= 0 <= high:
                     seen += 1
                     assert 0 in axis["axis"]["values"]
     assert seen > 10
@@ -312,6 +316,41 @@ def test_the_forest_of_a_yes_no_rubric_is_drawn_once() -> None:
     [drawn] = forest(source, "")
     assert len(drawn.spec["vconcat"]) == 1
     assert [len(forest(source, "", readings=(each,))) for each in READINGS] == [1, 0]
+
+
+def test_each_row_of_the_forest_has_the_ceiling_of_its_items() -> None:
+    """A grader with labels for the easy half alone is not held against the ceiling of all items."""
+    rng = np.random.default_rng(1)
+    truth, hard = rng.integers(0, 2, 160), np.arange(160) % 2 == 0
+    kinds = {"ann": "human", "ben": "human", "whole": "model", "half": "model"}
+    labels = {
+        who: np.where(rng.random(160) < np.where(hard, 0.35, 0.05), 1 - truth, truth)
+        for who in kinds
+    }
+    rows = [
+        {"unit_id": f"u{n}", "rater_id": who, "rater_kind": kind, "label": "yn"[labels[who][n]]}
+        for who, kind in kinds.items()
+        for n in range(160)
+        if who != "half" or not hard[n]
+    ]
+    scale = Scale("", ("y", "n"), affirmative=frozenset({"y"}))
+    found = analyse(pd.DataFrame(rows), None, [scale], resamples=50)
+    [drawn] = forest(Source.of(found, ReportContext("A study")), "")
+    values = {datum["who"]: datum for datum in drawn.spec["data"]["values"]}
+    on_all = cohen_kappa_score(labels["ann"], labels["ben"])
+    on_easy = cohen_kappa_score(labels["ann"][~hard], labels["ben"][~hard])
+    assert on_easy > on_all + 0.2
+    people = values[None]
+    for name in ("whole", "Baseline: constant", "Baseline: random"):
+        assert values[name]["ceiling"] == pytest.approx(on_all)
+        bounds = values[name]["ceiling_low"], values[name]["ceiling_high"]
+        assert bounds == (people["low"], people["high"])
+    assert values["half"]["ceiling"] == pytest.approx(on_easy)
+    assert values["half"]["ceiling_low"] is None
+    assert "line without a band" in drawn.note
+    (panel,) = drawn.spec["vconcat"]
+    (domain, *others) = [each["scale"]["domain"] for each in parts_of(panel, "y")]
+    assert domain == [who for who in values if who] and all(each == domain for each in others)
 
 
 def test_captions_speak_only_of_what_is_drawn() -> None:

@@ -268,7 +268,7 @@ def test_what_only_graders_saw_disturbs_nothing_else(rng: np.random.Generator) -
     ) | people.isin(["g", "k", "models", "all", ""])
     compared = labelled[~graders_only]
     same = everything.loc[compared.index]
-    assert {"human_ceiling_difference", "consensus_kappa", "cohen_kappa", "ensemble_kappa"} <= set(
+    assert {"human_ceiling_difference", "consensus_kappa", "cohen_kappa"} <= set(
         compared.index.get_level_values("statistic")
     )
     for column in ("n_units", "n_clusters", "estimate"):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from evenhand.analysis import RESULTS_KEY, Scale, Verdict, analyse
+from evenhand.analysis.study_facts import StudyFacts
 
 TWO = Scale("tone", ("1", "2"))
 
@@ -162,6 +163,27 @@ def test_labels_that_pass_do_not_speak_for_binary_verdicts(
     assert "This does not hold for its binary verdicts (difference -" in verdict["sentence"]
     assert verdict["holds_for"] == "labels"
     assert verdict["reason"] == "labels only: its binary verdicts fall short"
+
+
+@pytest.mark.parametrize("look", [0, 15])
+def test_no_sentence_has_a_bound_that_does_not_exist(
+    make_ratings: Callable, rng: np.random.Generator, look: int
+) -> None:
+    """A constant label with probabilities that another threshold may read better, at a look for
+    which no level is left, or hardly any.
+    """
+    truth = rng.random(36) < 0.4
+    people = {f"h{k}": np.where(truth ^ (rng.random(36) < 0.06), "2", "1") for k in range(3)}
+    ratings = make_ratings({**people, "g": "1" * 36}, ["g"])
+    p = np.clip(0.1 + 0.25 * truth + rng.normal(0, 0.1, 36), 0, 0.49)
+    ratings["p_positive"] = np.where(ratings["rater_kind"] == "model", np.tile(p, 4), np.nan)
+    scale = Scale("tone", ("1", "2"), affirmative=frozenset("2"))
+    facts = StudyFacts(looks={"tone": look})
+    verdict = analyse(ratings, None, [scale], resamples=200, facts=facts).verdicts[0]
+    assert verdict["verdict"] == "cannot_tell"
+    assert "—" not in verdict["sentence"]
+    assert "100% CI" not in verdict["sentence"]
+    assert ("make a report when you want a verdict" in verdict["sentence"]) == (look == 0)
 
 
 def test_where_nothing_can_be_said_nothing_is_said_to_hold(make_ratings: Callable) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -14,19 +15,24 @@ from hypothesis import strategies as st
 
 from evenhand.analysis.bias import Finding
 from evenhand.analysis.bootstrap.intervals import Deciding
+from evenhand.analysis.injection.findings import Attack, Outcome
 from evenhand.analysis.notes import Remark
+from evenhand.analysis.report.figures import ResultsIndex
 from evenhand.analysis.results import ResultRow
+from evenhand.analysis.statistics import limit_shown
+from evenhand.analysis.verdicts import drift, reference, wording
 from evenhand.analysis.verdicts.case import Answers, Bounds, Case, People, Tuned, View
 from evenhand.analysis.verdicts.judge import Verdict, _judge
 from evenhand.analysis.verdicts.ranking import Candidate, recommend
 from evenhand.analysis.verdicts.wording import PASSES
+from evenhand.reporting.gate.requirement import CheckedClause, parse_requirement
 from evenhand.study.settings.analysis import DecisionSettings
 
 HEADS = {
     "may_stand_in": "g can replace ",
     "may_stand_in_at_threshold": "g can replace ",
     "only_with_correction": "Use g on r only with correction",
-    "cannot_tell": "We cannot tell yet whether g can replace ",
+    "cannot_tell": ("We cannot tell yet whether g can replace ", "g agrees less with annotators "),
     "do_not_use": "Do not use g in place of people",
 }
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -163,11 +169,103 @@ PLAIN = {
 
 @pytest.mark.parametrize("judgement", PLAIN)
 def test_each_verdict_says_one_thing(judgement: str) -> None:
-    decided, tuned = PLAIN[judgement]
-    about = ("r", "g", DecisionSettings(), "pair", People(0), Answers())
-    verdict = _judge(sound(Case(*about, View(), tuned, baselines=BASELINES), decided))
+    verdict = judged(*PLAIN[judgement])
     assert verdict["verdict"] == judgement
     assert_one_thing(verdict)
+
+
+def judged(decided: Bounds, tuned: Tuned | None = None, **rule: object) -> Verdict:
+    """The verdict on a grader without any fault, whatever its bounds say."""
+    about = ("r", "g", DecisionSettings(**rule), "pair", People(0), Answers())
+    return _judge(sound(Case(*about, View(), tuned or Tuned(), baselines=BASELINES), decided))
+
+
+def test_what_the_interval_shows_is_said_first() -> None:
+    """It is clear that the grader agrees less than people do; only the margin is open."""
+    verdict = judged(between(-0.32, -0.05))
+    assert verdict["verdict"] == "cannot_tell"
+    assert verdict["sentence"].startswith(
+        "g agrees less with annotators than they do with one another on r, by at least 0.05 kappa. "
+        "Whether by more than the margin of 0.10 is open, so we cannot tell yet"
+    )
+    assert "difference -0.18, 96% CI -0.32 to -0.05" in verdict["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "more"),
+    [
+        (-0.32, 0.01, {}),  # may be as good as people
+        (-0.32, -0.05, {"min_clusters": 101}),  # too few labels for a bound to be trusted
+        (-0.32, -0.05, {"min_rarer": 51}),
+    ],
+)
+def test_what_is_not_shown_is_not_said(low: float, high: float, more: dict) -> None:
+    sentence = judged(between(low, high), **more)["sentence"]
+    assert sentence.startswith("We cannot tell yet whether g can replace ")
+
+
+def test_a_difference_smaller_than_two_decimals_is_no_zero() -> None:
+    assert "by at least 0.002 kappa" in judged(between(-0.2, -0.002))["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict", "interval", "margin"),
+    [
+        (-0.0973, 0.1, "may_stand_in", "-0.097 to +0.10", 0.1),
+        (-0.1049, 0.09, "cannot_tell", "-0.105 to +0.09", 0.1),
+        (-0.4, -0.1004, "only_with_correction", "-0.40 to -0.1004", 0.1),
+        (-0.0901, 0.09, "may_stand_in", "-0.090 to +0.09", 0.0923),
+        (-0.06, 0.004, "may_stand_in", "-0.06 to +0.004", 0.1),
+    ],
+)
+def test_a_bound_is_printed_on_its_side_of_the_margin(
+    low: float, high: float, verdict: str, interval: str, margin: float
+) -> None:
+    """The sentence, the cell and the row of the report have the same decimals."""
+    decided = between(low, high)
+    row = decided.difference | {"deciding": replace(LEVEL, margin=margin)}
+    found = judged(replace(decided, difference=row))
+    assert found["verdict"] == verdict
+    assert f"96% CI {interval}; margin {limit_shown(margin, -low)};" in found["sentence"]
+    (figure,) = ResultsIndex([row]).select("r", "non_inferiority")
+    assert figure.interval == f"[{interval.replace(' to ', ', ')}]"
+
+
+def test_other_verdicts_print_a_bound_on_its_side_of_the_limit_too() -> None:
+    """A baseline with its drift margin, a reference with its bar, a rule with its number, the
+    attacks of an audit and the share of answers with what is allowed.
+    """
+    change = row("drift", -0.0973, 0.0, 0.1049)
+    told = drift._figures(SimpleNamespace(before=None, margin=0.1), change, "unit")
+    assert "(change 0.00, 96% CI -0.097 to +0.105; margin 0.1 either way;" in told
+    kappa = row("reference_kappa", 0.5996, 0.7, 0.8, deciding=Deciding(0.02, bar=0.6))
+    told = reference._figure(kappa, 0.6, "unit", "bar_open")
+    assert "Kappa 0.70, 96% CI 0.5996 to 0.80;" in told.sentence
+    assert told.short == "kappa at worst 0.5996, 0.6 needed"
+    (figure,) = ResultsIndex([kappa]).select("r", "reference_kappa")
+    assert figure.interval == "[0.5996, 0.80]"
+    clause = CheckedClause(parse_requirement("kappa.low > 0.5")[0], 0.49999999, "")
+    assert clause.sentence.endswith("kappa, low: 0.49999999, required > 0.5")
+    attack = Attack(row("e", 0, 0, 0), row("p", 0, 0, 0), row("b", 0.1004, 0.2, 0.3))
+    assert Outcome("pulled", (attack,)).figures(0.1)["low"] == "0.1004"
+    coverage = row("coverage", 0.8998, 0.95, 0.97, rater_a="")
+    (told,) = wording.unanswered(Answers(coverage), 0.9, "unit")
+    assert "That is 89.98% at worst, and 90% is needed" in told.sentence
+
+
+def test_a_bound_that_does_not_exist_is_not_printed() -> None:
+    """No level is left for this look, so that the tuned verdicts have an estimate alone."""
+    nan = float("nan")
+    decided = between(nan, nan)
+    row = decided.difference | {"estimate": -0.53}
+    assert wording.interval_of(row["low"], row["high"]) == ""
+    falls = wording.falls_short_untuned(
+        Case("r", "g", DecisionSettings(), "pair", People(3), Answers(), View(), Tuned()),
+        replace(decided, difference=row),
+    )
+    assert "difference -0.53; margin 0.10;" in falls.sentence
+    kappa = wording.mean_kappa(row | {"estimate": 0.3}, "unit")
+    assert kappa == "mean kappa with people 0.30; 200 units"
 
 
 @pytest.mark.slow

@@ -251,26 +251,6 @@ def test_slices_raters_and_margin_by_option(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_ensembles_by_option(shared_data: Path, tmp_path: Path, capsys) -> None:
-    file = str(shared_data / "real" / "llmbar.csv")
-    asked = ("ChatGPT/CoT", "ChatGPT/Vanilla", "PaLM2/Vanilla")
-    results = checked(tmp_path, file, "--ensemble", ",".join(asked))
-    own = results[results["rater_b"] == f"ensemble:majority({', '.join(asked)})"]
-    agreement = own[own["statistic"] == "ensemble_agreement"].set_index("at")
-    assert set(agreement.index) == {
-        "average_single",
-        "best_single",
-        "ensemble",
-        "ensemble-best_single",
-    }
-    assert "Ensemble: majority of ChatGPT/CoT" in (tmp_path / "out" / "report.md").read_text(
-        "utf-8"
-    )
-    assert main(["check", file, "--ensemble", "ChatGPT/CoT,nobody"]) == 2
-    assert "names 'nobody', which is no grader here" in capsys.readouterr().err
-
-
-@pytest.mark.slow
 def test_estimates_are_held_against_the_libraries(newsroom: tuple[Path, pd.DataFrame]) -> None:
     facts = json.loads((newsroom[0] / "out" / "report.json").read_text())["study"]
     # 3 pairs of raters x 3 kappas, 3 alphas and Fleiss' kappa of humans and of all

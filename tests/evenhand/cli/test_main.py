@@ -81,11 +81,11 @@ def test_the_actions_of_a_verb_have_help_too(capsys: pytest.CaptureFixture[str])
         (
             "plan",
             ["--half-width", "--agreement", "--units", "--cluster"],
-            ["--ensemble", "--sides"],
+            ["--epsilon", "--sides"],
         ),
         ("select", ["--slice", "--margin"], ["--epsilon", "--group", "--variant"]),
         ("gate", ["--require", "--slice", "--margin"], ["--rater-slice", "--sensitivity-cluster"]),
-        ("check", ["--slice", "--margin", "--epsilon", "--sides", "--ensemble"], ["--grader"]),
+        ("check", ["--slice", "--margin", "--epsilon", "--sides"], ["--grader"]),
     ],
 )
 def test_a_verb_shows_the_options_that_it_reads(

@@ -22,7 +22,6 @@ GIVEN = {
     "confidence_cut": (["--confidence-cut", "0.8"], 0.8),
     "confidence_target": (["--confidence-target", "1"], 1.0),
     "sensitivity_cluster": (["--sensitivity-cluster", "topic"], "topic"),
-    "ensembles": (["--ensemble", "g, h", "--ensemble", "g,i"], (("g", "h"), ("g", "i"))),
     "leanings": (["--leaning", "l=x,y", "--leaning", "r=z"], {"l": ("x", "y"), "r": ("z",)}),
     "families": (["--family", "acme=our-tune"], {"acme": ("our-tune",)}),
     "min_coverage": (["--min-coverage", "0.5"], 0.5),
@@ -35,6 +34,7 @@ GIVEN = {
     "min_information": (["--min-information", "0.3"], 0.3),
     "scope": (["--scope", "like_these"], "like_these"),
     "looks": (["--looks", "3"], 3),
+    "across_rubrics": (["--across-rubrics", "holm"], "holm"),
     "margin_share": (["--margin-share", "0.2"], 0.2),
     "drift_margin": (["--drift-margin", "0.05"], 0.05),
     "min_people_kappa": (["--min-people-kappa", "0.1"], 0.1),
@@ -79,7 +79,7 @@ def test_what_is_out_of_range_is_named_by_its_option(words: list[str], sentence:
 
 def test_a_verb_may_do_without() -> None:
     parser = Parser()
-    add_analysis_options(parser, without=("--sides", "--ensemble"))
+    add_analysis_options(parser, without=("--sides", "--epsilon"))
     assert "--sides" not in parser.format_help()
-    assert "--ensemble" not in parser.format_help()
+    assert "--epsilon" not in parser.format_help()
     assert given_settings(parser.parse_args(["--margin", "0.3"])) == {"margin": 0.3}

@@ -39,8 +39,7 @@ def test_everything_graded_reaches_the_report(
     import_ratings(study, rated(study, "dice", "model", "all", 7), "dice")
     folder = str(study.folder)
     assert main(["grade", folder, "--grader", "baseline:lexical", "--scope", "all"]) == 0
-    settings = {"ensembles": [["dice", "baseline:lexical"]], "resamples": 100}
-    change_config(study.folder, {"analysis": settings})
+    change_config(study.folder, {"analysis": {"resamples": 100}})
     assert main(["report", folder, "--out", str(tmp_path / "out")]) == 0
 
     results = read_table(tmp_path / "out" / "results.csv")
@@ -55,13 +54,3 @@ def test_everything_graded_reaches_the_report(
     beside = results[(results["rater_a"] == "humans") & (results["rater_b"] == "dice")]
     agreement = beside[(beside["statistic"] == "observed_agreement") & (beside["subset"] == "all")]
     assert set(agreement["n_units"]) == {"20", "40"}
-    named = {rater for rater in results["rater_b"] if rater.startswith("ensemble:majority")}
-    assert named == {"ensemble:majority(baseline:lexical, dice)"}
-
-
-def test_an_ensemble_of_nobody_in_the_settings(make_study: Callable[..., Study], capsys) -> None:
-    study = make_study()
-    import_ratings(study, rated(study, "ann", "human", "sample", 1), "ann")
-    change_config(study.folder, {"analysis": {"ensembles": [["dice", "loaded"]]}})
-    assert main(["report", str(study.folder)]) == 2
-    assert "an ensemble names 'dice', which is no grader here" in capsys.readouterr().err

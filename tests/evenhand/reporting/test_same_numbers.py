@@ -25,11 +25,9 @@ from evenhand.reporting.library import Check
 from evenhand.reporting.live_figures import study_figures
 from evenhand.study import open_study
 from evenhand.study.settings.study_toml import change_config
-from harness.judged_study import LATE, PARTLY, judged_study
+from harness.judged_study import LATE, judged_study
 
 pytestmark = pytest.mark.slow
-
-ENSEMBLE = f"ensemble:majority(fine, {LATE}, {PARTLY})"
 
 
 @dataclass(frozen=True)
@@ -140,23 +138,6 @@ def test_a_direction_has_the_units_of_its_rows(told: Told) -> None:
     assert f"{of_late} units" in cells[2]
     (sentence,) = re.findall(r"- Annotators on s1: .*?; (\d+) units;", told.markdown)
     assert int(sentence) == of_people
-
-
-def test_an_ensemble_says_on_how_many_of_its_units(told: Told) -> None:
-    alone, beside = (
-        told.row("refusal", statistic, "humans", ENSEMBLE, "all", at)["n_units"]
-        for statistic, at in (("observed_agreement", ""), ("ensemble_agreement", "ensemble"))
-    )
-    assert beside < alone
-    title = f"Ensemble: majority of fine, {LATE}, {PARTLY}"
-    (line, *_) = re.findall(rf"Annotators · {title} +(\d+)", told.check)
-    assert int(line) == alone
-    assert told.table("Refusal: agreement with annotators, on the categories")[title][0].startswith(
-        f"{alone} "
-    )
-    explained = f"{beside} of the ensemble's {alone} units, those with a label of every grader"
-    assert explained in told.markdown
-    assert explained in told.page
 
 
 def test_people_per_unit_are_those_who_labelled(told: Told) -> None:

@@ -109,7 +109,6 @@ IN_THE_REPORT: dict[str, tuple[object, Callable[[Found], object]]] = {
     "analysis.confidence_cut": (0.7, rows_of("confidence_coverage", note="the declared cut")),
     "analysis.confidence_target": (0.6, rows_of("confidence_cut")),
     "analysis.sensitivity_cluster": ("main_category", rows_of("cohen_kappa", at="cluster=")),
-    "analysis.ensembles": ([[SURE, WEAK]], rows_of("ensemble_kappa")),
     "analysis.leanings": ({"left": ["pro"], "right": ["con"]}, rows_of("direction", at="left")),
     "analysis.families": ({"anthropic": ["our-tune"]}, rows_of("bias_self_preference")),
     "decision.min_coverage": (1.0, verdict_on(SURE)),
@@ -123,6 +122,7 @@ IN_THE_REPORT: dict[str, tuple[object, Callable[[Found], object]]] = {
     "decision.max_injection": (0.0, sentence_on(SURE)),
     "decision.max_knocked_off": (0.0, the_rule),
     "decision.max_silenced": (0.0, the_rule),
+    "decision.across_rubrics": ("holm", the_rule),
     "decision.min_stability": (-1.0, verdict_on(MOVING)),
     "decision.min_information": (0.1, verdict_on(WEAK)),
     "decision.reference": ("ann", verdict_on(SURE)),
@@ -154,6 +154,7 @@ OF_THEIR_OWN = (
 ALONGSIDE = (
     "analysis.confidence_target",
     "analysis.epsilon",
+    "decision.across_rubrics",
     "decision.margin_share",
     "decision.max_knocked_off",
     "decision.max_silenced",

@@ -54,7 +54,7 @@ def copied(ratings: Path, tmp_path: Path) -> Path:
 @pytest.mark.slow
 def test_the_files_say_what_the_study_says(study_folder: Path, ratings: Path) -> None:
     """Every row and verdict: wordings, thresholds tuned and declared, an exclusion, the cluster,
-    groups, leanings, ensembles, rules, prices, looks. What people said of themselves is not there.
+    groups, leanings, rules, prices, looks. What people said of themselves is not there.
     """
     of_files, context = analyse_file(ratings)
     with open_study(study_folder) as study:
@@ -160,6 +160,7 @@ DAMAGED = {
     "absent": (b'units = "gone.csv"', "gone.csv, which is not next to it"),
     "for ever": (b"[analysis]\nresamples = 999999999", "at most 100000"),
     "margin": (b"[analysis]\nmargin = -1", "analysis.margin"),
+    "what went": (b'[analysis]\nensembles = [["g", "h"]]', "analysis.ensembles was removed"),
     "rule": (b"[decision]\nmin_coverage = 7", "decision.min_coverage"),
     "no categories": (b"[scales.refusal]\ncategories = []", "categories"),
     "affirmative": (

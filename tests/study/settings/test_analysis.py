@@ -6,9 +6,12 @@ import subprocess
 import sys
 
 import pytest
+from pydantic import ValidationError
 
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, with_changes
+from evenhand.study.settings.sections import Section, fault_of
+from evenhand.study.settings.study_toml import StudyConfig
 
 CASES = [
     ({"margin": 0}, "margin is 0; it must be greater than 0"),
@@ -20,6 +23,10 @@ CASES = [
     ({"leanings": {"left": ["x"]}}, "leanings names left; name the two that are to be compared"),
     ({"marginn": 1}, "'marginn' is no setting of the analysis; did you mean 'margin'?"),
     ({"usage": None}, "'usage' is no setting of the analysis; there are leanings, families"),
+    (
+        {"ensembles": [["g", "h"]]},
+        "'ensembles' was removed: reports no longer show several graders",
+    ),
 ]
 
 
@@ -39,6 +46,24 @@ def test_changes_reach_the_section_that_has_them() -> None:
 
 def test_a_column_named_twice_is_one() -> None:
     assert AnalysisSettings(slices=("topic", "side", "topic")).slices == ("topic", "side")
+
+
+@pytest.mark.parametrize("kind", [AnalysisSettings, StudyConfig])
+def test_a_setting_that_went_is_accepted_empty_and_named_otherwise(kind: type[Section]) -> None:
+    """`new` of earlier versions wrote `ensembles = []` into each study.toml."""
+
+    def read(ensembles: list[list[str]]) -> Section:
+        analysis = {"margin": 0.2, "ensembles": ensembles}
+        whole = {"name": "s", "seed": 1, "sample": {"pairs": 3}, "analysis": analysis}
+        return kind.model_validate(whole if kind is StudyConfig else analysis)
+
+    settings = read([])
+    assert getattr(settings, "analysis", settings).margin == 0.2
+    with pytest.raises(ValidationError) as raised:
+        read([["g", "h"]])
+    assert fault_of(raised.value).endswith(
+        "ensembles was removed: reports no longer show several graders combined into one; delete it"
+    )
 
 
 def test_the_settings_load_neither_a_store_nor_a_table() -> None:

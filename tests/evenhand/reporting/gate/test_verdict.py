@@ -112,7 +112,7 @@ def test_kappa_is_the_one_that_the_report_shows(ratings: Path) -> None:
         (check,) = gate(ratings, "good", require=rule, options=ORDINAL).checks
         assert check.figures["value"] == rows[row], rule
         assert check.name.startswith(rule.split()[0])
-    nominal = ScaleOptions(categories=FIVE)
+    nominal = ScaleOptions(categories=FIVE, level="nominal")
     (check,) = gate(ratings, "good", require="kappa > 0", options=nominal).checks
     assert check.figures["value"] == rows["cohen_kappa", "all"]
     assert "kappa (cohen_kappa), estimate" in check.sentence

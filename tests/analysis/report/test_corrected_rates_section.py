@@ -1,4 +1,4 @@
-"""What the report says of corrected rates and of ensembles, in sentences off the rows."""
+"""What the report says of corrected rates, in sentences off the rows."""
 
 from __future__ import annotations
 
@@ -80,23 +80,6 @@ def test_who_graded_nothing_else_is_told_how_to(
     said = part_of(text_of(written, analysis), "Corrected rates")
     assert "provider:sure graded only what annotators labelled" in said
     assert "--scope all" in said
-
-
-def test_ensembles_in_sentences(analysis: Analysis, written: Callable[..., Path]) -> None:
-    text = text_of(written, analysis)
-    said = part_of(text, "Per-sample agreement").split(
-        "What ensembles bring, on the binary verdict"
-    )[1]
-    rows = analysis.results.set_index(["statistic", "rater_b", "subset", "at"])
-    for name, title in (("majority", "majority"), ("mean_probability", "mean probability")):
-        row = rows.loc[("ensemble_kappa", f"ensemble:{name}", "all|binary", "ensemble-best_single")]
-        sentence = re.search(rf"Ensemble: {title} (.*) \(kappa minus .*: (\S+) \[", said)
-        assert sentence is not None
-        assert float(sentence.group(2)) == round(row["estimate"], 2)
-        better = "agrees with annotators' majority better than the best single grader"
-        assert (sentence.group(1) == better) is bool(row["low"] > 0)
-    assert "| Ensemble: majority |" in part_of(text, "Human ceiling")
-    assert "Ensemble" not in part_of(text, "The answer")
 
 
 @pytest.fixture(scope="module")

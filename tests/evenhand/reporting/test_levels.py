@@ -1,0 +1,219 @@
+"""Whole numbers in a row, such as 1 to 5, are read as ordered unless another level is declared:
+through every door, and each says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import evenhand as eh
+from evenhand.cli.main import main
+from evenhand.errors import InputError
+from evenhand.reporting.load import from_file, from_table
+from evenhand.reporting.ratings_file.declared import ScaleOptions
+from evenhand.reporting.ratings_file.sidecar import ScaleSection, sidecar_path
+from evenhand.rubrics import Block, asked_rubric
+from evenhand.rubrics.options import whole_numbers_in_a_row
+
+SAID = "Labels 1-5 are read as ordered; --level nominal changes that."
+IN_PYTHON = "Labels 1-5 are read as ordered; level='nominal' changes that."
+UNITS = 36
+
+
+def rated(labels: Sequence[object]) -> pd.DataFrame:
+    """Labels (synthetic) of two people and a grader, who mostly agree, on each of `labels`."""
+    rng = np.random.default_rng(3)
+    truth = np.arange(UNITS) % len(labels)
+    rows = [
+        {
+            "unit_id": f"u{n}",
+            "rater_id": rater,
+            "rater_kind": "model" if rater == "g" else "human",
+            "label": labels[at if rng.random() < 0.8 else rng.integers(len(labels))],
+            "p_positive": at / max(len(labels) - 1, 1) if rater == "g" else None,
+        }
+        for rater in ("ann", "ben", "g")
+        for n, at in enumerate(truth)
+    ]
+    return pd.DataFrame(rows)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in, with the file r.csv of labels 1 to 5."""
+    monkeypatch.chdir(tmp_path)
+    rated("12345").to_csv("r.csv", index=False)
+    return tmp_path
+
+
+DOORS = {
+    "check": "check r.csv --resamples 20",
+    "check declared": "check r.csv --categories 1,2,3,4,5 --resamples 20",
+    "gate": "gate r.csv --grader g --require kappa>-1 --resamples 20",
+    "select": "select r.csv --resamples 20",
+    "plan": "plan r.csv --resamples 20",
+    "baseline": "baseline save r.csv --grader g --file b.json",
+    "stream": "check r.csv --engine stream --resamples 20",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("door", DOORS)
+def test_every_verb_reads_them_as_ordered_and_says_so(
+    folder: Path, capsys: pytest.CaptureFixture[str], door: str
+) -> None:
+    assert main(DOORS[door].split()) in (0, 1, 3)
+    assert SAID in " ".join(capsys.readouterr().out.split())
+    if door == "baseline":
+        (scale,) = json.loads((folder / "b.json").read_text("utf-8"))["scales"].values()
+        assert scale["level"] == "ordinal"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("door", DOORS)
+def test_a_declared_level_is_taken(
+    folder: Path, capsys: pytest.CaptureFixture[str], door: str
+) -> None:
+    assert main([*DOORS[door].split(), "--level", "nominal"]) in (0, 1, 3)
+    said = capsys.readouterr().out
+    assert "read as ordered" not in said
+    assert "quadratic" not in said
+    assert "linear" not in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [eh.check, eh.select, eh.plan, eh.calibrate])
+def test_python_names_its_keyword(how) -> None:
+    asked = {"resamples": 20, "affirmative": [4, 5]}
+    found = how(rated([1, 2, 3, 4, 5]), **asked)
+    assert IN_PYTHON in " ".join([str(found), *found.notes])
+    nominal = how(rated([1, 2, 3, 4, 5]), **asked, level="nominal")
+    assert "read as ordered" not in " ".join([str(nominal), *nominal.notes])
+
+
+ORDERED = {
+    "from 0": (("0", "1", "2", "3"), ("0", "1", "2", "3")),
+    "ten and more": (("8", "9", "10", "11"), ("8", "9", "10", "11")),
+    "one that nobody gave": (tuple("1245"), tuple("12345")),
+    "two that nobody gave": (tuple("125"), tuple("12345")),
+    "with a point": (("1.0", "2.0", "4.0"), ("1.0", "2.0", "3.0", "4.0")),
+    "below 0": (("-1", "0", "1"), ("-1", "0", "1")),
+}
+OTHERS = {
+    "yes and no": ("yes", "no"),
+    "0 and 1": ("0", "1"),
+    "one alone": ("3",),
+    "a code": ("1", "2", "3", "99"),
+    "far apart": ("0", "50", "100"),
+    "every third": ("1", "4", "7"),
+    "below 0 and apart": ("-1", "1", "2", "3"),
+    "decimals": ("0.5", "1", "1.5"),
+    "a word among them": ("1", "2", "3", "x"),
+    "digits of another script": ("١", "٢", "٣"),
+}
+
+
+@pytest.mark.parametrize("case", ORDERED)
+def test_which_numbers_are_in_a_row(case: str) -> None:
+    seen, expected = ORDERED[case]
+    assert whole_numbers_in_a_row(seen[::-1]) == expected
+    dataset = from_table(rated(seen), ScaleOptions())
+    (scale,) = dataset.scales.values()
+    assert (scale.level, scale.categories) == ("ordinal", expected)
+    assert sum("read as ordered" in note for note in dataset.notes) == 1
+    assert sum("lowest and the highest label seen" in note for note in dataset.notes) == 1
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_which_are_not(case: str) -> None:
+    assert whole_numbers_in_a_row(OTHERS[case]) == ()
+    dataset = from_table(rated(OTHERS[case]), ScaleOptions())
+    (scale,) = dataset.scales.values()
+    assert (scale.level, set(scale.categories)) == ("nominal", set(OTHERS[case]))
+    assert any("taken as nominal" in note for note in dataset.notes)
+
+
+@pytest.mark.parametrize(
+    ("declared", "categories"),
+    [("12345", "12345"), ("54321", "54321"), ("13254", "12345"), ("135", "135")],
+)
+def test_declared_categories_keep_their_order_or_have_that_of_the_numbers(
+    declared: str, categories: str
+) -> None:
+    dataset = from_table(rated(declared), ScaleOptions(categories=tuple(declared)))
+    (scale,) = dataset.scales.values()
+    assert (scale.level, scale.categories) == ("ordinal", tuple(categories))
+    assert len(dataset.notes) == 1
+
+
+def test_an_order_that_can_be_seen_need_not_be_declared() -> None:
+    (scale,) = from_table(rated("1245"), ScaleOptions(level="ordinal")).scales.values()
+    assert scale.categories == tuple("12345")
+    (scale,) = from_table(rated("1245"), ScaleOptions(level="nominal")).scales.values()
+    assert (scale.level, scale.categories) == ("nominal", tuple("1245"))
+    with pytest.raises(InputError, match="order of an ordinal scale cannot be seen"):
+        from_table(rated("abc"), ScaleOptions(level="ordinal"))
+
+
+def test_a_sidecar_without_a_level(folder: Path) -> None:
+    beside = sidecar_path(folder / "r.csv")
+    text = '[scales.tone]\ncategories = ["1", "2", "3", "4", "5"]\n'
+    beside.write_text(text, "utf-8")
+    dataset = from_file(folder / "r.csv")
+    assert dataset.scales["tone"].level == "ordinal"
+    said = "Labels 1-5 of tone are read as ordered; --level nominal changes that."
+    assert said in dataset.notes
+    assert from_file(folder / "r.csv", ScaleOptions(level="nominal")).scales["tone"].level == (
+        "nominal"
+    )
+    beside.write_text(f'{text}level = "nominal"\n', "utf-8")
+    dataset = from_file(folder / "r.csv")
+    assert dataset.scales["tone"].level == "nominal"
+    assert not any("ordered" in note for note in dataset.notes)
+
+
+def test_an_exported_level_is_written_even_if_nominal() -> None:
+    section = ScaleSection(categories=("1", "2", "3"), level="nominal")
+    assert section.model_dump(exclude_defaults=True)["level"] == "nominal"
+
+
+@pytest.mark.parametrize(
+    ("options", "level", "expected"),
+    [
+        ("12345", "", "ordinal"),
+        ("31254", "", "ordinal"),
+        ("12345", "nominal", "nominal"),
+        ("abc", "", "nominal"),
+        ("abc", "ordinal", "ordinal"),
+        ("01", "", "nominal"),
+    ],
+)
+def test_a_question_with_numbers_for_answers(options: str, level, expected: str) -> None:
+    blocks = [Block(column="response", label="Response")]
+    rubric = asked_rubric("How good?", blocks, options=list(options), level=level)
+    assert (rubric.level, rubric.categories) == (expected, tuple(sorted(options)))
+
+
+@pytest.mark.parametrize("more", [{"scale": "1-5"}, {"options": "abc", "several": True}])
+def test_a_level_is_of_options_alone(more) -> None:
+    blocks = [Block(column="response", label="Response")]
+    with pytest.raises(InputError, match="--level goes with --options"):
+        asked_rubric("How good?", blocks, level="nominal", **more)
+
+
+@pytest.mark.slow
+def test_label_says_it_too(folder: Path) -> None:
+    items = pd.DataFrame({"response": ["hello", "bye", "well"]})
+    asked = {"question": "How good?", "options": [1, 2, 3, 4, 5]}
+    assert IN_PYTHON in eh.label(items, folder / "ordered", **asked).notes
+    nominal = eh.label(items, folder / "plain", **asked, level="nominal")
+    assert "read as ordered" not in " ".join(nominal.notes)
+    assert 'level = "nominal"' in (folder / "plain" / "rubrics" / "rating.toml").read_text("utf-8")
+    with pytest.raises(InputError, match="level= is 'interval'"):
+        eh.label(items, folder / "no", **asked, level="interval")
