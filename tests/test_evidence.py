@@ -115,7 +115,7 @@ def column(log: str, header: str) -> list[float]:
         ("coverage-corrected.md", "coverage", min, "0.932"),
         ("coverage-differences.md", "differences", min, "0.938"),
         ("coverage-differences.md", "differences", max, "0.999"),
-        ("coverage-parts.md", "coverage", min, "0.905"),
+        ("coverage-parts.md", "coverage", min, "0.908"),
         ("coverage-parts.md", "coverage", max, "1.000"),
         ("coverage-preference.md", "coverage", min, "0.942"),
         ("coverage-preference.md", "coverage", max, "0.977"),
