@@ -181,7 +181,8 @@ class _OfStudies:
         """Distances of the grader's label from each person's, (studies, people, points)."""
         times = self.grader.shape[1] // self.people.shape[2]
         pairs = np.tile(self.people * len(self.distance), times) + self.grader[:, None]
-        return self.distance.ravel()[pairs]
+        apart: Array = self.distance.ravel()[pairs]
+        return apart
 
     @cached_property
     def _cells(self) -> tuple[Codes, Codes]:
@@ -212,15 +213,16 @@ class _OfStudies:
 def _cells(codes: Codes, q: int) -> Codes:
     """Positions of codes (..., units) in the flat counts (..., q) of each rater's labels."""
     raters = codes.shape[:-1]
-    return codes + q * np.arange(math.prod(raters)).reshape(*raters, 1)
+    cells: Codes = codes + q * np.arange(math.prod(raters)).reshape(*raters, 1)
+    return cells
 
 
 def _counts(cells: Codes, q: int, weight: Array | None = None) -> Array:
     """How often each label was given, (..., q), each unit counting by its weight (..., units)."""
     raters = cells.shape[:-1]
     flat = None if weight is None else weight.ravel()
-    found: Array = np.bincount(cells.ravel(), flat, q * math.prod(raters)).reshape(*raters, q)
-    return found
+    counts = np.bincount(cells.ravel(), flat, q * math.prod(raters)).astype(float)
+    return counts.reshape(*raters, q)
 
 
 def pass_chances(

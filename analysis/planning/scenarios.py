@@ -15,11 +15,11 @@ from functools import cached_property
 
 import numpy as np
 
-from evenhand.analysis.agreement.coefficients import agreement_weights, linear_kappa_like
+from evenhand.analysis.agreement.coefficients import agreement_weights, kappa_on_scale
 from evenhand.analysis.bootstrap.intervals import Z
 from evenhand.analysis.bootstrap.score import kappas_of, table_sums
 from evenhand.analysis.planning.sample_size import ac1_half_width, kappa_half_width, rate_half_width
-from evenhand.analysis.types import Array, Codes
+from evenhand.analysis.types import Array, Codes, Mask
 
 _STRICTNESS, _MOST_STRICT = 0.25, 0.6
 _SPREAD, _MOST_POINTS = 0.25, 21
@@ -74,19 +74,21 @@ class _Raters(ABC):
         seen = math.sqrt(self.likeness) * rng.standard_normal(shape)
         shift = np.sqrt(strict) * rng.standard_normal((raters, shape[0]))
         noise = error * rng.standard_normal((raters, *shape))
-        return np.searchsorted(self.cuts, seen + noise - shift[..., None])
+        codes: Codes = np.searchsorted(self.cuts, seen + noise - shift[..., None])
+        return codes
 
     def errorless_units(self, margin: float, level: float) -> int:
-        """About how many units even a grader without an error needs to pass.
+        """About how many units even a grader without an error needs to pass almost surely.
 
         With n units an error in as many as -ln(level) / n of them goes unseen. One over the whole
-        scale takes from kappa the largest distance over the one expected by chance, M, and the
+        scale takes from kappa the largest distance over the one expected by chance, and the
         grader's lead over humans and the `margin` make up for it. A grader without an error gives
-        the median of what humans would say.
+        the median of what humans would say. In simulation it passes with this many units in .93 to
+        1 of studies, with two fifths of them in less than half.
         """
         joint, best, shares = self._tables(self.likeness)
         chance = float(shares @ self.distance @ shares)
-        lead = ((joint - best) * self.distance).sum() / chance
+        lead = float(((joint - best) * self.distance).sum()) / chance
         return math.ceil(-math.log(level) / chance / (margin + lead))
 
     def _tables(self, likeness: float) -> tuple[Array, Array, Array]:
@@ -213,7 +215,7 @@ class ScaleScenario(_Raters):
         """Correlation of the latent normal variables of two humans, a little above the labels'.
 
         >>> round(ScaleScenario(1, 5, 0.7, 3.0).likeness, 3)
-        0.759
+        0.764
         """
         from scipy.optimize import brentq
 
@@ -229,13 +231,13 @@ class ScaleScenario(_Raters):
         """Kappa of two raters with linear weights.
 
         >>> round(ScaleScenario(1, 5, 0.7, 3.0).kappa, 3)
-        0.55
+        0.52
         """
         return float(kappas_of(self._sums, self.distance)[0])
 
     def least_kappa(self, floor: float) -> float:
         """Return the kappa that humans must reach where a rule has this floor for yes/no labels."""
-        return linear_kappa_like(floor)
+        return kappa_on_scale(floor)
 
     @property
     def _sums(self) -> Array:
@@ -295,9 +297,7 @@ def half_width(
     return simulated[statistic](max(round(shared), 2), alike, seed)
 
 
-def units_needed(
-    statistic: str, width: float, scenario: Scenario | ScaleScenario
-) -> int | None:
+def units_needed(statistic: str, width: float, scenario: Scenario | ScaleScenario) -> int | None:
     """Return the fewest independent units whose interval is as narrow; None above 100,000 units.
 
     >>> units_needed("kappa", 0.1, Scenario(0.85, 0.5))

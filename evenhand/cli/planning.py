@@ -76,7 +76,7 @@ def _options(plan: Parser) -> None:
         "--correlation",
         type=float,
         metavar="R",
-        help="on a scale, of two annotators' labels; quadratic kappa, ICC and alpha come close (0.7)",
+        help="on a scale, of two annotators' labels; about their ICC or quadratic kappa (0.7)",
     )
     assumed.add_argument(
         "--mean", type=float, metavar="M", help="on a scale, of the labels (its middle)"

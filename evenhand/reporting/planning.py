@@ -66,10 +66,10 @@ class Assumptions:
 
     Two annotators agree on a share `agreement` of the units (0.85), of which a share `prevalence`
     is affirmative (0.5). On a `scale`, such as "1-5", the labels of two annotators have a
-    `correlation` (0.7) and a `mean` (the scale's middle) instead. `raters` label each unit, or one of them those outside the `overlap`. A pair has
-    answers of `subjects`, whose labels resemble one another by the correlation `likeness`.
-    `strictness` is the standard deviation of annotators' cut-offs, where what they cut has one
-    of 1.
+    `correlation` (0.7) and a `mean` (the scale's middle) instead. `raters` label each unit, or one
+    of them those outside the `overlap`. A pair has answers of `subjects`, whose labels resemble one
+    another by the correlation `likeness`. `strictness` is the standard deviation of annotators'
+    cut-offs, where what they cut has one of 1.
     """
 
     agreement: float | None = None
@@ -88,7 +88,7 @@ class Assumptions:
         """The raters of a simulation. Raises InputError where a number is out of range, or where
         there can be no such raters.
         """
-        from evenhand.analysis.planning.scenarios import usual_strictness
+        from evenhand.analysis.planning.scenarios import Scenario, usual_strictness
         from evenhand.study.settings.annotation import MOST_RATERS
 
         _check_between("power", self.power, 0.0)
@@ -102,7 +102,9 @@ class Assumptions:
             strictness = usual_strictness(scenario.likeness)
         scenario = replace(scenario, strictness=strictness)
         if strictness < 0 or not scenario.is_possible_so_strict:
-            agree = f"agree on {scenario.agreement:.0%} of units" if not self.scale else "correlate so"
+            agree = "correlate so highly"
+            if isinstance(scenario, Scenario):
+                agree = f"agree on {scenario.agreement:.0%} of units"
             raise InputError(
                 f"--strictness is {strictness:g}; it must be 0 or more, and low enough for "
                 f"annotators to {agree}"
@@ -135,8 +137,8 @@ class Assumptions:
         low, high = (int(end) for end in ends.groups()) if ends else (0, 0)
         if high - low < 2:
             raise InputError(
-                f"--scale is {self.scale!r}; it must be the lowest and the highest of three or more "
-                "whole numbers, as in 1-5 (for yes/no labels leave it out)"
+                f"--scale is {self.scale!r}; it must be the lowest and the highest of three "
+                "or more whole numbers, as in 1-5 (for yes/no labels leave it out)"
             )
         correlation = 0.7 if self.correlation is None else self.correlation
         mean = (low + high) / 2 if self.mean is None else self.mean
@@ -153,6 +155,7 @@ class Assumptions:
 
 
 def _leave_out(assumed: Assumptions, names: Sequence[str], because: str) -> None:
+    """Raise InputError where one of these was given."""
     for name in names:
         if getattr(assumed, name) is not None:
             raise InputError(f"--{name} {because}")
