@@ -239,6 +239,7 @@ def test_people_must_agree_as_much_on_a_scale_as_on_two_categories(
 ) -> None:
     raters = ScaleScenario(1, 5, 0.15, 3.0).draw(rng, (1, 300), 3, graders=1)[:, 0]
     labels = dict(zip(("h0", "h1", "h2", "g"), raters, strict=True))
-    scale = Scale("r", ("0", "1", "2", "3", "4"), "ordinal", ordered=ordered)
-    found = analyse(make_ratings(labels, ["g"]), None, [scale], resamples=10).verdicts[0]
+    scale = Scale("r", ("0", "1", "2", "3", "4"), "ordinal")
+    ratings = make_ratings(labels, ["g"])
+    found = analyse(ratings, None, [scale], resamples=10, ordered=ordered).verdicts[0]
     assert f"{least} is needed" in found["sentence"]
