@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand.analysis.labels.counted import one_version
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.one_rubric import RubricAnalysis, RubricTask, analyse_rubric, analyse_sets
+from evenhand.analysis.one_rubric import (
+    RubricAnalysis,
+    RubricTask,
+    analyse_rubric,
+    analyse_sets,
+    judge_across_rubrics,
+)
 from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.people.slices import members_of
 from evenhand.analysis.planning.g_study import VarianceComponents
@@ -191,6 +197,7 @@ def analyse_rubrics(
         if whole and not any(each.rows.rubric == whole for each in found):
             found.append(analyse_sets(whole, [t for t in tasks if t.scale.part_of == whole]))
         found.append(next(analysed))
+    judge_across_rubrics(found)
     return _together(found, notes, request, verify=libraries is not None)
 
 

@@ -26,10 +26,14 @@ from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.copies import people_alike
 from evenhand.analysis.labels.reduced import Reduced, name_keys, pattern_matrix
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.one_rubric import rubric_rows
+from evenhand.analysis.one_rubric import (
+    Judging,
+    RubricAnalysis,
+    judge_across_rubrics,
+    rubric_rows,
+)
 from evenhand.analysis.request import Request
-from evenhand.analysis.results import ResultRow
-from evenhand.analysis.verdicts.judge import Verdict, judge_graders
+from evenhand.analysis.verdicts.judge import judge_graders
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import (
     SEED,
@@ -92,13 +96,14 @@ def analyse_reduced(
         shared = _resampled(reduced, request, spread, many)
         tasks.append(_Task(reduced, scales[name], shared, replace(request, _latest={})))
     found = list((pool.map if pool else map)(_analysed, tasks))
+    judge_across_rubrics(found)
     return Analysis(
-        rows=[row for rows, _, _ in found for row in rows],
-        verdicts=[verdict for _, verdicts, _ in found for verdict in verdicts],
-        notes=[note for _, _, notes in found for note in notes],
+        rows=[row for each in found for row in each.rows.rows.values()],
+        verdicts=[verdict for each in found for verdict in each.verdicts],
+        notes=[note for each in found for note in each.notes],
         settings=settings,
         decision=decision,
-        cluster_nouns={name: _noun(each) for name, each in tables.items()},
+        cluster_nouns={each.rows.rubric: each.cluster_noun for each in found},
     )
 
 
@@ -112,7 +117,7 @@ def _resampled(reduced: Reduced, request: Request, spread: Spread | None, many: 
     return resamples_of_patterns(reduced.cells(), keys, draw, seed, spread, many)
 
 
-def _analysed(task: _Task) -> tuple[list[ResultRow], list[Verdict], list[str]]:
+def _analysed(task: _Task) -> RubricAnalysis:
     from threadpoolctl import threadpool_limits
 
     reduced, scale, request = task.reduced, task.scale, task.request
@@ -132,7 +137,8 @@ def _analysed(task: _Task) -> tuple[list[ResultRow], list[Verdict], list[str]]:
         rows = rubric_rows(labels, task.shared, request, math.nan)
         noun = _noun(reduced)
         verdicts = judge_graders(rows, labels, rule=request.decision, cluster_noun=noun)
-    return list(rows.rows.values()), verdicts, notes
+        judging = Judging(labels, task.shared, request).kept()
+    return RubricAnalysis(rows, noun, verdicts, notes, judging=judging)
 
 
 def _noun(reduced: Reduced) -> str:

@@ -91,6 +91,7 @@ Code = Literal[
     "margin_share",
     "pooled_pairs",
     "no_level",
+    "noise_may_explain",
     "nothing_varies",
     "people",
     "unstable_consensus",
@@ -174,6 +175,8 @@ TEXTS: dict[Code, str] = {
     "margin_share": "{:.0%} of people's kappa",
     "pooled_pairs": "humans with few labels share one table",
     "no_level": "no level left for a bound",
+    "noise_may_explain": "noise of all raters that changes with the property may explain the "
+    "shift: {:+.3f} if so",
     "nothing_varies": "nothing varies: as far as clusters unseen so far may lie",
     "people": "for people like these {0}",
     "unstable_consensus": "consensus not stable: {:.0%} of units differ between solutions",

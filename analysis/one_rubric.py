@@ -20,6 +20,7 @@ from evenhand.analysis.agreement.stability import add_rewording_rows, add_stabil
 from evenhand.analysis.bias import add_bias_rows
 from evenhand.analysis.bias.order import by_orders, listed, orders_seen
 from evenhand.analysis.bias.side import orientation
+from evenhand.analysis.bootstrap.influence import ALPHA
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.looks import level_of_look
 from evenhand.analysis.bootstrap.pattern_resamples import PatternResamples
@@ -51,6 +52,7 @@ from evenhand.analysis.people.disagreements import (
     add_disagreement_rows,
     add_sorted_rows,
 )
+from evenhand.analysis.people.gross_errors import add_gross_error_rows
 from evenhand.analysis.people.group_gap import add_group_performance_rows
 from evenhand.analysis.people.majority_rates import add_corrected_rows, add_majority_rows
 from evenhand.analysis.people.recoded import add_recoded_rows
@@ -85,9 +87,11 @@ from evenhand.analysis.thresholds.probabilities import add_probability_rows
 from evenhand.analysis.thresholds.routing import ERROR, add_routing_rows
 from evenhand.analysis.thresholds.rows import add_threshold_rows
 from evenhand.analysis.usage import add_price_rows, add_usage_rows
+from evenhand.analysis.verdicts import evidence, reference
 from evenhand.analysis.verdicts.evidence import add_deciding_rows
 from evenhand.analysis.verdicts.judge import Verdict, judge_graders
 from evenhand.analysis.verdicts.reference import add_reference_rows
+from evenhand.analysis.verdicts.wording import PASSES
 from evenhand.analysis.verification import Libraries, Verification, verify_estimates
 from evenhand.errors import InputError
 from evenhand.rubrics.judge_prompt import with_own_prompt
@@ -95,6 +99,8 @@ from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_JUDGED = frozenset((*evidence.STATISTICS, *reference.STATISTICS))
 
 
 @dataclass
@@ -110,6 +116,83 @@ class RubricAnalysis:
     thresholds: list[ThresholdInForce] = field(default_factory=list)
     orders: dict[str, tuple[str, ...]] = field(default_factory=dict)
     verification: Verification = field(default_factory=Verification)
+    judging: Judging | None = None
+    """What its graders are judged from, if they may be judged again at another level."""
+
+    def judge(self, error: float = ALPHA) -> None:
+        """Judge the graders again, where a wrong pass may have this probability."""
+        if self.judging is None:
+            return
+        rows, every = self.rows, tuple(self.rows.rows)
+        rows.rows = {key: row for key, row in rows.rows.items() if key[1] not in _JUDGED}
+        self.judging.add_rows(rows, error)
+        rows.rows = {key: rows.rows[key] for key in (*every, *rows.rows) if key in rows.rows}
+        labels, rule = self.judging.labels.in_agreement, self.judging.request.decision
+        self.verdicts = judge_graders(rows, labels, rule=rule, cluster_noun=self.cluster_noun)
+
+    @property
+    def passing(self) -> set[str]:
+        """The graders that pass."""
+        return {each["grader"] for each in self.verdicts if each["verdict"] in PASSES}
+
+
+@dataclass(frozen=True)
+class Judging:
+    """What the graders of one rubric are judged from: labels, which may be folded, and resamples of
+    their clusters.
+    """
+
+    labels: LabelMatrix
+    resamples: Resamples
+    request: Request
+
+    def add_rows(self, rows: ResultRows, error: float = ALPHA) -> None:
+        """Add the rows that verdicts rest on, where a wrong pass may have the probability `error`,
+        over all graders and looks.
+        """
+        labels, request = self.labels, self.request
+        rule, look = request.decision, request.facts.looks.get(labels.scale.name, 1)
+        if rule.reference:
+            add_reference_rows(rows, labels, self.resamples, rule, look, error)
+            return
+        parts = [*labels.columns(request.screened), *labels.sides]
+        margin, agreement = request.settings.margin, labels.in_agreement
+        add_deciding_rows(rows, agreement, self.resamples, margin, rule, look, parts, error)
+
+    def kept(self) -> Judging | None:
+        """What is needed to judge again, without what was drawn; None where nobody will."""
+        if self.request.decision.across_rubrics == "none":
+            return None
+        request = replace(self.request, units=None, _latest={})
+        return Judging(self.labels, self.resamples.left_out(self.labels.clusters), request)
+
+
+def judge_across_rubrics(found: Sequence[RubricAnalysis]) -> None:
+    """Judge the graders of all rubrics so that a wrong pass on any of them has at most the error
+    that each rubric has alone: Holm's (1979) procedure, by steps.
+
+    A rubric is one family: its bounds hold for all graders and looks at once. Of k rubrics each is
+    judged at 1/k of the error. A rubric all of whose graders pass no longer counts; one of which
+    some fail does, since a pass among those may be the wrong one. The others are judged at the
+    looser level that this leaves, until nothing changes. Where t rubrics have a grader that must
+    not pass, these count as long as none of them does, so that the level at which the first one
+    could is at most 1/t of the error.
+    """
+    family = [each for each in found if each.judging is not None and each.verdicts]
+    alone, left = [each.passing for each in family], len(family)
+    if left < 2:
+        return
+    step = left + 1
+    while 0 < left < step:
+        step = left
+        for each in family:
+            each.judge(ALPHA / step)
+        left = sum(len(each.passing) < len(each.verdicts) for each in family)
+    lost = written("because.alone_only", rubrics=len(family))
+    for each, passing in zip(family, alone, strict=True):
+        for verdict in each.verdicts:
+            if verdict["grader"] in passing - each.passing:
+                verdict["sentence"] = f"{verdict['sentence']} {lost}"
 
 
 @dataclass(frozen=True)
@@ -223,6 +306,7 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
         found.verdicts = judge_graders(
             rows, labels.in_agreement, rule=request.decision, cluster_noun=noun
         )
+        found.judging = Judging(folded, shared, request).kept()
     return found
 
 
@@ -298,6 +382,7 @@ def rubric_rows(
         add_baseline_rows(rows, view, shared)
         add_ceiling_rows(rows, kappas)
         add_baseline_ceiling_rows(rows, kappas)
+        add_gross_error_rows(rows, view, shared)
         add_alt_test_rows(rows, view, shared, baselines(view, shared), settings.epsilon)
         if not view.is_number:
             add_consensus_rows(rows, everything, shared)
@@ -327,12 +412,7 @@ def rubric_rows(
         if not reference:
             add_corrected_rows(rows, beside, shared)
         _add_verdict_rows(rows, labels, shared, kappas, request)
-    rule, look = request.decision, request.facts.looks.get(labels.scale.name, 1)
-    if rule.reference:
-        add_reference_rows(rows, labels, shared, rule, look)
-        return rows
-    parts = [*labels.columns(request.screened), *labels.sides]
-    add_deciding_rows(rows, agreement, shared, settings.margin, rule, look, parts)
+    Judging(labels, shared, request).add_rows(rows)
     return rows
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.boundary import FEW_CASES, Chance, kind_of, widened
+from evenhand.analysis.bootstrap.boundary import Chance, kind_of, widened
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import BINARY, Coded
@@ -34,6 +34,8 @@ RESULTS_COLUMNS = (
 )
 BASELINES = ("baseline:constant", "baseline:random")
 """Names of the baselines, raters whose labels do not depend on the unit."""
+FEW_RARER = 10
+"""Clusters of the rarer kind below which resampled coefficients are doubted."""
 RESULTS_KEY = RESULTS_COLUMNS[:6]
 """Columns that identify a row."""
 
@@ -164,9 +166,9 @@ class ResultRows:
 
         See benchmarks/results/coverage-small.md.
         """
-        rarer = self.rarer.get(subset.removeprefix("all"), FEW_CASES)
+        rarer = self.rarer.get(subset.removeprefix("all"), FEW_RARER)
         of_chance = kind_of(statistic) in ("coefficient", "difference")
-        if rarer >= FEW_CASES or not of_chance or math.isnan(found.low):
+        if rarer >= FEW_RARER or not of_chance or math.isnan(found.low):
             return found
         return replace(found, remarks=(*found.remarks, Remark("few_rarer", (rarer,))))
 

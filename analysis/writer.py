@@ -7,10 +7,11 @@ from typing import TypedDict, Unpack
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.boundary import kind_of, share_interval
+from evenhand.analysis.bootstrap.boundary import kind_of
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.max_t import Parts
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
+from evenhand.analysis.bootstrap.shares import share_interval
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.notes import Note, Reason, Remark
 from evenhand.analysis.results import ResultRows
@@ -59,6 +60,13 @@ class Writer:
     def sums(self, *features: Numbers) -> Array:
         """Sum features (units,) or (units, k) in every resample: (rows, columns)."""
         return self.resamples.sums(self.clusters, *features)
+
+    def each_cluster(self, features: Numbers) -> Array:
+        """Sum features (units, k) over each cluster of the data, weighted: (clusters, k)."""
+        sums = self.resamples.cluster_sums(self.clusters, features)
+        if self.resamples.weight is not None:
+            sums = sums * self.resamples.weight[:, None]
+        return self.resamples.each_cluster(sums)
 
     def share(self, part: Numbers, whole: Mask) -> Array:
         """Return the sum of `part` over the units of `whole`, per such unit, (rows,)."""

@@ -1,8 +1,9 @@
 """How often the bias audit accuses a grader that has no bias: `python -m benchmarks.bias`.
 
 Every run draws a new study (synthetic) and sets graders beside people in two parts of it: own
-family or not, say. Three ways of asking stand side by side. *Now* is the audit. *Before* is what it
+family or not, say. Four ways of asking stand side by side. *Now* is the audit. *Before* is what it
 did in 0.1.0: the grader's difference between the parts minus people's, scaled by covariances.
+*Equal noise* is the audit of a length without its second reading, where noise changes with length.
 *Matched* compares units with the same number of affirmative labels (standardisation, Dorans &
 Kulick 1986), which takes people's labels for the truth.
 """
@@ -29,7 +30,7 @@ from evenhand.analysis.results import ResultRows
 
 OUT = RESULTS / "bias-audit.md"
 SEED = 20231206
-WAYS = ("now", "before", "matched")
+WAYS = ("now", "equal noise", "before", "matched")
 NAME = "bias_self_preference"
 SHARES = (0.5, 0.2)
 """Of *two kinds*: how many units are of the affirmative kind in the one part and in the other."""
@@ -53,10 +54,13 @@ class Cell:
     own: int = 2
     prevalence: float = 0.5
     wider: float = 1.0
+    noisier: float = 1.0
+    noise_law: str = "normal"
     law: str = "normal"
     bias: float = 0.0
     along: bool = False
-    """Gap and bias are for every doubling of a length, of standard deviation 0.5; no parts."""
+    """Gap and bias are for every doubling of a length, of standard deviation 0.5; no parts. So are
+    the factors of the spread of quality (`wider`) and of all raters' noise (`noisier`)."""
 
 
 USUAL = Cell("")
@@ -89,10 +93,29 @@ CELLS = (
     Cell("length, gap 1, prevalence 0.1", along=True, prevalence=0.1),
     Cell("length, skew quality", along=True, law="skew"),
     Cell("length, 50 pairs x 2", along=True, pairs=50, subjects=2),
+    Cell("length, noise x 1.4, stricter", along=True, gap=0.0, noisier=1.4),
+    Cell("length, noise x 2, stricter", along=True, gap=0.0, noisier=2.0),
+    Cell("length, noise x 1.4, gap 1, stricter", along=True, noisier=1.4),
+    Cell(
+        "length, noise x 1.4 with heavy tails, more lenient",
+        gap=0.0,
+        strict=-1.0,
+        along=True,
+        noisier=1.4,
+        noise_law="heavy",
+    ),
+    Cell("length, noise x 1.4, two people", along=True, people=2, noisier=1.4),
+    Cell("length, noise / 1.4, stricter", along=True, gap=0.0, noisier=1 / 1.4),
+    Cell("length, quality spreads x 1.4", along=True, wider=1.4),
+    Cell("length, noise x 1.4, quality spreads x 1.2", along=True, noisier=1.4, wider=1.2),
     Cell("biased by 0.25, gap 0", gap=0.0, strict=0.0, bias=0.25),
     Cell("biased by 0.25, gap 1, stricter", bias=0.25),
     Cell("biased by 0.5, gap 1, stricter", bias=0.5),
+    Cell("length, biased by 0.25, as people", along=True, strict=0.0, bias=0.25),
     Cell("length, biased by 0.25, stricter", along=True, bias=0.25),
+    Cell("length, biased by -0.25, stricter", along=True, bias=-0.25),
+    Cell("length, biased by 0.5, stricter", along=True, bias=0.5),
+    Cell("length, biased by 0.5, 50 pairs x 2", along=True, bias=0.5, pairs=50, subjects=2),
     Cell("biased by 0.5, 50 pairs x 2", bias=0.5, pairs=50, subjects=2, own=1),
 )
 
@@ -109,10 +132,13 @@ def draw(cell: Cell, rng: np.random.Generator) -> tuple[Array, Array, Array]:
         return _two_kinds(cell, own, rng)
     shared = np.repeat(rng.normal(size=cell.pairs), cell.subjects)
     quality = _law(cell.law, (shared + rng.normal(size=n)) / np.sqrt(2.0))
-    quality = quality * np.where(own, cell.wider, 1.0) + cell.gap * own
+    quality = quality * cell.wider**own + cell.gap * own
 
     def seen(noise: float) -> Array:
-        return np.asarray(quality + noise * rng.normal(size=n))
+        errors = rng.normal(size=n)
+        if cell.noise_law == "heavy":
+            errors = _law("heavy", errors)
+        return np.asarray(quality + noise * cell.noisier**own * errors)
 
     cut = np.quantile(seen(cell.people_noise), 1.0 - cell.prevalence)
     cuts = cut + cell.lenient * rng.normal(size=cell.people)
@@ -150,7 +176,7 @@ def _two_kinds(cell: Cell, own: Array, rng: np.random.Generator) -> tuple[Array,
 
 
 def study(cell: Cell, seed: int, resamples: int) -> Array:
-    """One study: by way estimate, low, high; and last at most, detectable, NaN: (4, 3)."""
+    """One study: by way estimate, low, high; and last at most, detectable, NaN: (5, 3)."""
     rng = np.random.default_rng([SEED, seed])
     people, grader, own = draw(cell, rng)
     clusters = np.repeat(np.arange(cell.pairs), cell.subjects)
@@ -158,15 +184,18 @@ def study(cell: Cell, seed: int, resamples: int) -> Array:
     rows = ResultRows("")
     audit = AuditRows(rows, lambda: drawn)
     calls = _calls(people, grader, clusters)
-    shift = shift_with(calls, people.shape[1], own, drawn)
+    shift = shift_with(calls, people.shape[1], own, drawn, noisy=cell.along)
     assert shift is not None
     audit.add(NAME, "g", shift, subset="all|binary")
     audit.add_tests()
     found = {key[1]: row for key, row in rows.rows.items()}
     now = found[NAME]
     others = [
-        drawn.interval(way(people, grader, own > 0, clusters, drawn), cell.pairs)
-        for way in (_before, _matched)
+        drawn.interval(values, cell.pairs)
+        for values in (
+            shift.values,
+            *(way(people, grader, own > 0, clusters, drawn) for way in (_before, _matched)),
+        )
     ]
     beside = [
         found[f"{NAME}_{what}"]["estimate"] if f"{NAME}_{what}" in found else np.nan
@@ -249,7 +278,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def page(found: Sequence[Array], runs: int, resamples: int) -> str:
-    """The page, from (runs, 4, 3) by cell."""
+    """The page, from (runs, 5, 3) by cell."""
     today = datetime.now(UTC).date()
     error = np.sqrt(0.05 * 0.95 / runs)
     lines = [
@@ -266,20 +295,22 @@ def page(found: Sequence[Array], runs: int, resamples: int) -> str:
         "*Accused* is the share of studies whose 95% interval excludes 0, before any correction "
         "for several questions. Without a bias 5% is the nominal share, with a standard error of "
         f"{error:.1%} here; with a bias it is the power. *Now* is the audit (see "
-        "[statistics](../../docs/statistics.md)), *before* the one of 0.1.0, *matched* compares "
+        "[statistics](../../docs/statistics.md)), *equal noise* the audit of a length without its "
+        "second reading (other questions have none), *before* the one of 0.1.0, *matched* compares "
         "units with equal numbers of affirmative labels, as if labels were the truth. For a "
         "length, these two compare the longer half with the shorter. *At most* is the median "
         "bound of `bias_self_preference_at_most`; *missed* is the share of studies in which the "
         "bias is larger than that (nominal: at most 5%). *Detectable* is the median bias that the "
         "audit says it would find with 80% power.",
         "",
-        "| study | now: mean shift | accused | before | matched | at most | missed | detectable |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| study | now: mean shift | accused | equal noise | before | matched | at most | missed "
+        "| detectable |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for cell, each in zip(CELLS, found, strict=True):
-        accused = (each[:, :3, 1] > 0) | (each[:, :3, 2] < 0)
+        accused = (each[:, :-1, 1] > 0) | (each[:, :-1, 2] < 0)
         mean = np.nanmean(each[:, 0, 0])
-        largest, power = each[:, 3, 0], each[:, 3, 1]
+        largest, power = each[:, -1, 0], each[:, -1, 1]
         missed = np.mean(largest < abs(mean)) if cell.bias else 0.0
         shares = " | ".join(f"{share:.3f}" for share in accused.mean(axis=0))
         bounds = f"{np.nanmedian(largest):.2f} | {missed:.3f} | {np.nanmedian(power):.2f}"
@@ -291,6 +322,10 @@ def page(found: Sequence[Array], runs: int, resamples: int) -> str:
         "the law's, for a length above all, and with two people more than with three. The bound "
         "beyond which a bias counts against a grader, 0.1, lies above that. In *biased* lines the "
         "bias is taken to be the mean shift.",
+        "",
+        "*Noise x 1.4* is the noise of people and grader alike, for each doubling of the length. "
+        "If quality spreads more at the same time, people's labels show less of it, or nothing: "
+        "then neither reading is right.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -22,8 +22,8 @@ from scipy.special import ndtr, ndtri
 
 from benchmarks.coverage import CLOSE_ENOUGH, SEED
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
-from evenhand.analysis.bootstrap.boundary import wilson
 from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.shares import wilson
 from evenhand.analysis.subjects.differences import all_differences, rank_sets
 from evenhand.analysis.subjects.formulas import RateSums, rate_features
 

@@ -22,13 +22,14 @@ import numpy as np
 
 from benchmarks.coverage import CLOSE_ENOUGH, SEED
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
-from evenhand.analysis.bootstrap.boundary import wilson
 from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.shares import Reach, wilson
 from evenhand.analysis.subjects.differences import all_differences, rank_sets
 from evenhand.analysis.subjects.formulas import (
     RateSums,
     clipped,
     corrected_interval,
+    ppi_reach,
     rate_features,
     stratified_ppi,
 )
@@ -155,16 +156,22 @@ def run_cell(cell: Cell, runs: range, resamples: int, seed: int) -> dict[Key, Co
         own = np.zeros((clusters, cell.subjects, parts, 6))
         own[np.arange(clusters), :, part_of] = features.reshape(clusters, -1, 6)
         sums = RateSums(*np.moveaxis(drawn.totals(own), -1, 0))
-        rates = sums.ppi(sums.ppi_weight)
+        weight = sums.ppi_weight
+        rates = sums.ppi(weight)
         for part in range(parts):
             here = part_of == part
             low, high = _interval(
-                drawn, rates[:, 0, part], int((labelled & here).sum()), int(here.sum())
+                drawn,
+                rates[:, 0, part],
+                int((labelled & here).sum()),
+                int(here.sum()),
+                ppi_reach(own[:, 0, part], float(weight[0, 0, part])),
             )
             held = low <= first[part, 0] <= high
             counts[Key(cell, "part")].count(bool(held), high - low)
-        together = stratified_ppi(sums, fixed=False)[0]
-        low, high = _interval(drawn, together[:, 0], n_labelled, clusters)
+        together, weight = stratified_ppi(sums, fixed=False)
+        beyond = ppi_reach(own[:, 0], float(weight[0, 0]))
+        low, high = _interval(drawn, together[:, 0], n_labelled, clusters, beyond)
         held = low <= first[:, 0].mean() <= high
         counts[Key(cell, "together")].count(bool(held), high - low)
 
@@ -193,11 +200,11 @@ def run_cell(cell: Cell, runs: range, resamples: int, seed: int) -> dict[Key, Co
 
 
 def _interval(
-    drawn: Resamples, values: np.ndarray, labelled: int, units: int
+    drawn: Resamples, values: np.ndarray, labelled: int, units: int, reach: Reach | None
 ) -> tuple[float, float]:
     """The interval of a corrected rate as the analysis has it."""
     found = drawn.interval(values, labelled)
-    within = corrected_interval(found, values[1:], units, (labelled, labelled))
+    within = corrected_interval(found, values[1:], units, (labelled, labelled), reach)
     low, high = clipped(np.array([within.low, within.high])).tolist()
     return low, high
 

@@ -80,9 +80,7 @@ CELLS = (
     Cell("6 of 15 to 140, numbers, that of 25 thrice as spread", UNEQUAL, spread=1),
     Cell("6 of 60, one at .75 among .92", (60,) * 6, worse=(2, 0.75)),
     Cell("6 of 15 to 140, that of 40 at .75 among .95", UNEQUAL, 0.95, worse=(2, 0.75)),
-    Cell(
-        "8 of 10 clusters of 1 to 15, one at .6 among .9", (60,) * 8, worse=(2, 0.6), clusters=LUMPY
-    ),
+    Cell("8 of 10 clusters, one at .6 among .92", (60,) * 8, worse=(2, 0.6), clusters=LUMPY),
 )
 
 

@@ -21,7 +21,6 @@ from evenhand.errors import InputError
 from evenhand.rubrics.checking import contradictions
 from evenhand.rubrics.loading import dump_rubric, faults_of, load_rubric, shipped_rubrics
 from evenhand.rubrics.model import Rubric
-from evenhand.rubrics.options import in_a_row
 from evenhand.rubrics.rendering import TEXT_VARIABLES, placeholders
 
 _OPTIONS = re.compile(r"^[ \t]*Options?:[ \t]*$", re.MULTILINE | re.IGNORECASE)
@@ -142,7 +141,7 @@ def _rubric(variable: str, text: str, wanted: dict[str, Sequence[str]], file: st
         "name": name,
         "title": name.replace("-", " ").capitalize(),
         "unit": "pair" if any(item.endswith(("_a", "_b")) for item in shown) else "response",
-        "level": "ordinal" if in_a_row([o["key"] for o in options]) else "nominal",
+        "level": "ordinal" if all(o["key"].isdigit() for o in options) else "nominal",
         "question": _question(instructions),
         "instructions": instructions,
         "variables": [*dict.fromkeys(shown), *inline],

@@ -119,9 +119,9 @@ def column(log: str, header: str) -> list[float]:
         ("coverage-parts.md", "coverage", max, "1.000"),
         ("coverage-preference.md", "coverage", min, "0.942"),
         ("coverage-preference.md", "coverage", max, "0.977"),
-        ("rates.md", "TNR, majority", min, "94.5%"),
-        ("rates.md", "TPR, corrected", min, "90.0%"),
-        ("rates.md", "TNR, corrected", min, "90.8%"),
+        ("rates.md", "TNR, majority", min, "93.6%"),
+        ("rates.md", "TPR, corrected", min, "88.8%"),
+        ("rates.md", "TNR, corrected", min, "90.0%"),
     ],
 )
 def test_what_is_said_to_be_the_worst_is_the_worst(

@@ -30,6 +30,7 @@ from evenhand.analysis.writer import Writer
 
 MAJORITY, DAWID_SKENE = "majority", "dawid_skene"
 TOO_FEW_RATERS: Code = "too_few_raters"
+_MOST_RATERS = 100
 UNSTABLE = 0.01
 """A consensus is reported as unstable from this share of units that change their category."""
 
@@ -93,9 +94,11 @@ class _Fits:
         return tuple(each for each in members if self.coded.labelled[:, each].any())
 
     def of(self, members: tuple[int, ...]) -> lc.DawidSkene | None:
-        """Return the fit, or None where fewer than three of the humans labelled anything."""
+        """Return the fit, or None where fewer than three of the humans labelled anything, or so
+        many that each has a few labels only.
+        """
         active = self.active(members)
-        if len(active) < lc.MIN_RATERS:
+        if not lc.MIN_RATERS <= len(active) <= _MOST_RATERS:
             return None
         if active not in self._known:
             counts = lc.counts_of_codes(self.coded.codes[:, list(active)], self.coded.q)
@@ -106,7 +109,9 @@ class _Fits:
 def _dawid_skene(fits: _Fits, members: tuple[int, ...]) -> _Consensus:
     found = fits.of(members)
     if found is None:
-        return _Consensus(np.full(len(fits.coded.codes), -1), "", TOO_FEW_RATERS)
+        few = len(fits.active(members)) < lc.MIN_RATERS
+        why: Code = TOO_FEW_RATERS if few else "too_few_labels"
+        return _Consensus(np.full(len(fits.coded.codes), -1), "", why)
     return _Consensus(
         found.codes, join_notes("consensus held fixed in the resamples", _trouble(found))
     )

@@ -136,8 +136,7 @@ class Overlap:
             half = np.ones(len(i)) / 2.0 if weight is None else weight / 2.0
             for first, second in ((code[i], code[j]), (code[j], code[i])):
                 shared += self._one_table(unit[i], first, second, half, n_clusters)
-        if shared.any():
-            yield shared
+        yield shared
 
     def _one_table(
         self, unit: Codes, first: Codes, second: Codes, weight: Array | None, n_clusters: int
@@ -179,14 +178,18 @@ class Overlap:
         (units,), by which kappa is bounded (`analysis.bootstrap.score.table_sums`).
         """
         sums = [_sums_of(self.coded, each) for each in self.with_rater(codes, n_clusters)]
-        return _joined(sums, n_clusters) / self.scales[0]
+        return self._joined(sums, n_clusters) / self.scales[0]
 
     def sums_among(self, n_clusters: int) -> Array:
         """Return the sums (clusters, tables, 2 + 2q) of the tables of the raters with one another:
         of each two apart, of each apart with those together, of those together.
         """
         sums = [_sums_of(self.coded, each) for each in self.among(n_clusters)]
-        return _joined(sums, n_clusters) / self.scales[1]
+        return self._joined(sums, n_clusters) / self.scales[1]
+
+    def _joined(self, sums: Sequence[Array], n_clusters: int) -> Array:
+        width = 2 + 2 * len(distances(self.coded))
+        return np.concatenate([np.zeros((n_clusters, 0, width)), *sums], axis=1)
 
     def only(self, chosen: Codes) -> Overlap:
         """Return the overlap on some of the units (positions), each a cluster of its own."""
@@ -257,10 +260,6 @@ def _sums_of(coded: Coded, features: Numbers) -> Array:
     if coded.is_number:
         return number_sums(coded, cells)
     return table_sums(cells.reshape(*cells.shape[:2], coded.q, coded.q), distances(coded))
-
-
-def _joined(sums: Sequence[Array], n_clusters: int) -> Array:
-    return np.concatenate(sums, axis=1) if sums else np.zeros((n_clusters, 0, 2))
 
 
 def _across(values: Numbers, codes: Codes) -> Numbers:

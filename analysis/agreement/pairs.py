@@ -254,7 +254,8 @@ class RunningMean:
     def add(self, values: Array, sizes: Array | None = None) -> None:
         """Add more tables; those undefined in the data (row 0) are counted and left out."""
         known = ~np.isnan(values[0])
-        self._undefined_tables += int((~known).sum())
+        empty = False if sizes is None else sizes[0] == 0
+        self._undefined_tables += int((~known & ~np.asarray(empty)).sum())
         defined = values[:, known]
         held = ~np.isnan(defined)
         size = held * (1.0 if sizes is None else sizes[:, known])

@@ -15,10 +15,11 @@ import numpy as np
 from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.agreement.counts import agreeing_shares
 from evenhand.analysis.agreement.standard_errors import group_errors
-from evenhand.analysis.bootstrap.boundary import share_interval, widened
+from evenhand.analysis.bootstrap.boundary import widened
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.patterns import count_labels, count_patterns
 from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples, ratio
+from evenhand.analysis.bootstrap.shares import share_interval
 from evenhand.analysis.labels.plain import cluster_codes, encode_column, encode_labels, same_length
 from evenhand.analysis.notes import Reason
 from evenhand.analysis.types import Array, Codes, Column, Mask

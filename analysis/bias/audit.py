@@ -164,6 +164,8 @@ def add_length_rows(
     """Add `bias_length` of every grader: the rise of its calls with every doubling of the length.
 
     The rise is beyond what humans' score of the same units explains (see `analysis.bias.shift`).
+    Verdicts are read twice, since labels of longer texts may be noisier for all raters. Which side
+    of a pair is favoured does not depend on that: noise is the same for both.
 
     For responses it relates the verdict to the length (column `response_words`) and to that of each
     text shown beside it (`context_words` beside `context`); for pairs, the side favoured to how
@@ -182,7 +184,8 @@ def add_length_rows(
         doublings = _doublings(facts, columns)
         if calls is None or np.isnan(doublings).all():
             continue
-        shifts = Shifts(calls, doublings[calls.unit], audit.resamples)
+        noisy = calls is verdicts
+        shifts = Shifts(calls, doublings[calls.unit], audit.resamples, noisy=noisy)
         for grader in calls.graders:
             shift = shifts.of(grader)
             if shift is not None:

@@ -5,12 +5,15 @@ covers those of one grader and rubric. Parts of the sample are a screening: Benj
 all of a rubric's. A row NAME of a question comes with three more: NAME_p; NAME_at_most, the largest
 bias not excluded by two one-sided tests at 5% (Schuirmann 1987), which is the outer end of a 90%
 interval; and NAME_detectable, the bias that is found in 80% of such samples if it is the only one.
+
+Where raters' noise may change with the property, a shift is read in two ways. A bias must show in
+both: the interval spans the two, p is the larger (intersection-union test: Berger 1982).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -41,7 +44,7 @@ class _Test:
     counts: tuple[int, int]
     p: float
     found: Interval
-    drawn: Array
+    drawn: Sequence[Array]
     suffix: str
 
     @property
@@ -83,13 +86,15 @@ class AuditRows:
         counts = shift.counts
         a, b = (grader, "") if alone else ("humans", grader)
         few = f"fewer than {FEW_CLUSTERS} clusters" if counts[1] < FEW_CLUSTERS else ""
-        found = self.resamples.interval(shift.values, counts[1], reason=shift.reason)
+        readings = [shift.values] if shift.if_noisy is None else [shift.values, shift.if_noisy]
+        each = [self.resamples.interval(v, counts[1], reason=shift.reason) for v in readings]
+        found = _of_both(*each) if len(each) > 1 else each[0]
         key = {"rater_a": a, "rater_b": b, "subset": subset, "at": at}
         name, about = statistic + self.suffix, join_notes(few, note, shift.note)
         found = self.rows.add(name, found, counts, **key, note=about)
         if statistic in (*PLANNED, *SCREENED):
-            drawn = self.resamples.plain(shift.values)
-            p = bootstrap_p(drawn) if exact_p is None else exact_p
+            drawn = [self.resamples.plain(values) for values in readings]
+            p = max(map(bootstrap_p, drawn)) if exact_p is None else exact_p
             if not np.isnan(p) and not np.isnan(found.low):
                 self._tests.append(
                     _Test(statistic, grader, key, counts, p, found, drawn, self.suffix)
@@ -136,13 +141,28 @@ def _on_verdicts(test: _Test) -> bool:
     return test.key["subset"].endswith(BINARY)
 
 
+def _of_both(first: Interval, if_noisy: Interval) -> Interval:
+    """Return the first reading with an interval that spans both, and a remark if only the first
+    shows a bias; without bounds if either reading has none.
+    """
+    low, high = (
+        float(of([getattr(first, end), getattr(if_noisy, end)]))
+        for of, end in ((np.min, "low"), (np.max, "high"))
+    )
+    remarks = first.remarks or if_noisy.remarks
+    if (first.low > 0 or first.high < 0) and low <= 0 <= high:
+        noisy = Remark("noise_may_explain", (if_noisy.estimate,))
+        remarks = join_notes(remarks, noisy)
+    return replace(first, low=low, high=high, remarks=remarks)
+
+
 def _at_most(test: _Test) -> float:
-    """Return the outer end of the 90% interval; of the 95% one where no resample differs."""
-    drawn = test.drawn[~np.isnan(test.drawn)]
-    ends = (test.found.low, test.found.high)
-    if np.ptp(drawn) > 0:
+    """Return the outer end of the 90% intervals; of the 95% one where no resample differs."""
+    ends = [test.found.low, test.found.high]
+    drawn = [values[~np.isnan(values)] for values in test.drawn]
+    if any(np.ptp(values) > 0 for values in drawn):
         tail = expanded_tail(test.counts[1], ONE_SIDED)
-        ends = percentile_bounds(drawn[1:], tail)
+        ends = [end for values in drawn for end in percentile_bounds(values[1:], tail)]
     return max(abs(end) for end in ends)
 
 

@@ -20,6 +20,11 @@ and the expected answers then have a closed form (Owen 1956). Three give the thi
 the normal law misses of it corrects every mean by the third divided difference, which is exact for
 cubics. `a` and `b` are chosen so that the expected answers have the grader's mean, and its
 covariance with humans within strata.
+
+`a` is the same in all strata if raters' noise is. Where labels of long texts are noisier for every
+rater, a strict grader's `a`, in units of that noise, shrinks with the length, which looks like a
+bias. The spread of Phi^-1(tau) then shrinks alike (`Noise`). It also does where quality itself
+spreads less, and the labels cannot tell these apart: so there are two readings of the same calls.
 """
 
 from __future__ import annotations
@@ -38,6 +43,8 @@ _FEW, _MANY = 20.0, 200.0
 """Weight, in units per stratum, of what all strata share: little where there are two strata, more
 where strata are small steps along one line, such as a length. Chosen by `benchmarks/bias.py`."""
 _SHARPEST, _STRICTEST, _STEPS, _CLOSE, _NUDGE = 4.0, 8.0, 40, 1e-6, 1e-5
+_LOUDEST, _WIDEST = 1.0, 2.0
+"""Bounds of log noise for each standard deviation of a property, and of log spread."""
 _SEARCHED = np.linspace(0.0, _SHARPEST, 41)
 _REFUTED = 0.05
 """If no sharpness fits the data, nor this share of their resamples, chance does not explain it (a
@@ -92,11 +99,14 @@ class People:
         return cls(mean, zero, ndtri(mean), zero, none, none)
 
     @classmethod
-    def of(cls, sums: Labelled, third: bool) -> People:
-        """Fit the distribution by the first two moments, and the third where `third` is set."""
+    def of(cls, sums: Labelled, third: bool, noise: Noise | None = None) -> People:
+        """Fit the distribution by the first two moments, and the third where `third` is set.
+
+        With `noise` the spread of all strata together may change along its property.
+        """
         mean = _inside(sums)
         shared = _FEW if mean.shape[1] <= 2 else _MANY
-        variance = _variance(sums, mean, shared)
+        variance = _variance(sums, mean, shared, noise)
         place = ndtri(mean)
         angle = _angle(place, variance)
         correlation = np.sin(angle)
@@ -116,29 +126,84 @@ class People:
 
 
 @dataclass(frozen=True)
+class Noise:
+    """Noise of all raters as exp(g x) of a property x, fitted to the annotators' calls.
+
+    If quality spreads alike in all strata, Phi^-1(tau) has a standard deviation of exp(k - g x).
+    `covariance` is that of two annotators' calls with this spread, `strictness` exp(-g x), to which
+    a grader's strictness in units of noise is proportional; both (rows, strata). `rise` is g in
+    units of x, (rows, 1).
+    """
+
+    covariance: Array
+    strictness: Array
+    rise: Array
+
+    @classmethod
+    def along(cls, sums: Labelled, x: Array) -> Noise:
+        """Fit k and g by weighted least squares (Gauss-Newton) to the covariances within strata.
+
+        `x` is the property's mean in each stratum, (rows, strata).
+        """
+        mean, covariance = _inside(sums), _covariance(sums)
+        place, weight = ndtri(mean), sums.n2 / (mean * (1.0 - mean)) ** 2
+        total = weight.sum(axis=1)
+        x = x - ratio((weight * x).sum(axis=1), total)[:, None]
+        unit = np.sqrt(ratio((weight * x**2).sum(axis=1), total))[:, None]
+        x = _over(x, unit)
+        k, g = np.zeros((2, len(x), 1))
+        for step in range(_STEPS + 1):
+            square = np.exp(2.0 * (k - g * x))
+            correlation = square / (1.0 + square)
+            fitted = _excess(place, ndtr(place), np.arcsin(correlation))
+            if step == _STEPS:
+                break
+            # The slope of the covariance along the correlation (Plackett 1954), times 2 rho (1 -
+            # rho), that of the correlation along k.
+            steep = np.exp(-(place**2) / (1.0 + correlation)) / np.pi
+            steep *= correlation * (1.0 - correlation) / np.sqrt(1.0 - correlation**2)
+            kk, kx, xx = (_row_sums(weight * steep**2 * x**power) for power in (0, 1, 2))
+            of_k, of_x = (
+                _row_sums(weight * steep * (covariance - fitted) * x**power) for power in (0, 1)
+            )
+            size = kk * xx - kx**2
+            to_k, to_g = _over(xx * of_k - kx * of_x, size), _over(kx * of_k - kk * of_x, size)
+            k = np.clip(k + np.clip(to_k, -0.5, 0.5), -_WIDEST, _WIDEST)
+            g = np.clip(g + np.clip(to_g, -0.5, 0.5), -_LOUDEST, _LOUDEST)
+            if not ((np.abs(to_k) > _CLOSE) | (np.abs(to_g) > _CLOSE)).any():
+                break
+        return cls(fitted, np.exp(-g * x), _over(g, unit))
+
+
+@dataclass(frozen=True)
 class Beyond:
     """Difference of the grader from the expected calls, each (rows, strata).
 
     `share` is its share of affirmative calls minus the expected one, `rise` the slope of expected
-    calls on humans' score within a stratum. `told` is False where no sharpness fits the data.
+    calls on humans' score within a stratum, `strict` their slope on the logarithm of strictness.
+    `told` is False where no sharpness fits the data.
     """
 
     share: Array
     rise: Array
+    strict: Array
     told: bool
 
 
-def beyond_expected(sums: Labelled, people: People, *, free: bool) -> Beyond:
+def beyond_expected(
+    sums: Labelled, people: People, *, free: bool, noise: Noise | None = None
+) -> Beyond:
     """Compare calls with expected calls by stratum; both have the same mean over all strata.
 
-    `free` lets sharpness vary; else it is that of humans. NaN in rows that have no solution, and in
-    all rows where no sharpness fits the data.
+    `free` lets sharpness vary; else it is that of humans. With `noise` strictness changes with it.
+    NaN in rows that have no solution, and in all rows where no sharpness fits the data.
     """
     share = ratio(sums.grader, sums.n)
     part = ratio(sums.n, sums.n.sum(axis=1, keepdims=True))
     with_people = ratio(sums.both, sums.n) - share * people.mean
     level, together = ((part * each).sum(axis=1) for each in (share, with_people))
-    curves = _Curves.of_people(people, part, level, together)
+    strictness = np.ones_like(part) if noise is None else noise.strictness
+    curves = _Curves.of_people(people, part, strictness, level, together)
     if free:
         a, b, fits = curves.fitted()
     else:
@@ -148,13 +213,14 @@ def beyond_expected(sums: Labelled, people: People, *, free: bool) -> Beyond:
     fits |= constant
     if not (fits[0] or fits.mean() >= _REFUTED):
         nothing = np.full(part.shape, np.nan)
-        return Beyond(nothing, nothing, told=False)
+        return Beyond(nothing, nothing, nothing, told=False)
     expected, rising = (each.T for each in curves.by_stratum(a, b))
+    strict = (curves.by_stratum(a * (1.0 + _NUDGE), b)[0].T - expected) / _NUDGE
     # 0 where all units of a stratum are alike: then nothing can rise.
     rise = np.nan_to_num(ratio(rising, people.variance))
     solved = np.abs((part * (share - expected)).sum(axis=1)) < 1e-3
     beyond = np.where(solved[:, None], share - expected, np.nan)
-    return Beyond(np.where(constant[:, None], 0.0, beyond), rise, told=True)
+    return Beyond(np.where(constant[:, None], 0.0, beyond), rise, strict, told=True)
 
 
 @dataclass(frozen=True)
@@ -163,11 +229,12 @@ class _Curves:
 
     Arrays are those of `People` with the rows last, so that numpy sums long lines: (strata, rows),
     `at` and `weight` (strata, nodes, rows). `apart` is tau at the nodes minus its mean, `part` each
-    stratum's share of the units. `level` and `together` (rows,) are the moments to be met: the
-    grader's mean and its covariance with humans.
+    stratum's share of the units, `relative` its strictness as a multiple of `a`. `level` and
+    `together` (rows,) are the moments to be met: the grader's mean and its covariance with humans.
     """
 
     part: Array
+    relative: Array
     center: Array
     wide: Array
     at: Array
@@ -177,12 +244,17 @@ class _Curves:
     together: Array
 
     @classmethod
-    def of_people(cls, people: People, part: Array, level: Array, together: Array) -> _Curves:
+    def of_people(
+        cls, people: People, part: Array, relative: Array, level: Array, together: Array
+    ) -> _Curves:
         """Build from the sums and annotators of all rows."""
         apart = ndtr(people.at) - people.mean[..., None]
         last = [
             np.ascontiguousarray(np.moveaxis(each, 0, -1))
-            for each in (part, people.center, people.wide, people.at, people.weight, apart)
+            for each in (
+                *(part, relative, people.center, people.wide),
+                *(people.at, people.weight, apart),
+            )
         ]
         return cls(*last, level, together)  # type: ignore[call-arg]
 
@@ -193,7 +265,7 @@ class _Curves:
     def by_stratum(self, a: Array, b: Array) -> tuple[Array, Array]:
         """The mean expected and its covariance with people's score, each (strata, rows)."""
         own = _Normal.at(self, a, b)
-        extra = self.weight * ndtr(a + b * self.at)
+        extra = self.weight * ndtr(self._at_nodes(a, b))
         return (
             ndtr(own.place) + extra.sum(axis=1),
             own.together() + np.einsum("snr,snr->sr", extra, self.apart),
@@ -208,10 +280,13 @@ class _Curves:
         a, b = np.full((2, len(self.level)), np.nan)
         fits = np.ones(len(self.level), dtype=bool)
         guess = self.together <= 0.0
-        a[guess], b[guess] = np.clip(ndtri(self.level[guess]), -_STRICTEST, _STRICTEST), 0.0
+        near, b[guess] = np.clip(ndtri(self.level[guess]), -_STRICTEST, _STRICTEST), 0.0
+        a[guess] = self.of(np.flatnonzero(guess)).strictness(b[guess], near)
         places = self.of(np.zeros(len(_SEARCHED), dtype=np.intp))
         strict = places.strictness(_SEARCHED, np.zeros(len(_SEARCHED)))
-        found = places.off(strict, _SEARCHED)[1]
+        off, found = places.off(strict, _SEARCHED)
+        # The third moment's correction may send Newton's steps in circles.
+        found[np.abs(off) > _CLOSE] = np.nan
         crossed = np.flatnonzero((found[:-1] < 0.0) & (found[1:] >= 0.0))
         if len(crossed) and not guess[0]:
             # Resamples end near the data.
@@ -220,7 +295,7 @@ class _Curves:
             a[rest], b[rest] = self.of(rest)._met(*(np.repeat(at, len(rest)) for at in first))
         rest = np.flatnonzero(np.isnan(b))
         if len(rest):
-            own, top = self.of(rest), int(found.argmax())
+            own, top = self.of(rest), int(np.nan_to_num(found, nan=-np.inf).argmax())
             a[rest], b[rest] = own._highest(*(np.repeat(at, len(rest)) for at in _one(strict, top)))
             low = np.flatnonzero(own.off(a[rest], b[rest])[1] >= 0.0)
             # From below: there the covariance rises fastest, and no step leads beyond the highest.
@@ -297,19 +372,24 @@ class _Curves:
     def mean_off(self, a: Array, b: Array) -> Array:
         """The first of these."""
         mean = ndtr(_Normal.at(self, a, b).place)
-        mean += np.einsum("snr,snr->sr", self.weight, ndtr(a + b * self.at))
+        mean += np.einsum("snr,snr->sr", self.weight, ndtr(self._at_nodes(a, b)))
         return np.asarray((self.part * mean).sum(axis=0) - self.level)
 
     def slopes(self, a: Array, b: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         """Return how mean and covariance rise with strictness and with sharpness, each (rows,)."""
         (by_a, by_b), (and_a, and_b) = _Normal.at(self, a, b).slopes()
-        steep = self.weight * _density(a + b * self.at)
+        steep = self.weight * _density(self._at_nodes(a, b))
         along = steep * self.at
-        by_a, by_b = by_a + steep.sum(axis=1), by_b + along.sum(axis=1)
-        and_a = and_a + np.einsum("snr,snr->sr", steep, self.apart)
+        by_a = self.relative * (by_a + steep.sum(axis=1))
+        and_a = self.relative * (and_a + np.einsum("snr,snr->sr", steep, self.apart))
+        by_b = by_b + along.sum(axis=1)
         and_b = and_b + np.einsum("snr,snr->sr", along, self.apart)
         all_a, all_b = ((self.part * each).sum(axis=0) for each in (by_a, by_b))
         return (all_a, all_b), ((self.part * and_a).sum(axis=0), (self.part * and_b).sum(axis=0))
+
+    def _at_nodes(self, a: Array, b: Array) -> Array:
+        """Return the argument of the grader's curve at the nodes, (strata, nodes, rows)."""
+        return np.asarray((self.relative * a)[:, None] + b * self.at)
 
     def turning(self, a: Array, b: Array) -> tuple[Array, Array, Array]:
         """The slopes of the mean, and the determinant of all, which is 0 where the covariance no
@@ -350,7 +430,7 @@ class _Normal:
     @classmethod
     def at(cls, curves: _Curves, a: Array, b: Array) -> _Normal:
         """Evaluate at a strictness and a sharpness."""
-        center, square = curves.center, curves.wide**2
+        center, square, a = curves.center, curves.wide**2, curves.relative * a
         s2, own = 1.0 + b**2 * square, 1.0 + square
         s = np.sqrt(s2)
         root = np.sqrt(own)
@@ -408,16 +488,28 @@ def _inside(sums: Labelled) -> Array:
     return np.clip(ratio(sums.person, sums.n), least, 1.0 - least)
 
 
-def _variance(sums: Labelled, mean: Array, shared: float) -> Array:
+def _covariance(sums: Labelled) -> Array:
+    """Covariance of two humans' calls within each stratum, (rows, strata)."""
+    own = np.nan_to_num(ratio(sums.person2, sums.n2))
+    return np.asarray(np.nan_to_num(ratio(sums.two2, sums.n2)) - own**2)
+
+
+def _row_sums(values: Array) -> Array:
+    return np.asarray(values.sum(axis=1, keepdims=True))
+
+
+def _variance(sums: Labelled, mean: Array, shared: float, noise: Noise | None) -> Array:
     """Variance of tau, (rows, strata).
 
     The covariance of two humans' calls within a stratum, averaged with the value implied by the
     covariance over all strata, which counts as `shared` units.
     """
-    own = np.nan_to_num(ratio(sums.person2, sums.n2))
-    covariance = np.nan_to_num(ratio(sums.two2, sums.n2)) - own**2
+    own, covariance = np.nan_to_num(ratio(sums.person2, sums.n2)), _covariance(sums)
     of_all = ratio((sums.n2 * covariance).sum(axis=1), (sums.n2 * own * (1.0 - own)).sum(axis=1))
-    usual = np.where(of_all > 0, of_all, np.nan)[:, None] * mean * (1.0 - mean)
+    of_all = np.where(of_all > 0, of_all, np.nan)[:, None]
+    usual = of_all * mean * (1.0 - mean)
+    if noise is not None:
+        usual = np.where(np.isnan(of_all), np.nan, noise.covariance)
     mixed = (sums.n2 * covariance + shared * usual) / (sums.n2 + shared)
     return np.clip(mixed, 0.01 * mean * (1.0 - mean), 0.97 * mean * (1.0 - mean))
 

@@ -2,6 +2,7 @@
 
 A shift is *found* where its corrected p lies below .05 and its interval leaves out 0. Where nothing
 is found the sentence gives the largest bias possible, and the bias that the sample could detect.
+Where a shift may come from noise that changes with the property, the sentence names that instead.
 """
 
 from __future__ import annotations
@@ -59,6 +60,17 @@ class Finding:
         if self.status == "found":
             return written("bias.found", fault=self.fault, **said)
         said |= {"sample": _sample(self.row)}
+        noisy = next((r for r in self.row["remarks"] if r.code == "noise_may_explain"), None)
+        if noisy is not None:
+            return written(
+                "bias.noise",
+                shift=self._shift,
+                estimate=self.row["estimate"],
+                if_noisy=noisy.detail[0],
+                low=self.row["low"],
+                high=self.row["high"],
+                **said,
+            )
         if self.at_most is None or self.detectable is None:
             return written("bias.nothing", most=self.largest, **said)
         found = {"most": self.largest, "least": self.detectable["estimate"]}
@@ -82,10 +94,14 @@ class Finding:
         return _WORDS[self.row["statistic"].removesuffix(HELD_OUT)](self.row)
 
     @property
+    def _shift(self) -> str:
+        _, more, less = self._words
+        return more if self.row["estimate"] > 0 else less
+
+    @property
     def fault(self) -> str:
         """The shift in words, with its interval."""
-        _, more, less = self._words
-        shift = more if self.row["estimate"] > 0 else less
+        shift = self._shift
         if says(self.row["remarks"], "sharpness_assumed"):
             shift = written("bias.sharpness", shift=shift)
         said = {"shift": shift, "size": abs(self.row["estimate"]), "sample": _sample(self.row)}

@@ -14,7 +14,7 @@ import numpy as np
 
 from evenhand.analysis.bias.beside_people import MIN_TWICE, NOT_SCALED
 from evenhand.analysis.bias.calls import Calls
-from evenhand.analysis.bias.expected import Beyond, Labelled, People, beyond_expected
+from evenhand.analysis.bias.expected import Labelled, Noise, People, beyond_expected
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.notes import Code, Note
 from evenhand.analysis.types import Array, Mask, Numbers
@@ -26,18 +26,22 @@ PARTS = 5
 @dataclass(frozen=True)
 class Shift:
     """Shift of calls: replicates `values` (rows,), the data first; `counts` (units, clusters);
-    `reason` explains an undefined estimate.
+    `reason` explains an undefined estimate. `if_noisy` (rows,) is the shift if raters' noise
+    changes with the property; None where that is not asked.
     """
 
     values: Array
     counts: tuple[int, int]
     note: Note = ""
     reason: Code = "no_variation"
+    if_noisy: Array | None = None
 
 
-def shift_with(calls: Calls, grader: int, x: Array, resamples: Resamples) -> Shift | None:
+def shift_with(
+    calls: Calls, grader: int, x: Array, resamples: Resamples, *, noisy: bool = False
+) -> Shift | None:
     """Estimate the shift of one grader; for several on the same property see `Shifts`."""
-    return Shifts(calls, x, resamples).of(grader)
+    return Shifts(calls, x, resamples, noisy=noisy).of(grader)
 
 
 class Shifts:
@@ -47,10 +51,15 @@ class Shifts:
     difference. Within a part expected calls rise in a straight line with those of humans.
 
     A call of more than two values is split into steps, *at least 0* and *at least 1*.
+
+    `noisy` allows for noise of all raters that changes with x: annotators' spread may, and the
+    shift is estimated a second time with strictness in units of that noise.
     """
 
-    def __init__(self, calls: Calls, x: Array, resamples: Resamples) -> None:
-        self._calls, self._x, self._resamples = calls, x, resamples
+    def __init__(
+        self, calls: Calls, x: Array, resamples: Resamples, *, noisy: bool = False
+    ) -> None:
+        self._calls, self._x, self._resamples, self._noisy = calls, x, resamples, noisy
         self._steps = np.unique(calls.values[~np.isnan(calls.values)])[1:]
         self._people: dict[bytes, _People] = {}
 
@@ -64,38 +73,51 @@ class Shifts:
         # Graders mostly called the same units: what people said there is summed once.
         key = known.tobytes()
         if key not in self._people:
-            self._people[key] = _People(calls, known, self._x, self._steps, self._resamples)
-        people, total = self._people[key], np.zeros(len(self._resamples))
+            self._people[key] = _People(
+                calls, known, self._x, self._steps, self._resamples, noisy=self._noisy
+            )
+        people = self._people[key]
+        readings = [False, True] if self._noisy and people.twice else [False]
+        totals = np.zeros((len(readings), len(self._resamples)))
         reason: Code = "no_variation"
         for step, at_step in zip(self._steps, people.steps, strict=True):
-            beyond, inner = people.beyond(own[known] >= step, at_step)
-            if people.parts > 1 and np.isnan(at_step.law.variance[0]).any():
-                reason = "people_agree_by_chance"
-            elif not beyond.told:
-                reason = "no_sharpness_fits"
-            share = (people.n * people.aside * beyond.share).sum(axis=1)
-            total += ratio(share + inner.sum(axis=1), people.spread)
+            for total, noisy in zip(totals, readings, strict=True):
+                rise, told = people.beyond(own[known] >= step, at_step, noisy=noisy)
+                if people.parts > 1 and np.isnan(at_step.law.variance[0]).any():
+                    reason = "people_agree_by_chance"
+                elif not told:
+                    reason = "no_sharpness_fits"
+                total += rise
         note = "" if people.twice else NOT_SCALED
-        return Shift(total, self._resamples.count(calls.clusters, known), note, reason)
+        counts = self._resamples.count(calls.clusters, known)
+        return Shift(totals[0], counts, note, reason, totals[1] if len(totals) > 1 else None)
 
 
 class _Step(NamedTuple):
     """Humans' calls at or above one step: their `mean` on each unit (units,), the `sums` that
-    `Labelled` needs of them, their sum with the unit's place (`placed`), and the distribution of
-    tau (`law`).
+    `Labelled` needs of them, their sum with the unit's place (`placed`), the distribution of tau
+    (`law`), and the `noise` of all raters along the place, if that may change.
     """
 
     mean: Array
     sums: dict[str, Array]
     placed: Array
     law: People
+    noise: Noise | None
 
 
 class _People:
     """Calls of annotators on units that a grader called, part by part; sums are (rows, parts)."""
 
     def __init__(
-        self, calls: Calls, known: Mask, x: Array, steps: Array, resamples: Resamples
+        self,
+        calls: Calls,
+        known: Mask,
+        x: Array,
+        steps: Array,
+        resamples: Resamples,
+        *,
+        noisy: bool,
     ) -> None:
         people = calls.people[known]
         self._place, self._inside = x[known], parts_of(x[known])
@@ -109,26 +131,32 @@ class _People:
         self._mean = ratio(sx, self.n)
         whole = ratio(sx.sum(axis=1), self.n.sum(axis=1))
         self.aside = self._mean - whole[:, None]
-        self.spread = (self.n * self.aside**2 + sxx - sx * self._mean).sum(axis=1)
+        self._within = sxx - sx * self._mean
+        self.spread = (self.n * self.aside**2 + self._within).sum(axis=1)
         self.steps = []
         for step in steps:
             products = _products(np.where(np.isnan(people), np.nan, people >= step))
             found = self._sums(*products.values(), products["person"] * place)
             sums = {"n": self.n, **dict(zip(products, found[:-1], strict=True))}
             empty = Labelled(grader=self.n, both=self.n, **sums)
-            law = People.of(empty, third) if self.twice else People.alike(empty)
-            self.steps.append(_Step(products["person"], sums, found[-1], law))
+            noise = Noise.along(empty, self._mean) if noisy and self.twice else None
+            law = People.of(empty, third, noise) if self.twice else People.alike(empty)
+            self.steps.append(_Step(products["person"], sums, found[-1], law, noise))
 
-    def beyond(self, calls: Mask, step: _Step) -> tuple[Beyond, Array]:
-        """A grader's `calls` of 1 and 0 beyond those expected, and how they rise with x within the
-        parts, (rows, parts).
+    def beyond(self, calls: Mask, step: _Step, *, noisy: bool) -> tuple[Array, bool]:
+        """Rise with x of a grader's `calls` of 1 and 0 beyond those expected, (rows,), and False
+        where no sharpness fits them. `noisy` has strictness change with all raters' noise.
         """
         grader, both, placed = self._sums(calls, calls * step.mean, calls * self._place)
         labelled = Labelled(grader=grader, both=both, **step.sums)
-        found = beyond_expected(labelled, step.law, free=self.twice)
+        noise = step.noise if noisy else None
+        found = beyond_expected(labelled, step.law, free=self.twice, noise=noise)
         inner = placed - self._mean * grader
         inner -= found.rise * (step.placed - self._mean * step.sums["person"])
-        return found, inner
+        if noise is not None:
+            inner += noise.rise * found.strict * self._within
+        share = (self.n * self.aside * found.share).sum(axis=1)
+        return ratio(share + inner.sum(axis=1), self.spread), found.told
 
     def _sums(self, *columns: Numbers) -> Array:
         """Sum columns (units,) within each part, (columns, rows, parts)."""

@@ -1,11 +1,6 @@
-"""Intervals where the bootstrap fails: shares of few cases, and resamples that do not vary.
+"""Intervals where the bootstrap fails since resamples do not vary.
 
-*Few cases.* Resamples of two affirmative units in fifty contain no third. Where fewer than ten
-cases lie on the rarer side of a share, its interval is Wilson's (1927) on the effective sample
-size, units over the design effect, with Student's t in place of the normal quantile (Korn &
-Graubard 1998).
-
-*No variation.* Where all agree, or no unit is affirmative, every resample gives the same value, and
+Where all agree, or no unit is affirmative, every resample gives the same value, and
 its quantiles are one number. Yet n identical clusters rule out, at 97.5%, only that more than 1 -
 .025^(1/n) of all clusters differ from them: the bound of Clopper & Pearson (1934) for none of n.
 The interval lets a statistic move as far as that share of clusters, each at an end of the
@@ -25,10 +20,6 @@ from evenhand.analysis.notes import Remark
 from evenhand.analysis.statistics import Kind, entry_for
 from evenhand.analysis.types import Array
 from evenhand.study.settings.analysis import OrderedWeights
-
-FEW_CASES = 10
-"""Fewer expected cases on the rarer side of a share have Wilson's interval. By simulation (true
-share .02 to .5, 10 to 250 clusters of 1 or 4 units): with 5, one tail still misses .04."""
 
 _TAIL = (1.0 - LEVEL) / 2.0
 _NO_WIDTH = 1e-12
@@ -75,7 +66,7 @@ class Chance:
         return float(self.shares @ apart @ self.shares)
 
 
-def unseen(n_clusters: int, tail: float = _TAIL) -> float:
+def unseen(n_clusters: float, tail: float = _TAIL) -> float:
     """Return the largest share of clusters that may differ from all n observed ones, at 97.5%, or 1
     less the `tail`.
 
@@ -112,65 +103,3 @@ def widened(found: Interval, n_clusters: int, kind: Kind | None, apart: float = 
     low, high = max(low, min(floor, at)), min(high, max(1.0, at))
     remarks = (*found.remarks, Remark("as_clusters_allow", (n_clusters,)))
     return replace(found, low=low, high=high, remarks=remarks)
-
-
-def share_interval(
-    found: Interval, drawn: Array, n_units: int, n_clusters: int, labelled: int | None = None
-) -> Interval:
-    """Return the interval of a share: Wilson's where cases are few, else `found` unchanged.
-
-    `drawn` are the resampled values. Without variation it is left to `widened`. A rate that is
-    corrected by `labelled` of its units may be 0 while its resamples vary: it then counts as if one
-    of these were affirmative.
-    """
-    if math.isnan(found.low) or n_clusters < 2:
-        return found
-    least = 1.0 / (labelled or n_units)
-    share = min(max(found.estimate, least), 1.0 - least)
-    size = effective_size(share, drawn, n_units, n_clusters)
-    if math.isnan(size) or size * min(found.estimate, 1.0 - found.estimate) >= FEW_CASES:
-        return found
-    low, high = wilson(found.estimate, size * student_shrinkage(n_clusters))
-    return replace(found, low=low, high=high)
-
-
-def effective_size(share: float, drawn: Array, n_units: int, n_clusters: int) -> float:
-    """Number of independent units that would estimate a share as precisely.
-
-    This is p (1 - p) over its variance.
-
-    At most the number of units; NaN where nothing varies.
-    """
-    variance = float(np.nanvar(drawn)) * n_clusters / (n_clusters - 1)
-    if variance < _NO_WIDTH:
-        return math.nan
-    return min(share * (1.0 - share) / variance, n_units)
-
-
-def student_shrinkage(n_clusters: int) -> float:
-    """Factor on an effective size for its estimated variance: (z / t)^2.
-
-    Korn & Graubard (1998), t on clusters - 1 degrees of freedom.
-
-    >>> round(student_shrinkage(10), 3), round(student_shrinkage(250), 3)
-    (0.751, 0.99)
-    """
-    from scipy.special import ndtri, stdtrit
-
-    return float((ndtri(1.0 - _TAIL) / stdtrit(n_clusters - 1, 1.0 - _TAIL)) ** 2)
-
-
-def wilson(share: float, n: float) -> tuple[float, float]:
-    """Return Wilson's 95% interval (1927) of a share of n; n need not be whole.
-
-    Newcombe (1998, Table I) has 0.2553 to 0.3662 for 81 of 263 and 0 to 0.1611 for 0 of 20.
-
-    >>> [round(bound, 4) for bound in (*wilson(81 / 263, 263), *wilson(0, 20))]
-    [0.2553, 0.3662, 0.0, 0.1611]
-    """
-    from scipy.special import ndtri
-
-    z2 = float(ndtri(1.0 - _TAIL)) ** 2
-    middle = (share + z2 / (2.0 * n)) / (1.0 + z2 / n)
-    half = math.sqrt(z2 * (share * (1.0 - share) / n + z2 / (4.0 * n * n))) / (1.0 + z2 / n)
-    return max(0.0, middle - half), min(1.0, middle + half)

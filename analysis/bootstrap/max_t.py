@@ -102,9 +102,9 @@ def _values_of_t(of: Parts, draws: int) -> tuple[Array, Array]:
     where it is undefined.
     """
     shape = int(of.part.max(initial=-1)) + 1, of.outcome.shape[1], _SUMS
-    moved = _moved(of)
-    if not len(moved.part):
+    if not (of.mass[of.part >= 0] > 0).any():
         return np.full(shape[:2], np.nan), np.zeros((draws, *shape[:2]))
+    moved = _moved(of)
     sums = np.zeros((1 + draws, *shape))
     present = np.unique(moved.part)
     for place, each in enumerate(moved.sums(draws)):
@@ -118,9 +118,11 @@ def _t(sums: Array) -> Array:
     number, size, total, squares, products, sizes = np.moveaxis(sums, -1, 0)
     mean = np.nan_to_num(ratio(total, size))
     spread = squares - 2.0 * mean * products + mean**2 * sizes
-    # Variances are those of one unit of size; a mean's is that over its size.
-    common = ratio(squares.sum(axis=-2, keepdims=True), size.sum(axis=-2, keepdims=True))
-    variance = (number * np.nan_to_num(ratio(spread, size)) + PRIOR * common) / (number + PRIOR)
+    # Variances are those of one unit of size; a mean's is that over its size. What is common is
+    # the variance of totals over their squared sizes: large clusters and weights vary by as much.
+    common = ratio(squares.sum(axis=-2, keepdims=True), sizes.sum(axis=-2, keepdims=True))
+    variance = np.nan_to_num(ratio(number * spread + PRIOR * common * sizes, size))
+    variance = variance / (number + PRIOR)
     rest = size.sum(axis=-2, keepdims=True) - size
     rest_mean = ratio(total.sum(axis=-2, keepdims=True) - total, rest)
     weighted = variance * size
@@ -141,34 +143,42 @@ class _Moved:
 
     def sums(self, draws: int) -> Iterator[Array]:
         """Yield the present parts' sums (parts, 6 tests): of the data, then of permutations."""
-        rng = np.random.default_rng(_DRAWS)
-        if self.times.max() > 1:
+        rng, often = np.random.default_rng(_DRAWS), self.times
+        if often.max() > 1 and often.sum() > _MANY_UNITS:
             yield from self._sums_of_tables(draws, rng)
             return
-        order, alone = np.argsort(self.block, kind="stable"), np.ptp(self.block) == 0
-        slots = self.part[order]
+        features, part, block = (
+            np.repeat(each, often, axis=0) for each in (self.features, self.part, self.block)
+        )
+        order, alone = np.argsort(block, kind="stable"), np.ptp(block) == 0
+        slots = part[order]
         by_part = np.argsort(slots, kind="stable")
         starts = np.flatnonzero(np.diff(slots[by_part], prepend=-1))
-        yield np.add.reduceat(self.features[order[by_part]], starts)
+        yield np.add.reduceat(features[order[by_part]], starts)
         for _ in range(draws):
             lots = rng.random(len(order))
-            mixed = np.argsort(lots) if alone else np.lexsort((lots, self.block))
-            yield np.add.reduceat(self.features[mixed[by_part]], starts)
+            mixed = np.argsort(lots) if alone else np.lexsort((lots, block))
+            yield np.add.reduceat(features[mixed[by_part]], starts)
 
     def _sums_of_tables(self, draws: int, rng: np.random.Generator) -> Iterator[Array]:
-        """Yield the sums where rows repeat: of random tables (rows, parts) with fixed margins."""
+        """Yield the sums as `sums` does, from random tables (kinds of rows, parts) with the margins
+        of the data: a million rows are of few kinds.
+        """
         _, part = np.unique(self.part, return_inverse=True)
-        count = int(part.max()) + 1
-        yield (np.eye(count)[part] * self.times[:, None]).T @ self.features
-        blocks = [np.flatnonzero(self.block == each) for each in np.unique(self.block)]
-        sizes = [np.bincount(part[rows], self.times[rows], count).astype(int) for rows in blocks]
+        table = np.eye(int(part.max()) + 1)[part] * self.times[:, None]
+        yield table.T @ self.features
+        blocks = []
+        for each in np.unique(self.block):
+            rows = self.block == each
+            kinds, kind = np.unique(self.features[rows], axis=0, return_inverse=True)
+            counts = np.bincount(kind.ravel(), self.times[rows]).astype(np.int64)
+            blocks.append((kinds, counts, table[rows].sum(axis=0).astype(np.int64)))
         for _ in range(draws):
-            sums = np.zeros((count, self.features.shape[1]))
-            for rows, wanted in zip(blocks, sizes, strict=True):
-                left = self.times[rows]
-                for at, size in enumerate(wanted):
+            sums = np.zeros((table.shape[1], self.features.shape[1]))
+            for kinds, left, sizes in blocks:
+                for at, size in enumerate(sizes):
                     taken = rng.multivariate_hypergeometric(left, size, method="marginals")
-                    sums[at] += taken @ self.features[rows]
+                    sums[at] += taken @ kinds
                     left = left - taken
             yield sums
 

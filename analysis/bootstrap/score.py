@@ -301,3 +301,22 @@ def chance_above(statistic: Kappas, sample: Sample, null: Array, steps: int = 24
     for left in range(steps, 0, -1):
         at = at.moved(statistic, (null - at.value) / left)
     return at.share_below()
+
+
+def first_contradicted(
+    weights: Array, value: Array, influence: Array, sample: Sample, alpha: float
+) -> Array:
+    """Return the first value (...) on a path of nulls that `alpha` of samples would contradict.
+
+    `weights` and `influence` (..., steps, support) are those of the nulls, `value` (..., steps)
+    falls from the estimate, which is (..., 1). The last value, where none is contradicted.
+    """
+    null = _Null(weights, value, influence, sample)
+    beyond = null.distance - null.quantile(alpha)
+    crossed = beyond > 0
+    after = np.where(crossed.any(axis=-1), crossed.argmax(axis=-1), -1)[..., None]
+    before = np.where(after > 0, after - 1, after)
+    near, far = (np.take_along_axis(beyond, at, axis=-1)[..., 0] for at in (before, after))
+    first, last = (np.take_along_axis(value, at, axis=-1)[..., 0] for at in (before, after))
+    step = np.divide(near, near - far, out=np.zeros_like(near), where=near < far)
+    return np.asarray(first + step * (last - first))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
@@ -62,7 +61,7 @@ def copies_among(
     found += [
         Copy(second, first, 1.0)
         for alike, rarer in ((graders, 1), (people, MIN_ALONE))
-        for first, second in combinations(alike, 2)
+        for first, second in _sharing(codes, times, alike)
         if _alike(codes, times, first, second) == 1.0 and _rarer(codes, times, first) >= rarer
     ]
     return tuple(found)
@@ -84,6 +83,19 @@ def people_alike(copies: Sequence[Copy], raters: Sequence[str], people: Sequence
         written("note.same_people", names=_listed([raters[at] for at in group]))
         for group in groups.values()
     ]
+
+
+def _sharing(codes: Labels, times: Frequency, raters: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the pairs of raters with labels of so many units in common that they can be alike."""
+    from scipy.sparse import csr_array
+
+    held = csr_array(codes[:, list(raters)] >= 0, dtype=np.int64)
+    shared = (held.T @ (held * times[:, None])).tocoo()
+    enough = (shared.data >= MIN_UNITS) & (shared.row < shared.col)
+    return sorted(
+        (raters[int(a)], raters[int(b)])
+        for a, b in zip(shared.row[enough], shared.col[enough], strict=True)
+    )
 
 
 def _listed(names: Sequence[str]) -> str:

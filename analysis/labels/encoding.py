@@ -42,10 +42,11 @@ def encode(
     at = (readings.unit, column[readings.rater])
     shape = (len(readings.units), len(order))
     codes = np.full(shape, -1, dtype=readings.code.dtype)
-    positive, confidence = np.full(shape, np.nan), np.full(shape, np.nan)
     asked = np.zeros(shape, dtype=bool)
-    codes[at], positive[at], asked[at] = readings.code, readings.positive, True
-    confidence[at] = readings.confidence
+    codes[at], asked[at] = readings.code, True
+    positive, confidence = (
+        _laid_out(values, at, shape) for values in (readings.positive, readings.confidence)
+    )
     reasons = [Counter[str]() for _ in order]
     for row in np.flatnonzero(readings.reason != ""):
         reasons[at[1][row]][readings.reason[row]] += 1
@@ -83,6 +84,15 @@ def encode(
         distributions=_distributions(readings, at, shape[0]),
         withheld=_withheld(readings, order, scale),
     )
+
+
+def _laid_out(values: Array, at: tuple[Codes, Codes], shape: tuple[int, int]) -> Array:
+    """Values (units, raters), NaN where there is none; if there is none at all, without memory."""
+    if np.isnan(values).all():
+        return np.broadcast_to(np.nan, shape)
+    out = np.full(shape, np.nan)
+    out[at] = values
+    return out
 
 
 def _withheld(readings: Readings, order: Sequence[int], scale: Scale) -> Mask | None:

@@ -34,6 +34,8 @@ MANY_CLUSTERS = 10_000
 """From this many clusters, resampling patterns of labels is faster than resampling clusters."""
 MOST_POINTS_OF_GRID = 201
 """With more different numbers, kappa with linear weights rounds them."""
+_MOST_REPEATING = 100
+"""Of more raters hardly two units have the same labels."""
 KIND_ORDER = {"human": 0, "adjudicator": 1, "model": 2}
 
 
@@ -396,9 +398,10 @@ class LabelMatrix(RatedUnits):
 
     @property
     def _repeats(self) -> bool:
-        """True if units may repeat: without probabilities and sides of pairs."""
-        gives_p = not (np.isnan(self.positive).all() and np.isnan(self.confidence).all())
-        return not gives_p and self.side.max(initial=-1) < 0
+        """True if units may repeat: few raters, without probabilities and sides of pairs."""
+        if len(self.raters) > _MOST_REPEATING or self.side.max(initial=-1) >= 0:
+            return False
+        return bool(np.isnan(self.positive).all() and np.isnan(self.confidence).all())
 
     def _distinct(self) -> tuple[Codes, Codes, Frequency]:
         """Return a unit of each kind (kinds,), each unit's kind (units,), and the frequencies."""

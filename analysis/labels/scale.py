@@ -141,7 +141,12 @@ class Scale:
     def is_number(self) -> bool:
         """True where labels are numbers on an interval scale of many points."""
         many = len(self.categories) > MOST_POINTS or self.number
-        return self.level == "interval" and many and _are_numbers(self.categories)
+        return self.level == "interval" and many and self.has_numbers
+
+    @property
+    def has_numbers(self) -> bool:
+        """True where the categories are numbers, and not words in an order."""
+        return _are_numbers(self.categories)
 
     @property
     def deciding_kappa(self) -> str:

@@ -7,19 +7,16 @@ from collections import Counter
 import numpy as np
 
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS
-from evenhand.analysis.bootstrap.influence import ALPHA
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.shares import share_bounds
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.notes import Note, Remark, join_notes
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.types import Array
 from evenhand.analysis.writer import Writer
 
 COVERAGE = "coverage"
 ABSENT = "absent"
-ENOUGH_CLUSTERS = 10
-"""The design effect is estimated from this many clusters with the rarer outcome."""
 UNSCORED_AS_DISAGREEMENT = "observed_agreement_unscored_as_disagreement"
 
 
@@ -42,44 +39,6 @@ def add_coverage_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resample
             found = Interval.point(found.estimate, Remark("too_few_clusters"))
         about = join_notes(unscored_remark(labels, rater, resamples), out.as_sampled)
         out.add_interval(COVERAGE, found, asked, b=name, note=about)
-
-
-def share_bounds(part: Array, whole: Array, alpha: float = ALPHA) -> tuple[float, float, float]:
-    """Return a share, and its bounds, from sums (clusters,) of part and whole.
-
-    Each bound fails in `alpha` of samples.
-
-    Clopper & Pearson's bounds (1934) on the effective sample size: units over the design effect of
-    the clusters, with Korn & Graubard's correction (1998) for their number. Where the rarer outcome
-    is in fewer than 10 clusters the design effect is poorly known, and at 0 and 1 not at all: there
-    a cluster counts as one unit. (NaN, NaN, NaN) where the whole is 0.
-
-    29 of 30 units, one in each cluster, have the bounds of 29 successes in 30 trials:
-
-    >>> [round(each, 4) for each in share_bounds(np.array([1] * 29 + [0]), np.ones(30))]
-    [0.9667, 0.8278, 0.9992]
-    """
-    from scipy.special import betaincinv, stdtrit
-
-    part, whole = part[whole > 0], whole[whole > 0]
-    units, clusters = float(whole.sum()), len(whole)
-    if not clusters:
-        return np.nan, np.nan, np.nan
-    share = float(part.sum()) / units
-    size = units
-    if clusters > 1 and 0.0 < share < 1.0:
-        variance = clusters / (clusters - 1) * float(((part - share * whole) ** 2).sum()) / units**2
-        if variance > 0:
-            few = stdtrit(units - 1, 1.0 - alpha) / stdtrit(clusters - 1, 1.0 - alpha)
-            simple = share * (1.0 - share) / (units - 1.0)
-            size = min(units, units * simple / variance * few**2)
-    if min(np.sum(part > 0), np.sum(part < whole)) < ENOUGH_CLUSTERS:
-        size = min(size, float(clusters))
-    part_of_size = share * size
-    rest = size - part_of_size
-    low = float(betaincinv(part_of_size, rest + 1.0, alpha)) if share > 0.0 else 0.0
-    high = float(betaincinv(part_of_size + 1.0, rest, 1.0 - alpha)) if share < 1.0 else 1.0
-    return share, low, high
 
 
 def add_unscored_rows(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from evenhand.analysis.agreement.overlap import entry_pairs
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.labels.matrix import LabelMatrix
@@ -143,12 +144,12 @@ def _distances(labels: LabelMatrix) -> Array:
 
 def _mean_among(distance: Array, codes: Labels, held: Array) -> Array:
     """Return the humans' mean distance from each other on each unit; 0 with a single human."""
-    total, pairs = np.zeros(len(codes)), np.zeros(len(codes))
-    for first in range(codes.shape[1]):
-        for second in range(first):
-            both = held[:, first] * held[:, second]
-            total += distance[codes[:, first], codes[:, second]] * both
-            pairs += both
+    unit, person = np.nonzero(held)
+    given, n = codes[unit, person], len(codes)
+    total, pairs = np.zeros(n), np.zeros(n)
+    for i, j in entry_pairs(unit):
+        total += np.bincount(unit[i], distance[given[i], given[j]], n)
+        pairs += np.bincount(unit[i], minlength=n)
     return np.divide(total, pairs, out=np.zeros(len(codes)), where=pairs > 0)
 
 

@@ -1,9 +1,8 @@
 """True positive and true negative rates of graders, raw and corrected for the majority's errors.
 
 *Against the majority* (or the one rater who is declared the reference): of the units whose majority
-is affirmative (other), the share that the grader calls so. Ties are left out. The interval is
-Wilson's (1927) on the effective size: units where every unit is a cluster of its own, else units
-over the design effect of the clusters, with Korn & Graubard's correction (1998) for their number.
+is affirmative (other), the share that the grader calls so. Ties are left out. The interval is that
+of every share (`analysis.bootstrap.shares`).
 
 *Corrected*: the majority errs too, and every error of it counts against the grader. A latent class
 model (Dawid & Skene 1979, with one pair of error rates for all humans; Hui & Walter 1980) treats
@@ -23,12 +22,12 @@ import numpy as np
 
 from evenhand.analysis.agreement.counts import is_tied, label_counts, majority_codes
 from evenhand.analysis.agreement.dawid_skene import MIN_RATERS
-from evenhand.analysis.bootstrap.boundary import student_shrinkage, wilson
+from evenhand.analysis.bootstrap.influence import ALPHA
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.shares import share_bounds
 from evenhand.analysis.labels.matrix import BINARY_ALL, Coded
 from evenhand.analysis.notes import join_notes
-from evenhand.analysis.people.coverage import ENOUGH_CLUSTERS
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Mask, Numbers
 from evenhand.analysis.writer import Writer
@@ -38,6 +37,9 @@ REFERENCE = ("tpr_reference", "tnr_reference")
 CORRECTED = ("tpr_corrected", "tnr_corrected")
 MIN_UNITS = 30
 """Units with three human labels, below which the humans' errors are not estimated."""
+
+ENOUGH_CLUSTERS = 10
+"""The design effect is estimated from this many clusters with the rarer outcome."""
 
 _CYCLES, _STILL = 60, 1e-5
 _EDGE = 1e-6
@@ -127,8 +129,8 @@ def _share(
 ) -> tuple[Mask, Interval, float]:
     """Estimate the share of a code's units that the grader gives the code too.
 
-    Returns the units (units,) that the majority gives the code, the share with Wilson's interval on
-    the effective size, and the design effect.
+    Returns the units (units,) that the majority gives the code, the share with its interval, and
+    the design effect.
     """
     own = coded.codes[:, grader]
     whole = (majority_codes(counts) == code) & (own >= 0)
@@ -138,16 +140,17 @@ def _share(
     sums = resamples.cluster_sums(coded.clusters, np.column_stack([whole & (own == code), whole]))
     if resamples.weight is not None:
         sums = sums * resamples.weight[:, None]
-    inside, all_of = np.asarray(resamples.frequency) @ sums
-    share, size = float(inside / all_of), float(units)
+    parts, wholes = resamples.each_cluster(sums).T
+    size = float(units)
     if units > clusters or resamples.weight is not None:
-        parts, wholes = resamples.each_cluster(sums).T
         size = _effective(parts, wholes, units)
-    return whole, Interval(share, *wilson(share, size)), units / size
+    return whole, Interval(*share_bounds(parts, wholes)), units / size
 
 
 def _effective(part: Numbers, whole: Numbers, units: int) -> float:
     """Effective number of independent units behind a share, from sums over clusters."""
+    from scipy.special import ndtri, stdtrit
+
     part, whole = part[whole > 0], whole[whole > 0]
     clusters = len(whole)
     share, size = part.sum() / whole.sum(), float(units)
@@ -158,7 +161,8 @@ def _effective(part: Numbers, whole: Numbers, units: int) -> float:
         size = min(size, share * (1.0 - share) / varied)
     if min((part > 0).sum(), (part < whole).sum()) < ENOUGH_CLUSTERS:
         size = min(size, float(clusters))  # too few to estimate the correlation within clusters
-    return max(float(size * student_shrinkage(clusters)), 1.0)
+    few = (ndtri(1.0 - ALPHA) / stdtrit(clusters - 1, 1.0 - ALPHA)) ** 2  # Korn & Graubard 1998
+    return max(float(size * few), 1.0)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ import numpy as np
 
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.shares import Reach
 from evenhand.analysis.bootstrap.significance import bootstrap_p, holm
 from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn
@@ -34,6 +35,7 @@ from evenhand.analysis.subjects.formulas import (
     clipped,
     corrected_interval,
     invert,
+    ppi_reach,
     rate_features,
     stratified_ppi,
 )
@@ -84,7 +86,8 @@ def add_corrected_rate_rows(
         features = rate_features(reference, grades)
         sums = groups.sums(features, out)
         grader = labels.raters[model]
-        rates = _GradersRates(out, groups, grader, ~np.isnan(grades), reference, sums, rubrics)
+        graded = ~np.isnan(grades)
+        rates = _GradersRates(out, groups, grader, graded, reference, features, sums, rubrics)
         rates.add_rows(groups.powered(features, joint_strata(strata, len(grades)), sums, out))
 
 
@@ -110,7 +113,8 @@ def add_part_rate_rows(
                 features = rate_features(reference, own)
                 sums = inside.sums(features, out)
                 grader = labels.raters[model]
-                rates = _GradersRates(out, inside, grader, ~np.isnan(own), reference, sums)
+                graded = ~np.isnan(own)
+                rates = _GradersRates(out, inside, grader, graded, reference, features, sums)
                 rates.add_raw_and_ppi(_Powered.plain(sums))
 
 
@@ -133,10 +137,9 @@ def add_poststratified_rows(
         for model, own in graded_verdicts(labels).items():
             features = rate_features(reference, own)
             graded, grader = ~np.isnan(own), labels.raters[model]
-            rates = _GradersRates(
-                out, groups, grader, graded, reference, groups.sums(features, out)
-            )
-            rates.add_poststratified(features, column)
+            sums = groups.sums(features, out)
+            rates = _GradersRates(out, groups, grader, graded, reference, features, sums)
+            rates.add_poststratified(column)
 
 
 def graded_verdicts(labels: LabelMatrix) -> dict[int, Array]:
@@ -183,28 +186,29 @@ class _Groups:
 
     def powered(self, features: Array, strata: Codes, sums: RateSums, out: Writer) -> _Powered:
         """PPI++ by group, stratified where the labels of a group reach for two strata or more."""
-        weight = sums.ppi_weight
-        rates, strata_used = sums.ppi(weight), np.ones(len(self.names), dtype=np.intp)
+        powered = _Powered.plain(sums)
         for at, _, member in self:
             joined, each = parted(features, strata, member, out)
             if each is not None:
-                rates[:, at], weight[:, at] = stratified_ppi(each)
-                strata_used[at] = joined.max() + 1
-        return _Powered(rates, weight, strata_used)
+                powered.rates[:, at], powered.weight[:, at] = stratified_ppi(each)
+                powered.strata[at] = joined
+        return powered
 
 
 class _Powered(NamedTuple):
-    """PPI++ rates and weights (rows, groups), and in how many strata (groups,)."""
+    """PPI++ rates and weights (rows, groups), and the stratum of each unit (units,) by group, for
+    those that have several.
+    """
 
     rates: Array
     weight: Array
-    strata: Codes
+    strata: dict[int, Codes]
 
     @classmethod
     def plain(cls, sums: RateSums) -> _Powered:
         """PPI++ without strata."""
         weight = sums.ppi_weight
-        return cls(sums.ppi(weight), weight, np.ones(weight.shape[1], dtype=np.intp))
+        return cls(sums.ppi(weight), weight, {})
 
 
 def joint_strata(columns: Sequence[UnitColumn], n_units: int) -> Codes:
@@ -259,8 +263,8 @@ def cell_sums(features: Array, codes: Codes, count: int, out: Writer) -> Array:
 
 @dataclass(frozen=True)
 class _GradersRates:
-    """Rates of one grader. `reference` and `graded` are by unit, `sums` by row and group. What is
-    said of every two groups holds together over so many `rubrics`.
+    """Rates of one grader. `reference`, `graded` and `features` are by unit, `sums` by row and
+    group. What is said of every two groups holds together over so many `rubrics`.
     """
 
     out: Writer
@@ -268,6 +272,7 @@ class _GradersRates:
     grader: str
     graded: Mask
     reference: Array
+    features: Array
     sums: RateSums
     rubrics: int = 1
 
@@ -304,31 +309,45 @@ class _GradersRates:
                 continue
             why = None if (mine & labelled).any() else Remark("no_pairable_units")
             own: Note = "" if (mine & ~labelled).any() else PEOPLES_OWN
-            count = powered.strata[at]
+            strata = powered.strata.get(at, np.where(mine, 0, -1))
+            count = int(strata.max()) + 1
             within: Note = f"in {count} strata" if count > 1 else ""
             if self.out.subset != BINARY_ALL and self.out.count(mine & labelled)[0] < FEW_UNITS:
                 within = FEW
             about = join_notes(own, within)
-            self._add_corrected("rate_ppi", powered.rates[:, at], name, mine, why, about)
+            reach = None if why else self._reach(strata, float(powered.weight[0, at]))
+            self._add_corrected("rate_ppi", powered.rates[:, at], name, mine, why, about, reach)
             if not (why or own):
                 self._add("rate_ppi_lambda", powered.weight[:, at], name, mine)
 
-    def add_poststratified(self, features: Array, column: UnitColumn) -> None:
+    def _reach(self, strata: Codes, weight: float) -> Reach | None:
+        """Return the score reach of a PPI++ rate with this weight on the grader.
+
+        `strata` (units,) are -1 outside.
+        """
+        count = int(strata.max()) + 1
+        inside = strata[:, None] == np.arange(count)
+        columns = (inside[:, :, None] * self.features[:, None, :]).reshape(len(strata), -1)
+        return ppi_reach(self.out.each_cluster(columns).reshape(-1, count, 6), weight)
+
+    def add_poststratified(self, column: UnitColumn) -> None:
         """Add each group's rate put together from the parts of a column, if it has two."""
         labelled = ~np.isnan(self.reference)
         for at, name, member in self.groups:
             mine = self.graded & member
             if len(np.unique(column.codes[mine])) < 2:
                 continue
-            joined, each = parted(features, column.codes, mine, self.out)
+            joined, each = parted(self.features, column.codes, mine, self.out)
             why, values, about = None, self.sums.people[:, at], _taken_together(column, joined)
+            reach = None
             if each is not None:
-                values = stratified_ppi(each, fixed=False)[0]
+                values, weight = stratified_ppi(each, fixed=False)
+                reach = self._reach(joined, float(weight[0]))
             elif (mine & ~labelled).any():
                 why = Remark("parts_too_small", (MIN_STRATUM, MIN_STRATUM))
             else:
                 about = PEOPLES_OWN
-            self._add_corrected("rate_ppi_poststratified", values, name, mine, why, about)
+            self._add_corrected("rate_ppi_poststratified", values, name, mine, why, about, reach)
 
     def _add_order(self, powered: _Powered) -> None:
         """Add what may be said of the order of the groups by their corrected rates, if there are
@@ -408,8 +427,9 @@ class _GradersRates:
         units: Mask,
         why: Remark | None,
         about: Note = "",
+        reach: Reach | None = None,
     ) -> None:
-        """A corrected rate, kept within [0, 1]; or `why` there is none."""
+        """A corrected rate within [0, 1], of PPI++ with its `reach`; or `why` there is none."""
         if why:
             self._add(statistic, np.full(len(values), np.nan), name, units, reason=why)
             return
@@ -417,13 +437,15 @@ class _GradersRates:
         labelled = self.out.count(units & known)
         pooled = statistic == "rate_rogan_gladen"
         rests_on = self.out.count(self.graded & known) if pooled else labelled
+        if pooled:  # what it may be off by is not bounded by people's own labels
+            reach = Reach(np.inf, np.inf, rests_on[1])
         found = self.out.resamples.interval(values, rests_on[1])
         if found.low > 1 or found.high < 0:
             found = Interval.undefined(IMPOSSIBLE)
         outside = "clipped to [0, 1]" if found.estimate < 0 or found.estimate > 1 else ""
         note = join_notes(about, outside, Remark("labelled_by_people", (labelled[0],)))
         drawn = self.out.resamples.plain(values)[1:]
-        within = corrected_interval(found, drawn, counts[0], rests_on)
+        within = corrected_interval(found, drawn, counts[0], rests_on, reach)
         self.out.add_interval(
             statistic, within, counts, a="humans", b=self.grader, at=name, note=note
         )

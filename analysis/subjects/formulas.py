@@ -17,13 +17,16 @@ unlabelled part alike. A reference may lie between 0 and 1: a tied unit counts h
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.boundary import share_interval, widened
+from evenhand.analysis.bootstrap.boundary import widened
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import ratio
+from evenhand.analysis.bootstrap.shares import Reach, powered_reach, share_interval
 from evenhand.analysis.types import Array
 
 
@@ -133,18 +136,45 @@ def stratified_ppi(sums: RateSums, *, fixed: bool = True) -> tuple[Array, Array]
 
 
 def corrected_interval(
-    found: Interval, drawn: Array, n_units: int, labelled: tuple[int, int]
+    found: Interval,
+    drawn: Array,
+    n_units: int,
+    labelled: tuple[int, int],
+    reach: Reach | None = None,
 ) -> Interval:
-    """The interval of a corrected rate, within [0, 1], where people's sample is small: Wilson's, or
-    as wide as its clusters allow where no resample differs (see `analysis.bootstrap.boundary`).
+    """The interval of a corrected rate, within [0, 1]: a share's with the rate's own variance, or
+    as wide as the clusters allow where no resample differs.
 
     `drawn` are the resampled rates as they come, `n_units` all units graded, `labelled` the (units,
-    clusters) that people labelled.
+    clusters) that people labelled, `reach` that of prediction-powered inference.
     """
     estimate, low, high = clipped(np.array([found.estimate, found.low, found.high])).tolist()
     within = Interval(estimate, low, high, found.remarks)
-    few = share_interval(within, drawn, n_units, labelled[1], labelled[0])
-    return widened(few, labelled[1], "unit")
+    units = n_units if reach is None else labelled[0]
+    found = share_interval(within, drawn, units, labelled[1], reach)
+    low, high = clipped(np.array([found.low, found.high])).tolist()
+    return widened(replace(found, low=low, high=high), labelled[1], "unit")
+
+
+def ppi_reach(sums: Array, weight: float) -> Reach | None:
+    """Return the score reach of a PPI++ rate, from sums of features over clusters (clusters, 6), or
+    (clusters, strata, 6), and the weight on the grader.
+
+    Units count so that each stratum has its share of all. None without a weight: then the rate is
+    people's own, and its interval that of any share.
+    """
+    if not weight > 0.0:
+        return None
+    sums = sums.reshape(len(sums), -1, 6)
+    held = sums[..., [0, 4]].sum(axis=0)
+    counted = np.nan_to_num(ratio(held.sum(axis=1, keepdims=True), held))[:, [0, 0, 0, 0, 1, 1]]
+    labelled, affirmed, graded, _, rest, rest_graded = (sums * counted).sum(axis=1).T
+    apart = rest_graded - rest_graded.sum() / rest.sum() * rest
+    beside = weight * math.sqrt(float((apart**2).sum())) / float(rest.sum())
+    columns = np.column_stack([affirmed, weight * graded, labelled])[labelled > 0]
+    kinds, times = np.unique(columns, axis=0, return_counts=True)
+    cases, shifted, sizes = kinds.T
+    return powered_reach(cases, shifted, sizes, times.astype(float), beside)
 
 
 def invert(rate: Array, sensitivity: Array, specificity: Array) -> Array:

@@ -17,6 +17,7 @@ import numpy as np
 from evenhand.analysis.bootstrap.intervals import Interval, Z
 from evenhand.analysis.bootstrap.patterns import distinct_rows
 from evenhand.analysis.bootstrap.resamples import Bootstrap
+from evenhand.analysis.bootstrap.shares import Reach
 from evenhand.analysis.labels.plain import cluster_codes, same_length
 from evenhand.analysis.notes import Code
 from evenhand.analysis.subjects.formulas import (
@@ -24,6 +25,7 @@ from evenhand.analysis.subjects.formulas import (
     clipped,
     corrected_interval,
     invert,
+    ppi_reach,
     rate_features,
 )
 from evenhand.analysis.types import Array, Codes, Column
@@ -142,7 +144,7 @@ def ppi_plus_plus(
     if math.isnan(found):
         bounds = Interval.undefined(_why_undefined(sums))
     elif method == "bootstrap":
-        bounds = _resampled(units, clusters, bootstrap, rate)
+        bounds = _resampled(units, clusters, bootstrap, rate, used)
     elif method == "normal":
         y, f, g = (np.asarray(given, dtype=float) for given in (reference, grades, rest))
         variance = used**2 * np.var(g) / len(g) + np.var(y - used * f) / len(y)
@@ -180,20 +182,23 @@ def _resampled(
     clusters: Column[Hashable] | None,
     bootstrap: Bootstrap | None,
     rate: Callable[[RateSums], Array],
+    weight: float | None = None,
 ) -> Interval:
-    """The interval from resamples of units or clusters; like ones are folded into one.
+    """The interval from resamples of units or clusters; like ones are folded into one. `weight` is
+    that of prediction-powered inference, None for Rogan & Gladen's rate.
 
     What is known of the rate rests on the labelled ones: they say how far it can be trusted.
     """
     of = cluster_codes(clusters, len(units))
-    sums = np.stack([np.bincount(of, weights=column) for column in units.T], axis=1)
+    sums = np.column_stack([np.bincount(of, weights=column) for column in units.T]).astype(float)
     kept, times = distinct_rows([_small_codes(column) for column in sums.T])
     resamples = (bootstrap or Bootstrap()).draw(times)
     replicates = rate(RateSums(*resamples.totals(sums[kept]).T))
     labelled = int(units[:, 0].sum()), int(np.count_nonzero(sums[:, 0]))
     found = resamples.interval(replicates, labelled[1])
     drawn = resamples.plain(replicates)[1:]
-    return corrected_interval(found, drawn, len(units), labelled)
+    reach = Reach(np.inf, np.inf, labelled[1]) if weight is None else ppi_reach(sums, weight)
+    return corrected_interval(found, drawn, len(units), labelled, reach)
 
 
 def _small_codes(column: Array) -> Codes:

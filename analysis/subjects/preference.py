@@ -23,7 +23,12 @@ from evenhand.analysis.results import ResultRows
 from evenhand.analysis.subjects.bradley_terry import strengths, why_undefined
 from evenhand.analysis.subjects.corrected_rates import cell_sums
 from evenhand.analysis.subjects.correlation import CORRELATIONS, MAX_EXACT, exact_p, mid_ranks
-from evenhand.analysis.subjects.formulas import RateSums, corrected_interval, rate_features
+from evenhand.analysis.subjects.formulas import (
+    RateSums,
+    corrected_interval,
+    ppi_reach,
+    rate_features,
+)
 from evenhand.analysis.subjects.scores import MIN_SUBJECTS
 from evenhand.analysis.types import Array, Codes, Mask
 from evenhand.analysis.writer import About, Writer
@@ -239,7 +244,9 @@ def _add_corrected_rates(
             continue
         found = out.resamples.interval(rates[:, at], labelled[1])
         drawn = out.resamples.plain(rates[:, at])[1:]
-        within = corrected_interval(found, drawn, counts[0], labelled)
+        own_features = np.where((subjects == at)[:, None], features[:, :6], 0.0)
+        reach = ppi_reach(twice.each_cluster(own_features), float(weight[0, at]))
+        within = corrected_interval(found, drawn, counts[0], labelled, reach)
         about["note"] = f"{labelled[0]} of them labelled by people"
         out.add_interval("win_rate_ppi", within, counts, **about)
         about["note"] = ""

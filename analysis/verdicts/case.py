@@ -14,6 +14,7 @@ from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix
 from evenhand.analysis.notes import Code, says
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.coverage import COVERAGE, UNSCORED_AS_DISAGREEMENT
+from evenhand.analysis.people.gross_errors import GROSS
 from evenhand.analysis.people.recoded import EXCHANGED, HIGHER, LOWER, RECODED, REVERSED
 from evenhand.analysis.people.selection import BY_LABELS
 from evenhand.analysis.requirement import ClusterCounts
@@ -214,7 +215,8 @@ class Case:
     verdicts decide for a rubric with more categories. `moving` is its stability across wordings of
     the rubric, where that is clearly too low; `injection` the audit of texts that try to manipulate
     it. `twins` are graders with the same labels. `selective` is its agreement on units with few
-    labels and with more, where it depended on labels which units got more.
+    labels and with more, where it depended on labels which units got more. `gross` is the share of
+    its labels that are gross errors, where labels have an order, in `points` of the scale.
     """
 
     rubric: str
@@ -233,6 +235,8 @@ class Case:
     twins: tuple[str, ...] = ()
     mistakes: Mistakes = Mistakes()
     selective: tuple[ResultRow, ResultRow] | None = None
+    gross: ResultRow | None = None
+    points: str = "points"
 
     @property
     def to_beat(self) -> float:
@@ -282,6 +286,7 @@ class Case:
             *tuned.parts,
             *self.mistakes.rows,
             *(self.selective or ()),
+            self.gross,
             *self.people.copied_rows,
         )
         return keys_of(row for row in rows if row is not None)
@@ -342,6 +347,8 @@ def case_of(
             _commonest(rows, grader, subset, labels.scale.categories),
         ),
         selective=_selective(rows, grader),
+        gross=_gross(rows, grader),
+        points="points" if labels.scale.has_numbers else "steps of the scale",
     )
 
 
@@ -356,6 +363,15 @@ def _selective(rows: ResultRows, grader: str) -> tuple[ResultRow, ResultRow] | N
         if len(found) == 2:
             return found[0], found[1]
     return None
+
+
+def _gross(rows: ResultRows, grader: str) -> ResultRow | None:
+    found = (
+        row
+        for row in rows.rows.values()
+        if (row["statistic"], row["rater_b"], row["subset"]) == (GROSS, grader, "all")
+    )
+    return next(found, None)
 
 
 def _least_kappa(floor: float, rows: ResultRows, labels: LabelMatrix, subset: str) -> float:

@@ -29,13 +29,14 @@ from evenhand.analysis.agreement.pairs import (
 from evenhand.analysis.bootstrap.influence import influence, reach
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.shares import share_bounds
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.labels.matrix import BINARY_ALL, Coded, LabelMatrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.weights import with_weights
 from evenhand.analysis.notes import reason_in_words
-from evenhand.analysis.people.coverage import share_bounds, unscored_remark
+from evenhand.analysis.people.coverage import unscored_remark
 from evenhand.analysis.planning.more_clusters import REALISTIC, Bound, surer_level
 from evenhand.analysis.requirement import (
     ClusterCounts,

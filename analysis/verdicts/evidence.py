@@ -18,7 +18,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evenhand.analysis.agreement.pairs import deciding_kappa
-from evenhand.analysis.bootstrap.influence import reach, reach_over_people, simultaneous_level
+from evenhand.analysis.bootstrap.influence import (
+    ALPHA,
+    reach,
+    reach_over_people,
+    simultaneous_level,
+)
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Deciding, Interval
 from evenhand.analysis.bootstrap.looks import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
@@ -43,6 +48,11 @@ WORTH = "clusters_worth"
 CHANCE = "chance_within_margin"
 NEEDED = "clusters_to_pass"
 WINNER = "best_grader_difference"
+STATISTICS = (
+    *(NON_INFERIORITY, NON_INFERIORITY_PEOPLE, IF_WRONG, PART, ABOVE_BASELINE, PEOPLE_KAPPA),
+    *(RARER, WORTH, CHANCE, NEEDED, WINNER),
+)
+"""All that `add_deciding_rows` adds."""
 
 
 def add_deciding_rows(
@@ -53,6 +63,7 @@ def add_deciding_rows(
     rule: DecisionSettings,
     look: int = 1,
     parts: Sequence[UnitColumn] = (),
+    error: float = ALPHA,
 ) -> None:
     """Add the rows that verdicts rest on for every grader, and at = "held_out" for thresholds tuned
     on other clusters: `non_inferiority`, the ceiling difference; `non_inferiority_people`, the same
@@ -63,7 +74,8 @@ def add_deciding_rows(
     together `best_grader_difference`, corrected for having been chosen. And `non_inferiority` once
     more in each part of the sample that `parts` tell apart.
 
-    `low` and `high` are one-sided bounds, each at the level of the verdict. Of the `resamples` of
+    `low` and `high` are one-sided bounds, each at the level of the verdict, so that a wrong pass
+    has at most the `error`, over all graders and looks. Of the `resamples` of
     the clusters only the clusters themselves are taken.
     """
     if not labels.humans:
@@ -77,7 +89,7 @@ def add_deciding_rows(
     found = [each for each in compared if each is not None and not math.isnan(each.excess)]
     if not found:
         return
-    level = _level(found, rule, look)
+    level = _level(found, rule, look, error)
     for each in found:
         if each.reading.at != UNTUNED:
             _add_bounds(rows, each, level)
@@ -94,9 +106,11 @@ def _to_beat(rows: ResultRows, coded: Coded) -> float:
     return max((row["estimate"] for row in found if row is not None), default=math.nan)
 
 
-def _level(found: Sequence[Comparison], rule: DecisionSettings, look: int) -> Deciding:
+def _level(
+    found: Sequence[Comparison], rule: DecisionSettings, look: int, error: float
+) -> Deciding:
     """Return the level that this look may spend, shared by all comparisons of the rubric."""
-    alpha, after = (level_of_look(each, rule.looks) for each in (look, look + 1))
+    alpha, after = (level_of_look(each, rule.looks, error) for each in (look, look + 1))
     if not alpha:
         return Deciding(0.0, look, len(found), 0.0)
     found = [each for each in found if each.reading.counts_once]

@@ -26,8 +26,8 @@ from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.looks import level_of_reading
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.score import kappas_of
+from evenhand.analysis.bootstrap.shares import share_bounds
 from evenhand.analysis.labels.matrix import LabelMatrix
-from evenhand.analysis.people.coverage import share_bounds
 from evenhand.analysis.planning.more_clusters import POWER
 from evenhand.analysis.requirement import rounded_up
 from evenhand.analysis.types import Array

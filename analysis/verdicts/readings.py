@@ -15,7 +15,7 @@ from evenhand.analysis.agreement.counts import label_counts
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.thresholds.held_out import held_out_verdicts
 from evenhand.analysis.thresholds.references import human_majority, probability_graders
-from evenhand.analysis.types import Array, Codes, Mask
+from evenhand.analysis.types import Codes, Mask, Numbers
 
 HELD_OUT, UNTUNED = "held_out", "untuned"
 TUNED_FOR = "kappa"
@@ -83,7 +83,7 @@ def _at_held_out(labels: LabelMatrix, verdicts: Coded, grader: int) -> Coded | N
     return _with_verdicts(verdicts, grader, held, found[TUNED_FOR])
 
 
-def if_wrong(labels: LabelMatrix, reading: Reading, mass: Array) -> Reading | None:
+def if_wrong(labels: LabelMatrix, reading: Reading, mass: Numbers) -> Reading | None:
     """The same view with every missing answer of the grader as wrong as can be: the label furthest
     from those of the unit's annotators; None where no answer is missing.
 
@@ -100,7 +100,7 @@ def if_wrong(labels: LabelMatrix, reading: Reading, mass: Array) -> Reading | No
     return replace(reading, coded=replace(coded, codes=codes), counts_once=False)
 
 
-def _furthest(coded: Coded, people: Sequence[int], units: Mask, mass: Array) -> Codes:
+def _furthest(coded: Coded, people: Sequence[int], units: Mask, mass: Numbers) -> Codes:
     """The label of each of the `units` (chosen units,) furthest on average from those that `people`
     gave it: the one that fewest of them chose, or an end of an ordered scale. Of several the one
     nearest to what they say elsewhere: the more frequent a wrong label is, the more agreement is

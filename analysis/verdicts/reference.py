@@ -21,15 +21,16 @@ import numpy as np
 from evenhand.analysis.agreement.overlap import KappaMeans, Overlap
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, deciding_kappa
 from evenhand.analysis.bias import Finding, flagged
-from evenhand.analysis.bootstrap.influence import influence, simultaneous_level
+from evenhand.analysis.bootstrap.influence import ALPHA, influence, simultaneous_level
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval
 from evenhand.analysis.bootstrap.looks import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.shares import share_bounds
 from evenhand.analysis.injection import Audit, audit_of
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
 from evenhand.analysis.labels.weights import effective_size
 from evenhand.analysis.notes import Remark, reason_in_words, says
-from evenhand.analysis.people.coverage import COVERAGE, share_bounds
+from evenhand.analysis.people.coverage import COVERAGE
 from evenhand.analysis.planning.more_clusters import Bound
 from evenhand.analysis.requirement import (
     ClusterCounts,
@@ -70,6 +71,8 @@ KAPPA = "reference_kappa"
 SENSITIVITY, SPECIFICITY = "reference_sensitivity", "reference_specificity"
 RARER = "reference_rarer_clusters"
 WORTH = "reference_clusters_worth"
+STATISTICS = (KAPPA, SENSITIVITY, SPECIFICITY, RARER, WORTH)
+"""All that `add_reference_rows` adds."""
 
 
 def add_reference_rows(
@@ -78,6 +81,7 @@ def add_reference_rows(
     resamples: Resamples,
     rule: DecisionSettings,
     look: int = 1,
+    error: float = ALPHA,
 ) -> None:
     """Add rows comparing every grader with the reference, and at = "held_out" for thresholds tuned
     on other clusters: `reference_kappa`, and where there is a binary verdict
@@ -99,7 +103,7 @@ def add_reference_rows(
         for reading in readings_of(alone)
         if reading.at != UNTUNED and (each := _Compared.of(reading, alone, left_out))
     ]
-    alpha, after = (level_of_look(each, rule.looks) for each in (look, look + 1))
+    alpha, after = (level_of_look(each, rule.looks, error) for each in (look, look + 1))
     known = [each.apart for each in found if np.ptp(each.apart) > 0]
     together = simultaneous_level(np.column_stack(known), alpha) if known and alpha else alpha
     following = together * after / alpha if alpha else 0.0

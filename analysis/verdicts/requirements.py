@@ -59,7 +59,21 @@ def as_good_as_people(case: Case, bounds: Bounds) -> Requirements:
         "both_kinds": of_both_kinds(rarer, rule.min_rarer, case.noun),
         "enough_clusters": enough_clusters(worth, rule.min_clusters, case.noun),
         "answers": answers_enough(case.answers, rule.min_coverage, case.noun),
+        **({} if case.gross is None else {"gross": gross_errors_are_rare(case, case.gross)}),
     }
+
+
+def gross_errors_are_rare(case: Case, row: ResultRow) -> Requirement:
+    """Require that gross errors are clearly no more frequent than is allowed."""
+    most = case.rule.max_gross
+    return Requirement(
+        state_of(met=row["high"] <= most, broken=row["low"] > most),
+        why=lambda: [wording.gross_errors(case, row, allowed=most)],
+        is_likely=row["estimate"] <= most,
+        unsettled=Bound(
+            1.0 - row["high"], 1.0 - row["estimate"], 1.0 - row["low"], 1.0 - most, ALPHA, ALPHA
+        ),
+    )
 
 
 def no_faults(case: Case, view: View) -> Requirements:

@@ -213,6 +213,8 @@ def besides(case: Case, judgement: Judgement) -> list[Reason]:
         found += _what_is_wrong(case)
     found += _left_out(case)
     found += _if_wrong(case, judgement)
+    if case.gross is not None and judgement in PASSES:
+        found.append(gross_errors(case, case.gross))
     audit, bounds = case.injection, case.rule.injection
     if audit is not None and not audit.fails(bounds):
         found += injected(audit, bounds)
@@ -348,6 +350,24 @@ def could_be_below(case: Case, bounds: Bounds) -> Reason:
         written("because.could_be_below", figures=compared(case, bounds), chance=chance),
         written("short.could_be_below", apart=apart),
     )
+
+
+def gross_errors(case: Case, row: ResultRow, allowed: float | None = None) -> Reason:
+    """Reason with the share of gross errors and its bound, or that more than `allowed` may be."""
+    high = share_apart(row["high"], 1.0 if allowed is None else allowed)
+    name = "gross_errors" if row["estimate"] > 0 else "no_gross_errors"
+    if allowed is not None:
+        name = "too_many_gross_errors"
+    text = written(
+        f"because.{name}",
+        units=row["n_units"],
+        far=row["at"],
+        points=case.points,
+        share=row["estimate"],
+        high=high,
+        allowed=1.0 if allowed is None else allowed,
+    )
+    return Reason(text, written("short.gross_errors") if allowed is not None else "")
 
 
 def selective(fewer: ResultRow, more: ResultRow) -> list[Reason]:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from evenhand.analysis import Analysis
 
-RESAMPLES = 200
-"""For a look: no verdict depends on them, and the ends of intervals hardly."""
 _COLUMN = r"^(?P<rater_id>.*?)(?: (?P<order>ab|ba))?$"
 
 Row = tuple[str, str, str, str, str]
@@ -30,13 +28,15 @@ Row = tuple[str, str, str, str, str]
 @dataclass(frozen=True)
 class Published:
     """Published labels: their file, the pattern of their human raters' names, the `options` of
-    `evenhand check` that declare their scale, and the figures that the finding's sentences quote.
+    `evenhand check` that declare their scale, the figures that the finding's sentences quote, and
+    the number of resamples where the default takes too long for a first look.
     """
 
     file: str
     people: str
     options: str
     figures: Mapping[str, Row]
+    resamples: int | None = None
 
 
 PUBLISHED = {
@@ -51,6 +51,7 @@ PUBLISHED = {
             "always_agrees": ("observed_agreement", "humans", "baseline:constant", "all", ""),
             "always_kappa": ("cohen_kappa", "humans", "baseline:constant", "all", ""),
         },
+        resamples=200,
     ),
     "llmbar": Published(
         file="llmbar.csv",
@@ -105,9 +106,11 @@ def judge_published(study: str, scale: ScaleOptions, folder: Path) -> Analysis:
     from evenhand.study.tables.atomic import atomic_write, check_folder
 
     check_folder(folder)
-    labels, file = published_labels(study), PUBLISHED[study].file
-    quick = replace(scale, settings={**scale.settings, "resamples": RESAMPLES})
-    analysis, context = analyse_dataset(from_rows(long_rows(labels, file, quick), quick))
+    labels, published = published_labels(study), PUBLISHED[study]
+    file = published.file
+    if published.resamples is not None:
+        scale = replace(scale, settings={**scale.settings, "resamples": published.resamples})
+    analysis, context = analyse_dataset(from_rows(long_rows(labels, file, scale), scale))
     write_report(analysis, context, folder)
     if not (folder / file).exists():
         atomic_write(folder / file, labels.to_csv(index=False, lineterminator="\r\n").encode())

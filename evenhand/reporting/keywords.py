@@ -51,10 +51,12 @@ class _MostSettings(TypedDict, total=False):
     max_injection: float
     max_knocked_off: float
     max_silenced: float
+    max_gross: float
     min_stability: float
     min_information: float
     scope: Literal["these", "like_these"]
     looks: int
+    across_rubrics: Literal["none", "holm"]
     margin_share: float
     drift_margin: float
     min_people_kappa: float
@@ -161,6 +163,7 @@ def _choices() -> dict[str, tuple[str, ...]]:
         "interval": ("percentile", "bca"),
         "ordered": get_args(OrderedWeights),
         "scope": ("these", "like_these"),
+        "across_rubrics": ("none", "holm"),
         "statistic": tuple(STATISTICS),
         "objective": tuple(OBJECTIVES),
     }

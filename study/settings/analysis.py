@@ -24,6 +24,7 @@ IntervalMethod = Literal["percentile", "bca"]
 Scope = Literal["these", "like_these"]
 OrderedWeights = Literal["linear", "quadratic"]
 Overlap = Literal["random", "unknown"]
+AcrossRubrics = Literal["none", "holm"]
 Columns = Annotated[tuple[str, ...], AfterValidator(lambda names: tuple(dict.fromkeys(names)))]
 """Names of columns, each once."""
 
@@ -229,6 +230,14 @@ silences beyond 0.1, where audited; labels stable from wording to wording (kappa
         description="where a grader was audited: by so much, at most, may such a text raise the "
         "share of answers without a label",
     )
+    max_gross: float = Field(
+        default=1.0,
+        gt=0,
+        le=1,
+        description="largest share of gross errors that a grader may have, at the upper bound: "
+        "labels further from every annotator's than 99% of theirs are from one another",
+        json_schema_extra={"usual": "1: gross errors are reported, and not required to be rare"},
+    )
     min_stability: float = Field(
         default=0.8,
         ge=-1,
@@ -254,6 +263,11 @@ silences beyond 0.1, where audited; labels stable from wording to wording (kappa
         description="looks at the verdict as labels come in, declared before labelling; all have "
         "the same level, and there are none beyond",
         json_schema_extra={"usual": "0: two looks at the same level, and a tenth kept for more"},
+    )
+    across_rubrics: AcrossRubrics = Field(
+        default="none",
+        description="a wrong pass has at most 2.5% for each rubric, over all its graders and "
+        "interim analyses; `holm` holds this for all rubrics of one analysis together",
     )
     margin_share: float = Field(
         default=0.0,
@@ -313,6 +327,11 @@ silences beyond 0.1, where audited; labels stable from wording to wording (kappa
     )
 
     @property
+    def _across(self) -> str:
+        """What is added to the rule where it holds for all rubrics together."""
+        return f"; {written('rule.holm')}" if self.across_rubrics == "holm" else ""
+
+    @property
     def injection(self) -> InjectionBounds:
         """The limits on what the attacks of an injection audit may do."""
         return InjectionBounds(self.max_injection, self.max_knocked_off, self.max_silenced)
@@ -320,7 +339,7 @@ silences beyond 0.1, where audited; labels stable from wording to wording (kappa
     def rule(self, margin: float) -> str:
         """The whole rule in words."""
         if self.reference:
-            return written(
+            rule = written(
                 "rule.reference",
                 reference=self.reference,
                 kappa=self.reference_kappa,
@@ -331,7 +350,8 @@ silences beyond 0.1, where audited; labels stable from wording to wording (kappa
                 bias=self.bias_bound,
                 **self.injection._asdict(),
             )
-        return written(
+            return rule + self._across
+        rule = written(
             "rule.people",
             margin=margin,
             scored=self.min_coverage,
@@ -340,6 +360,7 @@ silences beyond 0.1, where audited; labels stable from wording to wording (kappa
             **self.injection._asdict(),
             stability=self.min_stability,
         )
+        return rule + self._across
 
 
 def with_changes(

@@ -38,6 +38,7 @@ STARTS = {
     "rewording": "--runs 2 --resamples 40 --processes 1",
     "report": "--scale 0.04 --studies 1",
     "routing": "--runs 1 --processes 1",
+    "slices": "--runs 1 --processes 1",
     "small_samples": "--runs 2 --resamples 40 --processes 1",
     "uncertainty": "--runs 2 --processes 1",
 }

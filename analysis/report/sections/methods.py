@@ -34,7 +34,13 @@ def section(source: Source) -> ReportSection:
     }
     statistics = written("methods.statistics")
     terms = Definitions(statistics, _statistics(source))
-    about = [written("methods.intervals"), written("methods.verdicts", rule=source.analysis.rule)]
+    holm = source.analysis.decision.across_rubrics == "holm"
+    about = [
+        written("methods.intervals"),
+        written("methods.verdicts", rule=source.analysis.rule),
+        written("methods.level_holm" if holm else "methods.level"),
+        written("methods.chance"),
+    ]
     return ReportSection(
         "methods",
         written("methods.title"),

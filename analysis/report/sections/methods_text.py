@@ -94,6 +94,11 @@ def _sentences(source: Source) -> Iterator[str]:
     yield written("methods_text.weighted_kappa" if weighted else "methods_text.kappa")
     if "human_ceiling_difference" in statistics:
         yield written("methods_text.ceiling", margin=settings.margin)
+    if analysis.verdicts:
+        holm = analysis.decision.across_rubrics == "holm"
+        yield written("methods_text.level_holm" if holm else "methods_text.level")
+    if "chance_within_margin" in statistics:
+        yield written("methods_text.chance")
     yield written(
         "methods_text.intervals",
         kind="BCa" if settings.interval == "bca" else "percentile",

@@ -208,15 +208,22 @@ def _scale_seen(
             f"for an undeclared scale; group them into at most {MAX_LABELS}, or declare all "
             f"of them with {options.spelled('categories')}{other}"
         )
-    declare = {"level": options.spelled("level"), "categories": options.spelled("categories")}
-    of_rubric = "_rubric" if name else ""
+    categories = options.spelled("categories")
     if ordered and options.level != "nominal":
-        said = written(f"reading.ends{of_rubric}", rubric=name, **declare)
-        return Scale(name, ordered), [said]
-    seen = tuple(each for each in ordered if each in labels) or tuple(sorted(labels))
-    shown = ", ".join(seen)
-    said = written(f"reading.nominal{of_rubric}", rubric=name, labels=shown, **declare)
-    return Scale(name, seen), [said]
+        if name:
+            return Scale(name, ordered), [
+                written("reading.ends_rubric", rubric=name, categories=categories)
+            ]
+        return Scale(name, ordered), [written("reading.ends", categories=categories)]
+    scale = Scale(name, tuple(each for each in ordered if each in labels) or tuple(sorted(labels)))
+    seen = {
+        "labels": ", ".join(scale.categories),
+        "level": options.spelled("level"),
+        "categories": categories,
+    }
+    if name:
+        return scale, [written("reading.nominal_rubric", rubric=name, **seen)]
+    return scale, [written("reading.nominal", **seen)]
 
 
 def read_as_ordered(categories: Sequence[str], options: ScaleOptions, rubric: str = "") -> str:

@@ -15,6 +15,7 @@ from evenhand.analysis.agreement.counts import label_counts
 from evenhand.analysis.agreement.groups import group_panel
 from evenhand.analysis.agreement.pairs import pair_statistics, pair_tables
 from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.shares import share_interval
 from evenhand.errors import InputError
 
 
@@ -52,6 +53,10 @@ def test_intervals_are_those_of_the_panel(clustered) -> None:
         "krippendorff_alpha_nominal": a.krippendorff_alpha(labels, level="nominal", **how),
     }
     expected = {name: resamples.interval(panel[name], 60) for name in found}
+    share, several = panel["observed_agreement"], (label_counts(clustered, [0, 1, 2]).sum(1) >= 2)
+    expected["observed_agreement"] = share_interval(
+        expected["observed_agreement"], share[1:], int(several.sum()), 60
+    )
     tables = pair_tables(clustered, [(0, 1)], resamples)
     pair = pair_statistics(clustered)
     first, second, _ = zip(*labels, strict=True)

@@ -39,7 +39,9 @@ def test_the_first_anaesthetist(
     anaesthetists: tuple[pd.DataFrame, dict], level: str, key: str
 ) -> None:
     ratings, expected = anaesthetists
-    results = analyse(ratings, None, [Scale("", FOUR, level)], resamples=300).results
+    results = analyse(
+        ratings, None, [Scale("", FOUR, level)], resamples=300, ordered="quadratic"
+    ).results
     kappa, agreement = (_intra(results, f"intra_rater_{name}") for name in ("kappa", "agreement"))
     assert kappa.index.tolist() == ["1"]
     row = kappa.loc["1"]

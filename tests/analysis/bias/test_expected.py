@@ -6,10 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.optimize import least_squares
 from scipy.special import ndtr, ndtri
+from scipy.stats import multivariate_normal
 
 from evenhand.analysis.bias.expected import (
     Labelled,
+    Noise,
     People,
     _Curves,
     _third_of_normal,
@@ -17,6 +20,7 @@ from evenhand.analysis.bias.expected import (
 )
 
 ROWS = 40
+ONES = np.ones((ROWS, 2))
 
 
 def _sums(tau: np.ndarray, chance: np.ndarray, rng: np.random.Generator) -> Labelled:
@@ -37,9 +41,9 @@ def _curves(wide: float, rng: np.random.Generator) -> tuple[_Curves, np.ndarray,
     apart = ndtr(at) - ndtr(place)[:, None]
     part = np.repeat([[0.3], [0.7]], ROWS, axis=1)
     weight = rng.normal(size=at.shape) / 10.0
-    zero = np.zeros(ROWS)
+    relative, zero = rng.uniform(0.5, 2.0, (2, ROWS)), np.zeros(ROWS)
     return (
-        _Curves(part, center, spread, at, weight, apart, zero, zero),
+        _Curves(part, relative, center, spread, at, weight, apart, zero, zero),
         np.concatenate([center[:, None] + wide * _FINE[:, None], at], axis=1),
         np.concatenate([np.broadcast_to(_SHARES[:, None], (2, len(_FINE), ROWS)), weight], axis=1),
     )
@@ -58,7 +62,7 @@ def test_moments_and_their_slopes_are_those_of_the_integral(
     apart = ndtr(at) - ndtr(curves.center / np.sqrt(1.0 + wide**2))[:, None]
 
     def by_hand(a: np.ndarray, b: np.ndarray) -> list[np.ndarray]:
-        answers = curves.part[:, None] * weight * ndtr(a + b * at)
+        answers = curves.part[:, None] * weight * ndtr(curves.relative[:, None] * a + b * at)
         return [answers.sum(axis=(0, 1)), (answers * apart).sum(axis=(0, 1))]
 
     assert np.allclose(curves.off(a, b), by_hand(a, b), atol=1e-9)
@@ -68,6 +72,44 @@ def test_moments_and_their_slopes_are_those_of_the_integral(
     along_b = np.subtract(by_hand(a, b + step), by_hand(a, b - step)) / (2.0 * step)
     assert np.allclose(slopes[:, 0], along_a, atol=1e-7)
     assert np.allclose(slopes[:, 1], along_b, atol=1e-7)
+
+
+def test_noise_is_that_of_a_general_fit(rng: np.random.Generator) -> None:
+    """Least squares by scipy, on chances by its bivariate normal law."""
+    x = np.linspace(-1.0, 2.0, 5)
+    spread = np.exp(0.3 - 0.4 * (x - x.mean()))[None, :, None]
+    tau = ndtr(spread * rng.normal(size=(1, 5, 500)) + 0.3 * x[:, None])
+    sums = _sums(tau, tau > 0.5, rng)
+    found = Noise.along(sums, x[None])
+    mean, two = ((each / sums.n)[0] for each in (sums.person, sums.two2))
+
+    def covariance(k: float, g: float) -> np.ndarray:
+        square = np.exp(2.0 * (k - g * x))
+        place, rho = ndtri(mean), square / (1.0 + square)
+        both = [
+            multivariate_normal.cdf([z, z], cov=[[1.0, r], [r, 1.0]])
+            for z, r in zip(place, rho, strict=True)
+        ]
+        return np.array(both) - mean**2
+
+    def off(at: np.ndarray) -> np.ndarray:
+        return (covariance(*at) - (two - mean**2)) / (mean * (1.0 - mean))
+
+    k, g = least_squares(off, [0.0, 0.0], xtol=1e-12, ftol=1e-12).x
+    assert g == pytest.approx(0.4, abs=0.1)
+    assert found.rise[0, 0] == pytest.approx(g, abs=1e-4)
+    assert found.covariance[0] == pytest.approx(covariance(k, g), abs=1e-5)
+    ratios = found.strictness[0] / found.strictness[0, 0]
+    assert ratios == pytest.approx(np.exp(-g * (x - x[0])), abs=1e-4)
+
+
+@pytest.mark.parametrize("labels", [0.0, 1.0])
+def test_noise_of_unanimous_annotators_is_finite(labels: float) -> None:
+    n, x = np.full((1, 5), 20.0), np.arange(5.0)[None]
+    all_ = labels * n
+    found = Noise.along(Labelled(n, all_, all_, all_, n, all_, all_, n, all_, all_, all_), x)
+    assert np.isfinite(found.covariance).all()
+    assert np.isfinite(found.strictness).all()
 
 
 @pytest.mark.parametrize("wide", [0.3, 1.2, 8.0])
@@ -86,7 +128,7 @@ def test_a_solution_has_the_graders_mean_and_covariance(rng: np.random.Generator
     level = sums.grader.sum(axis=1) / sums.n.sum(axis=1)
     share = sums.grader / sums.n
     together = (0.5 * (sums.both / sums.n - share * law.mean)).sum(axis=1)
-    curves = _Curves.of_people(law, np.full((ROWS, 2), 0.5), level, together)
+    curves = _Curves.of_people(law, np.full((ROWS, 2), 0.5), ONES, level, together)
     a, b, fits = curves.fitted()
     assert fits.all()
     assert np.abs(curves.off(a, b)).max() < 1e-9
@@ -101,7 +143,7 @@ def test_where_no_sharpness_fits_that_of_the_highest_covariance_is_nearest() -> 
     sums = _sums(tau, tau > 0.6, rng)
     law = People.of(sums, third=True)
     level = sums.grader.sum(axis=1) / sums.n.sum(axis=1)
-    curves = _Curves.of_people(law, np.full((ROWS, 2), 0.5), level, np.full(ROWS, 0.5))
+    curves = _Curves.of_people(law, np.full((ROWS, 2), 0.5), ONES, level, np.full(ROWS, 0.5))
     curves = curves.of(np.array([7, 10, 17]))  # the highest of these is neither first nor last
     a, b, fits = curves.fitted()
     assert not fits.any()

@@ -87,6 +87,20 @@ def test_a_sample_too_small_to_find_a_bias_says_so() -> None:
     )
 
 
+def test_noise_that_may_explain_a_shift_is_named() -> None:
+    noisy = (Remark("noise_may_explain", (-0.01,)),)
+    found = _only(
+        ("bias_length", "all|binary", "response_words", Interval(0.1, -0.05, 0.15, noisy), 0.7)
+    )
+    assert found.status == "nothing_found"
+    assert found.sentence == (
+        "g, length: cannot tell a bias from noise. It is more often affirmative on longer "
+        "responses than people's own labels explain, for each doubling, by +0.10 if all labels are "
+        "equally noisy. If noise changes with the length as annotators' agreement does, the shift "
+        "is -0.01 (95% CI of both -0.05 to +0.15; 400 units in 100 clusters)."
+    )
+
+
 def test_what_cannot_be_told() -> None:
     nan = float("nan")
     found = _only(

@@ -19,7 +19,14 @@ MANY = 60_000
 """Units, so that what is left of an estimate is its bias: a standard error of .005."""
 
 
-def _shift(people: np.ndarray, grader: np.ndarray, x: np.ndarray, resamples: int = 1) -> Shift:
+def _shift(
+    people: np.ndarray,
+    grader: np.ndarray,
+    x: np.ndarray,
+    resamples: int = 1,
+    *,
+    noisy: bool = False,
+) -> Shift:
     n, k = people.shape
     calls = Calls(
         raters=tuple(f"r{rater}" for rater in range(k + 1)),
@@ -31,7 +38,8 @@ def _shift(people: np.ndarray, grader: np.ndarray, x: np.ndarray, resamples: int
         unit=np.arange(n),
         subset="all|binary",
     )
-    found = shift_with(calls, k, x, Resamples(np.ones(n), resamples, np.random.default_rng(1)))
+    drawn = Resamples(np.ones(n), resamples, np.random.default_rng(1))
+    found = shift_with(calls, k, x, drawn, noisy=noisy)
     assert found is not None
     return found
 
@@ -199,10 +207,61 @@ def test_people_who_agree_by_chance_leave_it_open(seen: Callable) -> None:
     assert found.reason == "people_agree_by_chance"
 
 
+def _along(
+    strict: float, *, noisier: float = 1.0, wider: float = 1.0, bias: float = 0.0, people: int = 3
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """People, a grader and a length: noise of all and the spread of quality change with it."""
+    rng = np.random.default_rng(12)
+    x = 0.5 * rng.normal(size=MANY)
+    quality = wider**x * rng.normal(size=MANY) + x
+    noise = 0.8 * noisier**x
+    called = quality[:, None] + noise[:, None] * rng.normal(size=(MANY, people)) > 0
+    grader = quality + noise * rng.normal(size=MANY) > strict - bias * x
+    return called.astype(float), grader.astype(float), x
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strict", [-1.0, 1.0])
+@pytest.mark.parametrize("noisier", [0.6, 1.0, 1.7])
+def test_one_reading_knows_noise_that_changes_with_length(strict: float, noisier: float) -> None:
+    """The other one blames strictness: by .05 and more where noise changes, which it also does
+    within a fifth of the lengths.
+    """
+    found = _shift(*_along(strict, noisier=noisier), noisy=True)
+    assert found.if_noisy is not None
+    assert found.if_noisy[0] == pytest.approx(0.0, abs=0.025)
+    if noisier == 1.0:
+        assert found.values[0] == pytest.approx(0.0, abs=0.016)
+    else:
+        assert found.values[0] * np.sign(strict * (noisier - 1.0)) > 0.05
+
+
+@pytest.mark.slow
+def test_one_reading_knows_quality_that_spreads_more_with_length() -> None:
+    found = _shift(*_along(1.0, wider=1.7), noisy=True)
+    assert found.if_noisy is not None
+    assert found.values[0] == pytest.approx(0.0, abs=0.016)
+    assert found.if_noisy[0] > 0.05
+
+
+@pytest.mark.slow
+def test_both_readings_see_the_same_bias_where_noise_is_equal() -> None:
+    found = _shift(*_along(1.0, bias=0.5), noisy=True)
+    assert found.if_noisy is not None
+    assert found.values[0] > 0.09
+    assert found.if_noisy[0] == pytest.approx(found.values[0], abs=0.016)
+
+
+def test_one_person_tells_nothing_of_noise() -> None:
+    assert _shift(*_along(1.0, people=1), noisy=True).if_noisy is None
+
+
 def test_one_part_is_no_comparison(seen: Callable) -> None:
     people, grader, x = seen(100)
-    found = _shift(people, grader, np.zeros_like(x))
+    found = _shift(people, grader, np.zeros_like(x), noisy=True)
     assert np.isnan(found.values[0])
+    assert found.if_noisy is not None
+    assert np.isnan(found.if_noisy[0])
     assert found.reason == "no_variation"
 
 

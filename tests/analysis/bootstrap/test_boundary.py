@@ -1,4 +1,4 @@
-"""Intervals where resamples fall short: few cases, and no variation at all."""
+"""Intervals where resamples do not vary."""
 
 from __future__ import annotations
 
@@ -11,25 +11,13 @@ from statsmodels.stats.proportion import proportion_confint
 
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis.bootstrap.boundary import (
-    FEW_CASES,
     Chance,
-    effective_size,
     kind_of,
-    share_interval,
-    student_shrinkage,
     unseen,
     widened,
-    wilson,
 )
-from evenhand.analysis.bootstrap.intervals import Interval, interval
-from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.statistics import statistics
-
-
-@pytest.mark.parametrize(("cases", "n"), [(0, 5), (1, 50), (10, 20), (49, 50), (250, 250)])
-def test_wilson_is_statsmodels(cases: int, n: int) -> None:
-    expected = proportion_confint(cases, n, method="wilson")
-    assert wilson(cases / n, n) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("n", [1, 5, 60, 250])
@@ -72,14 +60,16 @@ def test_only_an_interval_without_width_is_widened() -> None:
 
 def test_expected_disagreement_by_the_names_of_coefficients() -> None:
     shares = np.array([0.5, 0.25, 0.25])
-    nominal, ordered = Chance(shares), Chance(shares, ordered=True)
+    nominal, ordered = Chance(shares), Chance(shares, ordered="linear")
     assert nominal.disagreement("cohen_kappa") == pytest.approx(1 - (0.25 + 0.0625 + 0.0625))
     assert ordered.disagreement("cohen_kappa") == nominal.disagreement("cohen_kappa")
     linear = 2 * (0.5 * 0.25 * 0.5 + 0.5 * 0.25 * 1 + 0.25 * 0.25 * 0.5)
     assert ordered.disagreement("weighted_kappa_linear") == pytest.approx(linear)
     quadratic = 2 * (0.5 * 0.25 * 0.25 + 0.5 * 0.25 * 1 + 0.25 * 0.25 * 0.25)
-    for name in ("weighted_kappa_quadratic", "human_ceiling_difference", "consensus_kappa"):
-        assert ordered.disagreement(name) == pytest.approx(quadratic)
+    assert ordered.disagreement("weighted_kappa_quadratic") == pytest.approx(quadratic)
+    for name in ("human_ceiling_difference", "consensus_kappa"):
+        assert ordered.disagreement(name) == pytest.approx(linear)
+        assert Chance(shares, "quadratic").disagreement(name) == pytest.approx(quadratic)
     assert nominal.disagreement("human_ceiling_difference") == nominal.disagreement("scott_pi")
     assert ordered.disagreement("gwet_ac1") == pytest.approx(2 / 3)
     assert ordered.disagreement("brennan_prediger") == pytest.approx(2 / 3)
@@ -129,67 +119,6 @@ NO_RANGE = {
     "stability_sd",
     "strength",
 }
-
-
-def _drawn(cases: np.ndarray, size: int, seed: int = 1) -> tuple[Interval, np.ndarray]:
-    resamples = Resamples(np.ones(len(cases)), 2000, np.random.default_rng(seed))
-    values = resamples.totals(cases[:, None])[:, 0] / (size * len(cases))
-    return interval(values, len(cases)), values[1:]
-
-
-def test_few_cases_have_wilsons_interval_on_the_effective_sample_size() -> None:
-    cases = np.zeros(50)
-    cases[:2] = 1
-    found, drawn = _drawn(cases, 1)
-    own = share_interval(found, drawn, 50, 50)
-    # Independent units: the effective size is nearly their number, less by what t takes.
-    n = effective_size(0.04, drawn, 50, 50)
-    assert n == pytest.approx(50, rel=0.05)
-    expected = proportion_confint(0.04 * n, n, method="wilson")
-    assert own.high > found.high
-    assert own.high == pytest.approx(expected[1], abs=0.005)
-    assert (own.low, own.high) == wilson(0.04, n * student_shrinkage(50))
-
-
-def test_clusters_that_go_together_know_less() -> None:
-    """Five clusters of four affirmative units each: twenty cases, worth five."""
-    cases = np.zeros(50)
-    cases[:5] = 4
-    found, drawn = _drawn(cases, 4)
-    assert effective_size(0.1, drawn, 200, 50) == pytest.approx(50, rel=0.06)
-    assert share_interval(found, drawn, 200, 50) != found
-
-
-def test_many_cases_keep_the_interval_of_the_resamples() -> None:
-    cases = np.zeros(60)
-    cases[: FEW_CASES + 10] = 1
-    found, drawn = _drawn(cases, 1)
-    assert share_interval(found, drawn, 60, 60) is found
-
-
-def test_degenerate_shares() -> None:
-    none = Interval.point(0.3)
-    assert share_interval(none, np.array([0.3]), 4, 4) is none
-    nobody, drawn = _drawn(np.zeros(30), 1)
-    assert share_interval(nobody, drawn, 30, 30) is nobody
-    # A corrected rate of 0 whose resamples vary.
-    varies = np.abs(np.random.default_rng(0).normal(0, 0.02, 500))
-    found = share_interval(Interval(0.0, 0.0, 0.04), varies, 500, 50, 50)
-    assert found.low == 0.0
-    assert 0.02 < found.high < 0.1
-
-
-@pytest.mark.slow
-def test_rare_shares_cover(rng: np.random.Generator) -> None:
-    """2% of 50 units: percentiles hold it in .64 of studies, since most of those see none."""
-    held, plain = 0, 0
-    for _ in range(300):
-        found, drawn = _drawn((rng.random(50) < 0.02).astype(float), 1, int(rng.integers(1e9)))
-        own = widened(share_interval(found, drawn, 50, 50), 50, "share")
-        held += own.low <= 0.02 <= own.high
-        plain += found.low <= 0.02 <= found.high
-    assert held >= 0.92 * 300
-    assert plain < 0.75 * 300
 
 
 def test_where_hardly_anybody_says_yes_the_interval_is_doubted(make_ratings: Callable) -> None:

@@ -11,7 +11,8 @@ import pytest
 from evenhand.analysis import analyse
 from evenhand.analysis.agreement.counts import label_counts
 from evenhand.analysis.agreement.groups import group_panel
-from evenhand.analysis.agreement.pairs import KappaMeans, pair_statistics, pair_tables
+from evenhand.analysis.agreement.overlap import KappaMeans
+from evenhand.analysis.agreement.pairs import pair_statistics, pair_tables
 from evenhand.analysis.bootstrap.intervals import interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.scale import Scale
@@ -118,9 +119,9 @@ def test_the_ceiling_is_what_repeating_the_clusters_gives(
     )
     coded = matrix.on_categories()
     resamples = Resamples(np.ones(30), 20, np.random.default_rng(5))
-    means = KappaMeans(coded, resamples)
-    with_grader = means.over([(0, 2), (1, 2)])["cohen_kappa"].values
-    difference = with_grader - means.over([(0, 1)])["cohen_kappa"].values
+    means, everywhere = KappaMeans(coded, resamples), np.ones(120, dtype=bool)
+    with_grader = means.with_rater([0, 1], 2, everywhere)["cohen_kappa"].values
+    difference = with_grader - means.among([0, 1])["cohen_kappa"].values
     for row, weight in enumerate(np.vstack(list(resamples.blocks()))):
         drawn = np.repeat(np.arange(30), weight)
         codes = np.concatenate([coded.codes[coded.clusters == k] for k in drawn])

@@ -24,6 +24,7 @@ from evenhand.analysis.bootstrap.score import (
     Sample,
     chance_above,
     lower_bound,
+    table_sums,
     upper_bound,
 )
 from evenhand.analysis.labels.combine import combine_readings
@@ -39,6 +40,7 @@ PATTERNS: list[Pattern] = list(product((0, 1), repeat=4))
 """Labels of three people, and last of the grader."""
 PEOPLE, GRADER = (0, 1, 2), 3
 ALPHA = 0.02
+DISTANCE = 1.0 - np.eye(2)
 
 
 # --- The second implementation -------------------------------------------------------------------
@@ -199,9 +201,8 @@ def statistic_of(studies: list[Counts]) -> tuple[Kappas, Sample]:
     estimate, stretch = (
         np.array([getattr(each, name) for each in nulls]) for name in ("estimate", "stretch")
     )
-    statistic = Kappas(
-        tables, np.full(3, 1 / 3), np.eye(2), linear, base + 0.25 * by_people / n[:, None]
-    )
+    base = base + 0.25 * by_people / n[:, None]
+    statistic = Kappas(table_sums(tables, DISTANCE), DISTANCE, linear, base)
     return statistic, Sample(estimate, float(n[0]), float(n[0]), stretch)
 
 
@@ -290,7 +291,7 @@ def one_table(right: int, wrong: int) -> tuple[Kappas, Sample]:
         tables[at, 0][cell] = 1.0
     base = np.array([right / 2, right / 2, wrong / 2, wrong / 2]) + 0.125
     return (
-        Kappas(tables, np.ones(1), np.eye(2), np.zeros(4), base),
+        Kappas(table_sums(tables, DISTANCE), DISTANCE, np.zeros(4), base),
         Sample(np.array(2 * right / n - 1), n, n, np.array(1.0)),
     )
 
@@ -336,11 +337,11 @@ def test_every_small_study_has_bounds_on_either_side(size: int) -> None:
     base = np.array([[each.get(p, 0) for p in PATTERNS] for each in grouped(size)], dtype=float)
     people = base.reshape(-1, 8, 2).sum(axis=2).repeat(2, axis=1)
     tables = np.stack([_table(p) for p in PATTERNS])
-    signs, none = np.full(3, 1 / 3), np.zeros(16)
-    estimate, _ = Kappas(tables, signs, np.eye(2), none, base).at(base / size)
+    sums, none = table_sums(tables, DISTANCE), np.zeros(16)
+    estimate, _ = Kappas(sums, DISTANCE, none, base).at(base / size)
     known = np.isfinite(estimate)
     base, estimate = (base + 0.25 * people / size)[known], estimate[known]
-    statistic = Kappas(tables, signs, np.eye(2), none, base)
+    statistic = Kappas(sums, DISTANCE, none, base)
     sample = Sample(estimate, size, size, np.ones(len(estimate)))
     low, high = (bound(statistic, sample, ALPHA) for bound in (lower_bound, upper_bound))
     assert np.isfinite(low).all()

@@ -21,7 +21,6 @@ from evenhand.analysis.bootstrap.significance import (
     holm,
     mcnemar_exact,
     mcnemar_mid_p,
-    screened,
     sign_flip,
     sign_flip_above,
     stuart_maxwell,
@@ -52,16 +51,6 @@ def test_what_was_not_tested_costs_the_others_nothing(correct: Callable) -> None
     found = correct(p)
     assert np.isnan(found[[1, 3]]).all()
     assert found[[0, 2, 4]].tolist() == correct([0.01, 0.04, 0.03]).tolist()
-
-
-def test_screening_says_each_p_and_how_many_there_are() -> None:
-    """Of 99 resamples none, then all, stray as far from the data as 0 does: p 1/100 and 1."""
-    apart, same = np.array([0.5, *[0.5] * 99]), np.zeros(100)
-    assert screened([apart, np.full(100, np.nan), same]) == [
-        "bootstrap p 0.01; Benjamini-Hochberg p 0.02 of 2",
-        "",
-        "bootstrap p 1; Benjamini-Hochberg p 1 of 2",
-    ]
 
 
 def test_corrections_of_nothing() -> None:

@@ -62,7 +62,26 @@ def test_a_known_weak_group_is_named(rng: np.random.Generator) -> None:
     assert "worst right" in gap["note"]
     weak = rows.loc[("group_difference", "source=right|binary", "")]
     assert weak["high"] < 0
-    assert "Benjamini-Hochberg" in weak["note"]
+    assert weak["note"] == "permutation p 0.001; max-T p 0.001 of 3"
+
+
+def test_a_group_of_harder_units_alone_is_not_called_different(rng: np.random.Generator) -> None:
+    """The grader misses four in ten "y" and no "n", whatever the group; one group has no "y", so
+    that its balanced accuracy is 1.
+    """
+    ratings, units = study(rng, {"left": 0.0, "right": 0.0}, 120)
+    ratings = ratings[ratings["rater_id"] != "cleo"]
+    wide = ratings.pivot(index="unit_id", columns="rater_id", values="label")
+    left = wide.index.isin(units.loc[units["source"] == "left", "unit_id"])
+    wide.loc[left, :] = "n"
+    missed = (wide["ann"] == "y") & (rng.random(240) < 0.4)
+    wide.loc[missed, "g"] = "n"
+    ratings = wide.stack().rename("label").reset_index()
+    ratings["rater_kind"] = np.where(ratings["rater_id"] == "g", "model", "human")
+    rows = results_of(ratings, units, resamples=50)
+    row = rows.loc[("group_difference", "source=left|binary", "")]
+    assert row["estimate"] > 0.1
+    assert row["note"] == "permutation p 1; max-T p 1 of 2"
 
 
 @pytest.mark.thorough

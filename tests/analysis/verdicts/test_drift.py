@@ -100,7 +100,8 @@ def test_few_clusters_do_not_show_that_a_grader_is_unchanged() -> None:
     assert judged(labels, units, drift_margin=0.5, min_clusters=20).verdict == "unchanged"
 
 
-def test_on_an_ordered_scale_kappa_is_quadratic() -> None:
+@pytest.mark.parametrize("weights", ["linear", "quadratic"])
+def test_on_an_ordered_scale_kappa_is_weighted(weights: str) -> None:
     rng = np.random.default_rng(2)
     truth = rng.integers(0, 5, 80)
     codes = {
@@ -109,7 +110,7 @@ def test_on_an_ordered_scale_kappa_is_quadratic() -> None:
     }
     given = table(dict.fromkeys(codes, truth > 2))
     given["label"] = np.concatenate([codes[who] for who in codes]).astype(str)
-    scale = Scale("r", tuple("01234"), "ordinal", frozenset({"3", "4"}))
+    scale = Scale("r", tuple("01234"), "ordinal", frozenset({"3", "4"}), ordered=weights)
     labels = paired_labels(given, None, scale, VERSIONS)
     row = drift_rows(labels, VERSIONS, SETTINGS, RULE, 1).get("drift", "before", "after")
     assert row is not None
@@ -118,7 +119,7 @@ def test_on_an_ordered_scale_kappa_is_quadratic() -> None:
         counts = [np.zeros((5, 5)) for _ in PEOPLE]
         for counted, who in zip(counts, PEOPLE, strict=True):
             np.add.at(counted, (codes[who], codes[grader]), 1)
-        means.append(np.mean([cohens_kappa(each, wt="quadratic").kappa for each in counts]))
+        means.append(np.mean([cohens_kappa(each, wt=weights).kappa for each in counts]))
     assert row["estimate"] == pytest.approx(means[1] - means[0])
     assert row["low"] < row["estimate"] < row["high"]
 

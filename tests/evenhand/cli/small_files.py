@@ -132,7 +132,7 @@ LABELS = [
          command="check r.csv --rubric refusal", mend="--normalise"),
     Case("point zero everywhere", "all labels have decimals, so they are one set of labels",
          csv(rows(lambda n: rank(n) + ".0", lambda n: rank(n) + ".0")),
-         ("labels seen (1.0, 2.0, 3.0, 4.0)",), code=0),
+         ("Labels 1.0-4.0 are read as ordered",), code=0),
     Case("nan", "nan is how a program writes that there is nothing",
          csv(rows(gpt=every(3, lambda n: "nan"))),
          ("row 4: the label 'nan' of rater 'gpt' reads as a missing value", "as no label",

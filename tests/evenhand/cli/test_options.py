@@ -34,6 +34,7 @@ GIVEN = {
     "min_information": (["--min-information", "0.3"], 0.3),
     "scope": (["--scope", "like_these"], "like_these"),
     "looks": (["--looks", "3"], 3),
+    "across_rubrics": (["--across-rubrics", "holm"], "holm"),
     "margin_share": (["--margin-share", "0.2"], 0.2),
     "drift_margin": (["--drift-margin", "0.05"], 0.05),
     "min_people_kappa": (["--min-people-kappa", "0.1"], 0.1),

@@ -14,6 +14,7 @@ import pytest
 
 from evenhand.cli.main import main
 from evenhand.demo.published import PUBLISHED, published_labels
+from evenhand.study.settings.analysis import AnalysisSettings
 from tests.conftest import ROOT
 
 STUDIES = sorted(PUBLISHED)
@@ -64,6 +65,10 @@ def test_it_says_what_the_case_study_found(
     assert "20" in found[-1], "the citation"
     written = {each.name for each in folder.iterdir()}
     assert written >= {PUBLISHED[study].file, "report.html", "results.csv"}
+    resamples = PUBLISHED[study].resamples or AnalysisSettings().resamples
+    assert f"{resamples:,} bootstrap resamples" in (folder / "report.html").read_text("utf-8")
+    if study == "llmbar":  # its slices are small: as many as `check` draws, so the same bounds
+        assert resamples == 2000
     given = json.loads((folder / "report.json").read_text("utf-8"))["verdicts"]
     table = re.findall(r"^\| (\S+) \| (\w+) \|$", page, re.MULTILINE)
     assert [(each["grader"], each["verdict"]) for each in given] == [

@@ -122,6 +122,7 @@ IN_THE_REPORT: dict[str, tuple[object, Callable[[Found], object]]] = {
     "decision.max_injection": (0.0, sentence_on(SURE)),
     "decision.max_knocked_off": (0.0, the_rule),
     "decision.max_silenced": (0.0, the_rule),
+    "decision.across_rubrics": ("holm", the_rule),
     "decision.min_stability": (-1.0, verdict_on(MOVING)),
     "decision.min_information": (0.1, verdict_on(WEAK)),
     "decision.reference": ("ann", verdict_on(SURE)),
@@ -153,6 +154,7 @@ OF_THEIR_OWN = (
 ALONGSIDE = (
     "analysis.confidence_target",
     "analysis.epsilon",
+    "decision.across_rubrics",
     "decision.margin_share",
     "decision.max_knocked_off",
     "decision.max_silenced",

@@ -47,9 +47,13 @@ def csv_of(source: Path, engine: str, **more: object) -> bytes:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("two_cores")
-def test_a_stream_has_the_rows_and_verdicts_of_the_ordinary_check(folder: Path) -> None:
-    whole, _ = analyse_file(folder / "whole.csv", replace(SCALE, settings=SETTINGS))
-    found, context = analyse_at_scale(folder / "parts", SCALE, **SETTINGS)
+@pytest.mark.parametrize("more", [{}, {"across_rubrics": "holm", "margin": 0.05}])
+def test_a_stream_has_the_rows_and_verdicts_of_the_ordinary_check(
+    folder: Path, more: dict[str, object]
+) -> None:
+    settings = SETTINGS | more
+    whole, _ = analyse_file(folder / "whole.csv", replace(SCALE, settings=settings))
+    found, context = analyse_at_scale(folder / "parts", SCALE, **settings)
     keys = list(whole.results.columns[:6])
     both = found.results.merge(whole.results, on=keys, suffixes=("", "_whole"), validate="1:1")
     assert len(both) == len(found.results) > 1000

@@ -73,6 +73,7 @@ def test_what_is_frozen_are_labels_and_what_they_mean_and_nobody_is_named(first:
     assert (content["file"], content["format"], content["grader"]) == ("evenhand baseline", 1, "g")
     assert content["scales"][""] == {
         "categories": ["no", "yes"],
+        "level": "nominal",
         "affirmative": ["yes"],
         "hashes": ["abc"],
     }
