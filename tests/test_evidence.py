@@ -104,6 +104,8 @@ def column(log: str, header: str) -> list[float]:
     ("log", "header", "most", "figure"),
     [
         ("decisions.md", "false passes", max, "0.030"),
+        ("designs.md", "false passes", max, "0.067"),
+        ("designs.md", "false passes, together", max, "0.0179"),
         ("deciding-bound.md", "false passes", max, "0.047"),
         ("drift.md", "false unchanged, at the margin", max, "0.040"),
         ("drift.md", "false changed, at the margin", max, "0.040"),

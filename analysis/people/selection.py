@@ -12,7 +12,7 @@ random signs (Liu 1988; Westfall & Young 1993). One label against several is tes
 
 *Handling.* Of selected labels those are counted that were given before the others, or by those who
 labelled nearly everything; a third label where two differ leaves any two that differ as the first.
-Else agreement on all units is not known. `python -m benchmarks.decisions` shows how often verdicts
+Else agreement on all units is not known. `python -m benchmarks.designs` shows how often verdicts
 are wrong under selective designs.
 """
 

@@ -21,6 +21,7 @@ STARTS = {
     "coverage": "--runs 2 --resamples 40 --processes 1",
     "deciding_bound": "--runs 1 --processes 1",
     "decisions": "--runs 1 --resamples 20 --processes 1",
+    "designs": "--runs 1 --processes 1",
     "differences": "--runs 2 --resamples 40 --processes 1",
     "drift": "--runs 2 --processes 1",
     "few_units": "--runs 1 --resamples 20 --processes 1",
@@ -39,6 +40,7 @@ STARTS = {
     "report": "--scale 0.04 --studies 1",
     "routing": "--runs 1 --processes 1",
     "slices": "--runs 1 --processes 1",
+    "scales": "--runs 1 --processes 1",
     "small_samples": "--runs 2 --resamples 40 --processes 1",
     "uncertainty": "--runs 2 --processes 1",
 }

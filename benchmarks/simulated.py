@@ -1,0 +1,163 @@
+"""Verdicts on simulated labels, without a table of ratings: from arrays to the rules of a verdict.
+
+`verdicts` decides as `evenhand.analysis.analyse` does (a test holds it to that), but computes only
+what a verdict rests on, and the whole of it only where the deciding bound could let a grader pass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.analysis import Scale
+from evenhand.analysis.agreement.overlap import KappaMeans, add_humans_rows
+from evenhand.analysis.agreement.pairs import add_pair_rows
+from evenhand.analysis.bootstrap.looks import level_of_look
+from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.score import lower_bound
+from evenhand.analysis.labels.copies import copies_among
+from evenhand.analysis.labels.matrix import LabelMatrix
+from evenhand.analysis.people.ceiling import add_baseline_rows, add_ceiling_rows
+from evenhand.analysis.people.coverage import add_coverage_rows
+from evenhand.analysis.people.selection import selection_of
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.verdicts.comparison import Beside
+from evenhand.analysis.verdicts.evidence import add_deciding_rows
+from evenhand.analysis.verdicts.judge import judge_graders
+from evenhand.analysis.verdicts.readings import readings_of
+from evenhand.study.settings.analysis import SEED, DecisionSettings
+
+MARGIN = 0.1
+NOMINAL = level_of_look(1)
+"""Level of a first analysis, one-sided."""
+RULE = DecisionSettings()
+
+Codes = npt.NDArray[Any]
+Values = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Study:
+    """Codes of labels by annotators (items, annotators) and graders (items, graders), -1 for none.
+
+    `clusters` (items,) are None where each item is its own; `times` (items, annotators) are when
+    labels were given, None where that is not known.
+    """
+
+    annotators: Codes
+    graders: Codes
+    clusters: npt.NDArray[np.intp] | None = None
+    times: Values | None = None
+
+    def matrix(self, scale: Scale) -> LabelMatrix:
+        """Return the labels as `analysis.labels.encoding.encode` gives them; annotators without a
+        label are left out.
+        """
+        kept = (self.annotators >= 0).any(axis=0)
+        people, graders = int(kept.sum()), self.graders.shape[1]
+        codes: Codes = np.hstack([self.annotators[:, kept], self.graders]).astype(
+            np.int16, order="C"
+        )
+        n, clusters = len(codes), self.clusters
+        if clusters is None:
+            clusters = np.arange(n)
+        nothing, none = np.full(codes.shape, np.nan), np.full(n, -1)
+        return LabelMatrix(
+            scale=scale,
+            raters=(
+                *(f"a{at:03}" for at in np.flatnonzero(kept)),
+                *(f"g{at:02}" for at in range(graders)),
+            ),
+            kinds=("human",) * people + ("model",) * graders,
+            codes=codes,
+            positive=nothing,
+            confidence=nothing,
+            thresholds=np.full(codes.shape, scale.threshold),
+            asked=codes >= 0,
+            reasons=tuple(Counter[str]() for _ in range(people + graders)),
+            clusters=clusters,
+            n_clusters=int(clusters.max()) + 1,
+            subjects=(),
+            subject=none,
+            pairs=(),
+            pair=none,
+            side=none,
+        )
+
+
+def verdicts(study: Study, scale: Scale, *, is_random: bool = False) -> tuple[list[str], str]:
+    """Return the graders' verdicts, and how selected labels were handled (`Selection.how`).
+
+    Verdicts that are no pass may be given as "cannot_tell" whatever they are.
+    """
+    labels = study.matrix(scale)
+    times = study.times
+    if times is not None:
+        kept = (study.annotators >= 0).any(axis=0)
+        graders = np.full(study.graders.shape, np.nan)
+        times = np.column_stack([times[:, kept], graders])
+    selection = selection_of(labels, times, np.random.default_rng(SEED), is_random=is_random)
+    nothing = ["cannot_tell"] * len(labels.models)
+    if selection.how == "unknown":
+        return nothing, selection.how
+    labels = replace(labels, counted=selection.counted, tie_breaks=selection.how == "tie_break")
+    if not _may_pass(labels.in_agreement):
+        return nothing, selection.how
+    copies = copies_among(labels.codes, labels.humans, labels.models)
+    return _judged(replace(labels, copies=copies)), selection.how
+
+
+def _may_pass(labels: LabelMatrix) -> bool:
+    """Whether the deciding bound of any grader is above the margin at the level of one grader."""
+    folded, frequency = labels.folded()
+    shared = Resamples(frequency, 0, np.random.default_rng(0))
+    held = (folded.codes[:, list(folded.humans)] >= 0).any(axis=1)
+    beside = Beside(shared.left_out(folded.clusters[held]), MARGIN)
+    for reading in readings_of(folded):
+        found = beside.compared(reading, 0.0)
+        if found is None or math.isnan(found.difference):
+            continue
+        tested = found.below_people
+        if float(lower_bound(tested.statistic, tested.sample, NOMINAL)) > found.null:
+            return True
+    return False
+
+
+def _judged(labels: LabelMatrix) -> list[str]:
+    """The verdicts, from the rows that they rest on."""
+    agreement = labels.in_agreement
+    folded, frequency = agreement.folded()
+    shared = Resamples(frequency, 10, np.random.default_rng(0))
+    rows = ResultRows(labels.scale.name)
+    for view in folded.views:
+        rows.know_chance(view, shared)
+        kappas = KappaMeans(view, shared)
+        add_pair_rows(rows, view, shared)
+        add_humans_rows(rows, view, shared)
+        add_baseline_rows(rows, view, shared)
+        add_ceiling_rows(rows, kappas)
+    add_coverage_rows(rows, folded, shared)
+    add_deciding_rows(rows, folded, shared, MARGIN, RULE)
+    found = judge_graders(rows, agreement, rule=RULE, cluster_noun="unit")
+    return [each["verdict"] for each in found]
+
+
+def any_passes(found: Sequence[str]) -> bool:
+    """Whether any verdict lets a grader replace an annotator."""
+    return any(each.startswith("may_stand_in") for each in found)
+
+
+def standard_error(share: float, runs: int) -> float:
+    """Monte Carlo standard error of a share of so many runs."""
+    return math.sqrt(share * (1 - share) / runs)
+
+
+def most_allowed(runs: int, nominal: float = NOMINAL) -> float:
+    """The nominal share of errors plus two Monte Carlo standard errors of it."""
+    return nominal + 2 * standard_error(nominal, runs)
