@@ -244,7 +244,7 @@ class Items:
         seen = self.place + errors
         if self.options == "four unordered":
             return np.argmax(seen + strictness * np.array([1.0, -1.0, 0.0, 0.0]), axis=1)
-        return np.searchsorted(CUTS[self.options], seen[:, 0] + strictness)
+        return np.asarray(np.searchsorted(CUTS[self.options], seen[:, 0] + strictness))
 
 
 def strictness(annotators: int) -> Values:
