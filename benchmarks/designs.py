@@ -242,10 +242,9 @@ class Items:
     def labels(self, errors: Values, strictness: float = 0.0) -> np.ndarray:
         """Codes (items,) of a rater with these errors."""
         seen = self.place + errors
-        codes: np.ndarray = np.searchsorted(CUTS.get(self.options, ()), seen[:, 0] + strictness)
         if self.options == "four unordered":
-            codes = np.argmax(seen + strictness * np.array([1.0, -1.0, 0.0, 0.0]), axis=1)
-        return codes
+            return np.argmax(seen + strictness * np.array([1.0, -1.0, 0.0, 0.0]), axis=1)
+        return np.asarray(np.searchsorted(CUTS[self.options], seen[:, 0] + strictness))
 
 
 def strictness(annotators: int) -> Values:

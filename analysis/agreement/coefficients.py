@@ -9,6 +9,7 @@ be weighted. Undefined values are NaN.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import combinations
 
@@ -18,6 +19,24 @@ from evenhand.analysis.types import Array, Mask
 
 _NO_VARIATION = 1e-12
 """Room for rounding: expected (dis)agreement this close to its bound means no variation."""
+
+
+def kappa_on_scale(kappa: float, weights: str = "linear") -> float:
+    """Return the weighted kappa on a scale of many points that shows as much as this kappa of two
+    raters who say yes to half of the units.
+
+    Both come from the same correlation r of what two raters see, if that is normal. Balanced yes/no
+    labels have the tetrachoric correlation r = sin(kappa pi / 2) (Sheppard 1899; Pearson 1900). On
+    a scale the mean distance of two raters is the root of 1 - r of that expected by chance, so that
+    kappa with linear weights (Cohen 1968) is 1 - sqrt(1 - r); with quadratic weights it is r.
+
+    >>> [round(kappa_on_scale(kappa), 3) for kappa in (0.0, 0.2, 0.4, 1.0)]
+    [0.0, 0.169, 0.358, 1.0]
+    >>> round(kappa_on_scale(0.2, "quadratic"), 3)
+    0.309
+    """
+    correlation = math.sin(kappa * math.pi / 2.0)
+    return correlation if weights == "quadratic" else 1.0 - math.sqrt(1.0 - correlation)
 
 
 def agreement_weights(q: int, kind: str = "identity") -> Array:

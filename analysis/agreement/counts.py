@@ -41,6 +41,20 @@ def median_codes(counts: Array) -> Codes:
     return np.where(counts.any(axis=1), reached, -1)
 
 
+def unseen_labels(counts: Array, *, ordered: bool, step: int = 1) -> list[Codes]:
+    """Labels (units,) that a grader could have given but did not, by how many people chose each
+    (units, q): the categories after the one that most people chose, in turn; of ordered ones
+    people's median, its neighbours (`step` away), and both ends of the scale, where gross errors
+    lie.
+    """
+    q = counts.shape[1]
+    if not ordered:
+        most = counts.argmax(axis=1)
+        return [(most + each) % q for each in range(q)]
+    usual = np.maximum(median_codes(counts), 0)
+    return [np.clip(usual + each, 0, q - 1) for each in (-q, -step, 0, step, q)]
+
+
 def is_tied(counts: Array) -> Mask:
     """True where two or more categories share the highest count, (units,)."""
     most = counts.max(axis=1, keepdims=True)

@@ -19,7 +19,7 @@ from evenhand.analysis.bootstrap.significance import benjamini_yekutieli
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.notes import Code, Remark, join_notes
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.types import Array, Integers, Mask
+from evenhand.analysis.types import Array, Codes, Integers, Mask
 from evenhand.analysis.writer import Writer
 
 EPSILON = 0.2
@@ -65,25 +65,29 @@ class AltTest:
 
 @dataclass(frozen=True)
 class _Comparisons:
-    """Comparisons of the grader with each human, expected over the grader's labels.
+    """Comparisons of the grader with each human on each unit, expected over the grader's labels.
 
-    Arrays (units, humans): `held` (both can be scored), `wins` (grader at least as close to the
+    All arrays are (comparisons,): the `unit`, the `human`, `wins` (grader at least as close to the
     others), `difference` (human's win minus grader's) and `squared`, its square.
     """
 
-    held: Mask
+    unit: Codes
+    human: Codes
     wins: Array
     difference: Array
     squared: Array
 
     def of(self, humans: Sequence[int]) -> _Comparisons:
-        """Return the comparisons with some of the humans."""
-        some = list(humans)
+        """Return the comparisons with some of the humans, numbered in this order."""
+        place = np.full(int(self.human.max(initial=-1)) + 1, -1)
+        place[list(humans)] = np.arange(len(humans))
+        kept = place[self.human] >= 0
         return _Comparisons(
-            self.held[:, some],
-            self.wins[:, some],
-            self.difference[:, some],
-            self.squared[:, some],
+            self.unit[kept],
+            place[self.human[kept]],
+            self.wins[kept],
+            self.difference[kept],
+            self.squared[kept],
         )
 
 
@@ -104,7 +108,7 @@ def alt_test_codes(
     how often a row occurs in the data. Units need two humans, annotators `min_units` units.
     """
     count = np.ones(len(humans)) if frequency is None else np.asarray(frequency, dtype=float)
-    return _tested(_compare(humans, grader, values), count, epsilon, min_units)
+    return _tested(_compare(humans, grader, values), humans.shape[1], count, epsilon, min_units)
 
 
 def add_alt_test_rows(
@@ -132,9 +136,10 @@ def add_alt_test_rows(
     out = Writer.of(rows, coded, resamples)
     for name, labels in graders.items():
         compared = _compare(humans, labels, values)
-        found = _tested(compared, frequency, epsilon, MIN_SHARED_UNITS)
-        compared = compared.of(found.annotators)
-        units, n = out.count(np.asarray(compared.held.any(axis=1))), len(found.annotators)
+        found = _tested(compared, len(members), frequency, epsilon, MIN_SHARED_UNITS)
+        compared, n = compared.of(found.annotators), len(found.annotators)
+        met = np.bincount(compared.unit, minlength=len(humans)) > 0
+        units = out.count(met)
         flat = int(found.zero_variance.sum())
         about = join_notes(
             Remark("zero_variance", (flat, n)) if flat else "",
@@ -152,7 +157,7 @@ def add_alt_test_rows(
         )
         out.add(
             "alt_test_advantage",
-            _advantages(compared, out),
+            _advantages(compared, n, out),
             units,
             reason=NO_ELIGIBLE,
             a="humans",
@@ -161,12 +166,15 @@ def add_alt_test_rows(
         )
 
 
-def _tested(found: _Comparisons, count: Array, epsilon: float, min_units: int) -> AltTest:
-    n = (found.held * count[:, None]).sum(axis=0)
+def _tested(
+    found: _Comparisons, humans: int, count: Array, epsilon: float, min_units: int
+) -> AltTest:
+    weight = count[found.unit]
+    n = np.bincount(found.human, weight, humans).astype(float)
     eligible = np.flatnonzero(n >= max(min_units, 2))
     n = n[eligible]
     advantage, mean, square = (
-        (each[:, eligible] * count[:, None]).sum(axis=0) / n
+        np.bincount(found.human, each * weight, humans)[eligible] / n
         for each in (found.wins, found.difference, found.squared)
     )
     variance = np.maximum(square - mean**2, 0.0) * n / (n - 1.0)
@@ -187,32 +195,42 @@ def _compare(humans: Integers, grader: Array, values: Array | None) -> _Comparis
     """Compare the grader with each human, both scored against the other humans."""
     q = grader.shape[1]
     counts = count_labels(humans, q)
-    own = np.maximum(humans, 0)
     usable = (counts.sum(axis=1) >= 2) & (grader.sum(axis=1) > 0)
-    held = (humans >= 0) & usable[:, None]
+    unit, human = np.nonzero((humans >= 0) & usable[:, None])
+    own = humans[unit, human].astype(np.intp)
     # Distance of each category from all labels of a unit; the annotator's own is subtracted below.
     distance = 1.0 - np.eye(q) if values is None else np.subtract.outer(values, values) ** 2
     total = counts @ distance
-    human_loss = np.take_along_axis(total, own, axis=1)
-    wins, difference, squared = (np.zeros(humans.shape) for _ in range(3))
+    human_loss = total[unit, own]
+    wins, difference, squared = np.zeros((3, len(unit)))
     for code in range(q):
-        loss = total[:, [code]] - distance[code][own]
+        likely = grader[unit, code]
+        loss = total[unit, code] - distance[code][own]
         won, lost = loss <= human_loss + _ROUNDING, human_loss <= loss + _ROUNDING
-        likely = grader[:, [code]] * held
         gap = lost.astype(float) - won
         wins += likely * won
         difference += likely * gap
         squared += likely * gap**2
-    return _Comparisons(held, wins, difference, squared)
+    return _Comparisons(unit, human, wins, difference, squared)
 
 
-def _advantages(compared: _Comparisons, out: Writer) -> Array:
-    """Mean over annotators of the share of units that the grader wins, (rows,)."""
-    if compared.held.shape[1] == 0:
-        return np.full(len(out.resamples), np.nan)
-    won, held = np.split(out.sums(compared.wins, compared.held), 2, axis=1)
-    shares: Array = np.divide(won, held, out=np.full(won.shape, np.nan), where=held > 0)
-    return np.asarray(shares.mean(axis=1))
+def _advantages(compared: _Comparisons, humans: int, out: Writer) -> Array:
+    """Mean over annotators of the share of units that the grader wins, (rows,); without the rows of
+    the jackknife.
+    """
+    from scipy.sparse import csr_array
+
+    resamples, ones = out.resamples, np.ones(len(compared.unit))
+    if humans == 0:
+        return np.full(len(resamples), np.nan)
+    at, shape = (out.clusters[compared.unit], compared.human), (resamples.n_types, humans)
+    won, held = (csr_array((each, at), shape=shape) for each in (compared.wins, ones))
+    shares = []
+    for block in resamples.blocks():
+        number = np.asarray(block @ held, dtype=float)
+        missing = np.full(number.shape, np.nan)
+        shares.append(np.divide(block @ won, number, out=missing, where=number > 0).mean(axis=1))
+    return np.concatenate(shares)
 
 
 def _one_sided_p(mean: Array, variance: Array, n: Array) -> Array:

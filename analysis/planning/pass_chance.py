@@ -9,15 +9,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
+from evenhand.analysis.agreement.counts import unseen_labels
 from evenhand.analysis.bootstrap.influence import reaches, reaches_over_people
 from evenhand.analysis.bootstrap.looks import level_of_look
-from evenhand.analysis.bootstrap.score import PSEUDO, Kappas, Sample, lower_bound, table_sums
-from evenhand.analysis.planning.scenarios import Scenario, half_width, usual_strictness
-from evenhand.analysis.types import Array, Integers, Mask
+from evenhand.analysis.bootstrap.score import PSEUDO, Sample, kappas_of, lower_bound
+from evenhand.analysis.planning.scenarios import (
+    ScaleScenario,
+    Scenario,
+    half_width,
+    usual_strictness,
+)
+from evenhand.analysis.types import Array, Codes, Mask
 from evenhand.study.settings.analysis import (
     MOST_OF_PEOPLE,
     AnalysisSettings,
@@ -29,7 +36,10 @@ from evenhand.texts import written
 _TYPICAL_AGREEMENT = 0.85
 """Agreement of two annotators on a similar pairwise task, as Shen et al. (2025) report."""
 _MARGIN, _RULE = AnalysisSettings().margin, DecisionSettings()
-_STUDIES, _MAX_DRAWS, _AT_ONCE = 300, 300_000, 100_000
+_STUDIES, _MAX_DRAWS, _AT_ONCE, _FIT = 300, 300_000, 100_000, 20_000
+_ROUGH = 200.0
+"""Over the number of units: the share by which the verdict's bound may differ from a linear one.
+With 400 units or more it differed by less than a tenth in simulation."""
 _MOST_PEOPLE = 10
 """More are simulated as so many: the patterns of verdicts double with each, and the chance rises
 only a little from there."""
@@ -41,25 +51,26 @@ Chances = Mapping[Scope, Mapping[int, float]]
 class Panel:
     """Some humans and the grader, in simulated studies.
 
-    `grader` (humans, studies) and `among` (humans, humans, studies; 0 on the diagonal) are kappas;
-    `grader_moves` and `people_moves` (units, studies) the units' influence on their means;
-    `patterns` (units, studies) encodes the verdicts, humans in binary digits and the grader last;
-    `rarer` (studies,) counts units of the rarer verdict, the mean over humans.
+    `codes` (raters, studies, units) are their labels, the grader's last, with these `distance`s
+    (q, q). `grader` (humans, studies) and `among` (humans, humans, studies; 0 on the diagonal) are
+    kappas; `grader_moves` and `people_moves` (studies, units) the units' influence on their means.
     """
 
+    codes: Codes
+    distance: Array
+    is_ordered: bool
     grader: Array
     among: Array
     grader_moves: Array
     people_moves: Array
-    patterns: Integers
-    rarer: Array
 
-    def passes(self, scope: Scope, margin: float, rule: DecisionSettings) -> Mask:
-        """Return a mask (studies,) of the studies in which the grader meets the rule.
+    def passes(self, scope: Scope, margin: float, rule: DecisionSettings, least: float) -> Mask:
+        """Return a mask (studies,) of the studies in which the grader meets the rule, where `least`
+        is the kappa that humans must reach.
 
         That it beats the baselines follows, as it is close to humans who agree.
         """
-        (units, _), people = self.grader_moves.shape, len(self.grader)
+        (_, units), people = self.grader_moves.shape, len(self.grader)
         alpha = level_of_look(1, rule.looks)
         own = self.among.sum(axis=(0, 1)) / (people * (people - 1))
         share = np.full(len(own), rule.margin_share)
@@ -67,41 +78,75 @@ class Panel:
             share = np.where(margin > MOST_OF_PEOPLE * own, MOST_OF_PEOPLE, 0.0)
         allowed = np.where(share > 0, share * own, margin)
         difference = self.grader.mean(axis=0) - own
-        reached = self._reached(own, share, alpha)
-        if scope == "like_these":
-            reached = reaches_over_people(reached, self._over_people(), people, units, alpha)
-        is_near = difference - reached > -allowed
-        agree = own - reaches(self.people_moves, alpha) >= rule.min_people_kappa
-        enough = (self.rarer >= rule.min_rarer) & (units >= rule.min_clusters)
-        found: Mask = is_near & agree & enough
+        of_people = self._over_people() if scope == "like_these" else None
+
+        def is_near(reached: Array, some: Mask | slice = slice(None)) -> Mask:
+            if of_people is not None:
+                reached = reaches_over_people(reached, of_people[some], people, units, alpha)
+            return np.asarray(difference[some] - reached > -allowed[some])
+
+        agree = own - reaches(self.people_moves.T, alpha) >= least
+        can_pass = agree & (self._rarer() >= rule.min_rarer) & (units >= rule.min_clusters)
+        moves = self.grader_moves - (1.0 - share)[:, None] * self.people_moves
+        rough = reaches(moves.T, alpha)
+        passed = is_near(rough)
+        off = _ROUGH / units * rough
+        # The verdict's own bound, wherever it may decide otherwise: all but for speed.
+        is_open = ~(is_near(rough - off) == is_near(rough + off)) | (off >= rough) | np.isnan(rough)
+        if (is_open & can_pass).any():
+            some = is_open & can_pass
+            near = self.of(some)._reached(own[some], share[some], moves[some], alpha)
+            passed[some] = is_near(near, some)
+        found: Mask = passed & can_pass
         return found
 
-    def _reached(self, own: Array, share: Array, alpha: float) -> Array:
-        """Distance of each study's lower bound below its estimate (studies,).
+    def of(self, studies: Mask) -> Panel:
+        """Return the panel in some of the studies."""
+        return replace(
+            self,
+            codes=self.codes[:, studies],
+            grader=self.grader[:, studies],
+            among=self.among[..., studies],
+            grader_moves=self.grader_moves[studies],
+            people_moves=self.people_moves[studies],
+        )
 
-        It is the verdict's own bound, computed on patterns of verdicts in place of single units.
+    def _rarer(self) -> Array:
+        """Units in which a human chose another label than the commonest: (studies,), the mean over
+        humans.
         """
-        (units, studies), people = self.grader_moves.shape, len(self.grader)
-        every = np.arange(2 ** (people + 1))
-        said = (every[:, None] >> np.arange(people, -1, -1)) & 1
-        tables = np.zeros((len(every), people, 2, 2))
-        for person in range(people):
-            tables[every, person, said[:, person], said[:, -1]] = 1.0
-        study = np.arange(studies)
-        counts = np.zeros((studies, len(every)))
-        np.add.at(counts, (np.broadcast_to(study, self.patterns.shape), self.patterns), 1.0)
-        by_people = counts.reshape(studies, -1, 2).sum(axis=2, keepdims=True)
-        base = counts + np.repeat(by_people, 2, axis=2).reshape(counts.shape) * PSEUDO / units / 2
-        moves = np.zeros((studies, len(every) // 2))
-        moves[study, self.patterns // 2] = self.people_moves
-        linear = -(1.0 - share)[:, None] * (own[:, None] + np.repeat(moves, 2, axis=1))
-        apart = 1.0 - np.eye(2)
-        statistic = Kappas(table_sums(tables, apart), apart, linear, base)
+        q, people = len(self.distance), self.codes[:-1]
+        commonest = _counts(_cells(people, q), q).sum(axis=0).argmax(axis=1)
+        other = people != commonest[:, None]
+        rarer: Array = other.sum(axis=2).mean(axis=0)
+        return rarer
+
+    def _reached(self, own: Array, share: Array, moves: Array, alpha: float) -> Array:
+        """Distance of each study's lower bound below its estimate (studies,): the verdict's own.
+        `moves` (studies, units) are the units' influence on it.
+        """
+        (studies, units), q = self.grader_moves.shape, len(self.distance)
+        people = self.codes[:-1].swapaxes(0, 1)
+        counts = (people[..., None] == np.arange(q)).sum(axis=1).reshape(-1, q)
+        step = max(round((q - 1) / 10), 1)
+        unseen = unseen_labels(counts, ordered=self.is_ordered, step=step)
+        grader = np.stack([self.codes[-1], *(each.reshape(studies, units) for each in unseen)], 1)
+        kinds = grader.shape[1]
+        base = np.ones((kinds, units))
+        base[1:] = PSEUDO / (units * (kinds - 1))
+        linear = -(1.0 - share)[:, None] * (own[:, None] + self.people_moves)
+        statistic = _OfStudies(
+            people,
+            grader.reshape(studies, -1),
+            self.distance,
+            np.tile(linear, kinds),
+            np.broadcast_to(base.ravel(), (studies, base.size)),
+        )
+        data = np.where(np.arange(base.size) < units, 1.0 / units, 0.0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            influence = statistic.at(counts / units)[1]
-            spread = np.sqrt((counts * influence**2).sum(axis=1) / units)
-            moved = self.grader_moves - (1.0 - share) * self.people_moves
-            stretch = np.where(spread > 1e-9, moved.std(axis=0, ddof=1) / spread, 1.0)
+            influence = statistic.at(np.broadcast_to(data, (studies, base.size)))[1]
+            spread = np.sqrt((data * influence**2).sum(axis=1))
+            stretch = np.where(spread > 1e-9, moves.std(axis=1, ddof=1) / spread, 1.0)
         estimate = self.grader.mean(axis=0) - (1.0 - share) * own
         sample = Sample(estimate, units, units, np.maximum(stretch, 1.0))
         reached: Array = estimate - lower_bound(statistic, sample, alpha)
@@ -117,9 +162,72 @@ class Panel:
         return variance
 
 
+@dataclass(frozen=True)
+class _OfStudies:
+    """What `analysis.bootstrap.score.Kappas` is, of many studies at once, each on its own units:
+    labels of `people` (studies, people, units) and of the grader (studies, points), for whom the
+    units stand several times, as labelled and with other labels. `linear` and `base` are
+    (studies, points).
+    """
+
+    people: Codes
+    grader: Codes
+    distance: Array
+    linear: Array
+    base: Array
+
+    @cached_property
+    def _apart(self) -> Array:
+        """Distances of the grader's label from each person's, (studies, people, points)."""
+        times = self.grader.shape[1] // self.people.shape[2]
+        pairs = np.tile(self.people * len(self.distance), times) + self.grader[:, None]
+        apart: Array = self.distance.ravel()[pairs]
+        return apart
+
+    @cached_property
+    def _cells(self) -> tuple[Codes, Codes]:
+        """Positions of the labels of people and of the grader in their margins, (.., q) flat."""
+        q = len(self.distance)
+        return _cells(self.people, q), _cells(self.grader, q)
+
+    def at(self, weights: Array) -> tuple[Array, Array]:
+        """Return the statistic (studies,) and each point's influence on it (studies, points)."""
+        (studies, people, units), q = self.people.shape, len(self.distance)
+        of_people, of_grader = self._cells
+        of_units = weights.reshape(studies, -1, units).sum(axis=1)
+        of_units = np.broadcast_to(of_units[:, None], self.people.shape)
+        sums = np.empty((studies, people, 2 + 2 * q))
+        sums[..., 0] = 1.0
+        sums[..., 1] = (self._apart @ weights[..., None])[..., 0]
+        sums[..., 2 : 2 + q] = _counts(of_people, q, of_units)
+        sums[..., 2 + q :] = _counts(of_grader, q, weights)[:, None]
+        value, slope = kappas_of(sums, self.distance)
+        of_first = (slope[..., :1] + slope[..., 2 : 2 + q]).ravel()[of_people].sum(axis=1)
+        moves = slope[..., 2 + q :].sum(axis=1).ravel()[of_grader]
+        moves += (slope[:, None, :, 1] @ self._apart)[:, 0]
+        moves += np.tile(of_first, weights.shape[1] // units)
+        mean = (weights * self.linear).sum(axis=1)
+        return value + mean, moves + self.linear - mean[:, None]
+
+
+def _cells(codes: Codes, q: int) -> Codes:
+    """Positions of codes (..., units) in the flat counts (..., q) of each rater's labels."""
+    raters = codes.shape[:-1]
+    cells: Codes = codes + q * np.arange(math.prod(raters)).reshape(*raters, 1)
+    return cells
+
+
+def _counts(cells: Codes, q: int, weight: Array | None = None) -> Array:
+    """How often each label was given, (..., q), each unit counting by its weight (..., units)."""
+    raters = cells.shape[:-1]
+    flat = None if weight is None else weight.ravel()
+    counts = np.bincount(cells.ravel(), flat, q * math.prod(raters)).astype(float)
+    return counts.reshape(*raters, q)
+
+
 def pass_chances(
     units: int,
-    scenario: Scenario,
+    scenario: Scenario | ScaleScenario,
     people: Sequence[int],
     *,
     margin: float = _MARGIN,
@@ -139,16 +247,18 @@ def pass_chances(
         "these": {k: [] for k in simulated.values()},
         "like_these": {k: [] for k in simulated.values() if k > 2},
     }
+    least = scenario.least_kappa(rule.min_people_kappa)
     rng = np.random.default_rng(seed)
     studies = max(min(_STUDIES, _MAX_DRAWS // units), 60)
     at_once = max(_AT_ONCE // units, 1)
     for first in range(0, studies, at_once):
         shape = min(at_once, studies - first), units
-        verdicts = scenario.draw(rng, shape, max(simulated.values()), graders=1)
-        for panel in panels(np.where(verdicts, 1.0, -1.0).swapaxes(1, 2)):
-            for scope, by_number in passed.items():
-                if (number := len(panel.grader)) in by_number:
-                    by_number[number] += panel.passes(scope, margin, rule).tolist()
+        codes = scenario.draw(rng, shape, max(simulated.values()), graders=1)
+        for some in np.array_split(codes, math.ceil(codes[0].size / _FIT), axis=1):
+            for panel in panels(some, scenario.distance, is_ordered=scenario.is_ordered):
+                for scope, by_number in passed.items():
+                    if (number := len(panel.grader)) in by_number:
+                        by_number[number] += panel.passes(scope, margin, rule, least).tolist()
     return {
         scope: {k: float(np.mean(of[own])) for k, own in simulated.items() if own in of}
         for scope, of in passed.items()
@@ -157,7 +267,7 @@ def pass_chances(
 
 def pass_chance(
     units: int,
-    scenario: Scenario,
+    scenario: Scenario | ScaleScenario,
     *,
     humans: int = 3,
     margin: float = _MARGIN,
@@ -217,8 +327,8 @@ def study_precision(
         else written("plan.can_decide_with", subjects=subjects, **sample)
     ]
     for prevalence in (0.5, 0.9):
-        strictness = usual_strictness(_TYPICAL_AGREEMENT, prevalence)
-        scenario = Scenario(_TYPICAL_AGREEMENT, prevalence, strictness=strictness)
+        scenario = Scenario(_TYPICAL_AGREEMENT, prevalence)
+        scenario = replace(scenario, strictness=usual_strictness(scenario.likeness))
         width = half_width("kappa", pairs, scenario)
         passes = written("plan.no_chance", kappa=scenario.kappa)
         if scenario.kappa >= rule.min_people_kappa:
@@ -229,54 +339,52 @@ def study_precision(
     return sentences
 
 
-def panels(said: Array) -> Iterator[Panel]:
+def panels(codes: Codes, distance: Array, *, is_ordered: bool = False) -> Iterator[Panel]:
     """Yield panels of the grader with the first two humans, the first three, and so on.
 
-    `said` are verdicts (raters, units, studies), 1 for yes and -1 for no, the grader's last.
+    `codes` are labels (raters, studies, units), the grader's last, with these `distance`s (q, q).
     """
-    _, units, studies = said.shape
-    people, grader = len(said) - 1, said[-1]
-    patterns = np.zeros((units, studies), dtype=np.int64)
+    _, studies, units = codes.shape
+    people, grader = len(codes) - 1, codes[-1]
     with_grader, among = np.zeros((people, studies)), np.zeros((people, people, studies))
-    grader_moves, people_moves = np.zeros((2, units, studies))
-    yes = (said[:-1] > 0).sum(axis=1)
+    grader_moves, people_moves = np.zeros((2, studies, units))
     for new in range(people):
-        patterns = 2 * patterns + (said[new] > 0)
-        with_grader[new], moves = _kappa(grader, said[new])
+        with_grader[new], moves = _kappa(codes[new], grader, distance)
         grader_moves += moves
         for other in range(new):
-            among[new, other], moves = _kappa(said[other], said[new])
+            among[new, other], moves = _kappa(codes[other], codes[new], distance)
             among[other, new] = among[new, other]
             people_moves += moves
         k = new + 1
         if k > 1:
-            affirmed = yes[:k].mean(axis=0)
             yield Panel(
+                np.concatenate([codes[:k], codes[-1:]]),
+                distance,
+                is_ordered,
                 with_grader[:k],
                 among[:k, :k],
                 grader_moves / k,
                 people_moves / (k * (k - 1) / 2),
-                2 * patterns + (grader > 0),
-                np.minimum(affirmed, units - affirmed),
             )
 
 
-def _kappa(first: Array, second: Array) -> tuple[Array, Array]:
-    """Return Cohen's kappa (studies,) of two raters, and each unit's influence on it.
+def _kappa(first: Codes, second: Codes, distance: Array) -> tuple[Array, Array]:
+    """Return Cohen's kappa (studies,) of two raters with these codes (studies, units), and each
+    unit's influence on it (studies, units).
 
-    Verdicts (units, studies) are 1 or -1. The influence of a unit is by how much the mean kappa
-    without one unit is above that without this one, times the other units.
+    The influence of a unit is by how much the mean kappa without one unit is above that without
+    this one, times the other units.
     """
-    n = len(first)
-    each = np.stack([first * second, first, second])
-    total = each.sum(axis=1)
+    n, q = first.shape[1], len(distance)
+    apart = distance.ravel()[first * q + second]
+    of_pairs = np.zeros(first.shape)
+    for one, other in ((first, second), (second, first)):
+        expected = _counts(_cells(other, q), q) @ distance
+        of_pairs += expected.ravel()[_cells(one, q)]
+    total = apart.sum(axis=1)
+    chance = of_pairs.sum(axis=1) / 2.0
     with np.errstate(invalid="ignore", divide="ignore"):
-        kappa = _of_means(*(total / n))
-        without = _of_means(*((total[:, None] - each) / (n - 1)))
-        brings: Array = (n - 1) * (without.mean(axis=0) - without)
+        kappa = 1.0 - n * total / chance
+        left = (n - 1) * (total[:, None] - apart) / (chance[:, None] - of_pairs + apart)
+        brings: Array = (n - 1) * (left - left.mean(axis=1, keepdims=True))
     return kappa, brings
-
-
-def _of_means(both: Array, first: Array, second: Array) -> Array:
-    """Return kappa from the means of two raters' verdicts, 1 or -1, and of their products."""
-    return (both - first * second) / (1.0 - first * second)

@@ -1,32 +1,113 @@
 """Precision of a study of a given size, before annotators are paid.
 
 Where a formula holds it is used (`analysis.planning.sample_size`); the rest is simulated: studies
-of binary verdicts in which raters' perceptions of a unit are correlated, and humans may differ in
-strictness.
+of binary verdicts or of labels on a scale, in which raters' perceptions of a unit are correlated,
+and humans may differ in strictness.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
+from evenhand.analysis.agreement.coefficients import agreement_weights, kappa_on_scale
 from evenhand.analysis.bootstrap.intervals import Z
+from evenhand.analysis.bootstrap.score import kappas_of, table_sums
 from evenhand.analysis.planning.sample_size import ac1_half_width, kappa_half_width, rate_half_width
-from evenhand.analysis.types import Array, Mask
+from evenhand.analysis.types import Array, Codes, Mask
 
 _STRICTNESS, _MOST_STRICT = 0.25, 0.6
+_SPREAD, _MOST_POINTS = 0.25, 21
+_GRID = np.linspace(-6.0, 6.0, 401)
+"""Latent qualities to integrate over."""
 _STUDIES, _MAX_DRAWS = 2000, 4_000_000
 _MAX_UNITS = 100_000
 STATISTICS = ("kappa", "alpha", "ac1", "rate", "threshold")
 """Statistics that `half_width` accepts."""
 
 
+class _Raters(ABC):
+    """Raters who see a unit's latent quality, a normal variable, with an error, and label it by
+    cuts: at one they say yes or no, at more they choose a point of a scale.
+    """
+
+    strictness: float
+    is_ordered = False
+
+    @property
+    @abstractmethod
+    def likeness(self) -> float:
+        """Correlation of two humans' latent variables."""
+
+    @property
+    @abstractmethod
+    def cuts(self) -> Array:
+        """Where the latent variable, of variance 1, is cut: (q - 1,), ascending."""
+
+    @property
+    def distance(self) -> Array:
+        """Distances of labels (q, q) in the kappa that verdicts use, from 0 to 1."""
+        kind = "linear" if self.is_ordered else "identity"
+        return 1.0 - agreement_weights(len(self.cuts) + 1, kind)
+
+    @property
+    def is_possible_so_strict(self) -> bool:
+        """True if humans who differ this much in strictness can agree as assumed."""
+        return self.likeness + _own_share(self.strictness) < 1
+
+    def draw(
+        self, rng: np.random.Generator, shape: tuple[int, int], people: int, graders: int = 0
+    ) -> Codes:
+        """Draw codes of labels (raters, studies, units) of humans and then of graders.
+
+        A part of the humans' errors is their strictness, drawn independently in every study.
+        Graders see as much as humans, and are of average strictness: as good as a human.
+        """
+        raters = people + graders
+        strict = np.array([_own_share(self.strictness)] * people + [0.0] * graders)[:, None]
+        error = np.sqrt(1.0 - self.likeness - strict)[..., None]
+        seen = math.sqrt(self.likeness) * rng.standard_normal(shape)
+        shift = np.sqrt(strict) * rng.standard_normal((raters, shape[0]))
+        noise = error * rng.standard_normal((raters, *shape))
+        codes: Codes = np.searchsorted(self.cuts, seen + noise - shift[..., None])
+        return codes
+
+    def errorless_units(self, margin: float, level: float) -> int:
+        """About how many units even a grader without an error needs to pass almost surely.
+
+        With n units an error in as many as -ln(level) / n of them goes unseen. One over the whole
+        scale takes from kappa the largest distance over the one expected by chance, and the
+        grader's lead over humans and the `margin` make up for it. A grader without an error gives
+        the median of what humans would say. In simulation it passes with this many units in .93 to
+        1 of studies, with two fifths of them in less than half.
+        """
+        joint, best, shares = self._tables(self.likeness)
+        chance = float(shares @ self.distance @ shares)
+        lead = float(((joint - best) * self.distance).sum()) / chance
+        return math.ceil(-math.log(level) / chance / (margin + lead))
+
+    def _tables(self, likeness: float) -> tuple[Array, Array, Array]:
+        """Joint probabilities of two raters (q, q), of a human and a grader without error, and the
+        shares of labels (q,), where two humans' latent variables have this correlation.
+        """
+        from scipy.special import ndtr
+
+        quality, weight = _GRID, np.exp(-(_GRID**2) / 2) / np.exp(-(_GRID**2) / 2).sum()
+        away = self.cuts - math.sqrt(likeness) * quality[:, None]
+        below = ndtr(away / math.sqrt(max(1.0 - likeness, 1e-6)))
+        given = np.diff(below, axis=1, prepend=0.0, append=1.0)
+        best = np.eye(len(self.cuts) + 1)[(below < 0.5).sum(axis=1)]
+        weighted = given.T * weight
+        return weighted @ given, weighted @ best, weighted.sum(axis=1)
+
+
 @dataclass(frozen=True)
-class Scenario:
+class Scenario(_Raters):
     """Raters who all agree pairwise with probability `agreement`, at one share of affirmatives.
 
     `humans` label each unit; a share `overlap` of the units has all of them, the rest has one.
@@ -56,6 +137,13 @@ class Scenario:
         """Error rate at which two independent raters agree with `agreement`."""
         return (1 - math.sqrt(max(2 * self.agreement - 1, 0.0))) / 2
 
+    @property
+    def cuts(self) -> Array:
+        """The one cut, above which a rater says yes."""
+        from scipy.special import ndtri
+
+        return np.array([ndtri(1 - self.prevalence)])
+
     @cached_property
     def likeness(self) -> float:
         """Correlation of the latent normal variables of two humans (the tetrachoric correlation).
@@ -70,26 +158,9 @@ class Scenario:
 
         return float(brentq(surplus, 0.0, 1.0))
 
-    def draw(
-        self, rng: np.random.Generator, shape: tuple[int, int], people: int, graders: int = 0
-    ) -> Mask:
-        """Draw verdicts (raters, studies, units) of humans and then of graders.
-
-        A unit's latent quality is a normal variable, which raters see with an error. A part of the
-        humans' errors is their strictness, drawn independently in every study. Graders see as much
-        as humans, and are of average strictness: as good as a human.
-        """
-        from scipy.special import ndtri
-
-        raters = people + graders
-        strict = np.array([_own_share(self.strictness)] * people + [0.0] * graders)[:, None]
-        error = np.sqrt(1.0 - self.likeness - strict)[..., None]
-        seen = math.sqrt(self.likeness) * rng.standard_normal(shape)
-        cuts = np.sqrt(strict) * rng.standard_normal((raters, shape[0])) + ndtri(
-            1 - self.prevalence
-        )
-        verdicts: Mask = seen + error * rng.standard_normal((raters, *shape)) > cuts[..., None]
-        return verdicts
+    def least_kappa(self, floor: float) -> float:
+        """Return the kappa that humans must reach where a rule has this floor."""
+        return floor
 
     @property
     def spread_of_shares(self) -> float:
@@ -99,34 +170,117 @@ class Scenario:
 
         return float(norm.pdf(ndtri(self.prevalence)) * math.sqrt(_own_share(self.strictness)))
 
+
+@dataclass(frozen=True)
+class ScaleScenario(_Raters):
+    """Raters who label on the points from `low` to `high`; the labels of any two have this
+    `correlation`, and all have this `mean`.
+
+    What a rater sees is rounded to the nearest point, or to the end of the scale where it lies
+    beyond; it has a standard deviation of a quarter of the scale. A scale of more than 21 points is
+    simulated with 21, as by raters who choose multiples of five from 0 to 100. The correlation
+    counts a stricter rater as disagreeing: it is the intraclass correlation ICC(A,1), which kappa
+    with quadratic weights and Krippendorff's alpha for numbers come close to (Fleiss & Cohen 1973).
+    The other fields are those of `Scenario`.
+    """
+
+    low: int
+    high: int
+    correlation: float
+    mean: float
+    humans: int = 3
+    overlap: float = 1.0
+    strictness: float = 0.0
+    is_ordered = True
+
+    @cached_property
+    def cuts(self) -> Array:
+        """Middles between neighbouring points, where the mean label is as assumed."""
+        from scipy.optimize import brentq
+        from scipy.special import ndtr
+
+        points = min(self.high - self.low + 1, _MOST_POINTS)
+        middles = (np.arange(1, points) - 0.5) / (points - 1)  # of a scale from 0 to 1
+        mean = (self.mean - self.low) / (self.high - self.low)
+
+        def surplus(centre: float) -> float:
+            return float(ndtr((centre - middles) / _SPREAD).mean()) - mean
+
+        centre = float(brentq(surplus, -5.0, 6.0))
+        cuts: Array = (middles - centre) / _SPREAD
+        return cuts
+
+    @cached_property
+    def likeness(self) -> float:
+        """Correlation of the latent normal variables of two humans, a little above the labels'.
+
+        >>> round(ScaleScenario(1, 5, 0.7, 3.0).likeness, 3)
+        0.764
+        """
+        from scipy.optimize import brentq
+
+        def surplus(likeness: float) -> float:
+            joint, _, shares = self._tables(likeness)
+            at = np.arange(len(shares)) - np.arange(len(shares)) @ shares
+            return float(at @ joint @ at / (shares @ at**2)) - self.correlation
+
+        return float(brentq(surplus, 0.0, 1.0 - 1e-6))
+
+    @cached_property
+    def kappa(self) -> float:
+        """Kappa of two raters with linear weights.
+
+        >>> round(ScaleScenario(1, 5, 0.7, 3.0).kappa, 3)
+        0.52
+        """
+        return float(kappas_of(self._sums, self.distance)[0])
+
+    def least_kappa(self, floor: float) -> float:
+        """Return the kappa that humans must reach where a rule has this floor for yes/no labels."""
+        return kappa_on_scale(floor)
+
     @property
-    def is_possible_so_strict(self) -> bool:
-        """True if humans who differ this much in strictness can have this agreement."""
-        return self.likeness + _own_share(self.strictness) < 1
+    def _sums(self) -> Array:
+        return table_sums(self._tables(self.likeness)[0][None], self.distance)
+
+    def kappa_half_width(self, units: float) -> float:
+        """Half the 95% interval of two raters' kappa, by the delta method, as the large-sample
+        variance of Fleiss, Cohen & Everitt (1969) is.
+        """
+        q, slope = len(self.cuts) + 1, kappas_of(self._sums, self.distance)[1][0]
+        first, second = slope[2 : 2 + q, None], slope[None, 2 + q :]
+        moves = slope[0] + slope[1] * self.distance + first + second
+        joint = self._tables(self.likeness)[0]
+        return float(Z * math.sqrt((joint * moves**2).sum() / units))
 
 
-def usual_strictness(agreement: float, prevalence: float) -> float:
+def usual_strictness(likeness: float) -> float:
     """Default spread of humans' strictness: 0.25, or three fifths of their disagreement if less.
 
-    >>> usual_strictness(0.85, 0.5), round(usual_strictness(0.95, 0.5), 3)
+    >>> usual_strictness(0.891), round(usual_strictness(Scenario(0.95, 0.5).likeness), 3)
     (0.25, 0.086)
     """
-    most = _MOST_STRICT * (1.0 - Scenario(agreement, prevalence).likeness)
+    most = _MOST_STRICT * (1.0 - likeness)
     return min(_STRICTNESS, math.sqrt(most / (1.0 - most)))
 
 
-def half_width(statistic: str, units: float, scenario: Scenario, *, seed: int = 1) -> float:
+def half_width(
+    statistic: str, units: float, scenario: Scenario | ScaleScenario, *, seed: int = 1
+) -> float:
     """Half the 95% interval of a statistic on `units` independent units; NaN where undefined.
 
     `kappa` and `ac1` are those of two raters and `rate` a share of affirmatives, by formula;
     `alpha` is Krippendorff's of all humans and `threshold` the cut of a probability grader at which
     its kappa with humans is highest, by simulation. Agreement rests on the overlapping units only.
-    All are for these humans, whose strictness does not count as chance.
+    On a scale there is only `kappa`, with linear weights. All are for these humans, whose
+    strictness does not count as chance.
 
     >>> round(half_width("kappa", 250, Scenario(0.85, 0.5)), 3)
     0.089
     """
     shared = units * scenario.overlap
+    if isinstance(scenario, ScaleScenario):
+        return scenario.kappa_half_width(shared) if statistic == "kappa" else math.nan
     if statistic == "rate":
         return rate_half_width(units, scenario.prevalence)
     if not scenario.is_possible:
@@ -143,7 +297,7 @@ def half_width(statistic: str, units: float, scenario: Scenario, *, seed: int = 
     return simulated[statistic](max(round(shared), 2), alike, seed)
 
 
-def units_needed(statistic: str, width: float, scenario: Scenario) -> int | None:
+def units_needed(statistic: str, width: float, scenario: Scenario | ScaleScenario) -> int | None:
     """Return the fewest independent units whose interval is as narrow; None above 100,000 units.
 
     >>> units_needed("kappa", 0.1, Scenario(0.85, 0.5))
@@ -220,7 +374,7 @@ def _threshold_half_width(units: int, scenario: Scenario, seed: int) -> float:
     verdicts = scenario.draw(rng, (studies, units), scenario.humans, graders=1)
     reference = verdicts[:-1].mean(axis=0) + rng.random((studies, units)) * 1e-9 > 0.5
     sure = -float(ndtri(scenario.error))
-    score = np.where(verdicts[-1], 1, -1) * np.abs(
+    score = np.where(verdicts[-1] == 1, 1, -1) * np.abs(
         sure + 0.5 * rng.standard_normal((studies, units))
     )
     best = [_best_cut(ndtr(p), yes) for p, yes in zip(score, reference, strict=True)]

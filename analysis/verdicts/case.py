@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from evenhand.analysis.agreement.coefficients import kappa_on_scale
 from evenhand.analysis.bias import Finding, flagged
 from evenhand.analysis.bootstrap.intervals import Deciding
 from evenhand.analysis.injection import Audit, audit_of
@@ -159,7 +160,7 @@ class People:
     """The people that a grader is compared with: how many, those whose labels it repeats, with the
     share of units on which it does and the rows that show it, and the kappa among people below
     which no grader can be judged. With many unordered categories in use, chance agreement is rare,
-    and a lower kappa is as informative.
+    and a lower kappa is as informative; so it is with linear weights on a scale.
     """
 
     number: int
@@ -324,7 +325,7 @@ def case_of(
             copied_rows=tuple(
                 rows.get("observed_agreement", labels.raters[of], grader, "all") for of in copies
             ),
-            least_kappa=rule.min_people_kappa * min(2.0 * _luck(rows, labels, subset), 1.0),
+            least_kappa=_least_kappa(rule.min_people_kappa, rows, labels, subset),
         ),
         answers=_answers(rows, grader, subset),
         present=View(
@@ -373,14 +374,18 @@ def _gross(rows: ResultRows, grader: str) -> ResultRow | None:
     return next(found, None)
 
 
-def _luck(rows: ResultRows, labels: LabelMatrix, subset: str) -> float:
-    """Return the chance agreement that people's category shares imply: the sum of their squares on
-    a nominal scale, 0.5 on ordered categories and binary verdicts.
+def _least_kappa(floor: float, rows: ResultRows, labels: LabelMatrix, subset: str) -> float:
+    """Return the kappa among people below which no grader can be judged, where `floor` is that for
+    two categories: on a scale the weighted kappa that shows as much
+    (`analysis.agreement.coefficients.kappa_on_scale`); of many unordered categories as much less as
+    the chance agreement that people's shares imply, the sum of their squares, is below a half.
     """
+    if subset == BINARY_ALL:
+        return floor
+    if labels.scale.level != "nominal":
+        return kappa_on_scale(floor, labels.scale.ordered)
     chance = rows.chance.get("")
-    if subset == BINARY_ALL or labels.scale.level != "nominal" or chance is None:
-        return 0.5
-    return float((chance.shares**2).sum())
+    return floor if chance is None else floor * min(2.0 * float((chance.shares**2).sum()), 1.0)
 
 
 def _answers(rows: ResultRows, grader: str, subset: str) -> Answers:

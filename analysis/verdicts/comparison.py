@@ -14,7 +14,7 @@ from itertools import combinations
 
 import numpy as np
 
-from evenhand.analysis.agreement.counts import label_counts, median_codes
+from evenhand.analysis.agreement.counts import label_counts, unseen_labels
 from evenhand.analysis.agreement.overlap import KappaMeans, Overlap
 from evenhand.analysis.agreement.pairs import deciding_kappa, distances
 from evenhand.analysis.bootstrap.influence import influence, standard_error
@@ -293,19 +293,13 @@ class Points:
 
 
 def _unseen(overlap: Overlap) -> list[Codes]:
-    """Labels (units,) that a grader could have given but did not: the categories after the one that
-    most people chose, in turn; of ordered ones people's median, its neighbours (of numbers a tenth
-    of them away), and both ends of the scale, where gross errors lie.
+    """Labels (units,) that a grader could have given but did not; the neighbours of a number are a
+    tenth of the numbers away.
     """
     coded = overlap.coded
-    counts = label_counts(coded, overlap.raters)
-    if coded.level == "nominal":
-        most = counts.argmax(axis=1)
-        return [(most + step) % coded.q for step in range(coded.q)]
-    usual = np.maximum(median_codes(counts), 0)
     step = max(round((coded.q - 1) / 10), 1) if coded.is_number else 1
-    steps = (-coded.q, -step, 0, step, coded.q)
-    return [np.clip(usual + each, 0, coded.q - 1) for each in steps]
+    counts = label_counts(coded, overlap.raters)
+    return unseen_labels(counts, ordered=coded.level != "nominal", step=step)
 
 
 def sizes_of(coded: Coded, left_out: Resamples, inside: Mask) -> Array:

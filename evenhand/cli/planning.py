@@ -13,6 +13,9 @@ from evenhand.reporting.planning import STATISTICS
 ASSUMED = (
     "--agreement",
     "--prevalence",
+    "--scale",
+    "--correlation",
+    "--mean",
     "--raters",
     "--overlap",
     "--subjects",
@@ -61,10 +64,22 @@ def _options(plan: Parser) -> None:
     )
     assumed = plan.add_argument_group("without a pilot")
     assumed.add_argument(
-        "--agreement", type=float, default=0.85, metavar="P", help="of two annotators (0.85)"
+        "--agreement", type=float, metavar="P", help="of two annotators, on yes/no labels (0.85)"
     )
     assumed.add_argument(
-        "--prevalence", type=float, default=0.5, metavar="P", help="share of affirmatives (0.5)"
+        "--prevalence", type=float, metavar="P", help="share of affirmatives (0.5)"
+    )
+    assumed.add_argument(
+        "--scale", default="", metavar="LOW-HIGH", help="of labels that are not yes/no: 1-5, 0-100"
+    )
+    assumed.add_argument(
+        "--correlation",
+        type=float,
+        metavar="R",
+        help="on a scale, of two annotators' labels; about their ICC or quadratic kappa (0.7)",
+    )
+    assumed.add_argument(
+        "--mean", type=float, metavar="M", help="on a scale, of the labels (its middle)"
     )
     assumed.add_argument(
         "--raters", type=int, default=3, metavar="N", help="annotators per unit (3)"
@@ -98,6 +113,7 @@ def _plan(arguments: argparse.Namespace) -> None:
     assumed = Assumptions(
         **{each.name: getattr(arguments, each.name) for each in fields(Assumptions)}
     )
+    del arguments.overlap  # a share; the setting of this name says how items were chosen
     if arguments.source is not None:
         refuse(arguments, ASSUMED, "is an assumption for planning without a pilot; leave it out")
         print_lines(plan_from(analysis_of(arguments, why=True), wanted).lines)

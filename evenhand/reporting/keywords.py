@@ -113,6 +113,9 @@ class PlanKeywords(_OfRatings, Settings, total=False):
 
     agreement: float
     prevalence: float
+    scale: str
+    correlation: float
+    mean: float
     raters: int
     overlap: float
     subjects: int

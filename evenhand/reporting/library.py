@@ -366,10 +366,10 @@ def plan(
     """Plan how many pairs and people a verdict takes, and a `statistic` whose 95% CI is to have a
     `half_width` (kappa, alpha, ac1, rate or threshold), as `evenhand plan` does.
 
-    Without a `pilot` it goes by what is assumed of the raters: `agreement`, `prevalence`, `raters`,
-    `overlap`, `subjects`, `likeness`, `strictness` and `power` (see `Assumptions`). With labels as
-    `check` takes them, and its keywords, it says how many more decide. The result has its `tables`
-    as DataFrames.
+    Without a `pilot` it goes by what is assumed of the raters: `agreement` and `prevalence`, or on
+    a `scale` such as "1-5" `correlation` and `mean`; `raters`, `overlap`, `subjects`, `likeness`,
+    `strictness` and `power` (see `Assumptions`). With labels as `check` takes them, and its
+    keywords, it says how many more decide. The result has its `tables` as DataFrames.
 
     >>> found = plan(agreement=0.9, prevalence=0.3)
     >>> found.tables["sizes"].columns.tolist()[:4]

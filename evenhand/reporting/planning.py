@@ -8,6 +8,7 @@ more would bring (`plan_from`).
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from evenhand.analysis import Analysis, Scenario
     from evenhand.analysis.planning.g_study import VarianceComponents
     from evenhand.analysis.planning.pass_chance import Chances
+    from evenhand.analysis.planning.scenarios import ScaleScenario
     from evenhand.analysis.results import ResultRow
     from evenhand.reporting.panel import Line
     from evenhand.study.settings.analysis import DecisionSettings, Scope
@@ -62,15 +64,19 @@ class Wanted:
 class Assumptions:
     """What is assumed of the raters where there is no pilot, and the `power` that is wanted.
 
-    Two annotators agree on a share `agreement` of the units, of which a share `prevalence` is
-    affirmative. `raters` label each unit, or one of them those outside the `overlap`. A pair has
-    answers of `subjects`, whose labels resemble one another by the correlation `likeness`.
-    `strictness` is the standard deviation of annotators' cut-offs, where what they cut has one
-    of 1.
+    Two annotators agree on a share `agreement` of the units (0.85), of which a share `prevalence`
+    is affirmative (0.5). On a `scale`, such as "1-5", the labels of two annotators have a
+    `correlation` (0.7) and a `mean` (the scale's middle) instead. `raters` label each unit, or one
+    of them those outside the `overlap`. A pair has answers of `subjects`, whose labels resemble one
+    another by the correlation `likeness`. `strictness` is the standard deviation of annotators'
+    cut-offs, where what they cut has one of 1.
     """
 
-    agreement: float = 0.85
-    prevalence: float = 0.5
+    agreement: float | None = None
+    prevalence: float | None = None
+    scale: str = ""
+    correlation: float | None = None
+    mean: float | None = None
     raters: int = 3
     overlap: float = 1.0
     subjects: int = 1
@@ -78,37 +84,67 @@ class Assumptions:
     strictness: float | None = None
     power: float = 0.8
 
-    def scenario(self) -> Scenario:
+    def scenario(self) -> Scenario | ScaleScenario:
         """The raters of a simulation. Raises InputError where a number is out of range, or where
         there can be no such raters.
         """
-        from evenhand.analysis import Scenario
-        from evenhand.analysis.planning.scenarios import usual_strictness
+        from evenhand.analysis.planning.scenarios import Scenario, usual_strictness
         from evenhand.study.settings.annotation import MOST_RATERS
 
-        for name in ("agreement", "prevalence", "power"):
-            _check_between(name, getattr(self, name), 0.5 if name == "agreement" else 0.0)
+        _check_between("power", self.power, 0.0)
         if not 2 <= self.raters <= MOST_RATERS or self.subjects < 1:
             raise InputError(f"--raters must be 2 to {MOST_RATERS:,} and --subjects 1 or more")
         if not 0 < self.overlap <= 1 or not 0 <= self.likeness <= 1:
             raise InputError("--overlap and --likeness are shares, from 0 to 1")
-        scenario = Scenario(self.agreement, self.prevalence, self.raters, self.overlap)
-        if not scenario.is_possible:
-            raise InputError(
-                f"two equally good annotators cannot agree on only {self.agreement:.0%} of units "
-                f"where {self.prevalence:.0%} are affirmative; raise --agreement or bring "
-                "--prevalence closer to 0.5"
-            )
+        scenario = self._on_scale() if self.scale else self._yes_or_no()
         strictness = self.strictness
         if strictness is None:
-            strictness = usual_strictness(self.agreement, self.prevalence)
+            strictness = usual_strictness(scenario.likeness)
         scenario = replace(scenario, strictness=strictness)
         if strictness < 0 or not scenario.is_possible_so_strict:
+            agree = "correlate so highly"
+            if isinstance(scenario, Scenario):
+                agree = f"agree on {scenario.agreement:.0%} of units"
             raise InputError(
                 f"--strictness is {strictness:g}; it must be 0 or more, and low enough for "
-                f"annotators to agree on {self.agreement:.0%} of units"
+                f"annotators to {agree}"
             )
         return scenario
+
+    def _yes_or_no(self) -> Scenario:
+        from evenhand.analysis import Scenario
+
+        _leave_out(self, ("correlation", "mean"), "is about labels on a scale; name it by --scale")
+        agreement = 0.85 if self.agreement is None else self.agreement
+        prevalence = 0.5 if self.prevalence is None else self.prevalence
+        _check_between("agreement", agreement, 0.5)
+        _check_between("prevalence", prevalence, 0.0)
+        scenario = Scenario(agreement, prevalence, self.raters, self.overlap)
+        if not scenario.is_possible:
+            raise InputError(
+                f"two equally good annotators cannot agree on only {agreement:.0%} of units "
+                f"where {prevalence:.0%} are affirmative; raise --agreement or bring "
+                "--prevalence closer to 0.5"
+            )
+        return scenario
+
+    def _on_scale(self) -> ScaleScenario:
+        from evenhand.analysis.planning.scenarios import ScaleScenario
+
+        instead = "is about yes/no labels; with --scale give --correlation and --mean"
+        _leave_out(self, ("agreement", "prevalence"), instead)
+        ends = re.fullmatch(r"(-?\d+)-(-?\d+)", self.scale)
+        low, high = (int(end) for end in ends.groups()) if ends else (0, 0)
+        if high - low < 2:
+            raise InputError(
+                f"--scale is {self.scale!r}; it must be the lowest and the highest of three "
+                "or more whole numbers, as in 1-5 (for yes/no labels leave it out)"
+            )
+        correlation = 0.7 if self.correlation is None else self.correlation
+        mean = (low + high) / 2 if self.mean is None else self.mean
+        _check_between("correlation", correlation, 0.0)
+        _check_between("mean", mean, low, high)
+        return ScaleScenario(low, high, correlation, mean, self.raters, self.overlap)
 
     @property
     def units_per_pair(self) -> float:
@@ -116,6 +152,13 @@ class Assumptions:
         from evenhand.analysis.planning.scenarios import design_effect
 
         return self.subjects / design_effect(self.subjects, self.likeness)
+
+
+def _leave_out(assumed: Assumptions, names: Sequence[str], because: str) -> None:
+    """Raise InputError where one of these was given."""
+    for name in names:
+        if getattr(assumed, name) is not None:
+            raise InputError(f"--{name} {because}")
 
 
 def _check_between(name: str, value: float, low: float, high: float = 1.0) -> None:
@@ -170,6 +213,8 @@ def plan_ahead(
 
     statistic = wanted.statistic
     scenario, worth = assumed.scenario(), assumed.units_per_pair
+    if assumed.scale and statistic != "kappa":
+        raise InputError(f"--statistic is {statistic}; with --scale it must be kappa")
     analysis, rule = with_changes(AnalysisSettings(), DecisionSettings(), settings or {})
     chances = _chances(scenario, worth, analysis.margin, rule)
     widths = [half_width(statistic, max(round(n * worth), 2), scenario) for n in SIZES]
@@ -184,6 +229,7 @@ def plan_ahead(
     like = [f"like {k}" for k in PEOPLE]
     lines: list[Line] = [
         _needed_to_pass(scenario, assumed.power, chances, rule),
+        _errorless(scenario, worth, analysis.margin, rule),
         _needed(scenario, assumed, wanted),
         (
             written("plan.sizes", statistic=statistic),
@@ -196,7 +242,7 @@ def plan_ahead(
 
 
 def _chances(
-    scenario: Scenario, worth: float, margin: float, rule: DecisionSettings
+    scenario: Scenario | ScaleScenario, worth: float, margin: float, rule: DecisionSettings
 ) -> list[Chances]:
     """Return the probability that a grader as good as a person passes, for each of SIZES."""
     from evenhand.analysis.planning.pass_chance import pass_chances
@@ -210,13 +256,16 @@ def _chances(
 
 
 def _needed_to_pass(
-    scenario: Scenario, power: float, chances: Sequence[Chances], rule: DecisionSettings
+    scenario: Scenario | ScaleScenario,
+    power: float,
+    chances: Sequence[Chances],
+    rule: DecisionSettings,
 ) -> str:
     """The plan's conclusion: the number of pairs and people needed."""
     from evenhand.analysis.planning.pass_chance import size_for
 
-    if scenario.kappa < rule.min_people_kappa:
-        least = rule.min_people_kappa
+    least = scenario.least_kappa(rule.min_people_kappa)
+    if scenario.kappa < least:
         return written("plan.cannot_pass", kappa=scenario.kappa, least=least)
 
     def pairs_for(scope: Scope, people: int) -> int | None:
@@ -241,28 +290,55 @@ def _rounded(pairs: int) -> int:
     return -(-pairs // step) * step
 
 
-def _assumed(scenario: Scenario, worth: float, margin: float, rule: DecisionSettings) -> str:
+def _errorless(
+    scenario: Scenario | ScaleScenario, worth: float, margin: float, rule: DecisionSettings
+) -> str:
+    """The number of pairs without which not even a grader without an error passes."""
     from evenhand.analysis.bootstrap.looks import level_of_look
+    from evenhand.study.settings.analysis import MOST_OF_PEOPLE
 
-    assumed = written(
-        "plan.assumed",
-        agreement=scenario.agreement,
-        prevalence=scenario.prevalence,
-        spread=scenario.spread_of_shares,
-        strictness=scenario.strictness,
-        overlap=scenario.overlap,
-        worth=worth,
-    )
+    if rule.margin_share:
+        margin = rule.margin_share * scenario.kappa
+    margin = min(margin, MOST_OF_PEOPLE * scenario.kappa)
+    units = scenario.errorless_units(margin, level_of_look(1, rule.looks))
+    return written("plan.errorless", pairs=_rounded(math.ceil(units / worth / scenario.overlap)))
+
+
+def _assumed(
+    scenario: Scenario | ScaleScenario, worth: float, margin: float, rule: DecisionSettings
+) -> str:
+    from evenhand.analysis.bootstrap.looks import level_of_look
+    from evenhand.analysis.planning.scenarios import ScaleScenario
+
+    if isinstance(scenario, ScaleScenario):
+        labels = written(
+            "plan.on_scale",
+            low=scenario.low,
+            high=scenario.high,
+            correlation=scenario.correlation,
+            kappa=scenario.kappa,
+            mean=scenario.mean,
+            strictness=scenario.strictness,
+        )
+    else:
+        labels = written(
+            "plan.yes_or_no",
+            agreement=scenario.agreement,
+            prevalence=scenario.prevalence,
+            spread=scenario.spread_of_shares,
+            strictness=scenario.strictness,
+        )
+    assumed = written("plan.assumed", labels=labels, overlap=scenario.overlap, worth=worth)
     meets = written(
         "plan.rule",
         margin=f"{rule.margin_share:.0%}" if rule.margin_share else f"{margin:g}",
         level=level_of_look(1, rule.looks),
-        least=rule.min_people_kappa,
+        least=scenario.least_kappa(rule.min_people_kappa),
     )
     return f"{assumed} {meets} {written('plan.simulated')}"
 
 
-def _needed(scenario: Scenario, assumed: Assumptions, wanted: Wanted) -> str:
+def _needed(scenario: Scenario | ScaleScenario, assumed: Assumptions, wanted: Wanted) -> str:
     from evenhand.analysis import units_needed
 
     found = units_needed(wanted.statistic, wanted.half_width, scenario)

@@ -289,8 +289,9 @@ silences beyond 0.1, where audited; labels stable from wording to wording (kappa
         ge=-1,
         le=1,
         description="least kappa between annotators, at its lower bound; below it no grader can be "
-        "judged. Where luck would make people agree on less than half of the units, on unordered "
-        "categories, as much less is enough, but always more than 0",
+        "judged. It is that of two categories; labels with an order have the weighted kappa that "
+        "shows as much, 0.17 for 0.2. Where luck would make people agree on less than half of the "
+        "units, on unordered categories, as much less is enough, but always more than 0",
     )
     min_rarer: int = Field(
         default=10,

@@ -124,7 +124,7 @@ def test_no_verdict_where_hard_items_got_the_second_label() -> None:
     twice, once = (people[:, 1] >= 0).sum(), (people[:, 1] < 0).sum()
     assert verdict["verdict"] == "cannot_tell"
     assert verdict["next"] == {"kind": "overlap", "number": 60}
-    sentence = f"The {twice} units with 2 or more human labels differ from the {once} with 1"
+    sentence = f"The {twice} units with 2 or more human labels differ from the {once} with 1 "
     assert sentence in verdict["sentence"]
     shares = [
         row["estimate"]

@@ -4,47 +4,51 @@ of studies.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pytest
 from scipy.stats import multivariate_normal, norm
+from sklearn.metrics import cohen_kappa_score
 
 from benchmarks.decisions import Cell, study
 from evenhand.analysis import Scale, analyse
+from evenhand.analysis.agreement.coefficients import kappa_on_scale
+from evenhand.analysis.bootstrap.looks import level_of_look
+from evenhand.analysis.planning import scenarios
 from evenhand.analysis.planning.pass_chance import (
     panels,
     pass_chance,
     pass_chances,
     study_precision,
 )
-from evenhand.analysis.planning.scenarios import Scenario, usual_strictness
-from evenhand.analysis.types import Mask
+from evenhand.analysis.planning.scenarios import (
+    ScaleScenario,
+    Scenario,
+    half_width,
+    usual_strictness,
+)
+from evenhand.analysis.types import Codes
 from evenhand.study.settings.analysis import DecisionSettings, Scope
 
 SCALE = Scale("r", ("no", "yes"), affirmative=frozenset({"yes"}))
 
 
-def _ratings(verdicts: Mask) -> pd.DataFrame:
-    """Of verdicts (raters, units), the grader's last."""
-    rater, unit = (index.ravel() for index in np.indices(verdicts.shape))
-    is_grader = rater == len(verdicts) - 1
+def _ratings(codes: Codes, labels: Sequence[str]) -> pd.DataFrame:
+    """Of codes (raters, units) of these labels, the grader's last."""
+    rater, unit = (index.ravel() for index in np.indices(codes.shape))
+    is_grader = rater == len(codes) - 1
     return pd.DataFrame(
         {
             "unit_id": [f"u{n}" for n in unit],
             "rater_id": np.where(is_grader, "g", [f"h{n}" for n in rater]),
             "rater_kind": np.where(is_grader, "model", "human"),
-            "label": np.where(verdicts.ravel(), "yes", "no"),
+            "label": np.array(labels)[codes.ravel()],
         }
     )
-
-
-def _said(verdicts: Mask) -> npt.NDArray[np.float64]:
-    """Of verdicts (raters, studies, units), as panels take them."""
-    return np.where(verdicts, 1.0, -1.0).swapaxes(1, 2)
 
 
 @pytest.mark.thorough
@@ -58,14 +62,47 @@ def test_a_study_passes_where_its_verdict_does(
     """The same simulated studies through the whole analysis, one by one."""
     scenario = Scenario(0.88, prevalence, strictness=0.1)
     drawn = scenario.draw(np.random.default_rng(2), (8, units), people, graders=1)
-    *_, panel = panels(_said(drawn))
+    *_, panel = panels(drawn, scenario.distance)
     verdicts = [
-        analyse(_ratings(drawn[:, n]), None, [SCALE], resamples=10, scope=scope).verdicts[0]
+        analyse(
+            _ratings(drawn[:, n], SCALE.categories), None, [SCALE], resamples=10, scope=scope
+        ).verdicts[0]
         for n in range(8)
     ]
     shown = [verdict["verdict"] == "may_stand_in" for verdict in verdicts]
-    assert panel.passes(scope, 0.1, DecisionSettings()).tolist() == shown
+    assert panel.passes(scope, 0.1, DecisionSettings(), 0.2).tolist() == shown
     assert len(set(shown)) == 2 or prevalence != 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("scope", "people", "units", "scenario"),
+    [
+        ("these", 3, 120, ScaleScenario(1, 5, 0.7, 3.0, strictness=0.2)),
+        ("these", 2, 90, ScaleScenario(1, 5, 0.8, 4.4)),
+        ("like_these", 5, 80, ScaleScenario(0, 10, 0.7, 6.0, strictness=0.1)),
+        ("these", 3, 400, ScaleScenario(1, 5, 0.35, 3.0)),  # the linear bound is enough for some
+        ("these", 3, 100, ScaleScenario(0, 20, 0.7, 10.0)),
+    ],
+)
+def test_a_study_on_a_scale_passes_where_its_verdict_does(
+    scope: Scope, people: int, units: int, scenario: ScaleScenario
+) -> None:
+    """The same simulated studies through the whole analysis, one by one: ordered categories, and
+    numbers, of which there are twenty.
+    """
+    labels = tuple(str(each) for each in range(scenario.low, scenario.high + 1))
+    scale = Scale("r", labels, "ordinal" if len(labels) < 12 else "interval")
+    drawn = scenario.draw(np.random.default_rng(2), (8, units), people, graders=1)
+    *_, panel = panels(drawn, scenario.distance, is_ordered=True)
+    verdicts = [
+        analyse(_ratings(drawn[:, n], labels), None, [scale], resamples=10, scope=scope).verdicts[0]
+        for n in range(8)
+    ]
+    shown = [verdict["verdict"] == "may_stand_in" for verdict in verdicts]
+    least = scenario.least_kappa(0.2)
+    assert panel.passes(scope, 0.1, DecisionSettings(), least).tolist() == shown
+    assert len(set(shown)) == 2
 
 
 @pytest.mark.slow
@@ -79,10 +116,11 @@ def test_the_chance_is_that_of_the_population_of_the_benchmark(
     cell = Cell(0.5, 250, 1, kind=kind)
     studies = [study(cell, 250, 0.0, np.random.default_rng([5, run])) for run in range(150)]
     labels = [each["label"].eq("yes").to_numpy().reshape(250, 4) for each in studies]
-    *_, panel = panels(_said(np.array(labels).transpose(2, 0, 1)))
+    codes = np.array(labels, dtype=np.intp).transpose(2, 0, 1)
+    *_, panel = panels(codes, Scenario(0.85, 0.5).distance)
     chances = pass_chances(250, Scenario(0.85, 0.5, strictness=strictness), [3])
     for scope in ("these", "like_these"):
-        share = panel.passes(scope, 0.1, DecisionSettings()).mean()
+        share = panel.passes(scope, 0.1, DecisionSettings(), 0.2).mean()
         assert share == pytest.approx(chances[scope][3], abs=0.13)
     assert chances["like_these"][3] < chances["these"][3] - 0.3
 
@@ -124,7 +162,7 @@ def test_what_the_rule_asks_moves_the_chance() -> None:
 
 def test_usual_strictness_leaves_room_for_other_errors() -> None:
     for agreement in (0.6, 0.85, 0.9, 0.99):
-        strictness = usual_strictness(agreement, 0.4)
+        strictness = usual_strictness(Scenario(agreement, 0.4).likeness)
         assert Scenario(agreement, 0.4, strictness=strictness).is_possible_so_strict
     assert not Scenario(0.95, 0.5, strictness=0.25).is_possible_so_strict
 
@@ -143,3 +181,87 @@ def test_more_than_ten_people_count_as_ten() -> None:
     few, many = (pass_chances(40, scenario, [people]) for people in (10, 60))
     assert many["these"][60] == few["these"][10]
     assert many["like_these"][60] == few["like_these"][10]
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        ScaleScenario(1, 5, 0.7, 3.0, strictness=0.2),
+        ScaleScenario(1, 5, 0.5, 4.5, strictness=0.2),
+        ScaleScenario(0, 10, 0.9, 2.0),
+    ],
+)
+def test_labels_on_a_scale_are_as_assumed(scenario: ScaleScenario) -> None:
+    """Over studies, as annotators' strictness is drawn in each."""
+    drawn = scenario.draw(np.random.default_rng(3), (2000, 100), 2, graders=1)
+    labels = scenario.low + drawn.reshape(3, -1)
+    assert labels.mean(axis=1) == pytest.approx([scenario.mean] * 3, abs=0.03)
+    pairs = np.corrcoef(labels)[np.triu_indices(3, 1)]
+    assert pairs == pytest.approx([scenario.correlation] * 3, abs=0.01)
+    kappa = cohen_kappa_score(labels[0], labels[2], weights="linear")
+    assert kappa == pytest.approx(scenario.kappa, abs=0.01)
+
+
+def test_the_floor_on_a_scale_shows_as_much_as_on_two_categories() -> None:
+    """The same raters, whose views correlate by .309, with two cuts or more."""
+    views = np.random.default_rng(6).multivariate_normal([0, 0], [[1, 0.309], [0.309, 1]], 200_000)
+    yes = (views > 0).T
+    assert cohen_kappa_score(*yes) == pytest.approx(0.2, abs=0.01)
+    for low, high, mean in ((1, 5, 3.0), (1, 5, 4.5), (0, 10, 5.0), (0, 10, 8.0), (0, 100, 60.0)):
+        scenario = ScaleScenario(low, high, 0.5, mean)
+        codes = np.searchsorted(scenario.cuts, views.T)
+        kappa = cohen_kappa_score(*codes, weights="linear")
+        assert kappa == pytest.approx(scenario.least_kappa(0.2), abs=0.013)
+    fine = np.round(views.T * 20)
+    for weights in ("linear", "quadratic"):
+        kappa = cohen_kappa_score(*fine, weights=weights)
+        assert kappa == pytest.approx(kappa_on_scale(0.2, weights), abs=0.006)
+
+
+def test_more_points_than_twenty_one_change_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    for mean in (50.0, 85.0):
+        coarse = ScaleScenario(0, 100, 0.7, mean)
+        few = len(coarse.cuts), coarse.kappa, coarse.kappa_half_width(100)
+        with monkeypatch.context() as change:
+            change.setattr(scenarios, "_MOST_POINTS", 101)
+            fine = ScaleScenario(0, 100, 0.7, mean)
+            assert (few[0], len(fine.cuts)) == (20, 100)
+            assert few[1:] == pytest.approx((fine.kappa, fine.kappa_half_width(100)), abs=0.003)
+
+
+def test_the_width_of_kappa_on_a_scale_is_that_of_simulated_studies() -> None:
+    scenario = ScaleScenario(1, 5, 0.7, 4.2)
+    first, second = scenario.draw(np.random.default_rng(4), (500, 200), 2)
+    kappas = [
+        cohen_kappa_score(*pair, weights="linear", labels=range(5))
+        for pair in zip(first, second, strict=True)
+    ]
+    assert half_width("kappa", 200, scenario) == pytest.approx(1.96 * np.std(kappas), rel=0.1)
+    assert np.isnan(half_width("alpha", 200, scenario))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        ScaleScenario(1, 5, 0.7, 3.0),
+        ScaleScenario(1, 5, 0.7, 4.4),
+        ScaleScenario(0, 10, 0.7, 5.0),
+        ScaleScenario(0, 100, 0.9, 50.0),
+    ],
+)
+def test_a_grader_without_an_error_passes_from_the_size_that_it_needs(
+    scenario: ScaleScenario,
+) -> None:
+    """Such a grader gives the median of two hundred people's labels."""
+    needed = scenario.errorless_units(0.1, level_of_look(1, 0))
+    rule = DecisionSettings(min_rarer=0, min_clusters=5)
+    chances = []
+    for units in (round(0.4 * needed), needed):
+        drawn = scenario.draw(np.random.default_rng(5), (60, units), 200)
+        median = np.median(drawn, axis=0).astype(np.intp)
+        codes = np.concatenate([drawn[:3], median[None]])
+        *_, panel = panels(codes, scenario.distance, is_ordered=True)
+        chances.append(panel.passes("these", 0.1, rule, 0.0).mean())
+    assert chances[0] < 0.5
+    assert chances[1] > 0.88

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from evenhand.analysis import RESULTS_KEY, Scale, Verdict, analyse
+from evenhand.analysis.planning.scenarios import ScaleScenario
 from evenhand.analysis.study_facts import StudyFacts
+from evenhand.study.settings.analysis import OrderedWeights
 
 TWO = Scale("tone", ("1", "2"))
 
@@ -229,3 +231,15 @@ def test_nobody_is_told_off_beside_people_who_hardly_agree(
     ]
     assert found["verdict"] == "cannot_tell"
     assert "People hardly agree" in found["sentence"]
+
+
+@pytest.mark.parametrize(("ordered", "least"), [("linear", "0.17"), ("quadratic", "0.31")])
+def test_people_must_agree_as_much_on_a_scale_as_on_two_categories(
+    make_ratings: Callable, rng: np.random.Generator, ordered: OrderedWeights, least: str
+) -> None:
+    raters = ScaleScenario(1, 5, 0.15, 3.0).draw(rng, (1, 300), 3, graders=1)[:, 0]
+    labels = dict(zip(("h0", "h1", "h2", "g"), raters, strict=True))
+    scale = Scale("r", ("0", "1", "2", "3", "4"), "ordinal")
+    ratings = make_ratings(labels, ["g"])
+    found = analyse(ratings, None, [scale], resamples=10, ordered=ordered).verdicts[0]
+    assert f"{least} is needed" in found["sentence"]

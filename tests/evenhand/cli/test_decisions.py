@@ -217,9 +217,41 @@ def test_plan_counts_people_who_differ(run: Run, monkeypatch: pytest.MonkeyPatch
     assert "needs at least 0.2." in hardly.stdout
 
 
+@pytest.mark.slow
+def test_plan_on_a_scale(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "SIZES", (50, 400))
+    monkeypatch.setattr(planning, "PEOPLE", (3,))
+    done = run("plan", "--scale", "0-10", "--mean", "7")
+    assert done.returncode == 0, done.stderr
+    said = " ".join(done.stdout.split())
+    found = re.search(r"Even a grader without any error needs about (\d+) pairs", said)
+    assert found
+    assert 60 < int(found[1]) < 90
+    assert "labels from 0 to 10 with a mean of 7; those of two annotators have" in said
+    assert "People's kappa must clearly reach 0.17" in said
+    few, many = (
+        int(re.search(rf"{size} ±0\.\d\d (\d+)%", said)[1])  # type: ignore[index]
+        for size in (50, 400)
+    )
+    assert few < 40
+    assert many > 85
+    hardly = run("plan", "--scale", "1-5", "--correlation", "0.2")
+    assert hardly.stdout.startswith("No grader can pass. Two annotators' kappa is 0.1")
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
+        (("--scale", "1-5", "--agreement", "0.9"), "--agreement is about yes/no labels"),
+        (("--mean", "3"), "--mean is about labels on a scale"),
+        (("--scale", "five"), "as in 1-5"),
+        (("--scale", "1-2"), "three or more whole numbers"),
+        (("--scale", "1-5", "--mean", "5"), "--mean is 5; it must lie between 1 and 5"),
+        (("--scale", "1-5", "--statistic", "alpha"), "with --scale it must be kappa"),
+        (
+            ("--scale", "1-5", "--correlation", "0.99", "--strictness", "0.3"),
+            "low enough for annotators to correlate so highly",
+        ),
         (("--agreement", "0.4"), "--agreement is 0.4"),
         (("--prevalence", "0.02"), "two equally good annotators cannot agree"),
         (("--overlap", "0"), "--overlap and --likeness"),

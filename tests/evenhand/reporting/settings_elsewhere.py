@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 ELSEWHERE = {
+    "analysis.overlap": (
+        "analysis/people/test_selection.py",
+        "test_overlap_declared_random_is_not_tested",
+    ),
     "store": ("study/store/test_store.py", "test_postgresql_keeps_a_study_just_so"),
     "rewording.rubric": (
         "study/test_rewording.py",

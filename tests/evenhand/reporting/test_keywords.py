@@ -24,7 +24,8 @@ WHO: dict[str, Any] = {"human": ["ann", "ben"], "model": "gpt", "resamples": 20}
 
 def test_every_setting_is_a_keyword() -> None:
     known = {*AnalysisSettings.model_fields, *DecisionSettings.model_fields, "seed"}
-    assert set(keywords.Settings.__annotations__) == known
+    # Of labels `overlap` says how they were chosen; of a plan it is the share with several.
+    assert set(keywords.Settings.__annotations__) == known - {"overlap"}
     assert set(keywords.TuningKeywords.__annotations__) == {
         *keywords.RatingsKeywords.__annotations__,
     } - {"reference"}
@@ -33,7 +34,7 @@ def test_every_setting_is_a_keyword() -> None:
 def test_every_option_of_the_commands_is_a_keyword() -> None:
     plural = {"--threshold": "thresholds"}
     options = {plural.get(each, each.strip("-").replace("-", "_")) for each in SCALE_OPTIONS}
-    own = {"name"}
+    own = {"name", "overlap"}
     said = set(keywords.RatingsKeywords.__annotations__) - set(keywords.Settings.__annotations__)
     assert said == options | own
     items = {each.strip("-").replace("-", "_") for each in ITEM_OPTIONS}
