@@ -243,7 +243,8 @@ class Items:
         """Codes (items,) of a rater with these errors."""
         seen = self.place + errors
         if self.options == "four unordered":
-            return np.argmax(seen + strictness * np.array([1.0, -1.0, 0.0, 0.0]), axis=1)
+            favour = strictness * np.array([1.0, -1.0, 0.0, 0.0])
+            return np.asarray(np.argmax(seen + favour, axis=1))
         return np.asarray(np.searchsorted(CUTS[self.options], seen[:, 0] + strictness))
 
 
