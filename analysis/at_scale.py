@@ -32,6 +32,7 @@ from evenhand.analysis.one_rubric import (
     judge_across_rubrics,
     rubric_rows,
 )
+from evenhand.analysis.people.selection import add_selection_rows, selection_of
 from evenhand.analysis.request import Request
 from evenhand.analysis.verdicts.judge import judge_graders
 from evenhand.errors import InputError
@@ -131,12 +132,20 @@ def _analysed(task: _Task) -> RubricAnalysis:
             place + written("note.pooled", raters=count, most=MAX_LISTED_RATERS, pairs=pooled)
         )
     labels = pattern_matrix(reduced, scale)
+    rng, is_random = np.random.default_rng(request.seed), request.settings.overlap == "random"
+    selection = selection_of(labels, task.shared, rng, is_random=is_random)
+    labels = replace(labels, counted=selection.counted, tie_breaks=selection.how == "tie_break")
+    if selection.note:
+        notes.append(place + selection.note)
     alike = people_alike(labels.copies, labels.raters, labels.humans)
     notes += [place + each for each in alike]
     with threadpool_limits(limits=1, user_api="blas"):
         rows = rubric_rows(labels, task.shared, request, math.nan)
         noun = _noun(reduced)
-        verdicts = judge_graders(rows, labels, rule=request.decision, cluster_noun=noun)
+        add_selection_rows(rows, labels, selection, task.shared)
+        verdicts = judge_graders(
+            rows, labels.in_agreement, rule=request.decision, cluster_noun=noun
+        )
         judging = Judging(labels, task.shared, request).kept()
     return RubricAnalysis(rows, noun, verdicts, notes, judging=judging)
 

@@ -253,10 +253,12 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
         encode(readings, scale, request.units, request.settings.cluster, request.columns)
     )
     is_random = request.settings.overlap == "random" or request.facts.assigned
+    rng, once = np.random.default_rng(request.seed), np.ones(labels.n_clusters, dtype=np.int64)
     selection = selection_of(
         labels,
+        Resamples(once, 0, np.random.default_rng(0)),
+        rng,
         label_times(own, readings.units, labels.raters),
-        np.random.default_rng(request.seed),
         is_random=is_random,
     )
     labels = replace(labels, counted=selection.counted, tie_breaks=selection.how == "tie_break")
@@ -275,8 +277,8 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     _refuse_sides_own_columns(labels, request)
     folded, shared = _resampled(labels, request)
     found.rows = rows = rubric_rows(folded, shared, request, seconds_per_label(own))
-    each_once = np.ones(labels.n_clusters, dtype=np.int64)
-    add_selection_rows(rows, labels, selection, request.resampled(each_once, labels.weight))
+    if selection.how == "unknown":
+        add_selection_rows(rows, labels, selection, request.resampled(once, labels.weight))
     found.notes += _add_effective_size(rows, labels, request)
     _add_bias(rows, labels, own, readings, request)
     facts = UnitFacts(readings.units, request.units)

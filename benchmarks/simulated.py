@@ -102,7 +102,9 @@ def verdicts(study: Study, scale: Scale, *, is_random: bool = False) -> tuple[li
         kept = (study.annotators >= 0).any(axis=0)
         graders = np.full(study.graders.shape, np.nan)
         times = np.column_stack([times[:, kept], graders])
-    selection = selection_of(labels, times, np.random.default_rng(SEED), is_random=is_random)
+    once = Resamples(np.ones(labels.n_clusters), 0, np.random.default_rng(0))
+    rng = np.random.default_rng(SEED)
+    selection = selection_of(labels, once, rng, times, is_random=is_random)
     nothing = ["cannot_tell"] * len(labels.models)
     if selection.how == "unknown":
         return nothing, selection.how

@@ -105,6 +105,11 @@ class PatternResamples(Resamples):
         """Return sums over the patterns (patterns, k) for each cluster."""
         return np.asarray(self._cells @ sums)
 
+    def signed(self, sums: Array) -> tuple[Array, Frequency]:
+        """Return sums over patterns (patterns, k) for each cluster, which occurs once."""
+        found = self.each_cluster(sums)
+        return found, np.ones(len(found), dtype=np.int64)
+
     @property
     def clusters_in_row(self) -> float:
         """Clusters that a row of the jackknife leaves out, as in `Resamples`."""

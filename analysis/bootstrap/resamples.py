@@ -198,6 +198,10 @@ class Resamples:
         """Return sums over clusters (n_types, ...) with a row for each cluster in the data."""
         return np.repeat(sums, self.frequency, axis=0)
 
+    def signed(self, sums: Array) -> tuple[Array, Frequency]:
+        """Return sums over clusters (n_types, k) by kind of cluster, and how often each occurs."""
+        return sums, self.frequency
+
     def each_row(self, sums: Array) -> Array:
         """Return sums over clusters (n_types, ...) with a row for each row of the jackknife."""
         flat = self._left_out @ sums.reshape(len(sums), -1)

@@ -81,11 +81,17 @@ class Selection:
 
 
 def selection_of(
-    labels: LabelMatrix, times: Array | None, rng: np.random.Generator, *, is_random: bool = False
+    labels: LabelMatrix,
+    resamples: Resamples,
+    rng: np.random.Generator,
+    times: Array | None = None,
+    *,
+    is_random: bool = False,
 ) -> Selection:
     """Find out whether labels were selected, and of which agreement is to be computed.
 
-    `times` (units, raters) are when labels were given, NaN where unknown. Nothing is tested where
+    Of the `resamples` only the clusters are taken, and how often each occurs in the data. `times`
+    (units, raters) are when labels were given, NaN where unknown. Nothing is tested where
     overlap `is_random` by declaration or design, where units have as many labels as one another, or
     where everybody labelled nearly all.
     """
@@ -96,11 +102,12 @@ def selection_of(
     held = coded.labelled[:, people] & inside[:, None]
     number = held.sum(axis=1)
     several = np.unique(number[inside])
-    core = held.sum(axis=0) >= NEARLY_ALL * inside.sum()
+    copies = resamples.frequency[coded.clusters]
+    core = np.asarray(copies @ held >= NEARLY_ALL * (copies @ inside))
     if is_random or labels.weight is not None or len(several) < 2 or core.all():
         return Selection()
     codes = np.where(held, coded.codes[:, people], -1)
-    if not _is_selected(coded, codes, rng):
+    if not _is_selected(coded, codes, resamples, rng):
         return Selection()
     least = int(several[0])
     first = None if times is None or least < 2 else _first(held, times[:, people], least)
@@ -212,20 +219,24 @@ def _first(held: Mask, times: Array, number: int) -> Mask | None:
     return np.asarray(held & (rank < number))
 
 
-def _is_selected(coded: Coded, codes: Labels, rng: np.random.Generator) -> bool:
+def _is_selected(
+    coded: Coded, codes: Labels, resamples: Resamples, rng: np.random.Generator
+) -> bool:
     """True where units with several labels differ from those with one, or those with more from
     those with two; `codes` (units, people) are people's.
     """
     number = (codes >= 0).sum(axis=1)
     if (number == 1).any():
         first_two = np.where(np.cumsum(codes >= 0, axis=1) > 2, -1, codes)
-        if selection_p(coded, first_two, rng) <= LEVEL_SINGLE:
+        if selection_p(coded, first_two, resamples, rng) <= LEVEL_SINGLE:
             return True
     several = np.where((number >= 2)[:, None], codes, -1)
-    return selection_p(coded, several, rng) <= LEVEL_MORE
+    return selection_p(coded, several, resamples, rng) <= LEVEL_MORE
 
 
-def selection_p(coded: Coded, codes: Labels, rng: np.random.Generator) -> float:
+def selection_p(
+    coded: Coded, codes: Labels, resamples: Resamples, rng: np.random.Generator
+) -> float:
     """Return a p value: does the number of people's labels `codes` (units, people) of a unit depend
     on labels? 1 where all units have the same number, or nothing varies.
     """
@@ -234,34 +245,38 @@ def selection_p(coded: Coded, codes: Labels, rng: np.random.Generator) -> float:
     inside = number > 0
     if len(np.unique(number[inside])) < 2:
         return 1.0
-    scores = np.stack(list(_scores(coded, codes, number.astype(float))), axis=1)
-    clusters = np.unique(coded.clusters[inside], return_inverse=True)[1]
-    summed = np.stack([np.bincount(clusters, column) for column in scores[inside].T], axis=1)
-    spread = np.sqrt((summed**2).sum(axis=0))
+    copies = resamples.frequency[coded.clusters].astype(float)
+    scores = np.stack(list(_scores(coded, codes, number.astype(float), copies)), axis=1)
+    summed, times = resamples.signed(resamples.cluster_sums(coded.clusters, scores))
+    spread = np.sqrt(times @ summed**2)
     summed = (summed / np.where(spread > 1e-9, spread, np.inf)).astype(np.float32)
-    observed = np.abs(summed.sum(axis=0)).max()
+    observed = np.abs(times @ summed).max()
     beyond, step = 0, max(1, _SIGNS_AT_ONCE // len(summed))
     for start in range(0, _DRAWS, step):
         size = min(step, _DRAWS - start), len(summed)
-        signs = rng.integers(0, 2, size, dtype=np.int8).astype(np.float32) * 2 - 1
+        # The sum of as many random signs as a cluster occurs in the data.
+        signs = (2 * rng.binomial(times, 0.5, size) - times).astype(np.float32)
         beyond += int((np.abs(signs @ summed).max(axis=1) >= observed - 1e-6).sum())
     return (1 + beyond) / (_DRAWS + 1)
 
 
-def _scores(coded: Coded, codes: Labels, number: Array) -> Iterator[Array]:
-    """Yield scores (units,): how a unit's number of labels goes with distances and labels."""
+def _scores(coded: Coded, codes: Labels, number: Array, copies: Array) -> Iterator[Array]:
+    """Yield scores (units,): how a unit's `number` of labels goes with distances and labels. Each
+    unit occurs in the data in so many `copies` (units,).
+    """
     n, units = len(codes), np.flatnonzero(number > 0)
     unit, person = np.nonzero(codes >= 0)
     given = codes[unit, person].astype(np.intp)
-    much = (codes >= 0).sum(axis=0) >= OWN_SHARE * len(units)
+    much = copies @ (codes >= 0) >= OWN_SHARE * copies[units].sum()
     table = np.where(much, np.cumsum(much), 0)[person]
     apart, values = _distance_of(coded), _values(coded)
     weight = 1.0 / number[unit]
 
     def within(key: Codes, at: Codes, what: Array, own: Array) -> Array:
         """Scores within each `key` of entries of the units `at`."""
-        total = np.maximum(np.bincount(key, own), 1e-300)
-        centred = [v - (np.bincount(key, own * v) / total)[key] for v in (number[at], what)]
+        many = own * copies[at]
+        total = np.maximum(np.bincount(key, many), 1e-300)
+        centred = [v - (np.bincount(key, many * v) / total)[key] for v in (number[at], what)]
         return np.asarray(np.bincount(at, own * centred[0] * centred[1], n), dtype=float)
 
     for column in values.T:
@@ -276,15 +291,16 @@ def _scores(coded: Coded, codes: Labels, number: Array) -> Iterator[Array]:
             for column in values.T:
                 key, ones = np.zeros(len(labelled), dtype=np.intp), np.ones(len(labelled))
                 yield within(key, labelled, column[grades[labelled]], ones)
-    yield _scores_of_pairs(unit, given, table, number, apart)
+    yield _scores_of_pairs((unit, given, table), number, copies, apart)
 
 
 def _scores_of_pairs(
-    unit: Codes, given: Codes, table: Codes, number: Array, apart: Distance
+    labels: tuple[Codes, Codes, Codes], number: Array, copies: Array, apart: Distance
 ) -> Array:
     """Scores (units,) of the number of labels with people's distance from one another, within each
     two tables, from labels with their unit, code and table.
     """
+    unit, given, table = labels
     n, tables = len(number), int(table.max(initial=0)) + 1
 
     def pairs() -> Iterator[tuple[Codes, Codes, Array, Array]]:
@@ -295,9 +311,10 @@ def _scores_of_pairs(
 
     total, sums = np.zeros(tables**2), np.zeros((2, tables**2))
     for key, at, what, weight in pairs():
-        total += np.bincount(key, weight, tables**2)
-        sums[0] += np.bincount(key, weight * number[at], tables**2)
-        sums[1] += np.bincount(key, weight * what, tables**2)
+        many = weight * copies[at]
+        total += np.bincount(key, many, tables**2)
+        sums[0] += np.bincount(key, many * number[at], tables**2)
+        sums[1] += np.bincount(key, many * what, tables**2)
     means = sums / np.maximum(total, 1e-300)
     out = np.zeros(n)
     for key, at, what, weight in pairs():

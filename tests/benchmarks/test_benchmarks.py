@@ -11,7 +11,7 @@ import pytest
 from tests.benchmarks.conftest import STARTS
 
 ROOT = Path(__file__).resolve().parents[2]
-HELPERS = {"commands", "cost", "documents"}
+HELPERS = {"commands", "cost", "documents", "simulated"}
 BY_PARTS = {"scale"}
 """Never small enough to be started whole."""
 

@@ -26,7 +26,7 @@ from tests.analysis.report.reading import is_rounded_from, read_results
 from tests.analysis.report.small_study import SCALE, tables
 
 NUMBER = re.compile(r"(?<![\w.])[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w])")
-PROSE = {"95", "0", "5", f"{BOUND:g}", "90", "80"}
+PROSE = {"2.5", "95", "0", "5", f"{BOUND:g}", "90", "80"}
 """95% intervals; below 0; at most 5 units to read; the bias audit's bound, 90% CI, 80% power."""
 VOID = {"meta", "br", "path", "rect", "line", "circle"}
 
@@ -159,7 +159,7 @@ def said_in_methods(rows: list[dict[str, str]]) -> set[str]:
     """Years of its references, how many people and graders there are, units, and settings."""
     years = {key[-4:] for key in references()}
     counts = {row[name] for row in rows for name in ("n_units", "n_clusters")}
-    return years | counts | {"3", "95", "100", "0.1", "0.2"}
+    return years | counts | {"2.5", "3", "95", "100", "0.1", "0.2"}
 
 
 def assert_rests_on_named_rows(item: str, rows: list[dict[str, str]]) -> None:

@@ -87,11 +87,13 @@ def test_an_undefined_value_meets_nothing() -> None:
         ],
         columns=[*RESULTS_KEY, "estimate", "low", "high", "note"],
     )
-    (outcome,) = check_clauses(parse_requirement("cohen_kappa < 1"), results, "r", "g")
+    (outcome,) = check_clauses(
+        parse_requirement("cohen_kappa < 1"), results, "r", "g", "weighted_kappa_linear"
+    )
     assert outcome.state == "open"
     assert "undefined (no_variation)" in outcome.sentence
     with pytest.raises(InputError, match="no grader 'humans'"):
-        check_clauses([], results, "r", "humans")
+        check_clauses([], results, "r", "humans", "weighted_kappa_linear")
 
 
 def test_a_rule_about_the_audit_is_held_against_its_worst_attack() -> None:
@@ -107,7 +109,9 @@ def test_a_rule_about_the_audit_is_held_against_its_worst_attack() -> None:
     results = pd.DataFrame(rows)
 
     def held(rule: str) -> str:
-        (outcome,) = check_clauses(parse_requirement(rule), results, "r", "g")
+        (outcome,) = check_clauses(
+            parse_requirement(rule), results, "r", "g", "weighted_kappa_linear"
+        )
         return _of_clause(outcome).line
 
     worst = "injection_flips at flattery (the worst of 2 attacks)"

@@ -63,7 +63,7 @@ def test_a_crowds_faults_are_named_and_the_report_shows_both(folder, tmp_path, c
     run("report", folder, "--out", tmp_path / "report")
     results = read_table(tmp_path / "report" / "results.csv")
     people = results.query(
-        "statistic == 'weighted_kappa_quadratic' and rater_a == 'humans' and rater_b == ''"
+        "statistic == 'weighted_kappa_linear' and rater_a == 'humans' and rater_b == ''"
     ).set_index("subset")["estimate"]
     assert float(people["all"]) > float(people["raters=all"]) + 0.1
     page = (tmp_path / "report" / "report.html").read_text("utf-8")
