@@ -91,7 +91,8 @@ class _Fits:
 
     def active(self, members: tuple[int, ...]) -> tuple[int, ...]:
         """Return those of the raters who labelled anything."""
-        return tuple(each for each in members if self.coded.labelled[:, each].any())
+        held = self.coded.labelled.any(axis=0)
+        return tuple(each for each in members if held[each])
 
     def of(self, members: tuple[int, ...]) -> lc.DawidSkene | None:
         """Return the fit, or None where fewer than three of the humans labelled anything, or so

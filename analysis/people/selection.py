@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from evenhand.analysis.agreement.overlap import OWN_SHARE, entry_pairs
-from evenhand.analysis.agreement.pairs import distances
+from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, distances
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.results import ResultRows
@@ -92,8 +92,8 @@ def selection_of(
 
     Of the `resamples` only the clusters are taken, and how often each occurs in the data. `times`
     (units, raters) are when labels were given, NaN where unknown. Nothing is tested where
-    overlap `is_random` by declaration or design, where units have as many labels as one another, or
-    where everybody labelled nearly all.
+    overlap `is_random` by declaration or design, where units have as many labels as one another or
+    are fewer than 30, or where everybody labelled nearly all.
     """
     coded = _view(labels)
     people = [at for at in coded.members("human") if coded.labelled[:, at].any()]
@@ -104,7 +104,8 @@ def selection_of(
     several = np.unique(number[inside])
     copies = resamples.frequency[coded.clusters]
     core = np.asarray(copies @ held >= NEARLY_ALL * (copies @ inside))
-    if is_random or labels.weight is not None or len(several) < 2 or core.all():
+    few = resamples.count(coded.clusters, inside)[0] < MIN_SHARED_UNITS  # and so no verdict
+    if is_random or few or labels.weight is not None or len(several) < 2 or core.all():
         return Selection()
     codes = np.where(held, coded.codes[:, people], -1)
     if not _is_selected(coded, codes, resamples, rng):

@@ -33,7 +33,7 @@ def table(path: Path, spread: float = 8.0, judge: float = 8.0, units: int = 80) 
 
 
 def test_a_file_of_numbers_is_judged(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    file, out = table(tmp_path / "scores.csv"), tmp_path / "out"
+    file, out = table(tmp_path / "scores.csv", units=200), tmp_path / "out"
     words = [str(file), "--human", "ann,ben,cat", "--model", "judge", "--out", str(out)]
     assert main(["check", *words]) == 2
     assert "as they are numbers, say --level interval" in capsys.readouterr().err

@@ -62,6 +62,8 @@ def test_a_stream_has_the_rows_and_verdicts_of_the_ordinary_check(
             both[f"{name}_whole"].to_numpy(), rel=1e-9, abs=1e-12, nan_ok=True
         )
     assert (both["note"] == both["note_whole"]).all()
+    chances = [[each.pop("chance") for each in one.verdicts] for one in (found, whole)]
+    assert chances[0] == pytest.approx(chances[1], rel=1e-9)
     assert found.verdicts == whole.verdicts
     assert context.facts["ratings"] == len(pd.read_csv(folder / "whole.csv"))
     assert "left out what needs each rating" in context.notes[-1]

@@ -104,7 +104,7 @@ def test_kappa_is_the_one_that_the_report_shows(ratings: Path) -> None:
     rows = analysis.results.query("rater_a == 'humans' and rater_b == 'good' and at == ''")
     rows = rows.set_index(["statistic", "subset"])["estimate"]
     names = {
-        "kappa > 0": ("weighted_kappa_quadratic", "all"),
+        "kappa > 0": ("weighted_kappa_linear", "all"),
         "cohen_kappa > 0": ("cohen_kappa", "all"),
         "kappa|binary > 0": ("cohen_kappa", "all|binary"),
     }
