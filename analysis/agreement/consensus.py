@@ -91,7 +91,7 @@ class _Fits:
 
     def active(self, members: tuple[int, ...]) -> tuple[int, ...]:
         """Return those of the raters who labelled anything."""
-        held = self.coded.labelled.any(axis=0)
+        held = np.asarray(self.coded.labelled.any(axis=0))
         return tuple(each for each in members if held[each])
 
     def of(self, members: tuple[int, ...]) -> lc.DawidSkene | None:

@@ -131,7 +131,7 @@ class Coded:
         codes = self.codes[chosen]
         return replace(self, codes=codes, clusters=clusters.reshape(-1), subset=subset)
 
-    @property
+    @cached_property
     def labelled(self) -> Mask:
         """Mask (units, raters) of the labels present."""
         return self.codes >= 0
@@ -259,7 +259,7 @@ class LabelMatrix(RatedUnits):
         by_label, by_probability = affirmative[self.codes], self.positive >= self.thresholds
         return np.where(np.isnan(self.positive), by_label, by_probability).astype(np.int8)
 
-    @property
+    @cached_property
     def scored(self) -> Mask:
         """Mask (units, raters) of usable labels or probabilities."""
         return (self.codes >= 0) | ~np.isnan(self.positive)

@@ -13,7 +13,7 @@ from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.types import Array, Labels
+from evenhand.analysis.types import Array, Codes
 
 MOST_LISTED = 500
 """Most units listed for each rubric and grader."""
@@ -60,17 +60,16 @@ def add_disagreement_rows(
     if not humans:
         return found
     distance = _distances(labels) if distance is None else distance
-    each = np.where(labels.codes >= 0, labels.codes, 0)
-    held = (labels.codes[:, humans] >= 0).astype(float)
-    among = _mean_among(distance, each[:, humans], held)
+    unit, person = np.nonzero(labels.codes[:, humans] >= 0)
+    given, n = labels.codes[unit, np.asarray(humans)[person]].astype(np.intp), len(labels.codes)
+    among, people = _mean_among(distance, unit, given, n), np.bincount(unit, minlength=n)
     affirmative = _people_affirmative(labels, humans)
     for grader in labels.models:
-        own = labels.codes[:, grader]
-        to_people = (distance[each[:, [grader]], each[:, humans]] * held).sum(axis=1)
-        mean = to_people / np.maximum(held.sum(axis=1), 1.0)
-        size = np.where((own >= 0) & held.any(axis=1), mean - among, 0.0)
+        own = labels.codes[:, grader].astype(np.intp)
+        to_people = np.bincount(unit, distance[np.maximum(own, 0)[unit], given], n)
+        mean = to_people / np.maximum(people, 1)
+        size = np.where((own >= 0) & (people > 0), mean - among, 0.0)
         margin = np.nan_to_num(np.abs(labels.positive[:, grader] - affirmative))
-        people = held.sum(axis=1)
         order = np.lexsort((-margin, -people, -size, people < 2))
         widest = order[size[order] > 0][:MOST_LISTED].tolist()
         for place, at in enumerate(widest):
@@ -142,15 +141,15 @@ def _distances(labels: LabelMatrix) -> Array:
     return np.asarray(np.abs(values[:, None] - values) / max(np.ptp(values), 1e-12))
 
 
-def _mean_among(distance: Array, codes: Labels, held: Array) -> Array:
-    """Return the humans' mean distance from each other on each unit; 0 with a single human."""
-    unit, person = np.nonzero(held)
-    given, n = codes[unit, person], len(codes)
+def _mean_among(distance: Array, unit: Codes, given: Codes, n: int) -> Array:
+    """Return the humans' mean distance from each other on each of n units; 0 with a single human.
+    Their labels come with their `unit`, which ascends, and code.
+    """
     total, pairs = np.zeros(n), np.zeros(n)
     for i, j in entry_pairs(unit):
         total += np.bincount(unit[i], distance[given[i], given[j]], n)
         pairs += np.bincount(unit[i], minlength=n)
-    return np.divide(total, pairs, out=np.zeros(len(codes)), where=pairs > 0)
+    return np.divide(total, pairs, out=np.zeros(n), where=pairs > 0)
 
 
 def _people_affirmative(labels: LabelMatrix, humans: list[int]) -> Array:
