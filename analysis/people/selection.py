@@ -103,7 +103,9 @@ def selection_of(
     number = held.sum(axis=1)
     several = np.unique(number[inside])
     copies = resamples.frequency[coded.clusters]
-    core = np.asarray(copies @ held >= NEARLY_ALL * (copies @ inside))
+    unit, person = np.nonzero(held)
+    by_person = np.bincount(person, copies[unit], held.shape[1])
+    core = np.asarray(by_person >= NEARLY_ALL * (copies @ inside))
     few = resamples.count(coded.clusters, inside)[0] < MIN_SHARED_UNITS  # and so no verdict
     if is_random or few or labels.weight is not None or len(several) < 2 or core.all():
         return Selection()
@@ -268,7 +270,8 @@ def _scores(coded: Coded, codes: Labels, number: Array, copies: Array) -> Iterat
     n, units = len(codes), np.flatnonzero(number > 0)
     unit, person = np.nonzero(codes >= 0)
     given = codes[unit, person].astype(np.intp)
-    much = copies @ (codes >= 0) >= OWN_SHARE * copies[units].sum()
+    by_person = np.bincount(person, copies[unit], codes.shape[1])
+    much = by_person >= OWN_SHARE * copies[units].sum()
     table = np.where(much, np.cumsum(much), 0)[person]
     apart, values = _distance_of(coded), _values(coded)
     weight = 1.0 / number[unit]
