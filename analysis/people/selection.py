@@ -229,24 +229,25 @@ def _is_selected(
     those with two; `codes` (units, people) are people's.
     """
     number = (codes >= 0).sum(axis=1)
-    if (number == 1).any():
-        first_two = np.where(np.cumsum(codes >= 0, axis=1) > 2, -1, codes)
-        if selection_p(coded, first_two, resamples, rng) <= LEVEL_SINGLE:
-            return True
+    if (number == 1).any() and selection_p(coded, codes, resamples, rng, 2) <= LEVEL_SINGLE:
+        return True
     several = np.where((number >= 2)[:, None], codes, -1)
     return selection_p(coded, several, resamples, rng) <= LEVEL_MORE
 
 
 def selection_p(
-    coded: Coded, codes: Labels, resamples: Resamples, rng: np.random.Generator
+    coded: Coded,
+    codes: Labels,
+    resamples: Resamples,
+    rng: np.random.Generator,
+    most: int | None = None,
 ) -> float:
     """Return a p value: does the number of people's labels `codes` (units, people) of a unit depend
-    on labels? 1 where all units have the same number, or nothing varies.
+    on labels? 1 where all units have the same number, or nothing varies. Numbers above `most` count
+    as `most`.
     """
-    held = codes >= 0
-    number = held.sum(axis=1)
-    inside = number > 0
-    if len(np.unique(number[inside])) < 2:
+    number = np.minimum((codes >= 0).sum(axis=1), most or codes.shape[1])
+    if len(np.unique(number[number > 0])) < 2:
         return 1.0
     copies = resamples.frequency[coded.clusters].astype(float)
     scores = np.stack(list(_scores(coded, codes, number.astype(float), copies)), axis=1)
@@ -274,7 +275,7 @@ def _scores(coded: Coded, codes: Labels, number: Array, copies: Array) -> Iterat
     much = by_person >= OWN_SHARE * copies[units].sum()
     table = np.where(much, np.cumsum(much), 0)[person]
     apart, values = _distance_of(coded), _values(coded)
-    weight = 1.0 / number[unit]
+    weight = 1.0 / (codes >= 0).sum(axis=1)[unit]
 
     def within(key: Codes, at: Codes, what: Array, own: Array) -> Array:
         """Scores within each `key` of entries of the units `at`."""
@@ -306,11 +307,12 @@ def _scores_of_pairs(
     """
     unit, given, table = labels
     n, tables = len(number), int(table.max(initial=0)) + 1
+    labels_of = np.bincount(unit, minlength=n)
 
     def pairs() -> Iterator[tuple[Codes, Codes, Array, Array]]:
         for i, j in entry_pairs(unit):
             a, b = table[i], table[j]
-            key, m = np.minimum(a, b) * tables + np.maximum(a, b), number[unit[i]]
+            key, m = np.minimum(a, b) * tables + np.maximum(a, b), labels_of[unit[i]]
             yield key, unit[i], apart(given[i], given[j]), 2.0 / (m * (m - 1.0))
 
     total, sums = np.zeros(tables**2), np.zeros((2, tables**2))

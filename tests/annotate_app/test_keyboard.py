@@ -64,6 +64,7 @@ def test_a_corrected_digit_is_the_answer_and_never_the_confidence(reader, long_t
     before = page.text_content(".material")
     page.keyboard.press("Enter")
     person.wait_for_next(before)
+    person.wait_for_chip("saved")
     assert list(person.stored().values()) == ["C"]
     with open_study(long_texts.folder) as study:
         said = remarks_table(study.store)

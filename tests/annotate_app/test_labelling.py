@@ -141,6 +141,7 @@ def test_by_mouse(annotator):
     person.page.get_by_role("radio", name="Response B").check()
     person.page.get_by_role("button", name="Submit and go on").click()
     person.wait_for_next(before)
+    person.wait_for_chip("saved")
     assert person.stored() == {unit: {"ab": "R", "ba": "L"}[order]}
 
 
