@@ -574,7 +574,8 @@ def _cluster_noun(request: Request, scale: Scale) -> str:
     if units is None or (cluster == "pair" and "cluster_id" not in units):
         return "unit"
     if cluster != "pair":
-        return cluster.removesuffix("_id")
+        noun = cluster.removesuffix("_id")
+        return noun if noun.isalpha() else "cluster"
     if "item_id" in units:
         return "item"
     return "pair" if scale.unit else "cluster"

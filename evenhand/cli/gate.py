@@ -41,7 +41,7 @@ _SETTINGS = {
 }
 """Settings that a comparison depends on."""
 _OF_SAVE = {*SCALE_OPTIONS, *_SETTINGS, "--cluster", "--reference"} - {"--sides"}
-_OF_COMPARE = {*FILE_OPTIONS, *_SETTINGS, "--rubric", "--normalise"}
+_OF_COMPARE = {*FILE_OPTIONS, *_SETTINGS, "--rubric"}
 
 
 def _gate_options(gate: Parser) -> None:

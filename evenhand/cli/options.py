@@ -40,8 +40,19 @@ FILE_OPTIONS: dict[str, dict[str, Any]] = {
         "metavar": "OURS=THEIRS,...",
         "help": "what the file calls its columns, as in unit=item,rater=who,kind=type,label=score",
     },
-    "--human": {"metavar": "NAME,...", "help": "which raters, or columns of labels, are people"},
-    "--model": {"metavar": "NAME,...", "help": "which raters, or columns of labels, are models"},
+    "--human": {
+        "metavar": "NAME,...",
+        "help": "which raters, or columns of labels, are annotators; '*': all but those of --model",
+    },
+    "--model": {
+        "metavar": "NAME,...",
+        "help": "which raters, or columns of labels, are graders; '*': all but those of --human",
+    },
+    "--normalise": {
+        "action": argparse.BooleanOptionalAction,
+        "help": "labels, items and raters whose names differ only by case, punctuation or leading "
+        "zeros are the same, or (--no-normalise) different",
+    },
     "--wide": {
         "metavar": "PATTERN",
         "help": "how columns of each rater and rubric are called, as in {rater}_{rubric}",
@@ -70,11 +81,6 @@ SCALE_OPTIONS: dict[str, dict[str, Any]] = {
     },
     **FORMAT_OPTION,
     **FILE_OPTIONS,
-    "--normalise": {
-        "action": "store_true",
-        "help": "treat labels that differ only by case, outer space or .0 as one, and nan, None, "
-        "null as no label; prints how many cells that changed",
-    },
     "--independent": {
         "action": "store_true",
         "help": "take every unit as its own, though a column repeats that seems to name items",
@@ -83,7 +89,7 @@ SCALE_OPTIONS: dict[str, dict[str, Any]] = {
 """Options that only a ratings file needs: a study has rubrics and units of its own."""
 NEEDED = {
     *("--human", "--model", "--columns", "--categories", "--affirmative", "--level"),
-    *("--units", "--cluster", "--rubric", "--margin"),
+    *("--units", "--cluster", "--rubric", "--margin", "--missing"),
 }
 """Options on a file and its analysis that most need."""
 
@@ -184,6 +190,8 @@ def _shape(field: FieldInfo) -> dict[str, Any]:
         return {"choices": get_args(field.annotation)}
     if kind is dict:
         return {"action": "append", "metavar": "NAME=KEY,..."}
+    if isinstance(field.json_schema_extra, dict) and "metavar" in field.json_schema_extra:
+        return {"metavar": field.json_schema_extra["metavar"]}
     if kind is tuple:
         return {"action": "append", "metavar": "COL"}
     numbers: dict[object, str] = {int: "N", float: "X"}
@@ -259,7 +267,6 @@ def given_options(arguments: argparse.Namespace) -> ScaleOptions:
         affirmative=keys_in(getattr(arguments, "affirmative", None)),
         sides=keys_in(getattr(arguments, "sides", None)),
         thresholds=dict(map(_threshold, getattr(arguments, "threshold", None) or ())),
-        normalise=arguments.normalise,
         independent=getattr(arguments, "independent", False),
         several=getattr(arguments, "several", False),
         format=getattr(arguments, "format", None),
@@ -278,6 +285,7 @@ def file_options(arguments: argparse.Namespace) -> dict[str, Any]:
     return {
         "columns": columns_in(arguments.columns),
         "kinds": kinds_of(people, models),
+        "normalise": arguments.normalise,
         "wide": arguments.wide or "",
         "sheet": arguments.sheet or "",
     }
@@ -340,7 +348,7 @@ def _called(place: str) -> str:
 def _parsed(given: str | list[str], name: str, field: FieldInfo) -> object:
     """A value for the settings' class from the words that followed the option."""
     if isinstance(given, str):
-        return given
+        return keys_in(given) if get_origin(field.annotation) is tuple else given
     if get_origin(field.annotation) is dict:
         return dict(_entry(word, name, field) for word in given)
     return given

@@ -34,6 +34,9 @@ def _import_options(imports: Parser) -> None:
     )
     for option, how in (FORMAT_OPTION | FILE_OPTIONS).items():
         imports.add_argument(option, **how)
+    imports.add_argument(
+        "--missing", metavar="VALUE,...", help="labels that say that there is none, such as 99"
+    )
 
 
 def _export_options(export: Parser) -> None:
@@ -77,7 +80,10 @@ def _import(arguments: argparse.Namespace) -> None:
             )
             _import_responses(study, arguments.file)
         else:
-            options = ScaleOptions(format=arguments.format, **file_options(arguments))
+            missing = keys_in(arguments.missing) or study.config.analysis.missing
+            options = ScaleOptions(
+                format=arguments.format, settings={"missing": missing}, **file_options(arguments)
+            )
             _import_ratings(study, arguments.file, options)
 
 
@@ -109,13 +115,18 @@ def _import_responses(study: Study, file: Path) -> None:
 
 def _import_ratings(study: Study, file: Path, options: ScaleOptions) -> None:
     from evenhand.reporting.ratings_file.dataframes import rows_of_file
-    from evenhand.study.lead.imports import import_ratings
+    from evenhand.study.lead.imports import import_ratings, names_of_study
     from evenhand.study.tables.ratings import split_ratings
 
     rows = rows_of_file(file, options)
     ratings, _ = split_ratings(rows.table, file.name)
+    is_none = ratings["label"].isin(options.missing)
+    ratings = names_of_study(study, ratings[~is_none], options.normalise)
     for sentence in rows.notes:
         console().print(sentence)
+    if is_none.any():
+        labels = f"{', '.join(options.missing)} ({int(is_none.sum()):,})"
+        console().print(written("reading.no_label", labels=labels))
     new, known = import_ratings(study, ratings, file.name)
     note(study, "import", file.name, f"ratings: {new}")
     raters = ratings["rater_id"].nunique()

@@ -44,6 +44,7 @@ class _MostSettings(TypedDict, total=False):
     confidence_cut: float
     confidence_target: float
     ordered: Literal["linear", "quadratic"]
+    missing: Names
     sensitivity_cluster: str
     min_coverage: float
     min_clusters: int
@@ -86,7 +87,7 @@ class _OfRatings(TypedDict, total=False):
     thresholds: Mapping[str, float] | None
     columns: Mapping[str, str] | None
     format: str | None
-    normalise: bool
+    normalise: bool | None
     independent: bool
     several: bool
     wide: str

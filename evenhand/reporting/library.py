@@ -191,9 +191,11 @@ def check(ratings: Labels, **options: Unpack[RatingsKeywords]) -> Check:
     With `several` a label is a set of options: "a;b", a JSON list, or "none". Each option is then a
     rubric of its own, such as "labels/a", with a verdict; `categories` are all options.
 
-    Labels that differ only by case, outer space or `.0`, that read as missing (NaN, None, null) or
-    that cannot be labels raise InputError. With `normalise` the first two kinds are corrected, and
-    a note says how many cells that changed.
+    Labels and names are read in one spelling where nobody sees a difference: without invisible
+    characters, outer or double spaces and `.0`. Those that look alike (case, punctuation, leading
+    zeros) raise InputError, unless `normalise` says that they are the same, or with False that they
+    are not. `missing` are labels that say that there is none, such as `[99]`; what may be one, and
+    what cannot be a label, raises InputError.
 
     Units that repeat an item are no more evidence than one of them: without `cluster_id`, a column
     that names items (`item`, `id`, `prompt` and others, or one that repeats as names and texts do)
@@ -458,6 +460,8 @@ def _asked(
     for name in OF_COLUMNS:
         if isinstance(settings.get(name), str):
             settings[name] = [settings[name]]
+    if "missing" in settings:
+        settings["missing"] = as_texts(settings["missing"])
     said = {
         name: given for name, given in options.items() if name not in settings and given is not None
     }

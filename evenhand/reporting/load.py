@@ -5,8 +5,9 @@ Which ratings count, on which scales, under which settings: decided here, for ev
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.reporting.ratings_file.missing import listed
 from evenhand.reporting.ratings_file.scales import declared_scales, rows_of, rubric_of_sets
 from evenhand.reporting.ratings_file.several import declared_sets, with_parts
+from evenhand.rubrics.options import in_a_row, span_of
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     """What holds ratings: a study's folder, a file, a table, or what is loaded already."""
 
 USUAL_SCALE = ScaleOptions()
+_ORDER = {"nominal": "unordered", "ordinal": "ordered", "interval": "as numbers"}
 _TUNED_ON = ("learn", "choose")
 
 
@@ -54,7 +57,8 @@ def load(
         from evenhand.study import open_study
 
         with open_study(source) as study:
-            return from_study(study).changed(**options.settings)
+            dataset = from_study(study).changed(**options.settings)
+            return replace(dataset, ratings=without_missing(dataset.ratings, options.missing))
     return from_file(source, options, scales=scales)
 
 
@@ -91,7 +95,6 @@ def from_study(
     withheld from a candidate of `improve` (`withheld_grades`).
     """
     from collections import Counter
-    from dataclasses import replace
 
     from evenhand.analysis.dataset import Dataset
     from evenhand.analysis.study_facts import StudyFacts, TriedWording
@@ -114,6 +117,7 @@ def from_study(
     ratings, config, hashes = study.ratings(), study.config, study.accepted_hashes()
     is_tried = ratings["rater_id"].str.contains(TRIED, regex=False)
     ratings = ratings[~is_tried | (ratings["rater_id"] == tried)]
+    ratings = without_missing(ratings, config.analysis.missing)
     usage, exclusions = grade_totals(study.store), oversight(study.store).exclusions
     dataset = Dataset(
         name=config.name,
@@ -153,6 +157,12 @@ def from_study(
     dataset = without_withheld(replace(dataset, scales=scales))
     several = {name: each.categories for name, each in study.rubrics.items() if each.several}
     return dataset if whole else with_parts(dataset, several)
+
+
+def without_missing(ratings: pd.DataFrame, missing: Collection[str]) -> pd.DataFrame:
+    """Return ratings without the labels that say that there is none."""
+    labels = ratings["label"]
+    return ratings.assign(label=labels.mask(labels.isin(missing), "")) if missing else ratings
 
 
 def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, frozenset[str]]]:
@@ -199,8 +209,6 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
 
 def without_withheld(dataset: Dataset) -> Dataset:
     """Leave out the labels that are withheld from graders on their scale, and say so."""
-    from dataclasses import replace
-
     import numpy as np
 
     ratings, notes = dataset.ratings, []
@@ -259,8 +267,6 @@ def looked_at(study: Study, ratings: pd.DataFrame) -> dict[str, str]:
 
 def study_scales(study: Study) -> dict[str, Scale]:
     """Return the scale of every rubric, with the thresholds in force and what each was tuned on."""
-    from dataclasses import replace
-
     from evenhand.analysis import Scale
 
     tunings, base = _tunings(study), _adopted(study)
@@ -328,6 +334,9 @@ def from_file(
         units = units or units_beside(file, sidecar)
         attacked = attacked_beside(file, sidecar)
     beside = None if units is None else units_table(units)
+    if sidecar is not None and sidecar.analysis.missing and not options.missing:
+        settings = {**options.settings, "missing": sidecar.analysis.missing}
+        options = replace(options, settings=settings)
     with naming_sidecar(file):
         return from_rows(
             rows_of_file(file, options),
@@ -417,11 +426,40 @@ def from_rows(
         title=known.study or Path(source).stem,
         titles={name: each.title for name, each in known.scales.items() if each.title},
         names={name: each.names for name, each in known.scales.items()},
-        notes=(*(sidecar.said(source) if sidecar else ()), *rows.notes, *said, *remarks),
+        notes=(
+            *(sidecar.said(source) if sidecar else [_read_as(rows, ratings, declared, several)]),
+            *(*rows.notes, *said, *remarks),
+        ),
         synthetic=known.synthetic,
     )
     changes = changes if cluster is None else {**changes, "cluster": cluster}
     return without_withheld(with_parts(dataset, several)).changed(**changes)
+
+
+def _read_as(
+    rows: LongRows,
+    ratings: pd.DataFrame,
+    scales: Mapping[str, Scale],
+    several: Mapping[str, Sequence[str]],
+) -> str:
+    """What was taken for items, annotators, graders and labels, in a line."""
+    raters = ratings.drop_duplicates("rater_id")
+    names = [
+        f"{what}{'s' if len(named) > 1 else ''} {listed(f'`{name}`' for name in named)}"
+        for kind, what in (("human", "annotator"), ("model", "grader"))
+        if len(named := raters.loc[raters["rater_kind"] == kind, "rater_id"])
+    ]
+    scale = next(iter(scales.values()), None)
+    if several or len(scales) != 1 or scale is None:
+        labels = f"rubrics {listed([*scales, *several])}"
+    elif scale.is_number:
+        labels = f"numbers from {scale.categories[0]} to {scale.categories[-1]}"
+    elif in_a_row(scale.categories):
+        labels = f"labels {span_of(scale.categories)}, {_ORDER[scale.level]}"
+    else:
+        labels = f"labels {listed(scale.categories)}, {_ORDER[scale.level]}"
+    items = f"`{rows.items}`" if rows.items else "are rows"
+    return written("reading.read_as", items=items, raters="; ".join(names), labels=labels)
 
 
 def _with_scales(

@@ -19,6 +19,7 @@ from evenhand.study.store.store import rater_kinds
 from evenhand.study.tables.columns import shortened
 from evenhand.study.tables.formats import FIRST_ROW, row_number
 from evenhand.study.tables.ratings import RATINGS_COLUMNS
+from evenhand.study.tables.spellings import folded, look, spelled_out
 
 if TYPE_CHECKING:
     from evenhand.study.workspace import Study
@@ -53,6 +54,34 @@ def import_ratings(
             connection.execute(sa.insert(grades), model)
         renew_statistics(connection)
     return len(new), len(ratings) - len(new)
+
+
+def names_of_study(study: Study, ratings: pd.DataFrame, joins: bool | None) -> pd.DataFrame:
+    """Return ratings under the study's own spelling of its items and, where it `joins` names that
+    look alike, of its raters.
+
+    Raises InputError for a new rater whose name looks like that of one of the study, unless it is
+    said whether they are the same.
+    """
+    units = {folded(unit): unit for ids in study.units_by_kind("all").values() for unit in ids}
+    with study.store.read() as connection:
+        kinds = rater_kinds(connection)
+    known, meant = {look(rater): rater for rater in kinds}, {}
+    for rater in ratings["rater_id"].unique():
+        usual = known.get(look(rater), rater)
+        if rater in kinds or usual == rater or joins is False:
+            continue
+        if joins is None:
+            raise InputError(
+                f"the rater {spelled_out(rater)} looks like {spelled_out(usual)} of the study; say "
+                "--normalise if they are the same, or --no-normalise if not"
+            )
+        meant[rater] = usual
+    ids = ratings["unit_id"]
+    return ratings.assign(
+        unit_id=ids.map(lambda unit: units.get(unit, unit)),
+        rater_id=ratings["rater_id"].replace(meant),
+    )
 
 
 def _take_places(connection: sa.Connection, rows: list[dict[str, Any]]) -> None:

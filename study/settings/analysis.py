@@ -26,7 +26,7 @@ OrderedWeights = Literal["linear", "quadratic"]
 Overlap = Literal["random", "unknown"]
 AcrossRubrics = Literal["none", "holm"]
 Columns = Annotated[tuple[str, ...], AfterValidator(lambda names: tuple(dict.fromkeys(names)))]
-"""Names of columns, each once."""
+"""Names, as of columns, each once."""
 
 
 class BiasSettings(Section):
@@ -149,6 +149,11 @@ class AnalysisSettings(BiasSettings):
         default="unknown",
         description="how it was decided which items get several labels: `random`, or by any plan "
         "that does not look at labels; `unknown` is tested",
+    )
+    missing: Columns = Field(
+        default=(),
+        description="labels that say that there is none, such as 99 or skip",
+        json_schema_extra={"metavar": "VALUE,..."},
     )
     sensitivity_cluster: str = Field(
         default="",

@@ -30,11 +30,14 @@ _ELSEWHERE = {
     "judgment judgement decision choice",
     "rubric": "criterion criteria dimension aspect metric attribute scheme question task item name",
 }
+_PEOPLE = re.compile(
+    r"(annotator|worker|coder|labell?er|participant)(_id)?|annotated_by|crowd_worker|turker|expert"
+)
 _ITEMS = frozenset(
     (
         _ELSEWHERE["unit_id"] + " prompt prompt_id input input_id text pair pair_id problem "
-        "problem_id conversation conversation_id dialogue dialogue_id uid uuid row row_id index "
-        "unnamed_0"
+        "problem_id instruction conversation conversation_id dialogue dialogue_id uid uuid row "
+        "row_id index unnamed_0"
     ).split()
 ) - {"task", "sample"}
 """A task may be a kind of item, and a sample the part of the data or the number of a draw."""
@@ -111,6 +114,40 @@ def likely_columns(
         if same:
             found[ours] = free.pop(same[0])
     return found
+
+
+def sure_columns(
+    given: Iterable[str], missing: Iterable[str], fits: Callable[[str, str], bool]
+) -> dict[str, str]:
+    """Return which of the given columns are the missing ones, `{ours: theirs}`, of those for which
+    one column alone has a usual name and `fits`; of several columns of items the most usual.
+
+    >>> sure_columns(["item", "id", "worker", "rating", "score"],
+    ...              ["unit_id", "rater_id", "label"], lambda ours, theirs: True)
+    {'unit_id': 'item', 'rater_id': 'worker'}
+    """
+    columns, found = list(given), {}
+    for ours in missing:
+        usual = _ELSEWHERE[ours].split()
+        able = [name for name in columns if _plain(name) in usual and fits(ours, name)]
+        if ours == "unit_id":
+            able = sorted(able, key=lambda name: usual.index(_plain(name)))[:1]
+        if len(able) == 1:
+            found[ours] = able[0]
+            columns.remove(able[0])
+    return found
+
+
+def unit_columns(given: Iterable[str]) -> list[str]:
+    """Return the given columns with a usual name for items, the most usual first."""
+    usual = _ELSEWHERE["unit_id"].split()
+    named = [name for name in given if _plain(name) in usual]
+    return sorted(named, key=lambda name: usual.index(_plain(name)))
+
+
+def people_column(name: str) -> bool:
+    """Return True if a column of raters has a usual name for one of annotators."""
+    return bool(_PEOPLE.fullmatch(_plain(name)))
 
 
 def names_items(column: str) -> bool:

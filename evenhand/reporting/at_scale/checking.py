@@ -16,13 +16,15 @@ from evenhand.analysis.labels.reduced import Raters, Reduced
 from evenhand.analysis.labels.scale import Scale
 from evenhand.errors import InputError
 from evenhand.reporting.at_scale.parts import Facts, Reading, Reduction
-from evenhand.reporting.ratings_file.cleaning import Places
+from evenhand.reporting.ratings_file.cleaning import NO_LABEL, Places
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.reporting.ratings_file.missing import listed, refuse_missing
+from evenhand.reporting.ratings_file.roles import EVERYBODY
 from evenhand.reporting.ratings_file.scales import declared_scales
 from evenhand.reporting.ratings_file.sidecar import sidecar_path
 from evenhand.study.tables.columns import INCLUSION
 from evenhand.study.tables.pieces import Piece, name_of, pieces_of
+from evenhand.study.tables.spellings import folded
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -153,7 +155,7 @@ def _refuse_more(source: str, scale: ScaleOptions, units: Path | None) -> None:
         raise InputError(f"{scale.several_option} is not read with --engine; leave one of them out")
     if scale.normalise:
         raise InputError(
-            f"{scale.normalise_option} is not done with --engine; correct the labels where they "
+            f"{scale.normalise_spelled(True)} is not done with --engine; correct labels where they "
             "are, or name their columns with --columns"
         )
 
@@ -165,7 +167,9 @@ def _reading(
     import pandas as pd
 
     column = {"pair": "cluster_id", "unit": ""}.get(cluster, cluster)
-    reading = Reading(name, dict(scale.columns), column, dict(scale.kinds))
+    kept = {label.casefold() for label in scale.categories}
+    no_label = NO_LABEL - kept | {folded(label).casefold() for label in scale.missing}
+    reading = Reading(name, dict(scale.columns), column, dict(scale.kinds), no_label)
     pieces = pieces_of(source, reading.wanted, reading.theirs)
     for piece in pieces:
         known = [n if n != "item_id" else "unit_id" for n in piece.columns]
@@ -207,10 +211,10 @@ def _of_named(
     if not kinds:
         return table, []
     raters = table["rater_id"]
-    for rater in kinds:
+    for rater in kinds.keys() - {EVERYBODY}:
         if not (raters == rater).any():
             raise InputError(f"{source} has no rater {rater!r}; it has {listed(raters.unique())}")
-    named = raters.map(dict(kinds))
+    named = raters.map({name: kinds.get(EVERYBODY) for name in raters} | dict(kinds))
     counts = named.notna() | (table["rater_kind"] == "adjudicator")
     others = raters[~counts].unique()
     note = written("reading.raters_left_out", names=listed(others))

@@ -15,9 +15,12 @@ import numpy as np
 from evenhand.analysis.labels.reduced import Raters, Reduced, merged, reduce_ratings
 from evenhand.analysis.labels.scale import Scale
 from evenhand.errors import InputError
+from evenhand.reporting.ratings_file.cleaning import NO_LABEL
+from evenhand.reporting.ratings_file.roles import EVERYBODY
 from evenhand.study.tables.columns import INCLUSION
 from evenhand.study.tables.pieces import ROW, Piece, batches_of
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, split_ratings
+from evenhand.study.tables.spellings import folded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,6 +43,8 @@ class Reading:
     theirs: Mapping[str, str]
     cluster: str = ""
     kinds: Mapping[str, str] = field(default_factory=dict)
+    no_label: frozenset[str] = NO_LABEL
+    """Labels that say that there is none, in lower case."""
 
     @property
     def wanted(self) -> tuple[str, ...]:
@@ -98,7 +103,26 @@ def read_piece(piece: Piece, reading: Reading) -> Iterator[pa.Table]:
             table = table.rename_columns(names)
         elif "item_id" in table.column_names:
             table = table.drop_columns(["item_id"])
-        yield table
+        yield _folded(table, reading.no_label)
+
+
+def _folded(table: pa.Table, no_label: frozenset[str]) -> pa.Table:
+    """The rows with items, raters and labels in one spelling where nobody sees a difference, and
+    without labels that say that there is none.
+    """
+    import pyarrow as pa
+
+    for name in ("unit_id", "rater_id", "label"):
+        if name not in table.column_names:
+            continue
+        at = table.column_names.index(name)
+        coded = table.column(name).combine_chunks().dictionary_encode()
+        texts = [folded(text) for text in coded.dictionary.to_pylist()]
+        if name == "label":
+            texts = ["" if text.casefold() in no_label else text for text in texts]
+        if texts != coded.dictionary.to_pylist():
+            table = table.set_column(at, name, pa.array(texts, pa.string()).take(coded.indices))
+    return table
 
 
 def _of_named(table: pa.Table, kinds: Mapping[str, str]) -> pa.Table:
@@ -110,8 +134,9 @@ def _of_named(table: pa.Table, kinds: Mapping[str, str]) -> pa.Table:
     import pyarrow.compute as pc
 
     rater = table.column("rater_id").combine_chunks().dictionary_encode()
-    named = pa.array([kinds.get(name, "") for name in rater.dictionary.to_pylist()], pa.string())
-    given = named.take(rater.indices)
+    others = kinds.get(EVERYBODY, "")
+    named = [kinds.get(name, others) for name in rater.dictionary.to_pylist()]
+    given = pa.array(named, pa.string()).take(rater.indices)
     if "rater_kind" not in table.column_names:
         table = table.append_column("rater_kind", given)
         return table.filter(pc.not_equal(given, ""))

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
+from evenhand.rubrics.options import plain_number, whole_numbers_in_a_row
 from evenhand.study.tables.columns import shortened
-from evenhand.study.tables.formats import FIRST_ROW
+from evenhand.study.tables.formats import FIRST_ROW, row_number
 from evenhand.study.tables.ratings import TRUTH
+from evenhand.study.tables.spellings import (
+    commonest,
+    folded,
+    look,
+    lookalikes,
+    spelled_out,
+)
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,9 +29,22 @@ if TYPE_CHECKING:
     from evenhand.reporting.ratings_file.declared import ScaleOptions
 
 MAX_LENGTH = 200
-_MISSING = frozenset(("", "nan", "none", "null", "na", "n/a", "#n/a", "<na>", "nat"))
-_WHOLE = re.compile(r"[+-]?\d+")
-_POINT_ZERO = re.compile(r"([+-]?\d+)\.0+")
+NO_LABEL = frozenset(("", "nan", "null", "na", "n/a", "#n/a", "<na>", "nat"))
+"""Words of programs for a missing value, in lower case."""
+_PERHAPS_NO_LABEL = frozenset(
+    (
+        *("none", "-", "--", "---", "?", "??", ".", "..", "_", "skip", "skipped", "unknown"),
+        *("missing", "blank", "empty", "unanswered", "unlabeled", "unlabelled", "undefined"),
+        *("no answer", "no label", "not answered", "not labelled", "not labeled", "refused"),
+        *("prefer not to say", "don't know", "dont know", "idk", "tbd", "error", "parse error"),
+        *("failed", "invalid", "unscored", "not rated", "unrated"),
+    )
+)
+"""Words that mean a missing label to some and are labels to others."""
+_FEWEST_LABELS = 10
+"""A rater with fewer labels shows no way of spelling, and what only they use is no code."""
+_MOST_ALONE, _SHARE_ALONE = 2, 0.02
+"""A label that one rater alone uses so often, or on such a share of items, is left as it is."""
 
 
 @dataclass(frozen=True)
@@ -53,64 +75,212 @@ class Places:
 
 def cleaned(
     ratings: pd.DataFrame, permitted: Sequence[str], options: ScaleOptions, places: Places
-) -> tuple[pd.DataFrame, int]:
-    """Return the ratings of one rubric, with labels corrected where `options` ask for it; and how
-    many.
+) -> tuple[pd.DataFrame, int, list[str]]:
+    """Return the ratings of one rubric, with labels read as no label where they are declared so or
+    are a program's word for it, and corrected where `options` ask for it; how many were corrected;
+    and notes.
 
     `permitted` are the labels of a known scale, or () to take the labels seen. Raises InputError
-    naming the first label that is a variant of another one, reads as missing, or is not on the
-    scale.
+    naming the first label that is a variant of another one, may mean a missing label, or is not on
+    the scale.
     """
-    seen = ratings["label"].value_counts(sort=False).drop("", errors="ignore")
-    counts = {str(label): int(count) for label, count in seen.items()}
+    kept = {folded(label): label for label in permitted}
+    counts = _counts(ratings)
+    missing = {folded(each) for each in options.missing}
+    readings = {
+        label: ""
+        for label in counts
+        if label in missing or (label not in kept and label.casefold() in NO_LABEL)
+    }
+    notes = []
+    if readings:
+        listed = ", ".join(f"{label} ({counts[label]:,})" for label in readings)
+        notes.append(written("reading.no_label", labels=listed))
+    readings |= {label: kept[label] for label in counts if kept.get(label, label) != label}
+    ratings, before = _with_readings(ratings, readings), len(ratings)
+    counts = _counts(ratings)
     doubtful = [label for label in counts if label not in permitted]
-    readings, known = _readings(counts, doubtful, permitted), {*counts, *permitted}
+    variants = {} if options.normalise is False else _variants(counts, doubtful, permitted)
     for label in doubtful:
-        meant = None if options.normalise else readings.get(label)
         fault = _fault_of(label)
-        if not fault and meant is not None and (why := _difference(label, meant, known)):
-            fault = f"{why}; {_mend(options, permitted, meant, readings, counts)}"
-        if not fault and permitted and label not in readings:
+        if not fault and label in variants and not options.normalise:
+            alike = _difference(label, variants[label])
+            fault = f"{alike}; {_joined(options, permitted, variants, counts)}"
+        if not fault and permitted and label not in variants:
             fault = (
-                f"is not one of the declared categories ({', '.join(permitted)}); correct it "
-                "or declare it"
+                f"is not one of the declared categories ({', '.join(permitted)}); correct it, "
+                f"declare it, or read it as no label with {options.spelled('missing', label)}"
             )
         if fault:
-            at = int((ratings["label"] == label).to_numpy().argmax())
-            place = places.of(int(ratings.index[at]), ratings["rater_id"].iloc[at], label)
-            raise InputError(f"{place} {fault}")
-    changed = sum(counts[label] for label in readings) if options.normalise else 0
-    if changed:
-        ratings = _with_readings(ratings, readings)
-    return ratings, changed
+            raise InputError(f"{_place(ratings, label, places)} {fault}")
+    changed = sum(counts[label] for label in variants)
+    ratings = _with_readings(ratings, variants)
+    if not permitted and options.normalise is not False:
+        _refuse_codes(ratings, options, places)
+        notes += _used_by_one_rater(ratings, options, places)
+    return ratings, changed if options.normalise and before else 0, notes
 
 
-def with_numbers(ratings: pd.DataFrame, permitted: Sequence[str], places: Places) -> pd.DataFrame:
+def _counts(ratings: pd.DataFrame) -> dict[str, int]:
+    seen = ratings["label"].value_counts(sort=False).drop("", errors="ignore")
+    return {str(label): int(count) for label, count in seen.items()}
+
+
+def _place(ratings: pd.DataFrame, label: str, places: Places) -> str:
+    """The subject of a sentence about the first rating with a label."""
+    at = int((ratings["label"] == label).to_numpy().argmax())
+    return places.of(int(ratings.index[at]), ratings["rater_id"].iloc[at], label)
+
+
+def with_numbers(
+    ratings: pd.DataFrame, permitted: Sequence[str], options: ScaleOptions, places: Places
+) -> pd.DataFrame:
     """Return the ratings of one rubric with each number in its shortest form, 0.5 for 0.50, or as
     one of the `permitted`, if there are any.
 
     Raises InputError naming the first label that is no number, or none of the permitted.
     """
-    from evenhand.rubrics.options import plain_number
-
     known = {plain_number(label): label for label in permitted}
+    missing = {folded(each) for each in options.missing}
     meant = {}
     for label in ratings["label"].unique():
         plain = plain_number(label)
-        if not label or _plain(label).casefold() in _MISSING:
+        if label in missing or label.casefold() in NO_LABEL:
             continue
         if not plain or (known and plain not in known):
-            at = int((ratings["label"] == label).to_numpy().argmax())
-            place = places.of(int(ratings.index[at]), ratings["rater_id"].iloc[at], label)
+            place = _place(ratings, label, places)
+            no_label = options.spelled("missing", label)
             if not plain:
-                raise InputError(f"{place} is not a number; correct it, or leave it empty")
+                raise InputError(
+                    f"{place} is not a number; correct it, or read it as no label with {no_label}"
+                )
             ends = f"from {permitted[0]} to {permitted[-1]}"
             raise InputError(
-                f"{place} is none of the {len(permitted)} numbers {ends}; round or correct it"
+                f"{place} is none of the {len(permitted)} numbers {ends}; round or correct it, or "
+                f"read it as no label with {no_label}"
             )
         if label != known.get(plain, plain):
             meant[label] = known.get(plain, plain)
-    return _with_readings(ratings, meant) if meant else ratings
+    return _with_readings(ratings, meant)
+
+
+# ---- labels that may be none --------------------------------------------------------------------
+
+
+def _refuse_codes(ratings: pd.DataFrame, options: ScaleOptions, places: Places) -> None:
+    """Raise InputError for a label that may mean that there is none: a word such as skip that not
+    all kinds of raters use, or a number apart from all others.
+    """
+    counts = _counts(ratings)
+    kinds = ratings[ratings["label"] != ""].groupby("label")["rater_kind"].unique()
+    every = set(ratings["rater_kind"])
+    codes = [
+        label
+        for label in counts
+        if label.casefold() in _PERHAPS_NO_LABEL
+        and not (label == "-" and "+" in counts)
+        and not (label[:1].isalpha() and len(every) > 1 and set(kinds[label]) == every)
+    ]
+    codes += _numbers_apart([label for label in counts if label not in codes])
+    if not codes:
+        return
+    first, others = codes[0], len(codes) - 1
+    more = f" (as may {', '.join(map(repr, codes[1:4]))})" if others else ""
+    labels = sorted(counts, key=lambda label: (len(label), label))
+    raise InputError(
+        f"{_place(ratings, first, places)} may mean that there is no label{more} "
+        f"({counts[first]:,} {'cell' if counts[first] == 1 else 'cells'}); say so with "
+        f"{options.spelled('missing', *codes)}, or keep it as a label with "
+        f"{options.spelled('categories', *_in_order(labels))}"
+    )
+
+
+def _in_order(labels: Sequence[str]) -> list[str]:
+    """Labels as a scale would have them: numbers in their order, then words."""
+    numbers = [label for label in labels if plain_number(label)]
+    words = sorted(label for label in labels if not plain_number(label))
+    return [*sorted(numbers, key=float), *words]
+
+
+def _numbers_apart(labels: Sequence[str]) -> list[str]:
+    """Return the numbers, where all labels are numbers, that are no part of the others' scale: one
+    or two beyond a gap that is longer than all others together, or the only one below zero.
+
+    >>> [_numbers_apart(each.split()) for each in ("1 2 3 99", "0 1 -1 2", "1 2 3 4 5 9")]
+    [['99'], ['-1'], ['9']]
+    >>> [_numbers_apart(each.split()) for each in ("-1 0 1", "1 5 10", "0 50 100", "0 1")]
+    [[], [], [], []]
+    """
+    if len(labels) < 3 or not all(map(plain_number, labels)):
+        return []
+    ordered = sorted(labels, key=float)
+    values = [float(label) for label in ordered]
+    if values[0] < 0 <= values[1] and values[0] != -values[-1]:
+        return [ordered[0], *_numbers_apart(ordered[1:])]
+    gaps = [after - before for before, after in pairwise(values)]
+    at = gaps.index(max(gaps))
+    low, high = ordered[: at + 1], ordered[at + 1 :]
+    rest, codes = (low, high) if len(high) <= len(low) else (high, low)
+    inner = max((gaps[:at] if rest is low else gaps[at + 1 :]), default=gaps[at])
+    is_far = gaps[at] >= max(3 * inner, 3) and 2 * gaps[at] >= values[-1] - values[0]
+    return codes if is_far and len(codes) <= 2 else []
+
+
+def _used_by_one_rater(ratings: pd.DataFrame, options: ScaleOptions, places: Places) -> list[str]:
+    """Return notes on labels of an unordered scale that no annotator, or only one rater, uses.
+
+    Raises InputError where they are used so often that they would change what is found.
+    """
+    labelled = ratings[ratings["label"] != ""]
+    counts = _counts(ratings)
+    in_a_row = whole_numbers_in_a_row(counts)
+    if "unit_id" not in ratings or len(counts) < 2 or (in_a_row and float(in_a_row[0]) >= 0):
+        return []
+    times = labelled.value_counts(["label", "rater_kind", "rater_id"]).reset_index(name="times")
+    numbers = labelled["rater_id"].value_counts()
+    many = numbers[numbers >= _FEWEST_LABELS].index
+    if len(many) < 2:
+        return []
+    notes = []
+    has_people = (labelled["rater_kind"] == "human").any()
+    for label, count in counts.items():
+        users = times[times["label"] == label]
+        kinds, raters = set(users["rater_kind"]), users["rater_id"].tolist()
+        only_graders = has_people and kinds == {"model"}
+        if (len(raters) > 1 and not only_graders) or raters[0] not in many:
+            continue
+        most = int(users["times"].max())
+        if most <= _MOST_ALONE or most <= _SHARE_ALONE * numbers[raters[0]]:
+            notes.append(written("reading.alone", label=label, raters=", ".join(raters)))
+            continue
+        meant = "" if only_graders else _stands_for(labelled, raters[0], label)
+        who = "no annotator uses" if only_graders else "no other rater uses"
+        where = f"; others label {meant!r} there" if meant else ""
+        categories = options.spelled("categories", *_in_order([*counts]))
+        raise InputError(
+            f"{_place(ratings, label, places)} is one that {who} ({count:,} "
+            f"{'cell' if count == 1 else 'cells'}{where}); correct it if it stands for another "
+            f"label, read it as no label with {options.spelled('missing', label)}, or keep it with "
+            f"{categories}"
+        )
+    return notes
+
+
+def _stands_for(labelled: pd.DataFrame, rater: str, label: str) -> str:
+    """Return the label that others give nearly always where a rater gives a label of their own, and
+    that this rater never gives; "" where there is none.
+    """
+    own = labelled[labelled["rater_id"] == rater]
+    units = set(own.loc[own["label"] == label, "unit_id"])
+    others = labelled[labelled["unit_id"].isin(units) & (labelled["rater_id"] != rater)]
+    if others.empty:
+        return ""
+    share = others["label"].value_counts(normalize=True)
+    is_it = share.iloc[0] >= 0.8 and share.index[0] not in set(own["label"])
+    return str(share.index[0]) if is_it else ""
+
+
+# ---- labels spelled in several ways -------------------------------------------------------------
 
 
 def _fault_of(label: str) -> str:
@@ -133,35 +303,31 @@ def _is_nested(label: str) -> bool:
         return False
 
 
-def _readings(
+def _variants(
     counts: Mapping[str, int], doubtful: Sequence[str], permitted: Collection[str]
 ) -> dict[str, str]:
-    """Return how labels are read that are not taken literally: as the category that differs only in
-    case, outer space and `.0`, where there is one; as its plainest, then commonest form among the
-    labels seen, where none are `permitted`; as "" where they read as missing; as the commonest
-    words for yes and no, where all labels are such words.
+    """Return the labels that look like another one, with the one they are read as: the permitted
+    one, where there is just one, or the commonest of those seen; as the commonest words for yes and
+    no, where all labels are such words.
 
-    >>> _readings({"yes": 9, "Yes ": 1, "NaN": 2, "2.0": 4}, ["yes", "Yes ", "NaN", "2.0"], ())
-    {'Yes ': 'yes', 'NaN': '', '2.0': '2'}
-    >>> _readings({"yes": 9, "no": 8, "TRUE": 1, "0": 2}, ["yes", "no", "TRUE", "0"], ())
+    >>> _variants({"yes": 9, "Yes": 1, "yes.": 4}, ["yes", "Yes", "yes."], ())
+    {'Yes': 'yes', 'yes.': 'yes'}
+    >>> _variants({"yes": 9, "no": 8, "TRUE": 1, "0": 2}, ["yes", "no", "TRUE", "0"], ())
     {'TRUE': 'yes', '0': 'no'}
     """
     forms: dict[str, Counter[str]] = defaultdict(Counter)
     for label in permitted or counts:
-        form = label if permitted else _plain(label)
-        forms[_plain(label).casefold()][form] += counts.get(label, 0)
-    words = Counter({_plain(label).casefold(): 0 for label in permitted})
+        forms[look(label)][label] += counts.get(label, 0)
+    words = Counter({look(label): 0 for label in permitted})
     for label, count in counts.items():
-        words[_plain(label).casefold()] += count
-    usual = _usual_truth(words, [_plain(label).casefold() for label in permitted])
+        words[look(label)] += count
+    usual = _usual_truth(words, [look(label) for label in permitted])
     found = {}
     for label in doubtful:
-        key = _plain(label).casefold()
-        ways = forms[usual.get(key, key)]
-        if key in _MISSING:
-            found[label] = ""
-        elif ways and (len(ways) == 1 or not permitted):
-            found[label] = max(sorted(ways), key=ways.__getitem__)
+        key = look(label)
+        ways = forms.get(usual.get(key, key), Counter())
+        if ways and (len(ways) == 1 or not permitted):
+            found[label] = commonest(ways, ways)
     return {label: meant for label, meant in found.items() if meant != label}
 
 
@@ -170,7 +336,7 @@ def _usual_truth(counts: Mapping[str, int], permitted: Collection[str]) -> dict[
     or the commonest. Empty where a label is no such word, or where all are of one kind.
     """
     of_word = {word: (pair, place) for pair in TRUTH for place, word in enumerate(pair)}
-    words = [word for word in counts if word not in _MISSING]
+    words = list(counts)
     if not all(word in of_word for word in words):
         return {}
     kinds = [pair for pair in TRUTH if any(of_word[word][0] == pair for word in words)]
@@ -182,50 +348,36 @@ def _usual_truth(counts: Mapping[str, int], permitted: Collection[str]) -> dict[
     return {word: usual[of_word[word][1]] for word in words}
 
 
-def _plain(label: str) -> str:
-    """
-    >>> _plain(" Yes"), _plain("4.0"), _plain("v2.0")
-    ('Yes', '4', 'v2.0')
-    """
-    whole = _POINT_ZERO.fullmatch(label.strip())
-    return whole[1] if whole else label.strip()
-
-
-def _difference(label: str, meant: str, known: Collection[str]) -> str:
-    """Return what is doubtful about a label; "" if nothing is, as on a scale of 1.0, 2.0 and 3.0.
-
-    `known` are all labels, seen or permitted.
-    """
-    if not meant:
-        return "reads as a missing value"
-    if label != label.strip():
-        return "has a space around it"
+def _difference(label: str, meant: str) -> str:
+    """Return how a label differs from the one it looks like."""
     if label.casefold() == meant.casefold():
         return f"differs from {meant!r} only by case"
-    if _plain(label).casefold() != _plain(meant).casefold():
-        return f"says in another word what {meant!r} says"
-    are_mixed = any(_WHOLE.fullmatch(other) for other in known)
-    return f"differs from {meant!r} only by '.0'" if are_mixed else ""
+    if look(label) == look(meant):
+        return f"looks like {spelled_out(meant)}, and is {spelled_out(label)}"
+    return f"says in another word what {meant!r} says"
 
 
-def _mend(
+def _joined(
     options: ScaleOptions,
     permitted: Collection[str],
-    meant: str,
-    readings: Mapping[str, str],
+    variants: Mapping[str, str],
     counts: Mapping[str, int],
 ) -> str:
-    cells = sum(counts[label] for label in readings)
+    """Return the options that join spellings, or keep them apart."""
+    cells = sum(counts[label] for label in variants)
     declare = "declare it among" if permitted else "declare all labels with"
+    categories = [] if permitted else _in_order([*counts])
     return (
-        f"{options.normalise_option} reads it as {repr(meant) if meant else 'no label'} "
+        f"{options.normalise_spelled(True)} reads them as one "
         f"({cells:,} {'cell' if cells == 1 else 'cells'} would change), or {declare} "
-        f"{options.spelled('categories')}"
+        f"{options.spelled('categories', *categories)}"
     )
 
 
 def _with_readings(ratings: pd.DataFrame, readings: Mapping[str, str]) -> pd.DataFrame:
     """Labels, and the categories that probabilities name, as they are read."""
+    if not readings:
+        return ratings
     shares = ratings["probabilities"]
     renamed = shares.where(shares == "", shares.map(lambda text: _renamed(text, readings)))
     return ratings.assign(label=ratings["label"].replace(dict(readings)), probabilities=renamed)
@@ -237,3 +389,75 @@ def _renamed(text: str, readings: Mapping[str, str]) -> str:
     if renamed.keys() == given.keys() or len(renamed) < len(given):
         return text  # two shares of one category are not ours to add up
     return json.dumps(renamed)
+
+
+# ---- items and raters that look alike -----------------------------------------------------------
+
+
+def joined_names(
+    table: pd.DataFrame, options: ScaleOptions, source: str
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return ratings whose items, and raters of one kind, that look alike go by one name, where
+    `options` ask for it; and a note.
+
+    Items that one rater labelled both, and raters who labelled one item both, are different, and so
+    are raters who are named one by one. Raises InputError naming two others that look alike, unless
+    it is declared whether they are the same.
+    """
+    if options.normalise is False:
+        return table, []
+    notes = []
+    for column, other in (("rater_id", "unit_id"), ("unit_id", "rater_id")):
+        meant = dict(_same(table, column, other, options))
+        if not meant:
+            continue
+        if not options.normalise:
+            name, usual = next(iter(meant.items()))
+            what = "rater" if column == "rater_id" else "item"
+            row = row_number(table, int((table[column] == name).to_numpy().argmax()))
+            more = f" ({len(meant):,} such {what}s)" if len(meant) > 1 else ""
+            shared = "labelled by both" if column == "rater_id" else "who labelled both"
+            raise InputError(
+                f"{source}, row {row}: the {what} {spelled_out(name)} looks like "
+                f"{spelled_out(usual)}, and there is no {'item' if what == 'rater' else 'rater'} "
+                f"{shared}{more}; say {options.normalise_spelled(True)} if they are the same, or "
+                f"{options.normalise_spelled(False)} if not"
+            )
+        table = table.assign(**{column: table[column].replace(meant)})
+        first = ", ".join(f"{name} as {usual}" for name, usual in [*meant.items()][:3])
+        notes.append(written("reading.joined", what=column[:-3], count=len(meant), first=first))
+    return table, notes
+
+
+def _same(
+    table: pd.DataFrame, column: str, other: str, options: ScaleOptions
+) -> Iterator[tuple[str, str]]:
+    """Yield names in a column that may be the same as another, with that one: those that look alike
+    and have nothing in common in the `other` column under one rubric.
+    """
+    kinds = table["rater_kind"] if column == "rater_id" and "rater_kind" in table else None
+    is_named = column == "rater_id" and not options.inferred
+    named = options.kinds if is_named else {}
+    groups = [
+        [name for name in group if name not in named]
+        for group in lookalikes(table[column].unique())
+    ]
+    alike = [name for group in groups for name in group if len(group) > 1]
+    if not alike:
+        return
+    rows = table[table[column].isin(alike)]
+    counts = {str(name): int(count) for name, count in rows[column].value_counts().items()}
+    keys = [other, "rubric"] if "rubric" in rows else [other]
+    met = {
+        str(name): set(own[keys].itertuples(index=False, name=None))
+        for name, own in rows.groupby(column)
+    }
+    kind_of = {} if kinds is None else dict(zip(table[column], kinds, strict=True))
+    for group in groups:
+        if len(group) < 2 or len({kind_of.get(name) for name in group}) > 1:
+            continue
+        if sum(len(met[name]) for name in group) == len(
+            set[object]().union(*(met[name] for name in group))
+        ):
+            usual = commonest(group, counts)
+            yield from ((name, usual) for name in group if name != usual)

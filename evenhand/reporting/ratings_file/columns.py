@@ -82,7 +82,7 @@ def fits(table: pd.DataFrame, ours: str, column: str) -> bool:
         return True
     given = texts(table[column]).unique()
     cells = [cell for each in given[:_MOST_CELLS] if (cell := str(each).strip())]
-    if not cells or all(map(_is_nested, cells)):
+    if not cells or all(map(is_nested, cells)):
         return False
     if ours == "rater_kind":
         return set(cells) <= {"human", "model", "adjudicator"}
@@ -108,7 +108,7 @@ def label_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     return [
         column
         for column in columns
-        if not (names_items(column) or _MEASURE.search(column) or _FACT.search(column))
+        if not (names_items(column) or is_fact(column))
         and fits(table, "label", column)
         and len(_labels(table, column)) <= MAX_LABELS
     ]
@@ -140,6 +140,11 @@ def by_person(table: pd.DataFrame, columns: Sequence[str], labels: Sequence[str]
     return few or any(map(_RESPONDENT.search, columns))
 
 
+def is_fact(column: str) -> bool:
+    """Return True if a column's name is that of a fact about a unit or its labels, or a measure."""
+    return bool(_FACT.search(column) or _MEASURE.search(column))
+
+
 def criteria(columns: Sequence[str]) -> list[str]:
     """The columns whose names are those of questions rather than of raters."""
     return [column for column in columns if _CRITERION.fullmatch(column.strip())]
@@ -154,7 +159,8 @@ def _labels(table: pd.DataFrame, column: str) -> set[str]:
     return {truth[cell] for cell in cells} if cells <= words.keys() else cells
 
 
-def _is_nested(cell: str) -> bool:
+def is_nested(cell: str) -> bool:
+    """Return True if a cell holds a list or a nested value, as JSON or as Python writes it."""
     if not cell.startswith(("{", "[")):
         return False
     try:
@@ -246,11 +252,7 @@ def guessed_grid(
 
 def _able(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     """The columns that may hold labels, also many different numbers, by their cells and names."""
-    return [
-        column
-        for column in columns
-        if fits(table, "label", column) and not _MEASURE.search(column) and not _FACT.search(column)
-    ]
+    return [column for column in columns if fits(table, "label", column) and not is_fact(column)]
 
 
 def _splits(

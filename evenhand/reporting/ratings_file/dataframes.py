@@ -3,45 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.exchange.readers.reading import read_export
-from evenhand.exchange.readers.rows import plain_kinds
-from evenhand.reporting.ratings_file.cleaning import Places
-from evenhand.reporting.ratings_file.columns import (
-    MODEL_NAME,
-    Grid,
-    alike,
-    criteria,
-    guessed_grid,
-    named_grid,
-)
+from evenhand.reporting.ratings_file.cleaning import Places, joined_names
+from evenhand.reporting.ratings_file.columns import Grid
 from evenhand.reporting.ratings_file.frames import frame_of
 from evenhand.reporting.ratings_file.missing import kinds_spelled, listed, refuse_missing
+from evenhand.reporting.ratings_file.roles import grid_in, roles_in
 from evenhand.study.tables.formats import FIRST_ROW, cell_text, read_table, row_number
 from evenhand.study.tables.names import renamed
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts, with_unit_id
+from evenhand.study.tables.spellings import fold
 from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand.exchange.readers.rows import Export
     from evenhand.reporting.ratings_file.declared import ScaleOptions
     from evenhand.reporting.ratings_file.frames import Table
 
 Names = Hashable | Iterable[Hashable]
 """Several names or labels, or one alone."""
-_NOBODY = ("API", "sdk")
-"""What tools call whoever sent a score by their interface."""
-_TIMES = ("created_at", "seconds")
-"""Columns of one rating that exports have of a whole row, too."""
-_COLUMN = "\ncolumn"
-"""Where a label was in a wide table; no column of a file has this name."""
+_COLUMN, _LABEL = "\ncolumn", "\nlabel"
+"""Where a label was in a wide table, and the label; no column of a file has these names."""
 
 
 def as_texts(names: Names) -> tuple[str, ...]:
@@ -66,10 +55,13 @@ def kinds_of(human: Names, model: Names) -> dict[str, str]:
 
 def units_table(given: Path | Table) -> tuple[pd.DataFrame, str]:
     """A file or a table of units, with texts for cells, and its name in messages."""
+    name = given.name if isinstance(given, Path) else "units"
     if isinstance(given, Path):
-        return read_table(given), given.name
-    table = _as_in_a_file(frame_of(given, "units"))
-    return _with_texts(table, table.columns), "units"
+        table = with_unit_id(read_table(given))
+    else:
+        table = _as_in_a_file(frame_of(given, name))
+        table = _with_texts(table, table.columns)
+    return table.assign(unit_id=fold(table["unit_id"])) if "unit_id" in table else table, name
 
 
 def _refuse_sheet(sheet: str) -> None:
@@ -113,11 +105,14 @@ def _with_texts(table: pd.DataFrame, columns: Iterable[Hashable]) -> pd.DataFram
 
 @dataclass(frozen=True)
 class LongRows:
-    """The rows of a ratings file, their places in it, and notes on raters who were left out."""
+    """The rows of a ratings file, their places in it, notes on what was left out, and the name of
+    the column of items, "" where items are rows.
+    """
 
     table: pd.DataFrame
     places: Places
     notes: Sequence[str] = ()
+    items: str = ""
 
 
 def rows_of_file(file: Path, options: ScaleOptions) -> LongRows:
@@ -127,12 +122,12 @@ def rows_of_file(file: Path, options: ScaleOptions) -> LongRows:
     """
     export = read_export(file, options.format, several=options.several, sheet=options.sheet)
     table = renamed(export.table, options.columns, file.name)
-    table, options, told = _told_by_names(table, file.name, options, export)
-    table = table.set_axis(table.index + FIRST_ROW, axis=0)
-    rows = long_rows(table, file.name, options, blanks=False)
+    roles = roles_in(table, file.name, options, export)
+    table = roles.table.set_axis(roles.table.index + FIRST_ROW, axis=0)
+    rows = long_rows(table, file.name, roles.options, blanks=False)
     units = table["unit_id"].tolist() if export.by_unit else None
-    notes = [*export.notes, *told, *rows.notes]
-    return replace(rows, notes=notes, places=replace(rows.places, units=units))
+    places = replace(rows.places, units=units)
+    return replace(rows, notes=[*export.notes, *rows.notes], places=places, items=roles.items)
 
 
 def rows_of_table(given: Table, options: ScaleOptions) -> LongRows:
@@ -143,80 +138,10 @@ def rows_of_table(given: Table, options: ScaleOptions) -> LongRows:
     _refuse_sheet(options.sheet)
     found = frame_of(given, options.name)
     table = renamed(found, options.columns, options.name)
-    table, options, told = _told_by_names(table, options.name, options)
-    rows = long_rows(table, options.name, options)
-    return replace(rows, notes=[*found.attrs.get("notes", ()), *told, *rows.notes])
-
-
-def _told_by_names(
-    table: pd.DataFrame, name: str, options: ScaleOptions, export: Export | None = None
-) -> tuple[pd.DataFrame, ScaleOptions, list[str]]:
-    """Return the table or the options with the kinds of raters that their names show, if nothing
-    else gives them; and a note on these raters. Raises InputError where an `export` leaves a kind
-    open and a name does not show it.
-    """
-    strict = export is not None and export.by_unit
-    if options.kinds:
-        return table, options, []
-    if "rater_id" not in table:
-        columns = [str(column) for column in table if column not in RATINGS_COLUMNS]
-        grid = _grid_in(table, columns, options)
-        names = grid.raters if grid else columns
-        kinds = plain_kinds(names)
-        whole = names if grid else alike(table, columns)  # another may be a rater's, too
-        if set(kinds.values()) != {"human", "model"} or set(whole) != set(kinds):
-            return table, options, []
-        return table, replace(options, kinds=kinds), [_by_name(kinds)]
-    if "rater_kind" in table and not strict:
-        return table, options, []
-    own = table["rater_kind"] if strict else texts(table["rater_id"]).map(lambda _: "")
-    unknown = list(dict.fromkeys(texts(table["rater_id"])[own == ""]))
-    kinds = plain_kinds(unknown)
-    if len(kinds) < len(unknown) and export is not None and export.by_unit:
-        left = [rater for rater in unknown if rater not in kinds]
-        raise InputError(
-            f"{name} does not say who is a person and who a model ({listed(left)}); say so with "
-            + _unknown_spelled(table, left, options, by_score=export.by_score)
-        )
-    if len(kinds) < len(unknown) or not unknown:
-        return table, options, []
-    found = own.where(own != "", texts(table["rater_id"]).map(kinds))
-    return table.assign(rater_kind=found), options, [_by_name(kinds)]
-
-
-def _unknown_spelled(
-    table: pd.DataFrame, unknown: list[str], options: ScaleOptions, *, by_score: bool
-) -> str:
-    """The options that name an export's raters. Those whose kind it does not say are proposed as
-    people only beside a model, and if their names are no tool's, no score's and no question's.
-    """
-    raters = texts(table["rater_id"])
-    known = dict(zip(raters, table["rater_kind"], strict=True))
-    names = [each for each in raters.unique() if known[each] in ("human", "model", "")]
-    models = [each for each in names if known[each] == "model" or MODEL_NAME.search(each)]
-    if models and not by_score and not {*_NOBODY} & {*unknown} and not criteria(unknown):
-        return kinds_spelled(names, options, {each: kind for each, kind in known.items() if kind})
-    return "human=[...] and model=[...]" if options.in_python else "--human NAME,... --model NAME"
-
-
-def _grid_in(table: pd.DataFrame, columns: Sequence[str], options: ScaleOptions) -> Grid | None:
-    """The columns of labels for each rater and rubric: by the pattern declared, or as their names
-    show. None where there are none.
-    """
-    if options.wide:
-        return named_grid(table, options.wide, columns, options.kinds)
-    if not {*options.kinds} - {*columns} and options.kinds:
-        return None
-    grid = guessed_grid(table, columns, options.kinds)
-    return grid if grid and grid.sure else None
-
-
-def _by_name(kinds: Mapping[str, str]) -> str:
-    people, models = (
-        listed([rater for rater, kind in kinds.items() if kind == which]) or "none"
-        for which in ("human", "model")
-    )
-    return written("exchange.by_name", people=people, models=models)
+    roles = roles_in(table, options.name, options)
+    rows = long_rows(roles.table, options.name, roles.options)
+    notes = [*found.attrs.get("notes", ()), *rows.notes]
+    return replace(rows, notes=notes, items=roles.items)
 
 
 def long_rows(
@@ -233,16 +158,18 @@ def long_rows(
         if options.wide:
             raise InputError(f"{name} has a row for each rating; leave {_wide(options)} out")
         refuse_missing(table, name, options)
-        table, notes = _named(table, name, options)
-        return LongRows(_others_as_texts(table), Places(name), notes)
+        table, respelled = _spelled(table, name, options)
+        table, left_out = _named(table, name, options)
+        return LongRows(_others_as_texts(table), Places(name), [*respelled, *left_out])
     if "unit_id" not in table:
         table.insert(0, "unit_id", texts(given.index.to_series()).to_numpy())
     columns = [str(column) for column in table if column not in RATINGS_COLUMNS]
-    grid = _grid_in(table, columns, options)
+    grid = grid_in(table, columns, options)
     notes = []
-    if timed := [column for column in _TIMES if column in table and column not in kinds]:
-        table = table.drop(columns=timed)
-        notes.append(written("reading.wide_times", columns=", ".join(timed)))
+    taken = set(RATINGS_COLUMNS) - {"unit_id", "rubric", *kinds}
+    if reserved := [column for column in table if column in taken]:
+        table = table.drop(columns=reserved)
+        notes.append(written("reading.wide_reserved", columns=", ".join(reserved)))
     if grid is not None:
         _check_grid(grid, table, name, options)
         raters, rubrics = listed(grid.raters), listed(grid.rubrics)
@@ -251,9 +178,31 @@ def long_rows(
         if grid.others:
             notes.append(written("reading.grid_others", columns=listed(grid.others)))
     cells = _melted(table, options, name, grid, blanks=blanks)
+    cells, respelled = _spelled(cells, name, options)
     rows = (cells.index + FIRST_ROW).tolist()
     places = Places(name, rows, columns=cells.pop(_COLUMN).tolist())
-    return LongRows(_others_as_texts(cells.reset_index(drop=True)), places, notes)
+    table = _others_as_texts(cells.reset_index(drop=True))
+    return LongRows(table, places, [*notes, *respelled])
+
+
+def _spelled(
+    table: pd.DataFrame, name: str, options: ScaleOptions
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return ratings with items, raters and labels in one spelling where nobody sees a difference,
+    and where `options` join those that look alike; and notes.
+    """
+    changed, notes = {}, []
+    for column, what in (("unit_id", "items"), ("rater_id", "raters"), ("label", "labels")):
+        given = texts(table[column])
+        meant = fold(given)
+        if meant is not given:
+            changed[what] = int((meant != given).sum())
+        table = table.assign(**{column: meant})
+    if changed:
+        counts = ", ".join(f"{what} {count:,}" for what, count in changed.items())
+        notes.append(written("reading.folded", counts=counts))
+    table, joined = joined_names(table, options, name)
+    return table, [*notes, *joined]
 
 
 def _wide(options: ScaleOptions) -> str:
@@ -335,12 +284,6 @@ def _melted(
             )
     labels = dict(grid.columns) if grid else {rater: (rater, "") for rater in kinds}
     about = [column for column in table if column not in labels]
-    for column in about:
-        if column in RATINGS_COLUMNS and column not in ("unit_id", "rubric"):
-            raise InputError(
-                f"{name}: the column {column!r} has its own meaning where each row is a rating; "
-                "rename it"
-            )
     if (unnamed := table["unit_id"] == "").any():
         at = row_number(table, int(unnamed.to_numpy().argmax()))
         raise InputError(f"{name}, row {at}: unit_id is ''; it must be filled in")
@@ -351,7 +294,8 @@ def _melted(
             "unit of its own, call the column of ids 'item' (rows of one item then count as one "
             "cluster; an index goes by reset_index(drop=True)); else keep one row"
         )
-    cells = table.melt(about, list(labels), _COLUMN, "label", ignore_index=False)
+    cells = table.melt(about, list(labels), _COLUMN, _LABEL, ignore_index=False)
+    cells = cells.rename(columns={_LABEL: "label"})
     cells = cells[cells["label"].notna()]
     cells["label"] = texts(cells["label"])
     if not blanks:

@@ -26,9 +26,11 @@ class ScaleOptions:
     the one that favours side a and the one that favours side b; `thresholds` are by grader.
     Units that are `independent` are so even where a column names items that several of them share.
     With `several` each label is a set of options.
-    With `normalise` labels that differ only in how they are written are taken for one.
+    With `normalise` labels and names that look alike are taken for one, with False for different
+    ones; None asks.
     `units` is a file or a table of the units' columns; `settings` are those of the analysis that
     replace the study's or the sidecar's own, by name.
+    `inferred` kinds were not declared for each rater by name.
     Messages name these as options of the command line, or as they are called `in_python`, and a
     table that is no file by its `name`.
     """
@@ -44,18 +46,25 @@ class ScaleOptions:
     kinds: Mapping[str, str] = field(default_factory=dict)
     wide: str = ""
     sheet: str = ""
-    normalise: bool = False
+    normalise: bool | None = None
     independent: bool = False
     several: bool = False
     units: Path | Table | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     in_python: bool = False
+    inferred: bool = False
     name: str = "ratings"
 
     @property
-    def normalise_option(self) -> str:
+    def missing(self) -> tuple[str, ...]:
+        """The labels that say that there is none."""
+        return tuple(self.settings.get("missing", ()))
+
+    def normalise_spelled(self, joins: bool) -> str:
         """The option `normalise` as the user writes it, in Python or on the command line."""
-        return "normalise=True" if self.in_python else "--normalise"
+        if self.in_python:
+            return f"normalise={joins}"
+        return "--normalise" if joins else "--no-normalise"
 
     @property
     def several_option(self) -> str:
@@ -78,8 +87,8 @@ class ScaleOptions:
     def spelled(self, name: str, *keys: str) -> str:
         """Return an option with its keys as the user writes it, in Python or on the command line.
 
-        >>> ScaleOptions().spelled("categories", "1", "2")
-        '--categories 1,2'
+        >>> ScaleOptions().spelled("categories", "1", "2"), ScaleOptions().spelled("missing", "-1")
+        ('--categories 1,2', '--missing=-1')
         >>> ScaleOptions(in_python=True).spelled("categories", "1", "2")
         "categories=['1', '2']"
         """
@@ -87,4 +96,5 @@ class ScaleOptions:
             return f"level={keys[0]!r}" if keys else "level="
         if self.in_python:
             return f"{name}={list(keys) or ''}"
-        return f"--{name} {shlex.quote(','.join(keys))}" if keys else f"--{name}"
+        mark = "=" if keys and keys[0].startswith("-") else " "
+        return f"--{name}{mark}{shlex.quote(','.join(keys))}" if keys else f"--{name}"

@@ -48,7 +48,9 @@ def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> Non
     likely = likely_columns(others, absent, partial(fits, table))
     _refuse_spaces([column for column in likely.values() if column != column.strip()], name)
     if "rater_id" in absent and len(table):
-        _refuse_wide(table, name, others, likely.get("rater_id"), options)
+        # A column called label may be one of several raters'.
+        wide = [column for column in names if column in others or column == "label"]
+        _refuse_wide(table, name, wide, likely.get("rater_id"), options)
     what = f"{name}: the column {absent[0]!r} is missing (it has {listed(table.columns)})"
     if absent == ["rater_kind"]:
         what = f"{name} has no column 'rater_kind'"

@@ -53,9 +53,10 @@ def declared_scales(
         permitted = _permitted(options, name, known.get(name))
         own = rows
         if _are_numbers(options, name, known.get(name)):
-            own = with_numbers(rows, permitted, places)
-            respelled = respelled or own is not rows
-        own, cells = cleaned(own, permitted, options, places)
+            own = with_numbers(rows, permitted, options, places)
+        own, cells, notes = cleaned(own, permitted, options, places)
+        respelled = respelled or own is not rows
+        remarks += notes
         labels = set(own["label"].unique()) - {""}
         is_open = name in without_level
         scales[name], said = _scale(options, name, labels, known.get(name), is_open, places.source)
@@ -64,7 +65,7 @@ def declared_scales(
         changed += cells
     if options.normalise:
         remarks.insert(0, written("reading.normalised", changed=changed, labels=len(ratings)))
-    whole = pd.concat(parts).loc[ratings.index] if changed or respelled else ratings
+    whole = pd.concat(parts).loc[ratings.index] if respelled else ratings
     return whole, scales, remarks
 
 

@@ -9,6 +9,9 @@ names the items if some of its cells repeat and
   and dates are no names, and a column of fewer values (a topic, a model) is a slice.
 
 Of several the one with the fewest different cells counts, as the others' repeats lie within it.
+Never an item is a column that is empty in more than a tenth of the rows, holds lists or nested
+values, is named as an answer or as a fact about the labels, or is a function of the labels, as
+their majority or their distribution is.
 Where no column does, a table that is several copies of itself is known by its rows.
 """
 
@@ -22,6 +25,7 @@ import numpy as np
 
 from evenhand.analysis.labels.units import MAX_VALUES
 from evenhand.errors import InputError
+from evenhand.reporting.ratings_file.columns import is_fact, is_nested
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.reporting.ratings_file.missing import listed
 from evenhand.study.tables.formats import row_number
@@ -40,6 +44,13 @@ _PURPOSES = {
     "sensitivity_cluster": "cluster by",
 }
 """The settings that name units columns, and what for."""
+MIN_FILLED = 0.9
+_MOST_LOOKED_AT = 100
+_ANSWER = re.compile(
+    r"(^|[_\W])(responses?|answers?|outputs?|completions?|generations?|candidates?|hypothes[ei]s|"
+    r"label\w*|annotat\w*|votes?|ratings?|scores?|soft|info)([_\W]|$)",
+    re.I,
+)
 MIN_TEXTS = 10
 TEXT_LENGTH = 20
 """Median length, in characters, from which different cells are texts."""
@@ -118,7 +129,7 @@ def clustered_by_items(
     said = {"independent": options.independent_option, "cluster": options.spelled("cluster")}
     is_rated = units["unit_id"].isin(ratings["unit_id"].unique()).to_numpy()
     rated = units[is_rated]
-    if name := item_column(rated):
+    if name := item_column(rated, ratings):
         cells = texts(units[name])
         alone = "(" + units["unit_id"].astype(str) + ")"
         units = units.assign(**{name: cells.where(cells != "", alone)})
@@ -134,27 +145,51 @@ def clustered_by_items(
     return units, None, []
 
 
-def item_column(units: pd.DataFrame) -> str | None:
+def item_column(units: pd.DataFrame, ratings: pd.DataFrame) -> str | None:
     """The column that names items which several units share; None where there is none.
 
     >>> import pandas as pd
     >>> units = pd.DataFrame({"unit_id": list("1234"), "topic": list("aabb"), "Item": list("xyxy")})
-    >>> item_column(units)
+    >>> item_column(units, pd.DataFrame({"unit_id": [], "label": []}))
     'Item'
     """
     named, repeating = {}, {}
     for column in map(str, units.columns):
         if column == "unit_id":
             continue
-        counts = texts(units[column]).value_counts(sort=False).drop("", errors="ignore")
-        if len(counts) < 2 or counts.max() < 2:
+        cells = texts(units[column])
+        counts = cells.value_counts(sort=False).drop("", errors="ignore")
+        if len(counts) < 2 or counts.max() < 2 or counts.sum() < MIN_FILLED * len(units):
+            continue
+        if counts.index[:_MOST_LOOKED_AT].map(is_nested).all():
             continue
         if names_items(column):
             named[column] = len(counts)
-        elif 2 * counts[counts > 1].sum() >= len(units) and _are_names(counts.index):
+        elif (
+            not is_fact(column)
+            and not _ANSWER.search(column)
+            and 2 * counts[counts > 1].sum() >= len(units)
+            and _are_names(counts.index)
+        ):
             repeating[column] = len(counts)
-    found = named or repeating
-    return min(found, key=lambda column: (found[column], column)) if found else None
+    for found in (named, repeating):
+        for column in sorted(found, key=lambda column: (found[column], column)):
+            if not _is_of_labels(units, column, ratings):
+                return column
+    return None
+
+
+def _is_of_labels(units: pd.DataFrame, column: str, ratings: pd.DataFrame) -> bool:
+    """Return True if the labels of a unit, in whatever order, tell its cell in a column, where at
+    least `MIN_TEXTS` units have the labels of another.
+    """
+    given = ratings[ratings["label"] != ""].sort_values("label")
+    labels = given.groupby("unit_id")["label"].agg("\n".join)
+    cells = texts(units[column]).set_axis(units["unit_id"].to_numpy())
+    both = labels.index.intersection(cells.index)
+    pairs = list(zip(labels[both], cells[both], strict=True))
+    repeats = len(pairs) - len({pattern for pattern, _ in pairs})
+    return repeats >= MIN_TEXTS and len(set(pairs)) == len({pattern for pattern, _ in pairs})
 
 
 def _are_names(values: pd.Index) -> bool:
