@@ -21,7 +21,7 @@ from evenhand.annotate_app.launch import _without_delay
 from evenhand.annotate_app.panel_files import panel_path
 from evenhand.study.creation import usual_rubrics
 from harness.annotator import CONNECTING, IS_NEXT, READY, SAVED, opened
-from harness.served import Served
+from harness.served import Served, holds
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -78,14 +78,18 @@ def test_a_unit_costs_little_beside_its_texts_and_a_rubric_travels_once(new_cont
     page.wait_for_selector(READY)
     instructions = set()
     everything = b""
+
+    def cost() -> int:
+        texts = page.locator(".material .text").all_text_contents()
+        return sum(map(len, frames)) - sum(len(text.encode()) for text in texts)
+
     for _ in range(4):
         instructions |= {text[:60] for text in page.locator(".instructions").all_text_contents()}
         everything += b"".join(frames)
         frames.clear()
         answer_all(page)
-        texts = page.locator(".material .text").all_text_contents()
-        cost = sum(map(len, frames)) - sum(len(text.encode()) for text in texts)
-        assert 0 < cost <= MOST_BESIDE_THE_TEXTS
+        assert holds(lambda: cost() > 0)  # the page may have drawn what is still being counted
+        assert cost() <= MOST_BESIDE_THE_TEXTS
     for text in instructions:
         told = text.split("\n")[0].encode("unicode_escape")  # as JSON has it
         assert everything.count(told) == 1, text

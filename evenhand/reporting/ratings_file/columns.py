@@ -24,6 +24,14 @@ MODEL_NAME = re.compile(
     r"gpt|claude|llama|gemini|mistral|qwen|deepseek|model|grader|llm|judge|\bai\b|\bbot\b", re.I
 )
 """Names that a model may have; `plain_kind` knows those that only a model has."""
+_MODEL_WORD = re.compile(
+    r"judge|llm|model|grader|gpt|claude|gemini|llama|mistral|qwen|deepseek|predict(ion|ed)|pred|"
+    r"auto(rater|grader|matic)?|ai|bot|machine"
+)
+_PEOPLE_WORD = re.compile(
+    r"humans?|annotator|ann(o|ot)?|experts?|rater|coder|(crowd)?worker|turker|person|labell?er|"
+    r"reviewer|physician|doctor|clinician|student|volunteer"
+)
 LONGEST_KEY = 60
 """Characters; a longer cell is a text, though it may come again."""
 _MOST_CELLS = 2_000
@@ -138,6 +146,23 @@ def by_person(table: pd.DataFrame, columns: Sequence[str], labels: Sequence[str]
     """
     few = len(labels) > max(len(table), _MOST_RATERS)
     return few or any(map(_RESPONDENT.search, columns))
+
+
+def kind_by_word(name: str) -> str:
+    """Return the kind of rater that a word in a name shows: human or model; "" where none does.
+
+    >>> [kind_by_word(name) for name in ("annotator1", "judge", "LLM_label", "human score", "ann")]
+    ['human', 'model', 'model', 'human', 'human']
+    >>> [kind_by_word(name) for name in ("human_vs_model", "topic", "bob")]
+    ['', '', '']
+    """
+    if kind := plain_kind(name):
+        return kind
+    split = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
+    words = re.findall(r"[a-z]+", split.casefold())
+    known = (("human", _PEOPLE_WORD), ("model", _MODEL_WORD))
+    kinds = {kind for kind, word in known if any(map(word.fullmatch, words))}
+    return kinds.pop() if len(kinds) == 1 else ""
 
 
 def is_fact(column: str) -> bool:

@@ -17,6 +17,7 @@ from evenhand.reporting.ratings_file.columns import (
     criteria,
     fits,
     guessed_grid,
+    kind_by_word,
     label_columns,
 )
 from evenhand.reporting.ratings_file.scales import MAX_LABELS
@@ -185,16 +186,23 @@ def _naming(columns: dict[str, str], options: ScaleOptions) -> str:
 def kinds_spelled(
     raters: Iterable[str], options: ScaleOptions, known: Mapping[str, str] = _NONE_KNOWN
 ) -> str:
-    """Return the options that name the raters, by the kinds that are `known`, and else with a guess
-    at which are models.
+    """Return the options that name the raters, many of one kind as all the others, by the kinds
+    that are `known`, and else with a guess at which are models.
     """
-    guess = {each: "model" if MODEL_NAME.search(each) else "human" for each in raters}
+    guess = {
+        each: kind_by_word(each) or ("model" if MODEL_NAME.search(each) else "human")
+        for each in raters
+    }
     kinds = {each: known.get(each, guessed) for each, guessed in guess.items()}
     people, models = (
         [each for each, kind in kinds.items() if kind == which] for which in ("human", "model")
     )
+    if len(people) > MAX_NAMED:
+        people = ["*"]
+    elif len(models) > MAX_NAMED:
+        models = ["*"]
     given = [
-        options.spelled(kind, *names[:MAX_NAMED], *(["..."] if len(names) > MAX_NAMED else []))
+        options.spelled(kind, *names)
         for kind, names in (("human", people), ("model", models))
         if names
     ]

@@ -12,7 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
-from evenhand.exchange.readers.rows import plain_kind
 from evenhand.reporting.ratings_file.columns import (
     LONGEST_KEY,
     MODEL_NAME,
@@ -21,6 +20,7 @@ from evenhand.reporting.ratings_file.columns import (
     criteria,
     fits,
     guessed_grid,
+    kind_by_word,
     label_columns,
     named_grid,
 )
@@ -42,14 +42,6 @@ EVERYBODY = "*"
 """All raters that are not named, as `--human '*'` has it."""
 _NOBODY = ("API", "sdk")
 """What tools call whoever sent a score by their interface."""
-_MODEL_WORD = re.compile(
-    r"judge|llm|model|grader|gpt|claude|gemini|llama|mistral|qwen|deepseek|predict(ion|ed)|pred|"
-    r"auto(rater|grader|matic)?|ai|bot|machine"
-)
-_PEOPLE_WORD = re.compile(
-    r"humans?|annotator|ann(o|ot)?|experts?|rater|coder|(crowd)?worker|turker|person|labell?er|"
-    r"reviewer|physician|doctor|clinician|student|volunteer"
-)
 _NO_PERSON = re.compile(
     r"labels?|gold|target|truth|answers?|correct|outputs?|responses?|results?|systems?|baseline|"
     r"reference|class|category|scores?|ratings?|votes?|grade|verdict|decision|option|choice|"
@@ -181,7 +173,7 @@ def _kinds_of_columns(table: pd.DataFrame, name: str, options: ScaleOptions) -> 
         able = label_columns(table, columns)
         group = alike(table, columns) or able
         kinds = _kinds_by_name(group)
-        named_elsewhere = [each for each in able if each not in group and _kind_by_word(each)]
+        named_elsewhere = [each for each in able if each not in group and kind_by_word(each)]
         is_known = len(kinds) == len(group) > 1 and not named_elsewhere
     has_people = "human" in kinds.values()
     return replace(options, kinds=kinds, inferred=True) if is_known and has_people else options
@@ -206,28 +198,11 @@ def _everybody_of(options: ScaleOptions, raters: Collection[str]) -> ScaleOption
     return replace(options, kinds={**named, **others}, inferred=True)
 
 
-def _kind_by_word(name: str) -> str:
-    """Return the kind of rater that a word in a name shows: human or model; "" where none does.
-
-    >>> [_kind_by_word(name) for name in ("annotator1", "judge", "LLM_label", "human score", "ann")]
-    ['human', 'model', 'model', 'human', 'human']
-    >>> [_kind_by_word(name) for name in ("human_vs_model", "topic", "bob")]
-    ['', '', '']
-    """
-    if kind := plain_kind(name):
-        return kind
-    split = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
-    words = re.findall(r"[a-z]+", split.casefold())
-    known = (("human", _PEOPLE_WORD), ("model", _MODEL_WORD))
-    kinds = {kind for kind, word in known if any(map(word.fullmatch, words))}
-    return kinds.pop() if len(kinds) == 1 else ""
-
-
 def _kinds_by_name(names: Sequence[str], *, are_people: bool = False) -> dict[str, str]:
     """Return the kinds of raters that are plain from their names: by a word, or, next to a model,
     as names of persons; where all that are no models `are_people`, these are.
     """
-    kinds = {name: kind for name in names if (kind := _kind_by_word(name))}
+    kinds = {name: kind for name in names if (kind := kind_by_word(name))}
     others = [name for name in names if name not in kinds]
     if are_people:
         return {**kinds, **dict.fromkeys(others, "human")}
