@@ -201,7 +201,7 @@ foreign("capitals.csv", "long, names in capitals",
 foreign("camel.csv", "long, names in camel case",
         table(long(("itemId", "workerId", "answer"))), ALL)
 foreign("spaces.csv", "long, spaces beside the commas",
-        table(long()).replace("item,annotator,", "item, annotator,"))
+        table(long()).replace("item,annotator,", "item, annotator,"), ALL)
 foreign("row_id.csv", "long, an id for each row, and times",
         table([["id", "created_at", *long()[0]],
                *([f"r{n}", clock(n), *row] for n, row in enumerate(long()[1:]))]), ALL)
@@ -439,9 +439,6 @@ def _mixed(seed: int) -> None:
         drawn.shuffle(rows)
     content = table([order, *([row[name] for name in order] for row in rows)], drawn.choice(",;\t"))
     right = set().union(*(ratings(a, of, words, names) for of, a in asked.items()))
-    units = {row[unit]: str(n) for n, row in enumerate(rows, 2)}
-    if shape != "long":  # whose units go by row
-        right = {(units[own], *rest) for own, *rest in right}
     foreign(f"mixed_{seed:02}.csv", f"{shape}, with {', '.join(extra)}", content, right)
 
 
@@ -524,10 +521,12 @@ def read(path: Path, words: Sequence[str]) -> frozenset[Rating]:
 
 
 def advised(said: str) -> Iterator[list[str]]:
-    """The options that a sentence names, as they stand: each alternative that has no place left for
-    the reader to fill in.
+    """The options that a sentence names, as they stand: each alternative with no place left for the
+    reader to fill in, but for those that keep spellings or codes as they are.
     """
-    for part in re.split(r",? or (?=[^()]*--)|; ", said):
+    for part in re.split(r",? or (?=[^()]*--)|; |, (?=--no-)", said):
+        if part.startswith("keep ") or "--no-" in part:
+            continue
         words: list[str] = []
         for found in re.finditer(
             r"(--[a-z-]+)((?: (?!--)(?:'[^']*'|\"[^\"]*\"|[^\s'\"]+))?)", part

@@ -41,6 +41,8 @@ _PERHAPS_NO_LABEL = frozenset(
     )
 )
 """Words that mean a missing label to some and are labels to others."""
+_MOST_LABELS = 20
+"""With more different labels a scale has to be declared anyway."""
 _FEWEST_LABELS = 10
 """A rater with fewer labels shows no way of spelling, and what only they use is no code."""
 _MOST_ALONE, _SHARE_ALONE = 2, 0.02
@@ -217,6 +219,8 @@ def _numbers_apart(labels: Sequence[str]) -> list[str]:
     values = [float(label) for label in ordered]
     if values[0] < 0 <= values[1] and values[0] != -values[-1]:
         return [ordered[0], *_numbers_apart(ordered[1:])]
+    if whole_numbers_in_a_row(labels):
+        return []
     gaps = [after - before for before, after in pairwise(values)]
     at = gaps.index(max(gaps))
     low, high = ordered[: at + 1], ordered[at + 1 :]
@@ -233,15 +237,22 @@ def _used_by_one_rater(ratings: pd.DataFrame, options: ScaleOptions, places: Pla
     """
     labelled = ratings[ratings["label"] != ""]
     counts = _counts(ratings)
-    in_a_row = whole_numbers_in_a_row(counts)
-    if "unit_id" not in ratings or len(counts) < 2 or (in_a_row and float(in_a_row[0]) >= 0):
+    are_numbers = all(map(plain_number, counts)) and min(map(float, counts), default=0) >= 0
+    if "unit_id" not in ratings or len(counts) < 2 or len(counts) > _MOST_LABELS or are_numbers:
         return []
     times = labelled.value_counts(["label", "rater_kind", "rater_id"]).reset_index(name="times")
     numbers = labelled["rater_id"].value_counts()
     many = numbers[numbers >= _FEWEST_LABELS].index
     if len(many) < 2:
         return []
-    notes = []
+    notes: list[str] = []
+    by_rater = labelled.groupby("rater_id")["label"].agg(set)
+    if sum(map(len, by_rater)) == len(counts):
+        first, second = by_rater.index[:2]
+        raise InputError(
+            f"{places.source}: no two raters have a label in common (such as {first!r} and "
+            f"{second!r}), so that none agree; are these answers to one question?"
+        )
     has_people = (labelled["rater_kind"] == "human").any()
     for label, count in counts.items():
         users = times[times["label"] == label]
@@ -260,8 +271,8 @@ def _used_by_one_rater(ratings: pd.DataFrame, options: ScaleOptions, places: Pla
         raise InputError(
             f"{_place(ratings, label, places)} is one that {who} ({count:,} "
             f"{'cell' if count == 1 else 'cells'}{where}); correct it if it stands for another "
-            f"label, read it as no label with {options.spelled('missing', label)}, or keep it with "
-            f"{categories}"
+            f"label, read it as no label with {options.spelled('missing', label)}, or "
+            f"keep it with {categories}"
         )
     return notes
 
@@ -365,12 +376,14 @@ def _joined(
 ) -> str:
     """Return the options that join spellings, or keep them apart."""
     cells = sum(counts[label] for label in variants)
-    declare = "declare it among" if permitted else "declare all labels with"
-    categories = [] if permitted else _in_order([*counts])
+    apart = (
+        f"or declare it among {options.spelled('categories')}"
+        if permitted
+        else f"{options.normalise_spelled(False)} keeps them apart"
+    )
     return (
         f"{options.normalise_spelled(True)} reads them as one "
-        f"({cells:,} {'cell' if cells == 1 else 'cells'} would change), or {declare} "
-        f"{options.spelled('categories', *categories)}"
+        f"({cells:,} {'cell' if cells == 1 else 'cells'} would change), {apart}"
     )
 
 

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 RATER, RUBRIC = "{rater}", "{rubric}"
 MODEL_NAME = re.compile(
-    r"gpt|claude|llama|gemini|mistral|qwen|deepseek|model|grader|llm|judge|\bai\b|\bbot\b", re.I
+    r"gpt|claude|llama|gemini|mi[sx]tral|qwen|deepseek|alpaca|vicuna|dolly|gemma|davinci|model|"
+    r"grader|llm|judge|\bai\b|\bbot\b",
+    re.I,
 )
 """Names that a model may have; `plain_kind` knows those that only a model has."""
 _MODEL_WORD = re.compile(
@@ -44,7 +46,7 @@ _DATE = re.compile(
 """A date or a time, also in seconds or milliseconds since 1970."""
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.I)
 _MEASURE = re.compile(
-    r"latenc|durat|second|elapsed|(^|[_\W])(time|ms|secs?|usd|n|num|no|nr)([_\W]|$)|time$|cost|price|"
+    r"latenc|durat|second|elapsed|(^|[_\W])(time|ms|secs?|usd|n|num|number|no|nr)([_\W]|$)|time$|cost|price|"
     r"token|count|length|words?([_\W]|$)|chars?([_\W]|$)|(^|[_\W])(age|year|month|day|week|hour|"
     r"round|wave|turn|step|rank|index|order|position|page|line|seed|batch|attempt|retries|epoch|"
     r"draw|temperature|version|weight|size|len)([_\W]|$)",
@@ -77,6 +79,7 @@ _RESPONDENT = re.compile(
     re.I,
 )
 """Names of columns that surveys write of a person who answered."""
+_FEWEST_ROWS = 5
 _MOST_RATERS = 5
 _MARKS = ("__", " - ", ": ", "::", ".", "/", "|", ":", "_", "-", " ")
 _AROUND = ((" [", "]"), ("[", "]"), (" (", ")"), ("(", ")"))
@@ -137,7 +140,19 @@ def alike(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     if not sizes or sizes[0] < 2 or sizes[0] == next(iter(sizes[1:]), 0):
         return []
     found = next(members for _, members in groups if len(members) == sizes[0])
-    return [column for column in columns if column in found]
+    return [] if are_counts(table, found) else [column for column in columns if column in found]
+
+
+def are_counts(table: pd.DataFrame, columns: Sequence[str]) -> bool:
+    """Return True if the columns hold how many annotators gave each label: whole numbers from 0
+    with one sum in all rows, of which rows differ.
+    """
+    cells = table[list(columns)].apply(texts)
+    if len(columns) < 2 or len(cells) < _FEWEST_ROWS or not cells.stack().str.isdecimal().all():
+        return False
+    counts = cells.astype(int)
+    sums = counts.sum(axis=1)
+    return bool((sums == sums.iloc[0]).all() and sums.iloc[0] > 1 and (counts == 0).any(axis=None))
 
 
 def by_person(table: pd.DataFrame, columns: Sequence[str], labels: Sequence[str]) -> bool:

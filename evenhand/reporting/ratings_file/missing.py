@@ -13,6 +13,7 @@ from evenhand.reporting.ratings_file.columns import (
     RATER,
     RUBRIC,
     alike,
+    are_counts,
     by_person,
     criteria,
     fits,
@@ -73,6 +74,12 @@ def _refuse_wide(
     labels = alike(table, columns)
     if rater not in (None, *labels):
         return
+    counted = label_columns(table, columns)
+    if not labels and are_counts(table, counted):
+        raise InputError(
+            f"{name}: the columns {listed(counted)} hold how many annotators gave each label; "
+            "agreement takes the label of each annotator: give a table with these"
+        )
     if grid := guessed_grid(table, columns):
         parts = f"({listed(grid.raters)}; {listed(grid.rubrics)})"
         if not grid.sure:

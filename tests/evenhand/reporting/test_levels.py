@@ -20,6 +20,7 @@ from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.reporting.ratings_file.sidecar import ScaleSection, sidecar_path
 from evenhand.rubrics import Block, asked_rubric
 from evenhand.rubrics.options import whole_numbers_in_a_row
+from evenhand.study.tables.spellings import folded
 
 SAID = "Labels 1-5 are read as ordered; --level nominal changes that."
 IN_PYTHON = "Labels 1-5 are read as ordered; level='nominal' changes that."
@@ -102,17 +103,15 @@ ORDERED = {
     "ten and more": (("8", "9", "10", "11"), ("8", "9", "10", "11")),
     "one that nobody gave": (tuple("1245"), tuple("12345")),
     "two that nobody gave": (tuple("125"), tuple("12345")),
-    "with a point": (("1.0", "2.0", "4.0"), ("1.0", "2.0", "3.0", "4.0")),
+    "with a point": (("1.0", "2.0", "4.0"), ("1", "2", "3", "4")),
     "below 0": (("-1", "0", "1"), ("-1", "0", "1")),
 }
 OTHERS = {
     "yes and no": ("yes", "no"),
     "0 and 1": ("0", "1"),
     "one alone": ("3",),
-    "a code": ("1", "2", "3", "99"),
     "far apart": ("0", "50", "100"),
     "every third": ("1", "4", "7"),
-    "below 0 and apart": ("-1", "1", "2", "3"),
     "decimals": ("0.5", "1", "1.5"),
     "a word among them": ("1", "2", "3", "x"),
     "digits of another script": ("١", "٢", "٣"),
@@ -122,7 +121,7 @@ OTHERS = {
 @pytest.mark.parametrize("case", ORDERED)
 def test_which_numbers_are_in_a_row(case: str) -> None:
     seen, expected = ORDERED[case]
-    assert whole_numbers_in_a_row(seen[::-1]) == expected
+    assert tuple(map(folded, whole_numbers_in_a_row(seen[::-1]))) == expected
     dataset = from_table(rated(seen), ScaleOptions())
     (scale,) = dataset.scales.values()
     assert (scale.level, scale.categories) == ("ordinal", expected)
@@ -139,6 +138,15 @@ def test_which_are_not(case: str) -> None:
     assert any("taken as nominal" in note for note in dataset.notes)
 
 
+@pytest.mark.parametrize("labels", [("1", "2", "3", "99"), ("-1", "1", "2", "3")])
+def test_a_code_is_asked_about(labels: tuple[str, ...]) -> None:
+    assert whole_numbers_in_a_row(labels) == ()
+    with pytest.raises(InputError, match="may mean that there is no label"):
+        from_table(rated(labels), ScaleOptions())
+    (scale,) = from_table(rated(labels), ScaleOptions(categories=labels)).scales.values()
+    assert scale.level == "nominal"
+
+
 @pytest.mark.parametrize(
     ("declared", "categories"),
     [("12345", "12345"), ("54321", "54321"), ("13254", "12345"), ("135", "135")],
@@ -149,7 +157,7 @@ def test_declared_categories_keep_their_order_or_have_that_of_the_numbers(
     dataset = from_table(rated(declared), ScaleOptions(categories=tuple(declared)))
     (scale,) = dataset.scales.values()
     assert (scale.level, scale.categories) == ("ordinal", tuple(categories))
-    assert len(dataset.notes) == 1
+    assert len(dataset.notes) == 2  # one says how the file is read
 
 
 def test_an_order_that_can_be_seen_need_not_be_declared() -> None:

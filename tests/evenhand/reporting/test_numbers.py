@@ -80,7 +80,7 @@ def test_numbers_in_other_forms_are_the_same(tmp_path: Path) -> None:
         ("good", r"row 3, column 'ben': the label 'good' is not a number"),
         ("7/10", "the label '7/10' is not a number"),
         ("inf", "the label 'inf' is not a number"),
-        ("none", "reads as a missing value"),
+        ("none", "read it as no label with --missing none"),
     ],
 )
 def test_what_is_no_number(tmp_path: Path, cell: str, told: str) -> None:
