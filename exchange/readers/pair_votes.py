@@ -192,13 +192,14 @@ def _add(
 def _add_score(rows: Rows, score: Record) -> None:
     """Add a judge's score of one answer; -1 stands for an answer of the judge without a score."""
     question, turn = _question(score)
-    model, rater, value = text_of(score.get("model")), _voter(score), text_of(score.get("score"))
+    model, rater = text_of(score.get("model")), _voter(score)
+    failed = text_of(score.get("score")) in ("-1", "-1.0")
     rows.add(
         f"{question}/{turn}/{model}" if question and model else "",
         rater,
         _kind(score, rater),
-        None if value.startswith("-1") else score.get("score"),
-        unscored_reason="error" if value.startswith("-1") else "",
+        None if failed else score.get("score"),
+        unscored_reason="error" if failed else "",
         cluster_id=question,
         subject=model,
         created_at=_time(score),
