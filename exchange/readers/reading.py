@@ -22,6 +22,7 @@ from evenhand.exchange.readers import (
     lighteval,
     lm_eval,
     mlflow,
+    nested,
     openai_evals,
     openinference,
     opik,
@@ -83,6 +84,7 @@ READERS: dict[str, Reader] = {
     "lighteval": lighteval,
     "pair-votes": pair_votes,
     "hugging-face": hugging_face,
+    "json": nested,
 }
 """Readers by the name for `--format`, tried in this order."""
 FORMATS = (TABLE, HEADLESS, *READERS)
