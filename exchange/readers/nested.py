@@ -1,5 +1,5 @@
-"""JSON of no tool, by a few general shapes: items in a list, by their ids, or inside a wrapper, with
-the answers of several raters inside each of them; or raters with their answers by item.
+"""JSON of no tool, by a few general shapes: items in a list, by their ids, or inside a wrapper,
+with the answers of several raters inside each of them; or raters with their answers by item.
 
 Answers are a list of objects that name the rater, an object of labels by rater or by question, or a
 list of labels. Anything else is refused with the path of its key.
@@ -9,13 +9,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
 from evenhand.exchange.readers.items import ItemTable
-from evenhand.exchange.readers.rows import LONGEST_LABEL, Export, Rows, label_of, one_line, plain_kind
+from evenhand.exchange.readers.rows import (
+    LONGEST_LABEL,
+    Export,
+    Rows,
+    label_of,
+    one_line,
+    plain_kind,
+)
 from evenhand.exchange.readers.source import Record, Source, objects, text_of
 from evenhand.study.tables.formats import FIRST_ROW, cell_text
 from evenhand.study.tables.names import likely_columns, names_items
@@ -66,22 +73,25 @@ _JUDGE = re.compile(r"gpt|claude|llama|gemini|mistral|qwen|judge|grader|llm|pred
 
 @dataclass(frozen=True)
 class _Answer:
-    """A label in an item: who gave it, on what question, when, and the key that it is under."""
+    """A label in an item: who gave it, on what question, when, and the key that it is under. Raters
+    without a name go by their place in a list (`placed`).
+    """
 
     rater: str
     rubric: str
     value: object
     time: object
     key: str
+    placed: bool = False
 
 
 def recognises(source: Source) -> bool:
     if source.header:
         return False
     document = source.document
-    if isinstance(document, dict):
+    if isinstance(document, dict) and source.path.suffix.casefold() == ".json":
         return any(map(_is_container, document.values()))
-    records = objects(document) if document is not None else [source.first]
+    records = objects(document) if isinstance(document, list) else [source.first]
     return any(_carriers(each) or _parts(each) for each in islice(records, _MOST_LOOKED_AT))
 
 
@@ -99,15 +109,15 @@ def read(source: Source) -> Export:
         one_line(record.get(key)) if key else str(number)
         for number, record in enumerate(records, start=1)
     ]
-    units = rows.units(
-        [(unit, _contents(each)) for unit, each in zip(units, records, strict=True)]
-    )
+    units = rows.units([(unit, _contents(each)) for unit, each in zip(units, records, strict=True)])
     labels: set[str] = set()
+    placed = False
     for unit, record in zip(units, records, strict=True):
         rows.describe(unit, {name: record[name] for name in record if name != key})
         for answer in _answers_of(record, f"{source.name}, item {unit}"):
             kind = _kind(answer.rater, answer.key)
             labels.add(text_of(answer.value))
+            placed = placed or answer.placed
             rows.add(unit, answer.rater, kind, answer.value, answer.rubric, created_at=answer.time)
     judges = _judges(records, labels)
     for unit, record in zip(units, records, strict=True):
@@ -115,6 +125,8 @@ def read(source: Source) -> Export:
             rows.add(unit, judge, "model", record.get(judge))
     used = dict.fromkeys(name for record in records for name in _carriers(record))
     rows.note(written("exchange.json_answers", keys=", ".join(used)))
+    if placed:
+        rows.note(written("exchange.json_places"))
     if judges:
         rows.note(written("exchange.json_judges", names=", ".join(judges)))
     return rows.export(written("exchange.json_items", where=where))
@@ -133,13 +145,13 @@ def items(source: Source) -> ItemTable | None:
 
 def _items_in(source: Source) -> tuple[str, list[Record]]:
     """The words for where the items are, and the items. Raises InputError where nothing tells."""
-    if not isinstance(source.document, dict):
+    if not isinstance(source.document, dict) or source.path.suffix.casefold() != ".json":
         return "one list", source.records()
     return _descend(source.document, source.name, "")
 
 
 def _descend(given: object, name: str, path: str) -> tuple[str, list[Record]]:
-    where = f"under {path}" if path else "one object"
+    where = path or "one object"
     if isinstance(given, list):
         return where, objects(given)
     values = given if isinstance(given, dict) else {}
@@ -161,7 +173,7 @@ def _descend(given: object, name: str, path: str) -> tuple[str, list[Record]]:
         raise InputError(
             f"{name} has several lists of the same length ({', '.join(inner)}), and nothing tells "
             f"which has the items; write one of them to a file: jq '{_dotted(path)}"
-            f"[\"{longest}\"]' {name} > items.json"
+            f'["{longest}"]\' {name} > items.json'
         )
     return _descend(inner[longest], name, f"{path}.{longest}".strip("."))
 
@@ -204,18 +216,14 @@ def _joined(given: Mapping[str, Any]) -> list[Record]:
     key = next((name for name in every[0] if names_items(name)), "")
     ids = [{text_of(each.get(key)) for each in objects(own)} for own in given.values()]
     called = "annotator" if key and ids[0] & set().union(*ids[1:]) else "part"
-    return [
-        {called: name, **record} for name, own in given.items() for record in objects(own)
-    ]
+    return [{called: name, **record} for name, own in given.items() for record in objects(own)]
 
 
 def _parts(record: Record) -> str:
     """The key of parts of an item that are rated, as the sentences of a summary; "" for none."""
     if _carriers(record):
         return ""
-    found = [
-        key for key, value in record.items() if (own := objects(value)) and _carriers(own[0])
-    ]
+    found = [key for key, value in record.items() if (own := objects(value)) and _carriers(own[0])]
     return found[0] if len(found) == 1 else ""
 
 
@@ -234,9 +242,7 @@ def _whole(record: Record) -> list[Record]:
 
 def _id_key(records: list[Record]) -> str:
     """The key that names each item; "" where none has a name in all of them."""
-    able = [
-        name for name in records[0] if all(label_of(each.get(name)) for each in records)
-    ]
+    able = [name for name in records[0] if all(label_of(each.get(name)) for each in records)]
     several = [name for name in able if len({text_of(each[name]) for each in records}) > 1]
     return likely_columns(several or able, ["unit_id"]).get("unit_id", "")
 
@@ -304,7 +310,13 @@ def _answers_of(record: Record, place: str) -> Iterator[_Answer]:
 
 
 def _answers(
-    value: object, place: str, path: str, key: str, rater: str = "", rubric: str = "", when: object = ""
+    value: object,
+    place: str,
+    path: str,
+    key: str,
+    rater: str = "",
+    rubric: str = "",
+    when: object = "",
 ) -> Iterator[_Answer]:
     """Yield the answers below a key, of the `rater` and on the `rubric` that the keys above name.
     Raises InputError for what is no answer.
@@ -321,7 +333,9 @@ def _answers(
         for name, inner in value.items():
             below = f"{path}.{name}"
             if rater:
-                yield from _answers(inner, place, below, key, rater, f"{rubric}.{name}".strip("."), when)
+                yield from _answers(
+                    inner, place, below, key, rater, f"{rubric}.{name}".strip("."), when
+                )
             elif _names_rater(name, inner):
                 yield from _answers(inner, place, below, key, one_line(name), rubric, when)
             else:
@@ -339,12 +353,12 @@ def _names_rater(name: str, inner: object) -> bool:
     return not isinstance(inner, list)
 
 
-def _of_question(
-    inner: object, place: str, path: str, key: str, rubric: str
-) -> Iterator[_Answer]:
+def _of_question(inner: object, place: str, path: str, key: str, rubric: str) -> Iterator[_Answer]:
     """Yield the answers to a question. Beside them there may be their mean or their majority."""
     own = inner if isinstance(inner, dict) else {}
-    nested = [name for name in own if isinstance(own[name], (dict, list)) and _ANSWERS.fullmatch(name)]
+    nested = [
+        name for name in own if isinstance(own[name], (dict, list)) and _ANSWERS.fullmatch(name)
+    ]
     if not nested:
         yield from _answers(inner, place, path, key, rubric=rubric)
     for name in nested:
@@ -357,18 +371,21 @@ def _listed(
     """Yield the answers of a list: objects that name their raters, or labels in the order of the
     raters; the labels of one rater are a set.
     """
-    if rater and not objects(value):
+    if rater and not any(isinstance(each, (dict, list)) for each in value):
         yield _Answer(rater, rubric, value[0] if len(value) == 1 else value, when, key)
         return
     words = re.split(r"[ _-]", key.lower())
-    known = next((word for word in words if re.fullmatch(f"{_PEOPLE}|{_MACHINES}", word)), "")
-    stem = "annotator" if known in ("", "individual") else known.rstrip("s")
+    known = [word for word in words if re.fullmatch(f"{_PEOPLE}|{_MACHINES}", word)]
+    stem = next((word.rstrip("s") for word in known if word != "individual"), "annotator")
     for number, each in enumerate(value, start=1):
         own = rater or f"{stem}_{number}"
         if isinstance(each, dict):
-            yield from _record(each, place, f"{path}[{number - 1}]", key, own, rubric, when)
+            below = f"{path}[{number - 1}]"
+            placed = not rater and not any(_person(each.get(name)) for name in _WHO)
+            for answer in _record(each, place, below, key, own, rubric, when):
+                yield replace(answer, placed=placed)
         elif isinstance(each, (str, bool)) or each is None:
-            yield _Answer(own, rubric, each, when, key)
+            yield _Answer(own, rubric, each, when, key, placed=True)
         else:
             raise InputError(_fault(place, f"{path}[{number - 1}]"))
 
@@ -376,7 +393,7 @@ def _listed(
 def _record(
     value: Record, place: str, path: str, key: str, rater: str, rubric: str, when: object
 ) -> Iterator[_Answer]:
-    """Yield the answers of an object that has one rater's: its label, or its numbers by question."""
+    """Yield the answers of an object of one rater: its label, or its numbers by question."""
     who = next((name for name in _WHO if _person(value.get(name))), "")
     what = next((name for name in _WHAT if name in value), "")
     asked = next((name for name in _ASKED if text_of(value.get(name))), "")
@@ -396,7 +413,9 @@ def _record(
 def _person(value: object) -> str:
     """The name of a rater: a text or a number, or an object with one."""
     if isinstance(value, dict):
-        value = next((value[name] for name in ("email", "name", "username", "id") if name in value), "")
+        value = next(
+            (value[name] for name in ("email", "name", "username", "id") if name in value), ""
+        )
     found = one_line(value)
     return found if len(found) <= LONGEST_LABEL else ""
 
@@ -425,6 +444,6 @@ def _judges(records: list[Record], labels: set[str]) -> list[str]:
 
 def _fault(place: str, path: str) -> str:
     return (
-        f"{place}: {path} names no annotator and no label that can be told apart; write the answers "
-        'as a list of objects, such as [{"annotator": "ann", "label": "yes"}]'
+        f"{place}: {path} names no annotator, or holds no label; write the answers as a list of "
+        'objects, such as [{"annotator": "ann", "label": "yes"}]'
     )

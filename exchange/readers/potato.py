@@ -118,7 +118,9 @@ def _columns(records: Sequence[Record]) -> tuple[list[str], list[str]]:
     of_unit, of_user = about["instance_id"], about["user_id"]
     answers = [name for name in names if name not in of_unit and name not in of_user]
     short = [
-        name for name in answers if all(len(text_of(each[name])) <= LONGEST_LABEL for each in records)
+        name
+        for name in answers
+        if all(len(text_of(each[name])) <= LONGEST_LABEL for each in records)
     ]
     return [name for name in of_unit if name not in of_user], short
 

@@ -89,10 +89,11 @@ READERS: dict[str, Reader] = {
 """Readers by the name for `--format`, tried in this order."""
 FORMATS = (TABLE, HEADLESS, *READERS)
 ITEM_READERS: dict[str, ItemReader] = {
-    **READERS,
+    **{name: reader for name, reader in READERS.items() if reader is not nested},
     "chat": chat,
+    "json": nested,
 }
-"""Readers of items by the name of what they read, tried in this order; the last has no ratings."""
+"""Readers of items by the name of what they read, tried in this order; chats have no ratings."""
 
 
 def read_export(

@@ -203,7 +203,9 @@ class Rows:
             },
             dtype=str,
         )
-        return Export(table, [taken, *self._notes, *left_out], by_unit=True, left_out=self._left_out)
+        return Export(
+            table, [taken, *self._notes, *left_out], by_unit=True, left_out=self._left_out
+        )
 
     def _units_columns(self) -> dict[str, dict[str, str]]:
         """Return the units' descriptions by column, without columns of long texts, which cannot

@@ -241,11 +241,12 @@ def _read_json(path: Path) -> pd.DataFrame:
 
     if path.stat().st_size > MOST_JSON and path.suffix.casefold() == ".json":
         raise InputError(f"{path.name} is too large to be read at once; {_ONE_A_LINE} (.jsonl)")
-    lines = _utf8(path).split("\n")
-    if next((line for line in lines if line.strip()), "").lstrip().startswith("["):
-        records = _listed_cells("\n".join(lines), path.name)
-        numbers = range(1 - FIRST_ROW, len(records) + 1 - FIRST_ROW)
-        return pd.DataFrame(records, index=numbers, dtype=str).fillna("")
+    text = _utf8(path)
+    if text.lstrip().startswith("["):
+        records = _listed_cells(text, path.name)
+        index = range(1 - FIRST_ROW, len(records) + 1 - FIRST_ROW)
+        return pd.DataFrame(records, index=index, dtype=str).fillna("")
+    lines = text.split("\n")
     records = jsonl_cells(lines, path.name, 1)
     numbers = [number - FIRST_ROW for number, line in enumerate(lines, start=1) if line.strip()]
     return pd.DataFrame(records, index=numbers, dtype=str).fillna("")
@@ -365,6 +366,7 @@ def cell_text(value: object) -> str:
 
 
 _HEAD = 4096
+_LONGEST_LINE = 1024**2
 _AS_CSV = "save its sheet as a CSV file (in Excel: 'CSV UTF-8 (Comma delimited)')"
 _WORKBOOK = re.compile(rb"\[Content_Types\]|xl/|opendocument\.spreadsheet")
 DELIMITED = (".csv", ".tsv", ".tab", ".txt")
@@ -384,6 +386,8 @@ def refuse_foreign(path: Path) -> None:
     with path.open("rb") as file:
         head = file.read(_HEAD)
     suffix = path.suffix.casefold()
+    if suffix == ".json" and _has_lines(path):
+        return
     if fault := _fault_of(head, suffix) or _fault_of_name(suffix):
         raise InputError(f"{path.name}{fault}")
 
@@ -403,20 +407,22 @@ def _fault_of(head: bytes, suffix: str) -> str:
     if head.startswith(b"PAR1") and suffix not in (".parquet", ".pq"):
         return " is a Parquet file; give it the extension .parquet"
     first = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
-    if first == b"{" and (suffix in DELIMITED or (suffix == ".json" and not _has_lines(head))):
+    if first == b"{" and suffix in (*DELIMITED, ".json"):
         return f" holds JSON; {_ONE_A_LINE} and give it the extension .jsonl"
     if suffix in DELIMITED and first == b"[" and b"{" in head:
         return " holds one JSON list; give it the extension .json"
     return ""
 
 
-def _has_lines(head: bytes) -> bool:
-    """Return True if the first line is an object of its own, as far as the first bytes tell."""
-    line, ends, rest = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")
+def _has_lines(path: Path) -> bool:
+    """Return True if the first line is an object of its own, and others follow it."""
+    with path.open("rb") as file:
+        line = file.readline(_LONGEST_LINE)
+        follows = line.endswith(b"\n") and bool(file.read(_HEAD).strip())
     try:
-        return isinstance(json.loads(line), dict) and bool(ends and rest.strip())
+        return follows and isinstance(json.loads(line.removeprefix(b"\xef\xbb\xbf")), dict)
     except (ValueError, RecursionError):
-        return not ends and len(head) == _HEAD
+        return False
 
 
 def _fault_of_name(suffix: str) -> str:
