@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.study.tables.decoded import check_parquet
+from evenhand.study.tables.names import names_items
 from evenhand.study.tables.spreadsheets import guarded_frame, unguarded_frame
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ def refuse_headless(table: pd.DataFrame, name: str) -> None:
     of its cells stands further down in its column, and no other differs from those below.
     """
     first = [str(column) for column in table]
-    if len(table) < _FEWEST_ROWS or first in _counted(len(first)):
+    if len(table) < _FEWEST_ROWS or first in _counted(len(first)) or any(map(names_items, first)):
         return
     rows = table.iloc[:_MOST_ROWS]
     alike = [_is_like(cell, rows[cell].tolist()) for cell in first]
@@ -244,8 +245,8 @@ def _read_json(path: Path) -> pd.DataFrame:
     text = _utf8(path)
     if text.lstrip().startswith("["):
         records = _listed_cells(text, path.name)
-        index = range(1 - FIRST_ROW, len(records) + 1 - FIRST_ROW)
-        return pd.DataFrame(records, index=index, dtype=str).fillna("")
+        places = range(1 - FIRST_ROW, len(records) + 1 - FIRST_ROW)
+        return pd.DataFrame(records, index=places, dtype=str).fillna("")
     lines = text.split("\n")
     records = jsonl_cells(lines, path.name, 1)
     numbers = [number - FIRST_ROW for number, line in enumerate(lines, start=1) if line.strip()]
