@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.study.tables.decoded import check_parquet
-from evenhand.study.tables.names import names_items
 from evenhand.study.tables.spreadsheets import guarded_frame, unguarded_frame
 
 if TYPE_CHECKING:
@@ -190,7 +189,7 @@ def refuse_headless(table: pd.DataFrame, name: str) -> None:
     of its cells stands further down in its column, and no other differs from those below.
     """
     first = [str(column) for column in table]
-    if len(table) < _FEWEST_ROWS or first in _counted(len(first)) or any(map(names_items, first)):
+    if len(table) < _FEWEST_ROWS or first in _counted(len(first)):
         return
     rows = table.iloc[:_MOST_ROWS]
     alike = [_is_like(cell, rows[cell].tolist()) for cell in first]

@@ -302,7 +302,6 @@ def test_a_table_without_a_header_is_read_by_what_it_proposes(
     [
         "item,1,2,3\nu1,1,2,3\nu2,2,2,1\nu3,3,3,3\nu4,1,1,2\n",
         "1,2,3\n1,2,3\n2,2,1\n3,3,3\n1,1,2\n",
-        "text,a,b\nOne,a,b\nTwo,b,b\nThree,a,b\nFour,b,a\nFour,b,a\n",
         "id,ann,ben\n1,yes,no\n2,no,no\n3,yes,yes\n",
     ],
 )
