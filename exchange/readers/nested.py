@@ -102,8 +102,9 @@ def read(source: Source) -> Export:
     where, records = _items_in(source)
     records = [each for record in records for each in _whole(record)]
     if not any(_carriers(record) for record in records):
-        return Export(_table(records), [written("exchange.json_items", where=where)])
+        return Export(_table(records), _notes(where))
     rows = Rows(source)
+    rows.note(written("exchange.json_where", where=where))
     key = _id_key(records)
     units = [
         one_line(record.get(key)) if key else str(number)
@@ -129,7 +130,7 @@ def read(source: Source) -> Export:
         rows.note(written("exchange.json_places"))
     if judges:
         rows.note(written("exchange.json_judges", names=", ".join(judges)))
-    return rows.export(written("exchange.json_items", where=where))
+    return rows.export(written("exchange.json"))
 
 
 def items(source: Source) -> ItemTable | None:
@@ -137,7 +138,11 @@ def items(source: Source) -> ItemTable | None:
     if not recognises(source):
         return None
     where, records = _items_in(source)
-    return ItemTable(_table(records), [written("exchange.json_items", where=where)])
+    return ItemTable(_table(records), _notes(where))
+
+
+def _notes(where: str) -> list[str]:
+    return [written("exchange.json_items"), written("exchange.json_where", where=where)]
 
 
 # ---- where the items are ------------------------------------------------------------------------
