@@ -36,6 +36,7 @@ HEADLESS = "headless"
 _FEWEST_ROWS, _MOST_ROWS = 3, 1_000
 """Rows below the first by which it is told from data."""
 _QUOTED = 80
+_LIST = re.compile(r"\s*\[\s*\{")
 _DIGITS = re.compile(r"\d+")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
 _NOT_PLAIN = (b'"', b"\n\n", b"\n\r", b"\r\r", b"\0")
@@ -242,7 +243,7 @@ def _read_json(path: Path) -> pd.DataFrame:
     if path.stat().st_size > MOST_JSON and path.suffix.casefold() == ".json":
         raise InputError(f"{path.name} is too large to be read at once; {_ONE_A_LINE} (.jsonl)")
     text = _utf8(path)
-    if text.lstrip().startswith("["):
+    if _LIST.match(text):
         records = _listed_cells(text, path.name)
         places = range(1 - FIRST_ROW, len(records) + 1 - FIRST_ROW)
         return pd.DataFrame(records, index=places, dtype=str).fillna("")
