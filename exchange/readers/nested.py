@@ -8,6 +8,7 @@ list of labels. Anything else is refused with the path of its key.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 _MOST_LOOKED_AT = 50
 _DEEPEST = 4
 """Wrappers around each other."""
+_MOST_KEYS, _QUOTED = 12, 60
+"""Keys below each other, and characters of them in a message."""
 _FEW_LABELS = 20
 _PEOPLE = "annotators?|humans?|experts?|turkers?|crowd|workers?|individual|raters?|coders?"
 _MACHINES = "models?|judges?|llms?|graders?|predicted"
@@ -170,7 +173,7 @@ def _descend(given: object, name: str, path: str) -> tuple[str, list[Record]]:
     inner = {key: each for key, each in values.items() if _is_container(each)}
     if not inner or path.count(".") >= _DEEPEST:
         raise InputError(
-            f"{name}{f', {path}' if path else ''} is JSON without a list of items; write a list of "
+            f"{name}{f', {one_line(path)}' if path else ''} is JSON without a list of items; write a list of "
             'objects, an item each, such as [{"item": "a", "annotations": {"ann": "yes"}}]'
         )
     longest = max(inner, key=lambda key: len(inner[key]))
@@ -332,6 +335,8 @@ def _answers(
         yield _Answer(rater, rubric, value, when, key)
     elif isinstance(value, list):
         yield from _listed(value, place, path, key, rater, rubric, when)
+    elif path.count(".") > _MOST_KEYS:
+        raise InputError(_fault(place, f"{path[:_QUOTED]}..."))
     elif isinstance(value, dict) and any(text in value for text in _WHAT):
         yield from _record(value, place, path, key, rater, rubric, when)
     elif isinstance(value, dict):
@@ -449,6 +454,6 @@ def _judges(records: list[Record], labels: set[str]) -> list[str]:
 
 def _fault(place: str, path: str) -> str:
     return (
-        f"{place}: {path} names no annotator, or holds no label; write the answers as a list of "
+        f"{place}: {one_line(path)} names no annotator, or holds no label; write the answers as a list of "
         'objects, such as [{"annotator": "ann", "label": "yes"}]'
     )

@@ -281,7 +281,7 @@ def _listed_cells(text: str, name: str) -> list[dict[str, str]]:
     records = []
     for number, record in enumerate(found, start=1):
         try:
-            records.append(_cells_of(record))
+            records.append(_cells_of(record, "element"))
         except InputError as fault:
             raise InputError(f"{name}, element {number} of the list: {fault}") from None
     return records
@@ -300,12 +300,12 @@ def _cells_in(line: str) -> dict[str, str]:
         raise InputError(f"not valid JSON ({what}); each line must be a JSON object") from None
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits, 1,000 brackets
         raise InputError(f"JSON that cannot be read ({error})") from None
-    return _cells_of(record)
+    return _cells_of(record, "line")
 
 
-def _cells_of(record: object) -> dict[str, str]:
+def _cells_of(record: object, noun: str) -> dict[str, str]:
     if not isinstance(record, dict):
-        raise InputError("each record must be a JSON object")
+        raise InputError(f"each {noun} must be a JSON object")
     cells = {key: cell_text(value) for key, value in record.items()}
     text = "".join(cells.values())
     if "\0" in text:
