@@ -172,16 +172,18 @@ def _descend(given: object, name: str, path: str) -> tuple[str, list[Record]]:
         return f"{where}, in several lists", _joined(values)
     inner = {key: each for key, each in values.items() if _is_container(each)}
     if not inner or path.count(".") >= _DEEPEST:
+        place = f"{name}, {one_line(path)}" if path else name
         raise InputError(
-            f"{name}{f', {one_line(path)}' if path else ''} is JSON without a list of items; write a list of "
-            'objects, an item each, such as [{"item": "a", "annotations": {"ann": "yes"}}]'
+            f"{place} is JSON without a list of items; write a list of objects, an item each, such "
+            'as [{"item": "a", "annotations": {"ann": "yes"}}]'
         )
     longest = max(inner, key=lambda key: len(inner[key]))
     if [len(each) for each in inner.values()].count(len(inner[longest])) > 1:
+        several = one_line(", ".join(inner))[:_QUOTED]
+        query = shlex.quote(one_line(_dotted(f"{path}.{longest}")))
         raise InputError(
-            f"{name} has several lists of the same length ({', '.join(inner)}), and nothing tells "
-            f"which has the items; write one of them to a file: jq '{_dotted(path)}"
-            f'["{longest}"]\' {name} > items.json'
+            f"{name} has several lists of the same length ({several}), and nothing tells which has "
+            f"the items; write one of them to a file: jq {query} {shlex.quote(name)} > items.json"
         )
     return _descend(inner[longest], name, f"{path}.{longest}".strip("."))
 
@@ -454,6 +456,6 @@ def _judges(records: list[Record], labels: set[str]) -> list[str]:
 
 def _fault(place: str, path: str) -> str:
     return (
-        f"{place}: {one_line(path)} names no annotator, or holds no label; write the answers as a list of "
-        'objects, such as [{"annotator": "ann", "label": "yes"}]'
+        f"{place}: {one_line(path)} names no annotator, or holds no label; write the answers as a "
+        'list of objects, such as [{"annotator": "ann", "label": "yes"}]'
     )
