@@ -72,6 +72,7 @@ MADE = {
     "lighteval.parquet": "lighteval 0.13.0, details, with choices",
     "mt_bench.jsonl": "by hand, columns of lmsys/mt_bench_human_judgments",
     "gpt-4_pair.jsonl": "by hand, columns of FastChat's judge",
+    "nested.json": "by hand, items by id with lists of answers",
     f"{WITH_TEXTS}inspect.eval": "inspect_ai 0.3.285, two epochs",
     f"{WITH_TEXTS}mlflow.json": "mlflow 3.17.2, traces with a retriever",
     f"{WITH_TEXTS}langfuse_traces.json": "langfuse 3.15.0, traces with observations and scores",
@@ -118,9 +119,9 @@ WRITTEN = {
 into a log by Inspect alone.
 """
 FOREIGN = {
-    "read at once": 55,
-    "read with the options named": 129,
-    "refused with a mend": 25,
+    "read at once": 56,
+    "read with the options named": 130,
+    "refused with a mend": 24,
     "misread": 0,
 }
 """What became of the files of tests/exchange/foreign.py, which a test counts."""

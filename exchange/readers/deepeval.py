@@ -30,8 +30,9 @@ def read(source: Source) -> Export:
     is whether the case passed.
     """
     rows = Rows(source)
-    for case in _cases(source.document):
-        unit = _unit(case)
+    cases = _cases(source.document)
+    units = rows.units([(_unit(case), _content(case)) for case in cases])
+    for case, unit in zip(cases, units, strict=True):
         rows.describe(unit, {"input": case.get("input")})
         for metric in _metrics(case):
             model = text_of(metric.get("evaluationModel") or metric.get("evaluation_model"))
@@ -67,6 +68,12 @@ def _plain_names(case: Record) -> Record:
 
 def _unit(case: Record) -> str:
     return text_of(case.get("name")) or text_of(case.get("index"))
+
+
+def _content(case: Record) -> list[object]:
+    """The texts of a case, which tell it from another of its name."""
+    plain = _plain_names(case)
+    return [plain.get(name) for name in ("input", "actual_output", "turns")]
 
 
 def _cases(document: Any) -> list[Record]:

@@ -14,15 +14,22 @@ from evenhand.texts import written
 _TOGETHER = ("all", "unknown")
 """File names in doccano of a project in which annotators share one set of labels."""
 
+_TEXTS = ("text", "data")
+"""The column of the text; a project may call it otherwise than the tool does."""
+
 
 def recognises(source: Source) -> bool:
     if source.archive:
         names = source.archive.names
         return bool(names) and all(name.endswith(".jsonl") for name in names)
     first = source.first
-    return {"id", "text"} <= first.keys() and (
-        isinstance(first.get("label"), list)
-        or any("user" in each for each in objects(first.get("annotations")))
+    return (
+        "id" in first
+        and any(name in first for name in _TEXTS)
+        and (
+            isinstance(first.get("label"), list)
+            or any("user" in each for each in objects(first.get("annotations")))
+        )
     )
 
 
@@ -48,8 +55,9 @@ def items(source: Source) -> ItemTable | None:
         return None
     rows = ItemRows(source, fields=True)
     for _, record in _records(source):
-        about = {name: record[name] for name in record if name not in ("id", "text", "label")}
-        rows.add(record.get("id"), own_fields({"text": record.get("text")}), about=about)
+        text = next((record[name] for name in _TEXTS if name in record), None)
+        about = {name: record[name] for name in record if name not in ("id", "label", *_TEXTS)}
+        rows.add(record.get("id"), own_fields({"text": text}), about=about)
     return rows.items(written("exchange.doccano_items"), show=["text"])
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+import re
 import warnings
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import date, time
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evenhand.errors import InputError
 from evenhand.exchange.readers.items import ItemTable
@@ -23,8 +26,19 @@ _MOST_UNPACKED = 256 * 1024**2
 """Bytes of a workbook's parts together; who unpacks them holds several times as much."""
 _MOST_COLUMNS = 2_000
 _ROW = 100
+_MOST_NAMED = 3
+_TIMED = re.compile(r"date|time|created|updated|stamp|(^|[_\W])(at|on|day|when)([_\W]|$)", re.I)
+"""Names of columns whose cells are times."""
 _AS_CSV = "save its sheet as a CSV file (in Excel: 'CSV UTF-8 (Comma delimited)')"
 _TOO_LARGE = "{name} is too large a workbook; " + _AS_CSV
+
+
+class _Row(NamedTuple):
+    """A row by number: the texts of its cells, and the places of those that are dates."""
+
+    number: int
+    cells: list[str]
+    dates: tuple[int, ...]
 
 
 def recognises(source: Source) -> bool:
@@ -34,12 +48,16 @@ def recognises(source: Source) -> bool:
 
 def read(source: Source) -> Export:
     """Read units, raters and labels by the same rules as in a CSV file."""
+    formulas = False
     if source.archive:
         source.archive.keep_within(_MOST_UNPACKED)
         for name in source.archive.names:  # bounded here, before another reader unpacks it
-            source.archive.read(name)
+            content = source.archive.read(name)
+            formulas = formulas or (name.startswith("xl/worksheets/") and b"<f" in content)
     try:
         sheet, rows, others = _sheet(source)
+        if formulas:
+            _refuse_unsaved(source, sheet, rows)
     except InputError:
         raise
     except Exception as fault:  # a damaged workbook raises any of XML's, ZIP's and its own kinds
@@ -47,10 +65,12 @@ def read(source: Source) -> Export:
         raise InputError(
             f"{source.name} is a workbook of Excel that cannot be read ({kind}); {_AS_CSV}"
         ) from None
+    table = _table(rows, source.name)
+    _refuse_dates(rows, f"{source.name}, sheet {sheet}")
     notes = [written("exchange.excel", sheet=sheet)]
     if others:
         notes.append(written("exchange.excel_others", sheets=", ".join(others)))
-    return Export(_table(rows, source.name), notes)
+    return Export(table, notes)
 
 
 def items(source: Source) -> ItemTable | None:
@@ -61,26 +81,18 @@ def items(source: Source) -> ItemTable | None:
     return ItemTable(found.table, found.notes)
 
 
-def _sheet(source: Source) -> tuple[str, list[tuple[int, list[str]]], list[str]]:
+def _sheet(source: Source) -> tuple[str, list[_Row], list[str]]:
     """The name of the sheet that is asked for, or else of the only one with a table, its rows that
     hold anything, by number, and the names of sheets that hold something else. Raises InputError
     where several hold a table, or none holds a cell.
     """
-    from openpyxl import load_workbook
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of styles and validations that are not read
-        book = load_workbook(io.BytesIO(source.path.read_bytes()), read_only=True, data_only=True)
+    book = _book(source)
     found = {}
     for sheet in book.worksheets:
         if source.sheet and sheet.title != source.sheet:
             continue
         sheet.reset_dimensions()  # a workbook may claim a million rows
-        rows = [
-            (number, cells)
-            for number, cells in enumerate(_cells(sheet, source.name), start=1)
-            if any(cells)
-        ]
+        rows = [row for row in _rows(sheet, source.name) if any(row.cells)]
         if rows:
             found[str(sheet.title)] = rows
     if not found and source.sheet:
@@ -98,28 +110,89 @@ def _sheet(source: Source) -> tuple[str, list[tuple[int, list[str]]], list[str]]
     return tables[0], found[tables[0]], others
 
 
-def _is_table(rows: list[tuple[int, list[str]]]) -> bool:
+def _book(source: Source, *, formulas: bool = False) -> Any:
+    """The workbook, with the values of cells, or with `formulas` in their place."""
+    from openpyxl import load_workbook
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of styles and validations that are not read
+        content = io.BytesIO(source.path.read_bytes())
+        return load_workbook(content, read_only=True, data_only=not formulas)
+
+
+def _refuse_unsaved(source: Source, title: str, rows: Sequence[_Row]) -> None:
+    """Raise InputError where cells are formulas whose values the workbook does not hold, as a
+    program writes them; where it holds some, the other formulas give nothing.
+    """
+    sheet = next(
+        each for each in _book(source, formulas=True).worksheets if str(each.title) == title
+    )
+    sheet.reset_dimensions()
+    known = {row.number: row.cells for row in rows}
+    columns = rows[0].cells
+    unsaved: Counter[str] = Counter()
+    for number, row in enumerate(sheet.iter_rows(), start=1):
+        values = dict(enumerate(known.get(number, ())))
+        for at, cell in enumerate(row):
+            if cell.data_type == "f":
+                if values.get(at):
+                    return
+                named = at < len(columns) and columns[at]
+                unsaved[repr(columns[at]) if named else cell.column_letter] += 1
+    if unsaved:
+        counts = ", ".join(f"{name} ({count:,})" for name, count in unsaved.items())
+        raise InputError(
+            f"{source.name}, sheet {title}: cells are formulas without stored values, by column "
+            f"{counts}; open the file in Excel or LibreOffice and save it, and they have values"
+        )
+
+
+def _refuse_dates(rows: Sequence[_Row], place: str) -> None:
+    """Raise InputError for a column in which some cells are dates and others are not: Excel makes
+    dates of labels such as 1-2.
+    """
+    from openpyxl.utils import get_column_letter
+
+    header, *body = rows
+    for at, column in enumerate(header.cells):
+        dates = [row.number for row in body if at in row.dates]
+        others = [row for row in body if row.cells[at : at + 1] not in ([], [""])]
+        if not dates or len(others) == len(dates) or _TIMED.search(column):
+            continue
+        named = ", ".join(f"{get_column_letter(at + 1)}{each}" for each in dates[:_MOST_NAMED])
+        more = f" and {len(dates) - _MOST_NAMED} more" if len(dates) > _MOST_NAMED else ""
+        raise InputError(
+            f"{place}, column {column!r}: {named}{more} are dates, and other cells are not; Excel "
+            "makes dates of labels such as 1-2. Format the column as Text and type these labels "
+            "again"
+        )
+
+
+def _is_table(rows: Sequence[_Row]) -> bool:
     """Return True if a row of two or more names has rows below it."""
-    return len(rows) > 1 and sum(map(bool, rows[0][1])) > 1
+    return len(rows) > 1 and sum(map(bool, rows[0].cells)) > 1
 
 
-def _cells(sheet: Any, name: str) -> Iterator[list[str]]:
+def _rows(sheet: Any, name: str) -> Iterator[_Row]:
     left = MOST_DECODED
-    for row in sheet.iter_rows(values_only=True):
+    for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
         # A text that many cells share is in the file once.
         left -= _ROW + sum(CELL + (len(each) if isinstance(each, str) else 0) for each in row)
         if left < 0 or len(row) > _MOST_COLUMNS:
             raise InputError(_TOO_LARGE.format(name=name))
-        yield [
+        cells = [
             cell_text(value).strip() if isinstance(value, str) else label_cell(value)
             for value in row
         ]
+        dates = tuple(at for at, value in enumerate(row) if isinstance(value, (date, time)))
+        yield _Row(number, cells, dates)
 
 
-def _table(rows: list[tuple[int, list[str]]], name: str) -> pd.DataFrame:
+def _table(rows: Sequence[_Row], name: str) -> pd.DataFrame:
     import pandas as pd
 
-    (_, header), *body = rows
+    header = list(rows[0].cells)
+    body = [(row.number, row.cells) for row in rows[1:]]
     while header and not header[-1]:
         header.pop()
     for column in header:

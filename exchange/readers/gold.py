@@ -45,10 +45,12 @@ def add_answers(rows: Rows, answers: Iterable[Answer], model: str = MODEL) -> No
         rows.add(each.unit, model, "model", each.said, each.rubric)
 
 
-def add_metrics(rows: Rows, unit: str, metrics: Mapping[str, object]) -> None:
-    """Add the metrics that a model gave, each as a rubric; those that code computed are counted."""
+def add_metrics(rows: Rows, unit: str, metrics: Mapping[str, object], how: str = "") -> None:
+    """Add the metrics that a model gave, each as a rubric, or as one for each way in which answers
+    were extracted (`how`); those that code computed are counted.
+    """
     for name, value in metrics.items():
         if _JUDGE.search(name):
-            rows.add(unit, name, "model", value, name)
+            rows.add(unit, name, "model", value, f"{name}, {how}" if how else name)
         else:
             rows.leave_out(written("left_out.by_code"))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from evenhand.errors import InputError
 from evenhand.exchange.readers.items import ItemRows, ItemTable, own_fields
-from evenhand.exchange.readers.rows import Export, Rows
+from evenhand.exchange.readers.rows import Export, Rows, one_line
 from evenhand.exchange.readers.source import Record, Source, inside, objects, text_of
 from evenhand.texts import written
 
@@ -36,11 +36,12 @@ def read(source: Source) -> Export:
     rows = Rows(source)
     records = source.records()
     addresses = _addresses(records)
-    for record in records:
+    units = rows.units([_named(record) for record in records])
+    for record, unit in zip(records, units, strict=True):
         if _is_task(record):
-            _add_task(rows, record, addresses)
+            _add_task(rows, unit, record, addresses)
         else:
-            _add_small(rows, record)
+            _add_small(rows, unit, record)
     return rows.export(written("exchange.label_studio"))
 
 
@@ -59,12 +60,7 @@ def items(source: Source) -> ItemTable | None:
     for record in source.records():
         data = record.get("data")
         if not isinstance(data, dict):
-            names = list(record)
-            data = (
-                {name: record[name] for name in names[: names.index("id")]}
-                if "id" in record
-                else {}
-            )
+            data = _small_data(record)
         fields = own_fields(data)
         task = text_of(record.get("id") or record.get("inner_id"))
         unit = text_of(data.get("unit_id")) or task
@@ -96,8 +92,13 @@ def _addresses(tasks: Iterable[Record]) -> dict[str, object]:
     }
 
 
-def _add_task(rows: Rows, task: Record, addresses: Mapping[str, object]) -> None:
-    unit = task["data"].get("unit_id") or task.get("id") or task.get("inner_id")
+def _named(record: Record) -> tuple[str, Record]:
+    """The id and the data of a task. Tasks of several projects may have one id."""
+    data = record["data"] if _is_task(record) else _small_data(record)
+    return one_line(data.get("unit_id") or record.get("id") or record.get("inner_id")), data
+
+
+def _add_task(rows: Rows, unit: str, task: Record, addresses: Mapping[str, object]) -> None:
     rows.describe(unit, task["data"])
     for annotation in objects(task.get("annotations") or task.get("completions")):
         if annotation.get("was_cancelled") is True:
@@ -126,6 +127,8 @@ def _add_results(
     rows: Rows, unit: object, rater: object, kind: str, annotation: Record, more: Record
 ) -> None:
     given: dict[str, list[object]] = {}
+    if annotation.get("result") == []:
+        rows.leave_out(written("left_out.empty"))
     for result in objects(annotation.get("result")):
         form = text_of(result.get("type"))
         if form == "textarea":
@@ -151,13 +154,19 @@ def _single(answer: object) -> object:
     return answer[0] if isinstance(answer, list) and len(answer) == 1 else answer
 
 
-def _add_small(rows: Rows, record: Record) -> None:
+def _small_data(record: Record) -> Record:
+    """The task's data in JSON-MIN, which come before its id."""
+    names = list(record)
+    return {name: record[name] for name in names[: names.index("id")]} if "id" in record else {}
+
+
+def _add_small(rows: Rows, unit: str, record: Record) -> None:
     """JSON-MIN: the task's data, its `id`, the controls, then facts about the answer."""
     names = list(record)
     start = names.index("id") + 1 if "id" in names else len(names)
     end = names.index("annotator") if "annotator" in names[start:] else len(names)
-    unit, rater = record.get("unit_id") or record.get("id"), _person(record.get("annotator"))
-    rows.describe(unit, {name: record[name] for name in names[: start - 1]})
+    rater = _person(record.get("annotator"))
+    rows.describe(unit, _small_data(record))
     more = {
         "seconds": record.get("lead_time"),
         "created_at": record.get("updated_at") or record.get("created_at"),

@@ -25,14 +25,18 @@ def read(source: Source) -> Export:
     """
     rows = Rows(source)
     answers = []
-    for sample in source.records():
-        unit, how = text_of(sample.get("doc_id")), text_of(sample.get("filter"))
+    samples = source.records()
+    units = rows.units([(text_of(each.get("doc_id")), each.get("doc")) for each in samples])
+    filters = [text_of(each.get("filter")) for each in samples]
+    several = len({*filters}) > 1
+    for sample, unit, how in zip(samples, units, filters, strict=True):
         rows.describe(unit, sample.get("doc"))
         said, true = _choice(sample)
-        answers.append(Answer(unit, how if how != "none" else "", said, true))
+        rubric = how if how != "none" else ""
+        answers.append(Answer(unit, rubric, said, true))
         named = sample.get("metrics")
         names = map(text_of, named if isinstance(named, list) else ())
-        add_metrics(rows, unit, {name: sample.get(name) for name in names})
+        add_metrics(rows, unit, {name: sample.get(name) for name in names}, rubric * several)
     add_answers(rows, answers)
     return rows.export(written("exchange.lm_eval"))
 

@@ -18,7 +18,13 @@ from evenhand.study.tables.formats import read_table
 from evenhand.texts import written
 
 _NAMES = (("model_a", "model_b", "winner"), ("model_1", "model_2", "g1_winner"))
+_SCORES = ("question_id", "model", "judge", "score")
+"""Columns of FastChat's scores of single answers."""
 _PERSON = re.compile(r"(author|expert|arena_user)_\w+")
+_VOTERS = ("judge", "judge_hash", "user_id", "evaluation_session_id")
+"""Columns that say who voted; Arena has kept several."""
+_VOTER = "arena_user"
+_BOTH_BAD = ("both_bad", "bothbad", "tie (bothbad)", "tie (both bad)")
 
 
 def recognises(source: Source) -> bool:
@@ -26,8 +32,8 @@ def recognises(source: Source) -> bool:
 
 
 def are_votes(names: Collection[str]) -> bool:
-    """Return True if these column names are those of votes."""
-    return any(all(name in names for name in each) for each in _NAMES)
+    """Return True if these column names are those of votes, or of scores of single answers."""
+    return any(all(name in names for name in each) for each in (*_NAMES, _SCORES))
 
 
 def have_answers(names: Collection[str]) -> bool:
@@ -37,7 +43,8 @@ def have_answers(names: Collection[str]) -> bool:
 
 def read(source: Source) -> Export:
     """A question, its turn and two models make a unit, the question a cluster. Labels are a, b and
-    tie, where a is the model whose name comes first (`subject_a`), whichever was shown first.
+    tie, where a is the model whose name comes first (`subject_a`), whichever was shown first. In a
+    file of scores a question, its turn and one model make a unit.
     """
     return votes(source, source.records())
 
@@ -45,14 +52,22 @@ def read(source: Source) -> Export:
 def votes(source: Source, records: list[Record]) -> Export:
     """Read votes from records, in whatever file they were stored."""
     rows = Rows(source)
+    if records and all(name in records[0] for name in _SCORES):
+        for score in records:
+            _add_score(rows, score)
+        return rows.export(written("exchange.single_scores"))
     for vote in records:
         if "g1_winner" in vote:
             models = text_of(vote.get("model_1")), text_of(vote.get("model_2"))
-            _add(rows, vote, models, vote.get("g1_winner"), vote.get("judge"))
-            _add(rows, vote, models, vote.get("g2_winner"), vote.get("judge"), swapped=True)
+            _add(rows, vote, models, vote.get("g1_winner"))
+            _add(rows, vote, models, vote.get("g2_winner"), swapped=True)
         else:
             models = text_of(vote.get("model_a")), text_of(vote.get("model_b"))
-            _add(rows, vote, models, vote.get("winner"), vote.get("judge"))
+            _add(rows, vote, models, vote.get("winner"))
+    if bad := sum(text_of(vote.get("winner")) in _BOTH_BAD for vote in records):
+        rows.note(written("exchange.both_bad", count=bad))
+    if records and not any(_voter(vote) for vote in records):
+        rows.note(written("exchange.one_voter", name=_VOTER))
     return rows.export(written("exchange.pair_votes"))
 
 
@@ -131,7 +146,7 @@ def _compared(records: list[Record]) -> Iterator[tuple[str, str, dict[str, Text]
 
 def _question(vote: Record) -> tuple[str, str]:
     """The id of the question, and its turn."""
-    question = text_of(vote.get("question_id") or vote.get("conversation_id"))
+    question = text_of(vote.get("question_id") or vote.get("conversation_id") or vote.get("id"))
     return question, text_of(vote.get("turn")) or "1"
 
 
@@ -140,7 +155,6 @@ def _add(
     vote: Record,
     models: tuple[str, str],
     winner: object,
-    judge: object,
     *,
     swapped: bool = False,
 ) -> None:
@@ -155,26 +169,58 @@ def _add(
         value, reason = None, "order_disagreement"
     elif said == "error":
         value, reason = None, "error"
-    elif said.startswith("tie"):
+    elif said.startswith("tie") or said in _BOTH_BAD:
         value, reason = "tie", ""
     else:
         value, reason = {one: "a", two: "b"}.get(won.get(said, "")), ""
-    rater = _judge(judge)
+    rater = _voter(vote) or _VOTER
     unit = f"{question}/{turn}/{one}/{two}" if question and one != two else ""
     rows.describe(unit, {"subject_a": one, "subject_b": two})
     shown = models[::-1] if swapped else models
     rows.add(
         unit,
         rater,
-        "human" if _PERSON.fullmatch(rater) else plain_kind(rater),
+        _kind(vote, rater),
         value,
         order="ab" if shown == (one, two) else "ba",
         unscored_reason=reason,
         cluster_id=question,
+        created_at=_time(vote),
     )
 
 
-def _judge(judge: object) -> str:
-    """The judge's name; FastChat has a list of the model and the kind of prompt."""
-    parts = judge if isinstance(judge, list) else [judge]
+def _add_score(rows: Rows, score: Record) -> None:
+    """Add a judge's score of one answer; -1 stands for an answer of the judge without a score."""
+    question, turn = _question(score)
+    model, rater = text_of(score.get("model")), _voter(score)
+    failed = text_of(score.get("score")) in ("-1", "-1.0")
+    rows.add(
+        f"{question}/{turn}/{model}" if question and model else "",
+        rater,
+        _kind(score, rater),
+        None if failed else score.get("score"),
+        unscored_reason="error" if failed else "",
+        cluster_id=question,
+        subject=model,
+        created_at=_time(score),
+    )
+
+
+def _voter(vote: Record) -> str:
+    """The name of who voted; "" where a vote has none. FastChat has a list of the judge and the
+    kind of prompt.
+    """
+    named = next((vote[name] for name in _VOTERS if vote.get(name)), None)
+    parts = named if isinstance(named, list) else [named]
     return ":".join(filter(None, map(text_of, parts)))
+
+
+def _kind(vote: Record, rater: str) -> str:
+    """The kind of who voted: Arena's columns but `judge` name its visitors."""
+    if not vote.get("judge") or _PERSON.fullmatch(rater):
+        return "human"
+    return plain_kind(rater)
+
+
+def _time(vote: Record) -> object:
+    return vote.get("tstamp") or vote.get("timestamp")

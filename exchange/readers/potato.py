@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from evenhand.errors import InputError
-from evenhand.exchange.readers.items import ItemTable
-from evenhand.exchange.readers.rows import Export, Rows
+from evenhand.exchange.readers.items import ItemRows, ItemTable, own_fields
+from evenhand.exchange.readers.rows import LONGEST_LABEL, Export, Rows, plain_kind
 from evenhand.exchange.readers.source import (
     MOST_BYTES,
     Record,
@@ -25,7 +25,7 @@ _TEXTS = ("text_box", "free_response", "bad_text")
 _VALUES = ("slider", "number", "value", "rating", "label")
 _UNCHOSEN = (False, None, "", "false")
 _KINDS = {"llm": "model", "tool": "model"}
-_HEAD = ["instance_id", "user_id"]
+_HEAD = {"instance_id", "user_id"}
 
 
 def recognises(source: Source) -> bool:
@@ -33,7 +33,7 @@ def recognises(source: Source) -> bool:
         return any(True for _ in _answers(source.path))
     first = source.first
     return (
-        source.header[:2] == _HEAD
+        {*source.header[:2]} == _HEAD
         or {"instance_id", "user_id", "labels"} <= first.keys()
         or {"user_id", "instance_id_to_label_to_value"} <= first.keys()
     )
@@ -47,6 +47,8 @@ def read(source: Source) -> Export:
     if source.path.is_dir():
         for file in _answers(source.path):
             _add_file(rows, file)
+    if source.header and not _is_dotted(source.header):
+        return _flat(rows, source)
     for record in source.records() if source.path.is_file() else ():
         if source.header:
             _add(rows, _unflattened(record))
@@ -56,13 +58,71 @@ def read(source: Source) -> Export:
 
 
 def items(source: Source) -> ItemTable | None:
-    """Refuse what Potato writes: answers by the id of an instance, whose text its data file has."""
+    """Read the texts of the published table. Other files of Potato are refused, as they have
+    answers by the id of an instance, whose text its data file has.
+    """
     if not recognises(source):
         return None
+    if source.header and not _is_dotted(source.header):
+        records = source.records()
+        texts, _ = _columns(records)
+        rows = ItemRows(source, fields=True)
+        for record in records if texts else ():
+            rows.add(record["instance_id"], own_fields({name: record[name] for name in texts}))
+        if texts:
+            return rows.items(written("exchange.potato_items"))
     raise InputError(
         f"{source.name} holds answers of Potato without the texts that they are about; name the "
         "data file of the project (data_files in its configuration), which has them"
     )
+
+
+def _is_dotted(header: Sequence[str]) -> bool:
+    """Return True if a column is called after a scheme and a label, as the tool exports it."""
+    return any("." in name.strip(".") for name in header)
+
+
+def _flat(rows: Rows, source: Source) -> Export:
+    """Read the table that studies with Potato publish: a column for each question, beside columns
+    about the instance and about the user, which say one thing for each of them.
+    """
+    records = source.records()
+    texts, questions = _columns(records)
+    if not questions:
+        raise InputError(
+            f"{source.name} has a row for each user and instance of Potato, and no column tells "
+            "users apart; name the column of labels: --format table --columns "
+            f"unit=instance_id,rater=user_id,label={next(iter(records[0].keys() - _HEAD), 'label')}"
+        )
+    for record in records:
+        unit, user = record["instance_id"], record["user_id"]
+        rows.describe(unit, {name: record[name] for name in texts})
+        for name in questions:
+            rubric = name if len(questions) > 1 else ""
+            rows.add(unit, user, plain_kind(user) or "human", record[name], rubric)
+    rows.note(written("exchange.potato_flat", questions=", ".join(questions)))
+    return rows.export(written("exchange.potato"))
+
+
+def _columns(records: Sequence[Record]) -> tuple[list[str], list[str]]:
+    """The columns that say one thing of each instance, and those that differ between users and
+    between instances, which are answers.
+    """
+    about: dict[str, list[str]] = {"instance_id": [], "user_id": []}
+    names = [name for name in (records[0] if records else {}) if name not in _HEAD]
+    for key, found in about.items():
+        for name in names:
+            known = dict(reversed([(each[key], each[name]) for each in records]))
+            if all(each[name] == known[each[key]] for each in records):
+                found.append(name)
+    of_unit, of_user = about["instance_id"], about["user_id"]
+    answers = [name for name in names if name not in of_unit and name not in of_user]
+    short = [
+        name
+        for name in answers
+        if all(len(text_of(each[name])) <= LONGEST_LABEL for each in records)
+    ]
+    return [name for name in of_unit if name not in of_user], short
 
 
 def _answers(folder: Path) -> Iterator[Path]:

@@ -25,7 +25,7 @@ def read(source: Source) -> Export:
         unit = record.get("_input_hash")
         rater = record.get("_annotator_id") or record.get("_session_id")
         rows.describe(unit, record.get("meta"))
-        rows.add(unit, rater, "human", value, rubric)
+        rows.add(unit, rater, "human", value, rubric, created_at=record.get("_timestamp"))
     return rows.export(written("exchange.prodigy"))
 
 

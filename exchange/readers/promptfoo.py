@@ -17,6 +17,8 @@ _BY_MODEL = (
 )  # fmt: skip
 """Assertions that a model answers (promptfoo.dev, configuration, model-graded metrics)."""
 
+_NOT_UNDERSTOOD = ("Could not extract JSON from ", "Failed to parse ", "No output from ")
+
 
 def recognises(source: Source) -> bool:
     return any("gradingResult" in result for result in _results(source)[:1])
@@ -27,8 +29,9 @@ def read(source: Source) -> Export:
     whether all of its assertions passed. If it has several, each is a rubric of its own, too.
     """
     rows = Rows(source)
-    for result in _results(source):
-        unit = _unit(result)
+    results = _results(source)
+    units = rows.units([(_unit(result), _content(result)) for result in results])
+    for result, unit in zip(results, units, strict=True):
         rows.describe(unit, result.get("vars"))
         graded: dict[str, list[Record]] = {}
         for part in objects(inside(result, "gradingResult", "componentResults")):
@@ -70,11 +73,31 @@ def _unit(result: Record) -> str:
     return unit if unit != "-" else text_of(result.get("id"))
 
 
+def _content(result: Record) -> list[object]:
+    """The variables and the output, which differ where a test was repeated."""
+    return [result.get("vars"), inside(result, "response", "output")]
+
+
 def _add_grades(rows: Rows, unit: str, grader: str, parts: list[Record]) -> None:
-    rows.add(unit, grader, "model", all(part.get("pass") is True for part in parts))
+    """Add whether all assertions passed. Of one that the grader failed to answer nobody knows, and
+    so of all of them, unless another has failed.
+    """
+    known = [part.get("pass") is True for part in parts if not _is_error(part)]
+    error = "error" if len(known) < len(parts) and all(known) else ""
+    rows.add(unit, grader, "model", None if error else all(known), unscored_reason=error)
     for part in parts if len(parts) > 1 else ():
         metric = text_of(inside(part, "assertion", "metric") or inside(part, "assertion", "value"))
-        rows.add(unit, grader, "model", part.get("pass"), metric[:80])
+        error = "error" if _is_error(part) else ""
+        passed = None if error else part.get("pass")
+        rows.add(unit, grader, "model", passed, metric[:80], unscored_reason=error)
+
+
+def _is_error(part: Record) -> bool:
+    """Return True if the grader's answer was not understood; older versions say so in the reason
+    alone.
+    """
+    said = text_of(part.get("reason")).startswith(_NOT_UNDERSTOOD)
+    return inside(part, "metadata", "graderError") is True or said
 
 
 def _results(source: Source) -> list[Record]:

@@ -22,6 +22,7 @@ from evenhand.exchange.readers import (
     lighteval,
     lm_eval,
     mlflow,
+    nested,
     openai_evals,
     openinference,
     opik,
@@ -34,7 +35,7 @@ from evenhand.exchange.readers import (
 from evenhand.exchange.readers.items import ItemTable
 from evenhand.exchange.readers.rows import Export, NoRatingError
 from evenhand.exchange.readers.source import Source
-from evenhand.study.tables.formats import read_table
+from evenhand.study.tables.formats import HEADLESS, read_table
 from evenhand.texts import written
 
 _MOST_NAMED = 8
@@ -83,14 +84,16 @@ READERS: dict[str, Reader] = {
     "lighteval": lighteval,
     "pair-votes": pair_votes,
     "hugging-face": hugging_face,
+    "json": nested,
 }
 """Readers by the name for `--format`, tried in this order."""
-FORMATS = (TABLE, *READERS)
+FORMATS = (TABLE, HEADLESS, *READERS)
 ITEM_READERS: dict[str, ItemReader] = {
-    **READERS,
+    **{name: reader for name, reader in READERS.items() if reader is not nested},
     "chat": chat,
+    "json": nested,
 }
-"""Readers of items by the name of what they read, tried in this order; the last has no ratings."""
+"""Readers of items by the name of what they read, tried in this order; chats have no ratings."""
 
 
 def read_export(
@@ -103,8 +106,8 @@ def read_export(
     source = Source(Path(path), several=several, sheet=sheet)
     name = _named(form) if form else format_of(source)
     _check_sheet(source, name)
-    if name == TABLE or not source.path.exists():
-        return Export(read_table(path))
+    if name in (TABLE, HEADLESS) or not source.path.exists():
+        return Export(read_table(path, headed=name == TABLE))
     if form and not READERS[name].recognises(source):
         known = format_of(source)
         also = f"; it looks like {known}" if known != TABLE else ""

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.exchange.readers.source import Record, Source, text_of
+from evenhand.study.tables.columns import shortened
+from evenhand.study.tables.instants import is_later, stored_instant
 from evenhand.study.tables.ratings import RATER_KINDS, RATING_KEY, RATINGS_COLUMNS
 from evenhand.texts import written
 
@@ -22,7 +25,6 @@ if TYPE_CHECKING:
 
 LONGEST_LABEL = 200
 """Characters; a longer answer is a text, not a label."""
-_STAMP = re.compile(r"\d{4}-\d\d-\d\d")
 _NO_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 """Characters that no table can hold, or that control a terminal."""
 _TAKEN = (*RATINGS_COLUMNS, "item_id", "subject", "side", "cluster_id", "")
@@ -66,8 +68,10 @@ class Rows:
         self._name = source.name
         self._several = source.several
         self._rows: dict[tuple[str, ...], dict[str, str]] = {}
+        self._times: dict[tuple[str, ...], str] = {}
         self._units: dict[str, dict[str, str]] = {}
         self._left_out: Counter[str] = Counter()
+        self._notes: list[str] = []
 
     def add(
         self,
@@ -80,7 +84,8 @@ class Rows:
     ) -> None:
         """A rating. What is no label, or names no unit or no rater, is left out and counted; of two
         by one rater on one unit and rubric the later counts. Several labels are a JSON list, where
-        an answer may be one.
+        an answer may be one. Raises InputError for two different answers of which neither is known
+        to be the later.
         """
         given = {"unit_id": unit, "rubric": rubric, "rater_id": rater, "rater_kind": kind, **more}
         row = {name: one_line(each) for name, each in given.items()}
@@ -88,17 +93,39 @@ class Rows:
         if labels is not None:
             value = ""
         row["label"] = json.dumps(labels) if labels is not None else label_of(value) or ""
-        stamp = row.get("created_at", "")
-        row["created_at"] = stamp.replace(" ", "T", 1) if _STAMP.match(stamp) else ""
+        time = row.get("created_at", "")
+        row["created_at"] = stored_instant(time)
         if reason := self._fault_of(row, value):
             self.leave_out(reason)
             return
         key = tuple(row.get(name, "") for name in RATING_KEY)
-        if (before := self._rows.get(key)) is not None:
-            self.leave_out(written("left_out.earlier"))
-            if before["created_at"] > row["created_at"]:
-                return
-        self._rows[key] = row
+        if key in self._rows and not self._counts_now(key, row, time):
+            return
+        self._rows[key], self._times[key] = row, time
+
+    def _counts_now(self, key: tuple[str, ...], row: Mapping[str, str], time: str) -> bool:
+        """Return True if an answer takes the place of the one before; counts the one that does not
+        count.
+        """
+        before = self._rows[key]
+        later = is_later(time, self._times[key])
+        if row["label"] == before["label"] and later is None:
+            self.leave_out(written("left_out.repeated"))
+            return False
+        if later is None and row["label"] and before["label"]:
+            raise InputError(
+                written(
+                    "exchange.two_answers",
+                    file=self._name,
+                    rater=shortened(row["rater_id"]),
+                    unit=shortened(row["unit_id"]),
+                    of=f" ({shortened(row['rubric'])})" if row["rubric"] else "",
+                    one=shortened(before["label"]),
+                    other=shortened(row["label"]),
+                )
+            )
+        self.leave_out(written("left_out.earlier"))
+        return bool(row["label"]) if later is None else later
 
     def _fault_of(self, row: Mapping[str, str], value: object) -> str:
         """The reason why a row is not a rating; "" if it is one."""
@@ -121,6 +148,26 @@ class Rows:
         """Count a record that is not a rating, by the reason in words."""
         self._left_out[reason] += count
 
+    def note(self, text: str) -> None:
+        """Keep a sentence on how the file was read."""
+        self._notes.append(text)
+
+    def units(self, named: Sequence[tuple[str, object]]) -> list[str]:
+        """The names of units of which the id and the content are given: the ids, but where one id
+        has several contents, each with a mark of its own, so that nobody's answers on one are taken
+        for answers on another.
+        """
+        marks: dict[str, set[str]] = defaultdict(set)
+        own = [_mark(content) for _, content in named]
+        for (unit, _), mark in zip(named, own, strict=True):
+            marks[unit].add(mark)
+        if again := [unit for unit, found in marks.items() if unit and len(found) > 1]:
+            self.note(written("exchange.kept_apart", count=len(again), unit=shortened(again[0])))
+        return [
+            f"{unit}#{mark}" if unit and len(marks[unit]) > 1 else unit
+            for (unit, _), mark in zip(named, own, strict=True)
+        ]
+
     def describe(self, unit: object, columns: object) -> None:
         """Store the file's description of a unit: single values become its columns."""
         if isinstance(columns, dict):
@@ -139,6 +186,8 @@ class Rows:
 
         reasons = ", ".join(f"{reason} ({count:,})" for reason, count in self._left_out.items())
         left_out = [written("exchange.left_out", reasons=reasons)] if reasons else []
+        if unnamed := self._left_out[written("left_out.no_rater")]:
+            left_out.append(written("exchange.no_rater", count=unnamed, file=self._name))
         if not self._rows:
             raise NoRatingError(" ".join([f"{self._name} holds no rating.", taken, *left_out]))
         rows = list(self._rows.values())
@@ -154,7 +203,9 @@ class Rows:
             },
             dtype=str,
         )
-        return Export(table, [taken, *left_out], by_unit=True, left_out=self._left_out)
+        return Export(
+            table, [taken, *self._notes, *left_out], by_unit=True, left_out=self._left_out
+        )
 
     def _units_columns(self) -> dict[str, dict[str, str]]:
         """Return the units' descriptions by column, without columns of long texts, which cannot
@@ -169,6 +220,11 @@ class Rows:
             for name, values in columns.items()
             if all(len(each) <= LONGEST_LABEL and "\n" not in each for each in values.values())
         }
+
+
+def _mark(content: object) -> str:
+    """Six characters that differ where contents do."""
+    return sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:6]
 
 
 def one_line(value: object) -> str:

@@ -17,9 +17,9 @@ from typing import Any
 
 from evenhand.errors import InputError
 from evenhand.study.tables.decoded import check_parquet
-from evenhand.study.tables.formats import DELIMITED, cell_text, delimiter_of, read_table
+from evenhand.study.tables.formats import DELIMITED, MOST_JSON, cell_text, delimiter_of, read_table
 
-MOST_BYTES = 256 * 1024**2
+MOST_BYTES = MOST_JSON
 """Bytes read of one file at once; a table goes to a reader that takes it in pieces."""
 _HEAD = 4096
 _LINE = 1024**2

@@ -25,10 +25,20 @@ if TYPE_CHECKING:
 FIRST_ROW = 2
 """The row number of what has index 0: the first row below a header."""
 _LONGEST_CELL = 2**31 - 1
+MOST_JSON = 256 * 1024**2
+"""Bytes of JSON that are parsed at once."""
 _LARGE = 1_000_000
 """Bytes from which a plain CSV is read by the fast reader."""
 _CALLED = {";": "semicolons", "\t": "tabs", "|": "vertical bars", ",": "commas"}
 """Separators of cells, in the order in which they are tried if there is no comma."""
+HEADLESS = "headless"
+"""The name for `--format` of a table whose first row is data."""
+_FEWEST_ROWS, _MOST_ROWS = 3, 1_000
+"""Rows below the first by which it is told from data."""
+_QUOTED = 80
+_LIST = re.compile(r"\s*\[\s*\{")
+_DIGITS = re.compile(r"\d+")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
 _NOT_PLAIN = (b'"', b"\n\n", b"\n\r", b"\r\r", b"\0")
 
 
@@ -37,19 +47,26 @@ def row_number(frame: pd.DataFrame | pd.Series, position: int) -> int:
     return int(frame.index[position]) + FIRST_ROW
 
 
-def read_table(path: str | Path) -> pd.DataFrame:
-    """Read a CSV, TSV, JSONL or Parquet file (by extension) as text cells; a missing cell is "".
+def read_table(path: str | Path, *, headed: bool = True) -> pd.DataFrame:
+    """Read a CSV, TSV, JSON, JSONL or Parquet file (by extension) as text cells; a missing cell is
+    "".
 
     The cells of a CSV file are separated by commas, or by the separator of its header: semicolons,
-    tabs or vertical bars. Raises InputError where the file is absent, of another kind, not UTF-8,
-    or has a broken row.
+    tabs or vertical bars. One whose first row is not `headed` has the columns `column1`, `column2`
+    and so on. A JSON file is a list of objects, or has one on each line. Raises InputError where
+    the file is absent, of another kind, not UTF-8, has a broken row, or seems to have no header.
     """
     path = Path(path)
     refuse_foreign(path)
     suffix = path.suffix.casefold()
     if suffix in DELIMITED:
-        return unguarded_frame(_read_csv(path), path.read_bytes())
-    return _read_jsonl(path) if suffix in (".jsonl", ".ndjson") else _read_parquet(path)
+        table = unguarded_frame(_read_csv(path, headed=headed), path.read_bytes())
+        if headed:
+            refuse_headless(table, path.name)
+        return table
+    if not headed:
+        raise InputError(f"{path.name} names its columns; leave --format {HEADLESS} out")
+    return _read_json(path) if suffix in _JSON else _read_parquet(path)
 
 
 def write_table(frame: pd.DataFrame, path: str | Path) -> None:
@@ -87,12 +104,12 @@ def _jsonl(frame: pd.DataFrame) -> str:
     )
 
 
-def _read_csv(path: Path) -> pd.DataFrame:
+def _read_csv(path: Path, *, headed: bool) -> pd.DataFrame:
     import csv
 
     import pandas as pd
 
-    large = _read_large_csv(path)
+    large = _read_large_csv(path) if headed else None
     if large is not None:
         return large
     csv.field_size_limit(_LONGEST_CELL)
@@ -104,9 +121,13 @@ def _read_csv(path: Path) -> pd.DataFrame:
         header = next(rows, None)
         if not header:
             raise InputError(f"{path.name}: its first row is blank; it must name the columns")
-        _check_header(header, path.name)
         body: list[list[str]] = []
         numbers: list[int] = []
+        if headed:
+            _check_header(header, path.name)
+        else:
+            body, numbers = [header], [1 - FIRST_ROW]
+            header = [f"column{number}" for number in range(1, len(header) + 1)]
         number = 1
         for number, row in enumerate(rows, start=FIRST_ROW):
             if not row:
@@ -164,6 +185,49 @@ def delimiter_of(header: str) -> str:
     return others[0] if others else ","
 
 
+def refuse_headless(table: pd.DataFrame, name: str) -> None:
+    """Raise InputError where the first row of a table seems to be data, and no names: at least one
+    of its cells stands further down in its column, and no other differs from those below.
+    """
+    first = [str(column) for column in table]
+    if len(table) < _FEWEST_ROWS or first in _counted(len(first)):
+        return
+    rows = table.iloc[:_MOST_ROWS]
+    alike = [_is_like(cell, rows[cell].tolist()) for cell in first]
+    if False in alike or True not in alike:
+        return
+    read = f"--format {HEADLESS}"
+    counts = [len({cell, *rows[cell]}) for cell in first]
+    if len(first) == 3 and len({*counts}) == 3:  # an item has several ratings, and a rater many
+        label, rater, unit = (counts.index(each) + 1 for each in sorted(counts))
+        read += f" --columns unit=column{unit},rater=column{rater},label=column{label}"
+    raise InputError(
+        f"{name}: its first row ({', '.join(first)[:_QUOTED]}) holds data and no names of columns; "
+        f"write a first row that names them, or read them as column1, column2 and so on with {read}"
+    )
+
+
+def _counted(number: int) -> tuple[list[str], list[str]]:
+    """Columns that go by their numbers, from 0 or from 1."""
+    return [str(at) for at in range(number)], [str(at + 1) for at in range(number)]
+
+
+def _is_like(first: str, cells: list[str]) -> bool | None:
+    """Return whether a cell is one of those below it by what they show; None where they show
+    nothing.
+    """
+    given = [cell for cell in cells if cell]
+    if not first or not given:
+        return None
+    if first in given:
+        return True
+    shapes = {_DIGITS.sub("0", cell) for cell in given}
+    if len(shapes) == 1 or all(map(_NUMBER.fullmatch, given)):
+        shown = bool(_NUMBER.fullmatch(first)) if len(shapes) > 1 else False
+        return shown or _DIGITS.sub("0", first) in shapes
+    return False if 2 * len({*given}) <= len(given) else None
+
+
 def _check_header(header: list[str], name: str) -> None:
     seen: set[str] = set()
     for column in header:
@@ -172,10 +236,18 @@ def _check_header(header: list[str], name: str) -> None:
         seen.add(column)
 
 
-def _read_jsonl(path: Path) -> pd.DataFrame:
+def _read_json(path: Path) -> pd.DataFrame:
+    """Read a list of objects, or an object on each line."""
     import pandas as pd
 
-    lines = _utf8(path).split("\n")
+    if path.stat().st_size > MOST_JSON and path.suffix.casefold() == ".json":
+        raise InputError(f"{path.name} is too large to be read at once; {_ONE_A_LINE} (.jsonl)")
+    text = _utf8(path)
+    if _LIST.match(text):
+        records = _listed_cells(text, path.name)
+        places = range(1 - FIRST_ROW, len(records) + 1 - FIRST_ROW)
+        return pd.DataFrame(records, index=places, dtype=str).fillna("")
+    lines = text.split("\n")
     records = jsonl_cells(lines, path.name, 1)
     numbers = [number - FIRST_ROW for number, line in enumerate(lines, start=1) if line.strip()]
     return pd.DataFrame(records, index=numbers, dtype=str).fillna("")
@@ -197,6 +269,24 @@ def jsonl_cells(lines: Iterable[str], name: str, first: int) -> list[dict[str, s
     return records
 
 
+def _listed_cells(text: str, name: str) -> list[dict[str, str]]:
+    """The cells of a JSON list of objects. Raises InputError naming the element that is none."""
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError as error:
+        what = f"{error.msg[:1].lower()}{error.msg[1:]} at character {error.pos + 1}"
+        raise InputError(f"{name}: not valid JSON ({what})") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{name}: JSON that cannot be read ({error})") from None
+    records = []
+    for number, record in enumerate(found, start=1):
+        try:
+            records.append(_cells_of(record, "element"))
+        except InputError as fault:
+            raise InputError(f"{name}, element {number} of the list: {fault}") from None
+    return records
+
+
 def _cells_in(line: str) -> dict[str, str]:
     """The cells of a line of JSON. Raises InputError, without the place, where it has none."""
     if line.strip() in ("{", "["):
@@ -210,8 +300,12 @@ def _cells_in(line: str) -> dict[str, str]:
         raise InputError(f"not valid JSON ({what}); each line must be a JSON object") from None
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits, 1,000 brackets
         raise InputError(f"JSON that cannot be read ({error})") from None
+    return _cells_of(record, "line")
+
+
+def _cells_of(record: object, noun: str) -> dict[str, str]:
     if not isinstance(record, dict):
-        raise InputError("each line must be a JSON object")
+        raise InputError(f"each {noun} must be a JSON object")
     cells = {key: cell_text(value) for key, value in record.items()}
     text = "".join(cells.values())
     if "\0" in text:
@@ -273,9 +367,11 @@ def cell_text(value: object) -> str:
 
 
 _HEAD = 4096
+_LONGEST_LINE = 1024**2
 _AS_CSV = "save its sheet as a CSV file (in Excel: 'CSV UTF-8 (Comma delimited)')"
 _WORKBOOK = re.compile(rb"\[Content_Types\]|xl/|opendocument\.spreadsheet")
-DELIMITED = (".csv", ".tsv", ".tab")
+DELIMITED = (".csv", ".tsv", ".tab", ".txt")
+_JSON = (".json", ".jsonl", ".ndjson")
 SUFFIXES = "the extension must be .csv, .jsonl or .parquet"
 _ONE_A_LINE = "write one JSON object a line"
 
@@ -291,6 +387,8 @@ def refuse_foreign(path: Path) -> None:
     with path.open("rb") as file:
         head = file.read(_HEAD)
     suffix = path.suffix.casefold()
+    if suffix == ".json" and _has_lines(path):
+        return
     if fault := _fault_of(head, suffix) or _fault_of_name(suffix):
         raise InputError(f"{path.name}{fault}")
 
@@ -310,16 +408,27 @@ def _fault_of(head: bytes, suffix: str) -> str:
     if head.startswith(b"PAR1") and suffix not in (".parquet", ".pq"):
         return " is a Parquet file; give it the extension .parquet"
     first = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
-    if suffix in (*DELIMITED, ".json") and first == b"{":
+    if first == b"{" and suffix in (*DELIMITED, ".json"):
         return f" holds JSON; {_ONE_A_LINE} and give it the extension .jsonl"
-    if suffix in (*DELIMITED, ".json", ".jsonl", ".ndjson") and first == b"[" and b"{" in head:
-        return f" holds one JSON list; {_ONE_A_LINE} (jq -c '.[]') in a .jsonl file"
+    if suffix in DELIMITED and first == b"[" and b"{" in head:
+        return " holds one JSON list; give it the extension .json"
     return ""
+
+
+def _has_lines(path: Path) -> bool:
+    """Return True if the first line is an object of its own, and others follow it."""
+    with path.open("rb") as file:
+        line = file.readline(_LONGEST_LINE)
+        follows = line.endswith(b"\n") and bool(file.read(_HEAD).strip())
+    try:
+        return follows and isinstance(json.loads(line.removeprefix(b"\xef\xbb\xbf")), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _fault_of_name(suffix: str) -> str:
     if suffix in (".xlsx", ".xls", ".ods"):
         return f": {SUFFIXES}; {_AS_CSV}"
-    if suffix not in (*DELIMITED, ".jsonl", ".ndjson", ".parquet", ".pq"):
+    if suffix not in (*DELIMITED, *_JSON, ".parquet", ".pq"):
         return f": {SUFFIXES}"
     return ""

@@ -240,7 +240,7 @@ foreign("known_kinds.csv", "long, kinds in our words",
         table(long(more=lambda at, who: ["human" if who < 2 else "model"], extra=("type",))),
         ALL)
 foreign("lines.jsonl", "long, JSON lines", jsonl(records(long())), ALL)
-foreign("list.json", "long, one JSON list", json.dumps(records(long())))
+foreign("list.json", "long, one JSON list", json.dumps(records(long())), ALL)
 foreign("nested.jsonl", "long, the label in an object",
         jsonl({**each, "rating": {"value": each["rating"]}} for each in records(long())))
 foreign("nested_rater.jsonl", "long, the rater in an object",

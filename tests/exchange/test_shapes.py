@@ -1,0 +1,335 @@
+"""Files of tools in the shapes that people have them in: each is read as what it holds, or refused
+with what to do.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import openpyxl
+import pytest
+
+from evenhand.cli.main import main
+from evenhand.errors import InputError
+from evenhand.exchange.readers.reading import read_export, read_items
+from evenhand.exchange.readers.rows import Export
+from evenhand.reporting.ratings_file.dataframes import rows_of_file
+from evenhand.reporting.ratings_file.declared import ScaleOptions
+from evenhand.study.tables.formats import read_table
+from evenhand.study.tables.instants import is_later, stored_instant
+
+Reading = Callable[[str], Export]
+
+
+@pytest.fixture
+def reading(shared_data: Path) -> Reading:
+    """Reads a small file of known meaning."""
+    if not (shared_data / "reading").is_dir():
+        pytest.skip("the small files of known meaning are not here (set EVENHAND_SHARED)")
+    return lambda name: read_export(shared_data / "reading" / name)
+
+
+def labels(export: Export, rater: str) -> str:
+    own = export.table[export.table["rater_id"] == rater]
+    return "".join(label[:1] for label in own["label"])
+
+
+# ---- times and ids ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "later"),
+    [
+        ("2026-05-01T09:00:00Z", "2026-05-01T10:30:00+02:00", True),
+        ("2026-05-01T09:00:00.001Z", "2026-05-01T09:00:00Z", True),
+        ("2026-05-01 09:00:00.5+0000", "2026-05-01T09:00:00,4Z", True),
+        ("1777624200001", "1777624200", True),
+        ("1777624200.25", "1777624200000", True),
+        ("2026-05-01T09:00:00Z", "1777624200", True),
+        ("2026-05-01T09:00", "2026-05-01T08:00", True),
+        ("2026-05-01T09:00", "2026-05-01T08:00Z", None),
+        ("2026-05-03T09:00", "2026-05-01T08:00Z", True),
+        ("2026-05-01T09:00Z", "2026-05-01T11:00+02:00", None),
+        ("yesterday", "2026-05-01T09:00Z", None),
+    ],
+)
+def test_times_are_compared_as_instants(one: str, other: str, later: bool | None) -> None:
+    assert is_later(one, other) is later
+    assert is_later(other, one) is (None if later is None else not later)
+
+
+def test_times_are_kept_in_utc_with_their_fractions() -> None:
+    given = ["2026-05-01T10:30:00.123456+02:00", "2026-05-01T08:30:00.123Z", "1777624200123", "x"]
+    assert [stored_instant(each) for each in given] == [
+        "2026-05-01T08:30:00.123456+00:00",
+        "2026-05-01T08:30:00.123+00:00",
+        "2026-05-01T08:30:00.123+00:00",
+        "",
+    ]
+
+
+def annotation(who: object, label: str | None, **more: object) -> dict:
+    result = {"from_name": "fair", "type": "choices", "value": {"choices": [label]}}
+    named = {} if who is None else {"completed_by": who}
+    return {"result": [] if label is None else [result], **named, **more}
+
+
+def tasks(folder: Path, *given: tuple[str, list[dict]], name: str = "f.json") -> Path:
+    file = folder / name
+    content = [
+        {"id": 1, "data": {"text": text}, "annotations": annotations} for text, annotations in given
+    ]
+    file.write_text(json.dumps(content))
+    return file
+
+
+def test_two_answers_without_a_time_are_asked_about(tmp_path: Path) -> None:
+    file = tasks(tmp_path, ("t", [annotation(7, "yes"), annotation(7, "no")]))
+    with pytest.raises(
+        InputError, match="7 gave item 1 \\(fair\\) two answers, yes and no, and no"
+    ):
+        read_export(file)
+    same = tasks(tmp_path, ("t", [annotation(7, "yes"), annotation(7, "yes")]))
+    export = read_export(same)
+    assert (labels(export, "7"), dict(export.left_out)) == ("y", {"repeats of the same answer": 1})
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_later_answer_counts_in_any_order(tmp_path: Path, turned: bool) -> None:
+    given = [
+        annotation(7, "no", created_at="2026-05-01T10:30:00+02:00"),
+        annotation(7, "yes", created_at="2026-05-01T09:00:00Z"),
+    ]
+    assert labels(read_export(tasks(tmp_path, ("t", given[:: -1 if turned else 1]))), "7") == "y"
+
+
+def test_tasks_of_two_projects_with_one_id_are_two_items(tmp_path: Path) -> None:
+    file = tasks(tmp_path, ("north", [annotation(7, "yes")]), ("south", [annotation(7, "no")]))
+    export = read_export(file)
+    assert export.table["unit_id"].nunique() == 2
+    assert any("kept apart" in note for note in export.notes)
+
+
+def test_cases_of_deepeval_with_one_name_are_two_items(tmp_path: Path) -> None:
+    metric = {"name": "Fair", "evaluationModel": "gpt-4o"}
+    cases = [
+        {
+            "name": "case",
+            "input": text,
+            "actualOutput": "x",
+            "metricsData": [{**metric, "success": ok}],
+        }
+        for text, ok in (("a", True), ("b", False))
+    ]
+    (tmp_path / "f.json").write_text(json.dumps({"testCases": cases}))
+    assert labels(read_export(tmp_path / "f.json"), "gpt-4o") == "tf"
+
+
+def test_a_judge_s_metric_is_kept_by_filter(tmp_path: Path) -> None:
+    samples = [
+        {"doc_id": 0, "doc": {"q": "x"}, "target": "y", "arguments": [["p", {}]], "resps": [["r"]],
+         "filtered_resps": ["r"], "filter": how, "metrics": ["llm_judge"], "llm_judge": score}
+        for how, score in (("strict", 1), ("flexible", 0))
+    ]  # fmt: skip
+    file = tmp_path / "samples_x.jsonl"
+    file.write_text("".join(json.dumps(each) + "\n" for each in samples))
+    table = read_export(file).table
+    judged = table[table["rater_id"] == "llm_judge"]
+    assert dict(zip(judged["rubric"], judged["label"], strict=True)) == {
+        "llm_judge, strict": "1",
+        "llm_judge, flexible": "0",
+    }
+
+
+def test_small_label_studio_files_are_read_rightly(reading: Reading) -> None:
+    zones = reading("02_ls_timezones.json")
+    assert labels(zones, "1") == labels(zones, "2")
+    merged = reading("05_ls_merged.json").table
+    assert merged["unit_id"].nunique() == 12
+    unnamed = " ".join(reading("06_ls_noauthor.json").notes)
+    assert "6 ratings do not say who gave them. Add the name" in unnamed
+    empty = reading("07_ls_empty.json")
+    assert dict(empty.left_out) == {"submitted answers that are empty": 3}
+
+
+# ---- votes, scores, Potato, promptfoo, doccano --------------------------------------------------
+
+
+def lines(file: Path, *records: dict) -> Path:
+    file.write_text("".join(json.dumps(each) + "\n" for each in records))
+    return file
+
+
+def test_bad_answers_both_are_a_tie_and_voters_go_by_session(tmp_path: Path) -> None:
+    votes = [
+        {"id": f"c{n}", "model_a": "m1", "model_b": "m2", "winner": winner,
+         "evaluation_session_id": f"s{n}", "timestamp": 1777624200 + n}
+        for n, winner in enumerate(("model_a", "both_bad", "tie (bothbad)", "tie"))
+    ]  # fmt: skip
+    export = read_export(lines(tmp_path / "votes.jsonl", *votes))
+    assert export.table["label"].tolist() == ["a", "tie", "tie", "tie"]
+    assert export.table["rater_id"].tolist() == ["s0", "s1", "s2", "s3"]
+    assert "Votes that both answers are bad (2) count as ties." in export.notes
+    for vote in votes:
+        del vote["evaluation_session_id"]
+    unnamed = read_export(lines(tmp_path / "votes.jsonl", *votes))
+    assert set(unnamed.table["rater_id"]) == {"arena_user"}
+    assert any("does not say who voted" in note for note in unnamed.notes)
+
+
+def test_scores_of_single_answers_are_by_question_turn_and_model(tmp_path: Path) -> None:
+    known = {"judge": ["gpt-4", "single-v1"], "turn": 2, "tstamp": 1687222222.5}
+    scores = [
+        {"question_id": 81, "model": model, "score": score, **known}
+        for model, score in (("m1", 7.5), ("m2", -1))
+    ]
+    table = read_export(lines(tmp_path / "gpt-4_single.jsonl", *scores)).table
+    columns = ["unit_id", "rater_id", "rater_kind", "label", "unscored_reason", "subject"]
+    assert table[columns].to_numpy().tolist() == [
+        ["81/2/m1", "gpt-4:single-v1", "model", "7.5", "", "m1"],
+        ["81/2/m2", "gpt-4:single-v1", "model", "", "error", "m2"],
+    ]
+
+
+def potato(folder: Path, *questions: str) -> Path:
+    file = folder / "raw_data.csv"
+    with file.open("w", newline="") as out:
+        rows = csv.writer(out)
+        rows.writerow(["instance_id", "user_id", "text", *questions, "age"])
+        for unit in range(4):
+            for user in range(3):
+                given = [1 + (unit * user + at) % 3 for at in range(len(questions))]
+                rows.writerow([unit, user, f"Text {unit}", *given, f"{20 + user}-{30 + user}"])
+    return file
+
+
+def test_potato_s_published_table_has_questions_and_facts(tmp_path: Path) -> None:
+    one = read_export(potato(tmp_path, "offensive")).table
+    assert (len(one), set(one["rubric"]), set(one["label"])) == (12, {""}, {"1", "2", "3"})
+    two = read_export(potato(tmp_path, "offensive", "polite")).table
+    assert (len(two), set(two["rubric"])) == (24, {"offensive", "polite"})
+    texts = read_items(potato(tmp_path, "offensive")).table["text"]
+    assert texts.tolist() == [f"Text {unit}" for unit in range(4)]
+
+
+def test_a_table_of_potato_without_answers_says_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", str(potato(tmp_path))]) == 2
+    assert "--format table --columns unit=instance_id,rater=user_id,label=" in (
+        capsys.readouterr().err
+    )
+
+
+def test_a_grader_of_promptfoo_that_failed_gave_no_label(tmp_path: Path) -> None:
+    def part(passed: bool, **more: object) -> dict:
+        return {"pass": passed, "assertion": {"type": "llm-rubric", "value": "polite"}, **more}
+
+    parts = {
+        "failed": [part(False, metadata={"graderError": True})],
+        "older": [part(False, reason="Could not extract JSON from llm-rubric response")],
+        "no": [part(False)],
+        "one of two": [part(True), part(False, metadata={"graderError": True})],
+        "no, and one of two": [part(False), part(False, metadata={"graderError": True})],
+    }
+    results = [
+        {"testIdx": at, "promptIdx": 0, "gradingResult": {"componentResults": given}}
+        for at, given in enumerate(parts.values())
+    ]
+    (tmp_path / "f.json").write_text(json.dumps({"results": {"results": results}}))
+    table = read_export(tmp_path / "f.json").table
+    whole = table[table["rubric"] == ""]
+    assert whole["label"].tolist() == ["", "", "false", "", "false"]
+    assert whole["unscored_reason"].tolist() == ["error", "error", "", "error", ""]
+
+
+@pytest.mark.parametrize("text", ["text", "data"])
+def test_a_file_of_doccano_is_its_annotator_s(tmp_path: Path, text: str) -> None:
+    records = [{"id": n, text: f"t{n}", "label": [label]} for n, label in enumerate("ynyn")]
+    export = read_export(lines(tmp_path / "ann.jsonl", *records))
+    assert labels(export, "ann") == "ynyn"
+
+
+def test_other_small_files_are_read_rightly(reading: Reading) -> None:
+    votes = reading("10_votes_bothbad.jsonl").table
+    assert votes["unit_id"].nunique() == 8
+    graded = reading("11_promptfoo_gradererror.json").table
+    said = graded.pivot(index="unit_id", columns="rater_id", values="label")
+    scored = said[said["llm-rubric"] != ""]
+    assert (len(said) - len(scored), (scored["human"] == scored["llm-rubric"]).sum()) == (3, 9)
+    flat = reading("shape_07_potato_flat.csv").table
+    assert (flat["unit_id"].nunique(), flat["rater_id"].nunique()) == (60, 3)
+    numbers = reading("shape_05_numbers.jsonl").table
+    assert set(numbers["rater_id"]) == {"Ann1", "Ann2", "Ann3", "Ann4"}
+    for name, people in (("shape_13_dict_of_items.json", 2), ("shape_13_instances.json", 3)):
+        nested = reading(name).table
+        assert (nested["unit_id"].nunique(), nested["rater_id"].nunique()) == (40, people)
+    with pytest.raises(InputError, match=r"formulas without stored values, by column 'ben' \(60\)"):
+        reading("95_formula.xlsx")
+    with pytest.raises(InputError, match="its first row \\(w0, item0, P\\) holds data"):
+        reading("shape_09_no_header.tsv")
+
+
+# ---- tables -------------------------------------------------------------------------------------
+
+LONG = [[f"w{w}", f"item{n}", "PG"[(n * w) % 2]] for n in range(12) for w in range(3)]
+
+
+@pytest.mark.parametrize(("name", "mark"), [("f.tsv", "\t"), ("f.txt", ","), ("f.csv", ";")])
+def test_a_table_without_a_header_is_read_by_what_it_proposes(
+    tmp_path: Path, name: str, mark: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / name
+    file.write_text("".join(mark.join(row) + "\n" for row in LONG))
+    assert main(["check", str(file)]) == 2
+    said = capsys.readouterr().err
+    proposed = said[said.index("--format") :].split()
+    kinds = {f"w{n}": "human" for n in range(3)}
+    columns = dict(
+        zip(("unit_id", "rater_id", "label"), ("column2", "column1", "column3"), strict=True)
+    )
+    assert proposed[2:] == ["--columns", "unit=column2,rater=column1,label=column3"]
+    rows = rows_of_file(file, ScaleOptions(format=proposed[1], columns=columns, kinds=kinds)).table
+    assert rows[["rater_id", "unit_id", "label"]].to_numpy().tolist() == LONG
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "item,1,2,3\nu1,1,2,3\nu2,2,2,1\nu3,3,3,3\nu4,1,1,2\n",
+        "1,2,3\n1,2,3\n2,2,1\n3,3,3\n1,1,2\n",
+        "id,ann,ben\n1,yes,no\n2,no,no\n3,yes,yes\n",
+    ],
+)
+def test_names_of_columns_are_no_data(tmp_path: Path, text: str) -> None:
+    (tmp_path / "f.csv").write_text(text)
+    assert read_table(tmp_path / "f.csv").columns.tolist() == text.split("\n")[0].split(",")
+
+
+def book(folder: Path, rows: list[list[object]]) -> Path:
+    made = openpyxl.Workbook()
+    for row in rows:
+        made.active.append(row)
+    made.save(folder / "f.xlsx")
+    return folder / "f.xlsx"
+
+
+def test_formulas_without_values_are_named(tmp_path: Path) -> None:
+    rows = [["item", "ann", "ben"], *([n, "yes", f'=IF(B{n + 2}="yes","no","")'] for n in range(5))]
+    with pytest.raises(InputError, match=r"formulas without stored values, by column 'ben' \(5\)"):
+        read_export(book(tmp_path, rows))
+
+
+def test_labels_that_became_dates_are_named(tmp_path: Path) -> None:
+    day = datetime.datetime(2026, 2, 1)
+    labels = ["5-6", day, "5-6", day]
+    with pytest.raises(InputError, match="column 'ben': B3, B5 are dates, and other cells are not"):
+        read_export(book(tmp_path, [["item", "ben"], *([n, x] for n, x in enumerate(labels))]))
+    whole = [["item", "made"], *([n, day] for n in range(4))]
+    mixed = [["item", "created_at"], *([n, x] for n, x in enumerate(["soon", day]))]
+    for rows in (whole, mixed):
+        assert len(read_export(book(tmp_path, rows)).table) == len(rows) - 1
