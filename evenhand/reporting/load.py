@@ -427,8 +427,10 @@ def from_rows(
         titles={name: each.title for name, each in known.scales.items() if each.title},
         names={name: each.names for name, each in known.scales.items()},
         notes=(
-            *(sidecar.said(source) if sidecar else [_read_as(rows, ratings, declared, several)]),
-            *(*rows.notes, *said, *remarks),
+            *(sidecar.said(source) if sidecar else ()),
+            *rows.notes,
+            *([] if sidecar else [_read_as(rows, ratings, declared, several)]),
+            *(*said, *remarks),
         ),
         synthetic=known.synthetic,
     )

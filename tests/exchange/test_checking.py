@@ -48,8 +48,8 @@ def test_one_command_checks_an_export(made, capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize(
     ("file", "options", "says"),
     [
-        ("inspect.eval", (), "does not say who is a person and who a model (ann, ben); say so with "
-         "--human ann,ben --model model_graded_qa"),
+        ("inspect.eval", (), "does not say which raters are annotators and which are graders (ann, "
+         "ben); say so with --human ann,ben --model model_graded_qa"),
         ("doccano_together.zip", (), "shared annotation, whose export has lost who labelled"),
         ("langfuse.json", ("--format", "mlflow"), "is not in the format mlflow; it looks like "
          "langfuse"),
@@ -122,14 +122,15 @@ def test_raters_are_told_by_plain_names_alone(
     (tmp_path / "plain.csv").write_text(lines("human_1", "human_2", "gpt-4o"))
     (tmp_path / "names.csv").write_text(lines("ann", "ben", "gpt-4o"))
     assert main(["check", str(tmp_path / "plain.csv"), *FEW]) == 0
-    assert "human raters are human_1, human_2; models are gpt-4o" in capsys.readouterr().out
-    assert main(["check", str(tmp_path / "names.csv"), *FEW]) == 2
-    assert "--human ann,ben --model gpt-4o" in capsys.readouterr().err
+    assert "annotators `human_1`, `human_2`; grader `gpt-4o`" in capsys.readouterr().out
+    assert main(["check", str(tmp_path / "names.csv"), *FEW]) == 0
+    assert "annotators `ann`, `ben`; grader `gpt-4o`" in capsys.readouterr().out
     (tmp_path / "some.csv").write_text(lines("human_1", "ben", "gpt-4o"))
-    assert (
-        main(["check", str(tmp_path / "some.csv"), *FEW]) == 2
-    )  # ben's labels are not passed over
-    assert "--human human_1,ben --model gpt-4o" in capsys.readouterr().err
+    assert main(["check", str(tmp_path / "some.csv"), *FEW]) == 0
+    assert "annotators `human_1`, `ben`;" in capsys.readouterr().out
+    (tmp_path / "none.csv").write_text(lines("ann", "ben", "system"))
+    assert main(["check", str(tmp_path / "none.csv"), *FEW]) == 2
+    assert "--human ann,ben,system" in capsys.readouterr().err
 
 
 def test_a_long_table_without_kinds_is_told_by_plain_names_too(
@@ -139,7 +140,7 @@ def test_a_long_table_without_kinds_is_told_by_plain_names_too(
     rows = [f"u{n}\t{who}\tyes" for n in range(3) for who in ("human_1", "claude-3")]
     file.write_text("\n".join(["unit_id\trater_id\tlabel", *rows]) + "\n")
     assert main(["check", str(file), *FEW]) == 0
-    assert "models are claude-3" in capsys.readouterr().out
+    assert "annotator `human_1`; grader `claude-3`" in capsys.readouterr().out
 
 
 def test_a_gate_reads_what_check_reads(capsys: pytest.CaptureFixture[str]) -> None:
@@ -288,7 +289,10 @@ def test_a_study_takes_an_export(tmp_path: Path, capsys: pytest.CaptureFixture[s
     scores.write_text(json.dumps({"data": [{**score, **each} for each in people]}))
     capsys.readouterr()
     assert main(["import", str(study), str(scores)]) == 2
-    assert "does not say who is a person and who a model (API)" in capsys.readouterr().err
+    assert (
+        "does not say which raters are annotators and which are graders (API)"
+        in capsys.readouterr().err
+    )
     assert main(["import", str(study), str(scores), "--human", "ann", "--model", "API"]) == 0
     out = capsys.readouterr().out
     assert "Read as Langfuse scores" in out

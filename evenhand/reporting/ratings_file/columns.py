@@ -31,7 +31,7 @@ _MODEL_WORD = re.compile(
     r"auto(rater|grader|matic)?|ai|bot|machine"
 )
 _PEOPLE_WORD = re.compile(
-    r"humans?|annotator|ann(o|ot)?|experts?|rater|coder|(crowd)?worker|turker|person|labell?er|"
+    r"humans?|annotator|anno|annot|experts?|rater|coder|(crowd)?worker|turker|person|labell?er|"
     r"reviewer|physician|doctor|clinician|student|volunteer"
 )
 LONGEST_KEY = 60
@@ -166,15 +166,15 @@ def by_person(table: pd.DataFrame, columns: Sequence[str], labels: Sequence[str]
 def kind_by_word(name: str) -> str:
     """Return the kind of rater that a word in a name shows: human or model; "" where none does.
 
-    >>> [kind_by_word(name) for name in ("annotator1", "judge", "LLM_label", "human score", "ann")]
+    >>> [kind_by_word(name) for name in ("annotator1", "judge", "LLM_label", "human score", "Ann1")]
     ['human', 'model', 'model', 'human', 'human']
-    >>> [kind_by_word(name) for name in ("human_vs_model", "topic", "bob")]
+    >>> [kind_by_word(name) for name in ("human_vs_model", "topic", "ann")]
     ['', '', '']
     """
     if kind := plain_kind(name):
         return kind
     split = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
-    words = re.findall(r"[a-z]+", split.casefold())
+    words = re.findall(r"[a-z]+", re.sub(r"(?i)^ann(?=[ _.-]?\d)", "annot", split).casefold())
     known = (("human", _PEOPLE_WORD), ("model", _MODEL_WORD))
     kinds = {kind for kind, word in known if any(map(word.fullmatch, words))}
     return kinds.pop() if len(kinds) == 1 else ""

@@ -215,7 +215,8 @@ def _check_grid(grid: Grid, table: pd.DataFrame, name: str, options: ScaleOption
     """
     if not options.kinds and grid.columns:
         raise InputError(
-            f"{name} does not say who is a person and who a model ({listed(grid.raters)}); say so "
+            f"{name} does not say which raters are annotators and which are graders "
+            f"({listed(grid.raters)}); say so "
             f"with {kinds_spelled(grid.raters, options)}"
         )
     if absent := [rater for rater in options.kinds if rater not in grid.raters]:
