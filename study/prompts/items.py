@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 from evenhand.errors import InputError
 from evenhand.rubrics import Block, Rubric
 from evenhand.rubrics.conversation import as_messages, is_conversation, turns_of
-from evenhand.rubrics.options import options_in, set_label
+from evenhand.rubrics.options import options_in, separators_in, set_label
 from evenhand.study.prompts.images import looks_like_image, stored_image
 from evenhand.study.prompts.pairs import PAIR_ID, RESERVED, numbered_ids
 from evenhand.study.prompts.responses import SUBJECT
@@ -456,7 +456,7 @@ def _other_label(rubric: Rubric, given: str, known: Mapping[str, str]) -> str:
     """A judge's number, or its set of options by key or name; "" if it is none."""
     if rubric.number or not given.strip():
         return rubric.label_of(given) or ""
-    named = options_in(given)
+    named = options_in(given, separators_in([given.casefold()], known) or "")
     keys = None if named is None else [known.get(each.casefold(), "") for each in named]
     return set_label(keys, rubric.categories) or ""
 
