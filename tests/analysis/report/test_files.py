@@ -153,7 +153,7 @@ def test_a_section_without_content_says_why(written) -> None:
     assert "No verdict: there are no model graders here to judge." in text
     assert "No overall scores: no subject is known" in text
     assert "There is no threshold to tune" in text
-    assert "— no unit has two labels" in text
+    assert "— no unit has two labels to compare" in text
 
 
 def test_the_page_needs_nothing_from_outside(analysis: Analysis, written) -> None:
