@@ -110,6 +110,7 @@ class RubricAnalysis:
 
     rows: ResultRows
     cluster_noun: str
+    annotators: int = 0
     verdicts: list[Verdict] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     disagreements: list[GraderDisagreement] = field(default_factory=list)
@@ -263,6 +264,7 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
         is_random=is_random,
     )
     labels = replace(labels, counted=selection.counted, tie_breaks=selection.how == "tie_break")
+    found.annotators = len(labels.humans)
     if selection.note:
         found.notes.append(place + selection.note)
     if len(labels.raters) > MAX_LISTED_RATERS:
@@ -328,6 +330,7 @@ def analyse_sets(name: str, parts: Sequence[RubricTask]) -> RubricAnalysis:
         keys.append(part.scale.name.rpartition("/")[2])
     coded, sets = sets_of([each.on_categories() for each in matrices], keys)
     first = matrices[0]
+    found.annotators = len(first.humans)
     shared = request.resampled(np.ones(first.n_clusters, dtype=np.int64), first.weight)
     add_set_rows(found.rows, coded, sets, shared)
     if 0 < len(sets) <= MAX_CATEGORIES:

@@ -53,10 +53,10 @@ class Candidate:
         """
         if self.verdict["verdict"] not in ("cannot_tell", "do_not_use"):
             return ""
-        if any(key[1] == ANNOTATOR_KAPPA for key in self.verdict["evidence"]):
-            return ""  # some annotators label the other way round, whatever the rubric says
         if self.difference and self.difference["low"] > 0:
-            return "people_differ_more"
+            evidence = self.verdict["evidence"]
+            turned = any(key[1] == ANNOTATOR_KAPPA for key in evidence)
+            return "" if turned else "people_differ_more"  # the rubric is not to blame
         step = self.verdict["next"]
         return "people_hardly_agree" if step and step["kind"] == "rubric" else ""
 

@@ -79,9 +79,11 @@ def declared_sets(
         if options.several:
             joined = [cell for cell in cells if not _is_list(cell)]
             marks = [mark for mark in separators if any(mark in cell for cell in joined)]
-            key = "reading.sets_joined" if marks else "reading.sets"
-            seen_as = {"rubric": name, "count": len(permitted), "options": listed(permitted)}
-            notes.append(written(key, marks=" or ".join(marks), **seen_as))
+            about = {"rubric": name, "count": len(permitted), "options": listed(permitted)}
+            if marks:
+                notes.append(written("reading.sets_joined", marks=" or ".join(marks), **about))
+            else:
+                notes.append(written("reading.sets", **about))
     return ratings.assign(label=labels), several, notes
 
 
