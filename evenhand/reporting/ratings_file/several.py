@@ -8,6 +8,7 @@ label.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 YES, NO = "yes", "no"
 UNNAMED = "labels"
+_MARKED = re.compile(r"[;,#|\[{]")
+_DECIMAL_COMMA = re.compile(r"-?\d+,\d+")
 _MOST_CELLS = 10_000
 """Different labels that are looked at: a scale has far fewer."""
 _MOST_TYPED = 200
@@ -97,6 +100,8 @@ def refuse_sets(
     is_known = len(known) == 1 and (ratings["rubric"] == "").all()
     if options.categories or options.level == "interval" or is_known:
         return
+    if not any(_MARKED.search(label) for label in ratings["label"].unique()):
+        return
     if options.rubric is not None:
         ratings = rows_of(ratings, options, known)
     ratings = ratings[~ratings["rubric"].isin(list(known))]
@@ -118,14 +123,19 @@ def refuse_sets(
             declared = [options.spelled("categories", *names)] if separators is None else []
             between = ", " if options.in_python else " "
             mend = between.join([options.several_option, *declared])
+            seen = listed(map(shortened, names))
             raise InputError(
-                f"{place} looks like a set of options ({listed(names)}); add {mend} to read sets"
-                + _as_they_are(cells, options)
+                f"{place} looks like a set of options ({seen}); add {mend} to read sets"
+                + _otherwise(cells, joined, options)
             )
 
 
-def _as_they_are(cells: Sequence[str], options: ScaleOptions) -> str:
-    """How to keep labels that look like sets as categories; "" where that is too long to type."""
+def _otherwise(cells: Sequence[str], joined: Iterable[str], options: ScaleOptions) -> str:
+    """How to keep labels that look like sets as categories, or as numbers; "" where that is too
+    long to type.
+    """
+    if all(map(_DECIMAL_COMMA.fullmatch, joined)):
+        return "; if the labels are numbers, write a decimal point, as in 1.5"
     declare = options.spelled("categories", *sorted(cells))
     can_be_typed = options.in_python or not any("," in cell for cell in cells)
     if not can_be_typed or len(declare) > _MOST_TYPED:

@@ -111,6 +111,23 @@ def test_marks_within_names_are_no_sets(labels: Sequence[str]) -> None:
     assert dataset.scales[""].categories == tuple(sorted(labels))
 
 
+def test_numbers_with_a_decimal_comma_may_be_meant() -> None:
+    labels = ["1", "1,5", "2", "5", "2,5", "2"]
+    table = pd.DataFrame({"ann": labels, "ben": labels})
+    with pytest.raises(InputError, match=r"; if the labels are numbers, write a decimal point"):
+        load(table, ScaleOptions(kinds=dict.fromkeys(PEOPLE, "human")))
+
+
+def test_labels_with_commas_are_kept_where_a_scale_beside_the_file_has_them(tmp_path: Path) -> None:
+    table(WAYS["commas"]).to_csv(tmp_path / "r.csv", index=False)
+    every = sorted({WAYS["commas"](each) for each in SETS})
+    scale = {"level": "nominal", "categories": every}
+    lines = "".join(f"{key} = {json.dumps(value)}\n" for key, value in scale.items())
+    (tmp_path / "r.scales.toml").write_text(f"[scales.topics]\n{lines}")
+    options = ScaleOptions(kinds=dict.fromkeys(PEOPLE, "human"))
+    assert load(tmp_path / "r.csv", options).scales["topics"].categories == tuple(every)
+
+
 def test_a_mix_of_marks_is_refused_with_a_proposal_that_works(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
