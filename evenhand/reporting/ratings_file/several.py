@@ -116,8 +116,11 @@ def refuse_sets(
         parts = {option for named in joined.values() for option in named}
         alone = {named[0] for cell, named in sets.items() if cell not in joined}
         in_orders = len({frozenset(named) for named in joined.values()}) < len(joined)
-        are_sets = in_orders or any(map(_is_list, joined)) or 2 * len(parts & alone) > len(parts)
-        if are_sets and 2 <= len(parts | alone) <= MOST_SEVERAL:
+        lists = [cell for cell in joined if _is_list(cell)]
+        # One label in each JSON list is nested rather than a set: `cleaned` says so.
+        are_lists = any(len(joined[cell]) > 1 or "'" in cell for cell in lists)
+        most_alone = not lists and 2 * len(parts & alone) > len(parts)
+        if (in_orders or are_lists or most_alone) and 2 <= len(parts | alone) <= MOST_SEVERAL:
             place = _place_of(next(iter(joined)), own, places)
             names = sorted(parts | alone)
             declared = [options.spelled("categories", *names)] if separators is None else []
