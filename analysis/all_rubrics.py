@@ -71,6 +71,8 @@ class Analysis:
     thresholds: list[ThresholdInForce] = field(default_factory=list)
     cluster_nouns: dict[str, str] = field(default_factory=dict)
     """By rubric, the noun for a cluster in a sentence."""
+    annotators: dict[str, int] = field(default_factory=dict)
+    """By rubric, how many humans labelled."""
     orders: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
     """By rubric and grader, the orders in which it read pairs, where known."""
 
@@ -217,6 +219,7 @@ def _together(
         disagreements=[one for each in found for one in each.disagreements],
         thresholds=[one for each in found for one in each.thresholds],
         cluster_nouns={each.rows.rubric: each.cluster_noun for each in found},
+        annotators={each.rows.rubric: each.annotators for each in found},
         orders={each.rows.rubric: each.orders for each in found if each.orders},
     )
 

@@ -32,9 +32,11 @@ from evenhand.analysis.one_rubric import (
     judge_across_rubrics,
     rubric_rows,
 )
+from evenhand.analysis.people.reversed_scales import opposed_in
 from evenhand.analysis.people.selection import add_selection_rows, selection_of
 from evenhand.analysis.request import Request
 from evenhand.analysis.verdicts.judge import judge_graders
+from evenhand.analysis.verdicts.wording import opposed_in_words
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import (
     SEED,
@@ -105,6 +107,7 @@ def analyse_reduced(
         settings=settings,
         decision=decision,
         cluster_nouns={each.rows.rubric: each.cluster_noun for each in found},
+        annotators={each.rows.rubric: each.annotators for each in found},
     )
 
 
@@ -141,13 +144,15 @@ def _analysed(task: _Task) -> RubricAnalysis:
     notes += [place + each for each in alike]
     with threadpool_limits(limits=1, user_api="blas"):
         rows = rubric_rows(labels, task.shared, request, math.nan)
+        notes += [place + opposed_in_words(each, "note") for each in opposed_in(rows)]
         noun = _noun(reduced)
         add_selection_rows(rows, labels, selection, task.shared)
         verdicts = judge_graders(
             rows, labels.in_agreement, rule=request.decision, cluster_noun=noun
         )
         judging = Judging(labels, task.shared, request).kept()
-    return RubricAnalysis(rows, noun, verdicts, notes, judging=judging)
+    annotators = len(labels.humans)
+    return RubricAnalysis(rows, noun, annotators, verdicts, notes, judging=judging)
 
 
 def _noun(reduced: Reduced) -> str:

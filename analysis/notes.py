@@ -186,7 +186,7 @@ TEXTS: dict[Code, str] = {
 
 WORDS: dict[Code, str] = {
     "no_variation": "no variation",
-    "no_pairable_units": "no unit has two labels",
+    "no_pairable_units": "no unit shared by two",
     "no_labels": "no labels",
     "no_eligible_annotator": "no annotator has enough units",
     "too_few_clusters": "too few clusters for an interval",

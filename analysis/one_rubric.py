@@ -56,6 +56,7 @@ from evenhand.analysis.people.gross_errors import add_gross_error_rows
 from evenhand.analysis.people.group_gap import add_group_performance_rows
 from evenhand.analysis.people.majority_rates import add_corrected_rows, add_majority_rows
 from evenhand.analysis.people.recoded import add_recoded_rows
+from evenhand.analysis.people.reversed_scales import add_annotator_rows, opposed_in
 from evenhand.analysis.people.rewording import add_trial_rows
 from evenhand.analysis.people.selection import add_selection_rows, label_times, selection_of
 from evenhand.analysis.people.slices import (
@@ -91,7 +92,7 @@ from evenhand.analysis.verdicts import evidence, reference
 from evenhand.analysis.verdicts.evidence import add_deciding_rows
 from evenhand.analysis.verdicts.judge import Verdict, judge_graders
 from evenhand.analysis.verdicts.reference import add_reference_rows
-from evenhand.analysis.verdicts.wording import PASSES
+from evenhand.analysis.verdicts.wording import PASSES, opposed_in_words
 from evenhand.analysis.verification import Libraries, Verification, verify_estimates
 from evenhand.errors import InputError
 from evenhand.rubrics.judge_prompt import with_own_prompt
@@ -109,6 +110,7 @@ class RubricAnalysis:
 
     rows: ResultRows
     cluster_noun: str
+    annotators: int = 0
     verdicts: list[Verdict] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     disagreements: list[GraderDisagreement] = field(default_factory=list)
@@ -262,6 +264,7 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
         is_random=is_random,
     )
     labels = replace(labels, counted=selection.counted, tie_breaks=selection.how == "tie_break")
+    found.annotators = len(labels.humans)
     if selection.note:
         found.notes.append(place + selection.note)
     if len(labels.raters) > MAX_LISTED_RATERS:
@@ -277,6 +280,7 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     _refuse_sides_own_columns(labels, request)
     folded, shared = _resampled(labels, request)
     found.rows = rows = rubric_rows(folded, shared, request, seconds_per_label(own))
+    found.notes += [place + opposed_in_words(each, "note") for each in opposed_in(rows)]
     if selection.how == "unknown":
         add_selection_rows(rows, labels, selection, request.resampled(once, labels.weight))
     found.notes += _add_effective_size(rows, labels, request)
@@ -326,6 +330,7 @@ def analyse_sets(name: str, parts: Sequence[RubricTask]) -> RubricAnalysis:
         keys.append(part.scale.name.rpartition("/")[2])
     coded, sets = sets_of([each.on_categories() for each in matrices], keys)
     first = matrices[0]
+    found.annotators = len(first.humans)
     shared = request.resampled(np.ones(first.n_clusters, dtype=np.int64), first.weight)
     add_set_rows(found.rows, coded, sets, shared)
     if 0 < len(sets) <= MAX_CATEGORIES:
@@ -397,6 +402,7 @@ def rubric_rows(
         if not view.is_number:
             add_group_performance_rows(rows, everything, shared, labels.columns(settings.groups))
         add_rater_slice_rows(rows, view, shared, request.people)
+    add_annotator_rows(rows, agreement.on_categories(), shared)
     add_coverage_rows(rows, labels, shared)
     add_clarity_rows(rows, labels, shared)
     if not labels.scale.is_number:

@@ -27,6 +27,7 @@ from evenhand.rubrics.options import (
     MOST_SEVERAL,
     NONE,
     SEPARATOR,
+    SEPARATORS,
     Block,
     Golden,
     Number,
@@ -511,7 +512,9 @@ class Rubric(Texts):
         several keys in any order; None where it is none.
         """
         if self.several:
-            return set_label(options_in(text), self.categories) if text.strip() else None
+            return (
+                set_label(options_in(text, SEPARATORS), self.categories) if text.strip() else None
+            )
         key = plain_number(text) if self.number else text
         return key if key in self.categories else None
 

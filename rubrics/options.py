@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 from typing import Literal, Self
@@ -240,31 +242,109 @@ class Option(Texts):
 
 NONE, SEPARATOR = "none", ";"
 """The label that says that none of several options applies, and what stands between keys."""
+SEPARATORS = ";,#|"
+"""What stands between options in files of others."""
 MOST_SEVERAL = 30
 """Options of which several may apply, at most: each has figures of its own."""
+_ITEM = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d*)?)\s*,?""", re.DOTALL)
 
 
-def options_in(text: str) -> tuple[str, ...] | None:
-    """Return the options that a cell names, of which several may apply: a JSON list, or keys with
-    semicolons between them; none for `none` and an empty cell; None where it is no set of options.
+def options_in(text: str, separators: str = SEPARATOR) -> tuple[str, ...] | None:
+    """Return the options that a cell names, of which several may apply: a list as JSON or Python
+    writes it, or options with one of the separators between them; none for `none` and an empty
+    cell; None where it is no set of options.
 
     >>> [options_in(text) for text in ("a; b", '["b", "a"]', "none", "[]", '{"a": 1}', "a;;b")]
     [('a', 'b'), ('b', 'a'), (), (), None, None]
+    >>> options_in("a,b", ","), options_in("['a' 'b']"), options_in("[27, 3.0]")
+    (('a', 'b'), ('a', 'b'), ('27', '3'))
     """
     text = text.strip()
     if text in ("", NONE):
         return ()
     if text[0] in "[{":
-        try:
-            found = json.loads(text)
-        except (ValueError, RecursionError):
-            return None
-        if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        listed = _listed(text)
+        if listed is None:
             return None
     else:
-        found = text.split(SEPARATOR)
-    named = tuple(each.strip() for each in found)
+        listed = re.split(f"[{re.escape(separators)}]", text) if separators else [text]
+    named = tuple(each.strip() for each in listed)
     return named if all(named) and len(set(named)) == len(named) else None
+
+
+def _listed(text: str) -> list[str] | None:
+    """The texts and numbers of a list or set, as JSON, Python or NumPy write it; None for anything
+    else.
+    """
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = _written_in_python(text)
+    if not isinstance(found, list):
+        return None
+    texts = [plain_number(str(each)) if isinstance(each, (int, float)) else each for each in found]
+    return texts if all(isinstance(each, str) for each in texts) else None
+
+
+def _written_in_python(text: str) -> list[object] | None:
+    if text[0] + text[-1] not in ("[]", "{}"):
+        return None
+    end, at, found = len(text) - 1, 1, []
+    while text[at:end].strip():
+        item = _ITEM.match(text, at, end)
+        if item is None:
+            return None
+        try:
+            found.append(ast.literal_eval(item[1]))
+        except (ValueError, SyntaxError):
+            return None
+        at = item.end()
+    return found
+
+
+def separators_in(cells: Iterable[str], known: Collection[str] = ()) -> str | None:
+    """Return the marks that stand between options in the cells of a column: where options are
+    `known` those that leave the fewest others, else the one that parts cells into options that
+    stand alone or in other cells, too. "" where a mark is part of a name, or none is there; None
+    where that cannot be decided.
+
+    >>> [separators_in(cells) for cells in (["a,b", "b", "a"], ["a, b", "c"], ["a;b", "a,b", "a"])]
+    [',', '', None]
+    >>> separators_in(["C#;D", "x, y"], ["C#", "D", "x, y"])
+    ';'
+    """
+    every = sorted({cell.strip() for cell in cells})
+    joined = [cell for cell in every if cell[:1] not in ("[", "{")]
+    marks = [mark for mark in SEPARATORS if any(mark in cell for cell in joined)]
+    if known:
+        options = {*known, NONE, ""}
+        ways = ("", *marks, "".join(marks))
+        return min(ways, key=lambda way: len(_options(joined, way) - options))
+    shares = {mark: _recurring(every, mark) for mark in marks}
+    sure = [mark for mark in marks if shares[mark] >= 0.5 and _is_only(every, mark, marks)]
+    if sure and (len(sure) > 1 or (SEPARATOR in marks and sure != [SEPARATOR])):
+        return None
+    if sure or not any(shares.values()) or marks == [SEPARATOR]:
+        return next(iter(sure), SEPARATOR if SEPARATOR in marks else "")
+    return None
+
+
+def _options(cells: Iterable[str], separators: str) -> set[str]:
+    return {option for cell in cells for option in options_in(cell, separators) or ()}
+
+
+def _recurring(cells: Sequence[str], mark: str) -> float:
+    """The share of the parts of cells with this mark that stand in another cell, too."""
+    sets = {cell: options_in(cell, mark) or () for cell in cells}
+    uses = Counter(option for named in sets.values() for option in named)
+    parts = {option for cell, named in sets.items() if mark in cell for option in named}
+    return sum(uses[part] > 1 for part in parts) / max(len(parts), 1)
+
+
+def _is_only(cells: Sequence[str], mark: str, marks: Sequence[str]) -> bool:
+    """Return True if no other mark parts the options that this one leaves."""
+    left = sorted(_options(cells, mark))
+    return not any(_recurring(left, other) >= 0.5 for other in marks if other != mark)
 
 
 def set_label(chosen: Collection[str] | None, keys: Sequence[str]) -> str | None:

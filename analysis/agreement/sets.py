@@ -22,6 +22,7 @@ from evenhand.analysis.agreement.pairs import (
 )
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import Coded
+from evenhand.analysis.notes import Code
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Mask, code_type
 from evenhand.analysis.writer import About, Writer
@@ -150,5 +151,6 @@ def add_set_rows(rows: ResultRows, coded: Coded, sets: Mask, resamples: Resample
             out.add(name, whole.values, units, undefined=lost, **who)
     for group, members in groups(coded).items():
         values, units = found(members)
+        why: Code = "no_variation" if units.any() else "no_pairable_units"
         for name, each in values.items():
-            out.add(name, each, units, a=group, reason="no_pairable_units")
+            out.add(name, each, units, a=group, reason=why)

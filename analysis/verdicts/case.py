@@ -16,6 +16,7 @@ from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.coverage import COVERAGE, UNSCORED_AS_DISAGREEMENT
 from evenhand.analysis.people.gross_errors import GROSS
 from evenhand.analysis.people.recoded import EXCHANGED, HIGHER, LOWER, RECODED, REVERSED
+from evenhand.analysis.people.reversed_scales import Opposed, opposed_in
 from evenhand.analysis.people.selection import BY_LABELS
 from evenhand.analysis.requirement import ClusterCounts
 from evenhand.analysis.results import BASELINES, ResultRow, ResultRows, key_of
@@ -160,13 +161,16 @@ class People:
     """The people that a grader is compared with: how many, those whose labels it repeats, with the
     share of units on which it does and the rows that show it, and the kappa among people below
     which no grader can be judged. With many unordered categories in use, chance agreement is rare,
-    and a lower kappa is as informative; so it is with linear weights on a scale.
+    and a lower kappa is as informative; so it is with linear weights on a scale. `meet`: some unit
+    has labels of two of them. `opposed` label the other way round.
     """
 
     number: int
     copied: tuple[tuple[str, float], ...] = ()
     copied_rows: tuple[ResultRow | None, ...] = ()
     least_kappa: float = 0.0
+    meet: bool = True
+    opposed: tuple[Opposed, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -288,6 +292,7 @@ class Case:
             *(self.selective or ()),
             self.gross,
             *self.people.copied_rows,
+            *(row for each in self.people.opposed for row in (each.given, each.recoded)),
         )
         return keys_of(row for row in rows if row is not None)
 
@@ -326,6 +331,8 @@ def case_of(
                 rows.get("observed_agreement", labels.raters[of], grader, "all") for of in copies
             ),
             least_kappa=_least_kappa(rule.min_people_kappa, rows, labels, subset),
+            meet=bool((labels.scored[:, labels.humans].sum(axis=1) >= 2).any()),
+            opposed=tuple(opposed_in(rows)),
         ),
         answers=_answers(rows, grader, subset),
         present=View(

@@ -182,6 +182,8 @@ def _decide(case: Case) -> Decision:
         return wording.cannot_tell(case, [*faults, *chosen], step=at_random)
     passes = not (missing.reasons or against or faults or tuned.is_compared)
     at_threshold = _passing_at_threshold(case)
+    if case.people.opposed and (passes or at_threshold):
+        return wording.cannot_tell(case, [*faults, wording.opposed(case)], step=_annotators(case))
     if case.people.copied and (passes or at_threshold):
         return wording.cannot_tell(case, [*faults, wording.never_passes(case)])
     if passes and bounds is not None:
@@ -199,8 +201,14 @@ def _decide(case: Case) -> Decision:
     if against:
         return wording.do_not_use(case, against)
     told = [*faults, *missing.reasons]
+    if case.people.opposed:
+        told, missing = [*told, wording.opposed(case)], replace(missing, step=_annotators(case))
     step, promising = missing.step, _is_promising(case)
     return wording.cannot_tell(case, told, missing.more, step, promising, _below_people(case))
+
+
+def _annotators(case: Case) -> NextStep:
+    return NextStep(kind="annotators", number=len(case.people.opposed))
 
 
 @dataclass(frozen=True)
@@ -218,6 +226,9 @@ class _Missing:
 def _missing(case: Case) -> _Missing:
     """Return why the grader has not passed as it is; nothing where it meets every requirement."""
     bounds, rule = case.present.bounds, case.rule
+    if case.people.number >= 2 and not case.people.meet:
+        at_random = NextStep(kind="overlap", number=wording.ITEMS_AT_RANDOM)
+        return _Missing([wording.nobody_twice()], step=at_random)
     impossible = _impossible(case)
     if impossible or bounds is None or case.present.kappa is None:
         few = _too_few_shared(case)

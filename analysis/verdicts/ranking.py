@@ -13,6 +13,7 @@ from evenhand.analysis.agreement.pairs import DECIDING_KAPPAS
 from evenhand.analysis.bias.findings import audited, audited_grader, status_of
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.coverage import COVERAGE
+from evenhand.analysis.people.reversed_scales import ANNOTATOR_KAPPA
 from evenhand.analysis.results import BASELINES, TableRow, key_of
 from evenhand.analysis.thresholds.rows import CEILING_HELD_OUT, KAPPA_HELD_OUT
 from evenhand.analysis.usage import PRICE
@@ -53,7 +54,9 @@ class Candidate:
         if self.verdict["verdict"] not in ("cannot_tell", "do_not_use"):
             return ""
         if self.difference and self.difference["low"] > 0:
-            return "people_differ_more"
+            evidence = self.verdict["evidence"]
+            turned = any(key[1] == ANNOTATOR_KAPPA for key in evidence)
+            return "" if turned else "people_differ_more"  # the rubric is not to blame
         step = self.verdict["next"]
         return "people_hardly_agree" if step and step["kind"] == "rubric" else ""
 

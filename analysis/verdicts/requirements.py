@@ -37,7 +37,7 @@ def as_good_as_people(case: Case, bounds: Bounds) -> Requirements:
     return {
         "people_agree": Requirement(
             state_of(met=agree),
-            why=lambda: [wording.people_hardly_agree(people, least)],
+            why=lambda: wording.people_hardly_agree(case, people, least),
             is_likely=people["estimate"] >= least,
             unsettled=_unsettled(people, least, bounds, either_way=True),
         ),

@@ -15,6 +15,7 @@ from evenhand.analysis.bootstrap.looks import USUAL
 from evenhand.analysis.injection import Audit
 from evenhand.analysis.notes import reason_in_words, text_of
 from evenhand.analysis.people.recoded import EXCHANGED, HIGHER, LOWER, REVERSED
+from evenhand.analysis.people.reversed_scales import Opposed
 from evenhand.analysis.requirement import Reason
 from evenhand.analysis.results import ResultRow
 from evenhand.analysis.statistics import limit_shown, places_apart, share_apart, shown_apart
@@ -76,12 +77,12 @@ HoldsFor = Literal["", "labels", "binary"]
 
 class NextStep(TypedDict):
     """The cheapest way on from "cannot tell": more `clusters`, more `people` on the same clusters,
-    another `threshold` (shown by more clusters), a clearer `rubric`, several labels on units drawn
-    at random (`overlap`), or a `look`, which a report is, at labels that came in since the last;
-    with how many where known.
+    another `threshold` (shown by more clusters), a clearer `rubric`, the labels of `annotators` who
+    label the other way round, several labels on units drawn at random (`overlap`), or a `look`,
+    which a report is, at labels that came in since the last; with how many where known.
     """
 
-    kind: Literal["clusters", "people", "threshold", "rubric", "overlap", "look"]
+    kind: Literal["clusters", "people", "threshold", "rubric", "annotators", "overlap", "look"]
     number: int
 
 
@@ -219,6 +220,8 @@ def besides(case: Case, judgement: Judgement) -> list[Reason]:
     if audit is not None and not audit.fails(bounds):
         found += injected(audit, bounds)
     found += repeated(case)
+    if case.people.opposed and judgement != "cannot_tell":
+        found.append(opposed(case))
     if _has_interval(case):
         found += _parts_looked_at(case, judgement)
     return found
@@ -406,15 +409,42 @@ def baseline(case: Case, row: ResultRow, *, clearly: bool) -> Reason:
     )
 
 
-def people_hardly_agree(people: ResultRow, least: float) -> Reason:
-    """Reason that people hardly agree, or may not, so that no grader can be judged by them."""
+def people_hardly_agree(case: Case, people: ResultRow, least: float) -> list[Reason]:
+    """Reasons that people hardly agree, or may not, so that no grader can be judged by them; and
+    what to do, unless some of them label the other way round.
+    """
     name = "people_may_not_agree" if people["estimate"] >= least else "people_hardly_agree"
     fields = {
         "kappa": shown_apart(people["estimate"], [least]),
         "low": shown_apart(people["low"], [least]),
         "least": least,
     }
-    return Reason(written(f"because.{name}", **fields), written(f"short.{name}"))
+    found = [Reason(written(f"because.{name}", **fields), written(f"short.{name}"))]
+    if name == "people_hardly_agree" and not case.people.opposed:
+        found.append(Reason(written("because.clearer_rubric")))
+    return found
+
+
+def opposed(case: Case) -> Reason:
+    """Reason that annotators label the other way round, so that no grader can be judged by all."""
+    names = [each.annotator for each in case.people.opposed]
+    if not all(each.is_sure for each in case.people.opposed):
+        names += case.people.opposed[0].others.split(", ")
+    text = " ".join(opposed_in_words(each, "because") for each in case.people.opposed)
+    return Reason(text, written("short.opposed", names=" and ".join(names)))
+
+
+def opposed_in_words(opposed: Opposed, where: Literal["because", "note"]) -> str:
+    """A sentence on an annotator who labels the other way round, and what to do."""
+    return written(
+        f"{where}.opposed" if opposed.is_sure else f"{where}.perhaps_opposed",
+        annotator=opposed.annotator,
+        others=opposed.others,
+        given=opposed.given["estimate"],
+        recoded=opposed.recoded["estimate"],
+        how=opposed.how,
+        way="exchange categories" if opposed.how == EXCHANGED else "label the other way round",
+    )
 
 
 def too_few_rarer(rarer: float, least: int, noun: str) -> Reason:
@@ -567,6 +597,12 @@ def repeated(case: Case) -> list[Reason]:
     if case.twins:
         found.append(Reason(written("because.twins", names=" and ".join(case.twins))))
     return found
+
+
+def nobody_twice() -> Reason:
+    """Reason that no unit has labels of two people."""
+    text = written("because.nobody_twice", ask=ITEMS_AT_RANDOM)
+    return Reason(text, written("short.nobody_twice"))
 
 
 def never_passes(case: Case) -> Reason:

@@ -79,6 +79,7 @@ _ROLES = {
     "cluster": "what belongs together",
     "id": "the row's id",
     "judge": "a judge's label, hidden from raters",
+    "not shown": "a text that raters do not read",
 }
 _LOOKED = "new_study_looked"
 
@@ -155,7 +156,7 @@ def _columns(upload: UploadedFile, known: ItemOptions) -> tuple[ItemOptions, lis
     fields = st.container()
     compared = not known.options
     key = f"{upload.file_id}-{compared}-{sheet}"
-    first = _looked(upload, replace(known, sheet=sheet), key)
+    first = _looked(upload, replace(known, sheet=sheet), f"{key}-{known.question}")
     names = [name for name, _ in first.columns]
     with (
         fields,
@@ -164,7 +165,11 @@ def _columns(upload: UploadedFile, known: ItemOptions) -> tuple[ItemOptions, lis
         ),
     ):
         show = st.multiselect(
-            _FIELDS["show"], names, first.show, key=f"show-{key}", placeholder="Choose the columns"
+            _FIELDS["show"],
+            names,
+            first.show,
+            key=f"show-{key}-{first.show}",
+            placeholder="Choose the columns",
         )
         subject = st.multiselect(
             _FIELDS["subject"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,7 +138,7 @@ def look_at_items(source: Path, options: ItemOptions) -> ItemFile:
     path, held, compares = _read(source, options, _named(options))
     frame, name, shown = held.table, path.name, options.show or held.show
     texts = [(str(column), shortened(str(frame[column].iloc[0]))) for column in frame]
-    known = {"cluster": options.cluster, "judge": options.judge}
+    known = {"cluster": options.cluster, "judge": options.judge, "question": options.question}
     try:
         answers = answer_columns(frame, name, shown)
         columns: ItemColumns | ComparisonColumns
@@ -146,11 +147,7 @@ def look_at_items(source: Path, options: ItemOptions) -> ItemFile:
             columns = comparison_columns(
                 frame, name, two, show=options.show, subject=options.subject, **known
             )
-            show = [
-                column
-                for each in columns.items.show
-                for column in (answers if each == columns.answer else (each,))
-            ]
+            show = columns.show
         else:
             known["cluster"] = known["cluster"] or held.cluster
             subject = ",".join(options.subject)
@@ -217,16 +214,23 @@ def _single_answers(
     name, frame, show = path.name, held.table, options.show or held.show
     subject, cluster = ",".join(options.subject), options.cluster or held.cluster
     known = {"subject": subject, "cluster": cluster, "judge": options.judge}
+    known["question"] = " ".join([options.question, *(each.question for each in named)])
     try:
         columns = item_columns(frame, name, show=show, **known)
     except InputError as fault:
         if show or ask is None:
             raise
         columns = item_columns(frame, name, show=ask(fault), **known)
+    notes = [*held.notes, *_hidden(columns.show, columns.hidden, options)]
     if options.each_turn:
         frame, columns = each_turn(frame, columns, name)
     items = make_items(frame, columns, name, path.parent)
-    rubrics, notes = _shown_as_they_are(named, items), held.notes
+    variables = {variable for rubric in named for variable in rubric.variables}
+    pairs = zip(columns.show, items.blocks, strict=True)
+    unseen = [column for column, block in pairs if named and block.column not in variables]
+    if unseen:
+        notes.append(written("items.hidden_by_rubric", columns=", ".join(unseen)))
+    rubrics = _shown_as_they_are(named, items)
     if options.question:
         rubric = asked_rubric(
             options.question,
@@ -282,7 +286,9 @@ def _comparisons(
         subject=subject,
         cluster=options.cluster,
         judge=options.judge,
+        question=" ".join([options.question, *(each.question for each in named)]),
     )
+    notes = [*held.notes, *_hidden(columns.show, columns.items.hidden, options)]
     items = make_comparisons(frame, columns, name, path.parent)
     if options.question:
         steps = 3 if options.steps is None else options.steps
@@ -300,7 +306,16 @@ def _comparisons(
     judged = None
     if items.judged is not None:
         judged = comparison_judge(items, columns, _the_one(rubrics), name)
-    return ItemStudy(items, rubrics, judged, columns.said(), held.notes, name)
+    return ItemStudy(items, rubrics, judged, columns.said(), notes, name)
+
+
+def _hidden(shown: Sequence[str], hidden: Sequence[str], options: ItemOptions) -> list[str]:
+    """A sentence on texts that raters will not read, and the option that shows them."""
+    if not hidden:
+        return []
+    every = [*shown, *hidden]
+    show = f"show={every}" if options.in_python else f"--show {shlex.quote(','.join(every))}"
+    return [written("items.hidden", columns=", ".join(hidden), show=show)]
 
 
 def _shown_as_they_are(rubrics: Sequence[Rubric], items: Items) -> list[Rubric]:

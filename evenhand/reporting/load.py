@@ -15,7 +15,7 @@ from evenhand.errors import InputError
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.reporting.ratings_file.missing import listed
 from evenhand.reporting.ratings_file.scales import declared_scales, rows_of, rubric_of_sets
-from evenhand.reporting.ratings_file.several import declared_sets, with_parts
+from evenhand.reporting.ratings_file.several import declared_sets, refuse_sets, with_parts
 from evenhand.rubrics.options import in_a_row, span_of
 from evenhand.texts import written
 
@@ -479,23 +479,26 @@ def _with_scales(
     if options.several:
         _check_several(options)
         ratings = ratings if options.rubric is None else rows_of(ratings, options, {})
-        ratings, several = declared_sets(ratings, {"": options.categories}, rows.places)
-        return ratings, {}, several, []
+        known_options = {"": options.categories}
+        ratings, several, notes = declared_sets(ratings, known_options, rows.places, options)
+        return ratings, {}, several, notes
     ratings, of_sets = rubric_of_sets(options, ratings)
     if scales is None:
         of_sets |= {name: each.categories for name, each in known.scales.items() if each.several}
     own = ratings["rubric"].isin(list(of_sets))
     if not own.any():
         known_scales = known.known_scales() if scales is None else dict(scales)
+        refuse_sets(ratings, known_scales, rows.places, options)
         without_level = known.without_level if scales is None else ()
         ratings, declared, remarks = declared_scales(
             options, ratings, rows.places, known_scales, without_level
         )
         return ratings, declared, {}, remarks
-    sets, several = declared_sets(ratings[own], of_sets, rows.places)
+    sets, several, _ = declared_sets(ratings[own], of_sets, rows.places, options)
     if own.all() or options.rubric in of_sets:
         return sets, {}, several, []
     others = {name: each for name, each in known.known_scales().items() if name not in of_sets}
+    refuse_sets(ratings[~own], others, rows.places, options)
     rest, declared, remarks = declared_scales(
         options, ratings[~own], rows.places, others, known.without_level
     )

@@ -21,6 +21,7 @@ from evenhand.rubrics.rendering import ANSWERS
 from evenhand.study.prompts.items import (
     ItemColumns,
     Items,
+    is_text,
     item_columns,
     judge_ratings,
     make_items,
@@ -70,6 +71,11 @@ class ComparisonColumns:
             if role not in ("response", "subject")
         ]
         return [*others[:1], *own, *others[1:]]
+
+    @property
+    def show(self) -> list[str]:
+        """The columns that raters read, in their order."""
+        return [name for each in self.items.show for name in self._as_given(each).split(", ")]
 
     def _as_given(self, column: str) -> str:
         return ", ".join(self.answers) if column == self.answer else column
@@ -140,6 +146,7 @@ def comparison_columns(
     subject: Sequence[str] = (),
     cluster: str = "",
     judge: str = "",
+    question: str = "",
 ) -> ComparisonColumns:
     """Return what each column of a file of comparisons is: as named, or else by its name.
 
@@ -164,13 +171,15 @@ def comparison_columns(
     own = [answer if each == first else each for each in show if each != second]
     one = _with_one_answer(frame, answers, subjects, answer)
     # Beside two answers a column that is called like one is something else, such as a reference.
-    one = one.drop(columns=[each for each in _single(frame) if each not in (answer, *own)])
-    items = item_columns(one, name, show=own, cluster=cluster or known, judge=judge)
+    alike = [each for each in _single(frame) if each not in (answer, *own)]
+    one, cluster = one.drop(columns=alike), cluster or known
+    items = item_columns(one, name, show=own, cluster=cluster, judge=judge, question=question)
+    hidden = [*items.hidden, *(each for each in alike if each != judge and is_text(frame[each]))]
     return ComparisonColumns(
         answers=answers,
         subjects=subjects,
         answer=answer,
-        items=replace(items, response=answer, subject=""),
+        items=replace(items, response=answer, subject="", hidden=tuple(hidden)),
     )
 
 

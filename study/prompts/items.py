@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 from evenhand.errors import InputError
 from evenhand.rubrics import Block, Rubric
 from evenhand.rubrics.conversation import as_messages, is_conversation, turns_of
-from evenhand.rubrics.options import options_in, set_label
+from evenhand.rubrics.options import options_in, separators_in, set_label
 from evenhand.study.prompts.images import looks_like_image, stored_image
 from evenhand.study.prompts.pairs import PAIR_ID, RESERVED, numbered_ids
 from evenhand.study.prompts.responses import SUBJECT
@@ -51,6 +51,12 @@ _KNOWN = {
     "id": (ITEM_ID, "id", "unit_id", "uid", "example_id", "span_id"),
 }
 """Names by which a column is taken for what it is, in the order in which texts are shown."""
+_CRITERION = (
+    *("criterion", "criteria", "requirement", "requirements", "rubric_item", "rubric_items"),
+    *("guideline", "guidelines"),
+)
+"""Names of columns that say what a response is held against."""
+_LONGEST_WORD = 20
 _FRAME = re.compile(r"^(attributes|context)\.|\.value$")
 """What tracing tools write around a column's name, as in `attributes.input.value`."""
 _RIGHT = (("c", "i"), ("correct", "incorrect"), ("pass", "fail"))
@@ -62,7 +68,7 @@ _TEXTS = ("prompt", "context", "reference", "response")
 class ItemColumns:
     """The columns of an items file by what they are; empty where there is none. `show` are those
     that raters read, in this order; `prompt`, `context`, `reference`, `response`,
-    `conversations` and `images` are among them.
+    `conversations` and `images` are among them. `hidden` are texts of which raters read nothing.
     """
 
     show: tuple[str, ...]
@@ -77,6 +83,7 @@ class ItemColumns:
     conversations: tuple[str, ...] = ()
     images: tuple[str, ...] = ()
     json: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
 
     def said(self) -> list[tuple[str, str]]:
         """What each column is taken for, as (role, columns)."""
@@ -86,7 +93,8 @@ class ItemColumns:
             named.append(("conversation", ", ".join(self.conversations)))
         if self.images:
             named.append(("image", ", ".join(self.images)))
-        return named + [(role, getattr(self, role)) for role in roles if getattr(self, role)]
+        named += [(role, getattr(self, role)) for role in roles if getattr(self, role)]
+        return [*named, ("not shown", ", ".join(self.hidden))] if self.hidden else named
 
 
 @dataclass(frozen=True)
@@ -118,8 +126,10 @@ def item_columns(
     subject: str = "",
     cluster: str = "",
     judge: str = "",
+    question: str = "",
 ) -> ItemColumns:
-    """Return what each column of an items file is: as named, or else by its name.
+    """Return what each column of an items file is: as named, or else by its name. Without `show`
+    raters read what a response is held against, too, and the texts that the `question` names.
 
     Raises InputError where a named column is missing, or where it is not clear what raters should
     read.
@@ -136,6 +146,10 @@ def item_columns(
         found = [by_name[each] for each in _KNOWN[role] if each in by_name]
         return [column for column in found if column not in (judge, cluster)]
 
+    subject = subject or next(iter(called("subject")), "")
+    own_id = next(iter(called("id")), "")
+    apart = {subject, cluster, judge, own_id}
+    texts = [column for column in map(str, frame) if column not in apart and is_text(frame[column])]
     shown = list(show)
     if not shown:
         for role in _TEXTS:
@@ -151,11 +165,17 @@ def item_columns(
                 f"{name}: none of the columns {', '.join(map(str, frame))} is called response, "
                 "output or answer; name what raters read with --show COLUMN,COLUMN"
             )
+        asked = [
+            column
+            for name, column in by_name.items()
+            if column not in (*shown, *apart)
+            and (name in _CRITERION or (column in texts and _is_named(name, question)))
+        ]
+        shown[-1:-1] = asked  # the response stays last
 
     def first(role: str) -> str:
         return next((each for each in called(role) if each in shown), "")
 
-    subject = subject or next(iter(called("subject")), "")
     if subject and subject == cluster:
         raise InputError(
             f"{name}: the column {subject!r} says who answered; name another one with --cluster"
@@ -175,11 +195,33 @@ def item_columns(
         response=response or shown[-1],
         subject=subject,
         cluster=cluster,
-        id=next(iter(called("id")), ""),
+        id=own_id,
         judge=judge,
         conversations=tuple(each for each in shown if is_conversation(frame[each].iloc[0])),
         images=tuple(each for each in shown if looks_like_image(frame[each].iloc[0])),
         json=tuple(each for each in shown if _is_json(frame[each].iloc[0])),
+        hidden=tuple(
+            each for each in texts if each not in shown and each.removesuffix("_alt") not in shown
+        ),
+    )
+
+
+def is_text(cells: pd.Series) -> bool:
+    """Return True if a cell is longer than a word."""
+    bare = cells.str.strip()
+    return bool((bare.str.contains(r"\s") | (bare.str.len() > _LONGEST_WORD)).any())
+
+
+def _is_named(column: str, question: str) -> bool:
+    """Return True if the words of a column's name stand in a question.
+
+    >>> _is_named("style_guide", "Does it follow the style guide?"), _is_named("notes", "Is it so?")
+    (True, False)
+    """
+    words = re.findall(r"\w+", question.casefold())
+    named = re.findall(r"[^\W_]+", column)
+    return bool(named) and all(
+        {each, each.removesuffix("s"), f"{each}s"} & {*words} for each in named
     )
 
 
@@ -456,7 +498,7 @@ def _other_label(rubric: Rubric, given: str, known: Mapping[str, str]) -> str:
     """A judge's number, or its set of options by key or name; "" if it is none."""
     if rubric.number or not given.strip():
         return rubric.label_of(given) or ""
-    named = options_in(given)
+    named = options_in(given, separators_in([given.casefold()], known) or "")
     keys = None if named is None else [known.get(each.casefold(), "") for each in named]
     return set_label(keys, rubric.categories) or ""
 

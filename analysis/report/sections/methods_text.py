@@ -93,7 +93,11 @@ def _sentences(source: Source) -> Iterator[str]:
     weighted = any(source.kappa(rubric, ALL) != "cohen_kappa" for rubric in source.figures.rubrics)
     yield written("methods_text.weighted_kappa" if weighted else "methods_text.kappa")
     if "human_ceiling_difference" in statistics:
-        yield written("methods_text.ceiling", margin=settings.margin)
+        share = analysis.decision.margin_share
+        if share:
+            yield written("methods_text.ceiling_share", share=share)
+        else:
+            yield written("methods_text.ceiling", margin=settings.margin)
     if analysis.verdicts:
         holm = analysis.decision.across_rubrics == "holm"
         yield written("methods_text.level_holm" if holm else "methods_text.level")
@@ -126,7 +130,6 @@ def _who(source: Source) -> Iterator[str]:
     """Yield the numbers of annotators, units and graders, by rubric."""
     for rubric in source.figures.rubrics:
         agreed = source.figures.select(rubric, source.usual(rubric, ALL))
-        people = {figure.raters[0] for figure in source.figures.select(rubric, "rater_agreement")}
         group = next((figure for figure in agreed if figure.raters == ("humans", "")), None)
         if group is None:
             continue
@@ -134,7 +137,7 @@ def _who(source: Source) -> Iterator[str]:
         yield written(
             "methods_text.who_in_clusters" if own else "methods_text.who",
             rubric=source.context.title_of(rubric).replace("[", "(").replace("]", ")"),
-            annotators=len(people),
+            annotators=source.analysis.annotators.get(rubric, 0),
             units=group.n_units,
             clusters=group.n_clusters,
             graders=len(source.graders(rubric, ALL)),

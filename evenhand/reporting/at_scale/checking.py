@@ -21,6 +21,7 @@ from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.reporting.ratings_file.missing import listed, refuse_missing
 from evenhand.reporting.ratings_file.roles import EVERYBODY
 from evenhand.reporting.ratings_file.scales import declared_scales
+from evenhand.reporting.ratings_file.several import refuse_sets
 from evenhand.reporting.ratings_file.sidecar import sidecar_path
 from evenhand.study.tables.columns import INCLUSION
 from evenhand.study.tables.pieces import Piece, name_of, pieces_of
@@ -193,7 +194,9 @@ def _reduction(
     table, left_out = _of_named(facts.table(), options.kinds, reading.source)
     _check_versions(table)
     _check_raters(table, reading.source)
-    asked, scales, notes = declared_scales(options, table, Places(reading.source))
+    places = Places(reading.source)
+    refuse_sets(table, {}, places, options)
+    asked, scales, notes = declared_scales(options, table, places)
     is_unnamed = bool((table["rubric"] == "").all())
     raters = {
         name: Raters.of(_kinds(asked if is_unnamed else asked[asked["rubric"] == name]))

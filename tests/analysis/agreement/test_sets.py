@@ -169,3 +169,12 @@ def test_what_is_no_set(
     frame.to_csv(file, index=False)
     assert main(["check", str(file), *who, "--several", *options]) == 2
     assert told in capsys.readouterr().err
+
+
+def test_sets_that_are_all_alike_are_shared_and_do_not_vary() -> None:
+    given = pd.DataFrame({"unit_id": list("xyz"), "ann": ["a;b"] * 3, "ben": ["b;a"] * 3})
+    rows = eh.check(given, human=["ann", "ben"], several=True).results
+    whole = rows[(rows["rubric"] == "labels") & (rows["rater_a"] == "humans")]
+    alphas = whole[whole["statistic"].str.startswith("krippendorff")]
+    assert set(alphas["note"]) == {"no_variation"}
+    assert whole.loc[whole["statistic"] == "observed_agreement", "estimate"].tolist() == [1.0]

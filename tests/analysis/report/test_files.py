@@ -108,7 +108,7 @@ def test_every_number_in_the_page_is_in_results(analysis: Analysis, written) -> 
     for line, key, text in page.cells:
         row = rows[line - 2]
         assert [row[name] for name in RESULTS_KEY] == key
-        for number in NUMBER.findall(text.replace("no unit has two labels", "")):
+        for number in NUMBER.findall(text.replace("no unit shared by two", "")):
             assert is_rounded_from(number, row), (number, text, row)
     assert not any(NUMBER.search(text) for text in page.bare_cells)
 
@@ -153,7 +153,7 @@ def test_a_section_without_content_says_why(written) -> None:
     assert "No verdict: there are no model graders here to judge." in text
     assert "No overall scores: no subject is known" in text
     assert "There is no threshold to tune" in text
-    assert "— no unit has two labels" in text
+    assert "— no unit shared by two" in text
 
 
 def test_the_page_needs_nothing_from_outside(analysis: Analysis, written) -> None:

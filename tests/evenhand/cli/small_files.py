@@ -164,6 +164,13 @@ LABELS = [
          jsonl([record({"value": "yes"}), record("no", unit_id="u2")]),
          ("""r.jsonl, row 1: the label '{"value": "yes"}' of rater 'ann' is nested JSON""",
           "write only the label"), file="r.jsonl", command="check r.jsonl"),
+    Case("sets, as categories", "ann ticks one or two of four topics, and their order is chance",
+         csv(rows(*[lambda n: ("tax", "health;tax", "tax;health", "health", "war")[n % 5]] * 2)),
+         ("row 5: the label 'health;tax' of rater 'ann' looks like a set of options (health, tax, "
+          "war)", "to take every label as one category"), mend="--several"),
+    Case("a mark in a name", "the comma belongs to the name",
+         csv([(*row[:3], '"yes, but"' if row[3] == "yes" else "no") for row in rows()]),
+         ("the labels seen (no, yes, but) are taken as nominal",), code=0),
     Case("nested in a cell", "a list was written into the cell",
          csv([("u1", "ann", "human", '"[""yes""]"')]), ("row 2: ", "is nested JSON")),
     Case("twenty-one labels", "these are scores, no categories",

@@ -55,6 +55,11 @@ def reverse(unit: int) -> str:
     return str(6 - int(GOOD(unit)))
 
 
+def only(at: int) -> Label:
+    """One unit in three."""
+    return lambda unit: truth(unit) if unit % 3 == at else "-"
+
+
 def in_slice(rare: Label, usual: Label) -> Label:
     """One grader where the slice is rare, another elsewhere."""
     return lambda unit: rare(unit) if unit < RARE else usual(unit)
@@ -172,6 +177,20 @@ VERDICTS = (
         labels(GOOD, {"ann": truth, "ben": yes_no, "cem": lambda unit: truth(unit * 3 + 1)}),
         "People hardly agree with one another",
         "Make the rubric or its instructions clearer",
+    ),
+    file(
+        "an annotator upside down",
+        "ben takes 5 for the worst",
+        labels(GOOD, PEOPLE | {"ben": reverse}),
+        "ben seems to label the other way round",
+        "first check the labels of ben",
+    ),
+    file(
+        "one annotator an item",
+        "nobody has labelled an item a second time",
+        labels(GOOD, {who: only(at) for at, who in enumerate(PEOPLE)}),
+        "No item has labels of two annotators",
+        "Have a second annotator label 60 items drawn at random",
     ),
     file(
         "few units",
