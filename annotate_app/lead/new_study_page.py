@@ -51,6 +51,7 @@ _FIELDS = {
     "subject": "Who answered",
     "cluster": "What belongs together",
     "judge": "A judge's labels, which raters never see",
+    "missing": "Values that are no labels, such as 99",
     "stratify": "Columns whose shares the sample keeps",
     "each-turn": "Rate each turn of the assistant by itself",
     "rubric": "Rubrics",
@@ -190,6 +191,7 @@ def _columns(upload: UploadedFile, known: ItemOptions) -> tuple[ItemOptions, lis
             placeholder="None",
             accept_new_options=True,  # a tool's file has judges that are no columns
         )
+        missing = right.text_input(_FIELDS["missing"], key=f"missing-{key}", autocomplete="off")
         each_turn = not compared and st.toggle(_FIELDS["each-turn"], key=f"turn-{key}")
         stratify = st.multiselect(
             _FIELDS["stratify"], names, key=f"stratify-{key}", placeholder="None"
@@ -199,6 +201,7 @@ def _columns(upload: UploadedFile, known: ItemOptions) -> tuple[ItemOptions, lis
         subject=subject,
         cluster=cluster or "",
         judge=judge or "",
+        missing=tuple(value.strip() for value in missing.split(",") if value.strip()),
         sheet=sheet,
         each_turn=each_turn,
     )

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from evenhand.reporting.item_study import Ask, ItemOptions
 
 ITEM_OPTIONS = (
-    *("--show", "--subject", "--cluster", "--judge", "--each-turn", "--sheet"),
+    *("--show", "--subject", "--cluster", "--judge", "--missing", "--each-turn"),
+    "--sheet",
     *("--question", "--options", "--scale", "--several", "--level", "--steps"),
 )
 
@@ -39,6 +40,9 @@ def add_item_options(parser: Parser) -> None:
         "--judge",
         metavar="COL",
         help="column, or judge in a tool's file, whose labels raters never see",
+    )
+    parser.add_argument(
+        "--missing", metavar="VALUE,...", help="the judge's labels that say that there is none"
     )
     parser.add_argument(
         "--each-turn", action="store_true", help="rate each turn of the assistant by itself"
@@ -71,6 +75,7 @@ def item_options(arguments: argparse.Namespace) -> ItemOptions:
         subject=_listed(arguments.subject),
         cluster=arguments.cluster or "",
         judge=arguments.judge or "",
+        missing=_listed(arguments.missing),
         sheet=arguments.sheet or "",
         each_turn=arguments.each_turn,
         rubrics=arguments.rubric or (),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -35,6 +35,7 @@ class ItemOptions:
     subject: Sequence[str] = ()
     cluster: str = ""
     judge: str = ""
+    missing: Sequence[str] = ()
     sheet: str = ""
     each_turn: bool = False
     rubrics: Sequence[str] = ()
@@ -177,6 +178,7 @@ def _read(
     from evenhand.exchange.readers.reading import read_items
     from evenhand.reporting.ratings_file.dataframes import items_table
     from evenhand.study.prompts.items import check_items_table
+    from evenhand.study.tables.spellings import fold, folded
 
     compares = any(rubric.unit == "comparison" for rubric in named)
     if isinstance(source, Path):
@@ -185,6 +187,12 @@ def _read(
     else:
         path, held = Path("items"), ItemTable(items_table(source, options.sheet))
     check_items_table(held.table, path.name)
+    if options.judge in held.table:
+        labels = fold(held.table[options.judge])
+        labels = labels.mask(labels.isin([*map(folded, options.missing)]), "")
+        held = replace(held, table=held.table.assign(**{options.judge: labels}))
+    elif not options.judge:
+        options.refuse(["missing"], "goes with --judge")
     return path, held, compares
 
 

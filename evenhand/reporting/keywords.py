@@ -132,6 +132,7 @@ class LabelKeywords(TypedDict, total=False):
     subject: str | Sequence[str]
     cluster: str
     judge: str
+    missing: Names
     each_turn: bool
     rubric: str | Sequence[str]
     question: str

@@ -412,9 +412,10 @@ def label(
     any number may apply, or a `rubric`. Options that are whole numbers in a row are ordinal, others
     nominal, unless `level` says otherwise. `show` names the columns that raters read, in order;
     `subject` the one that says who answered, `cluster` that of rows that belong together, `judge`
-    one with labels of a judge, which raters never see. `sample` rows are labelled (250) by `raters`
-    people (1), drawn by `seed`, with the shares of the columns `stratify`. With `each_turn` each
-    turn of a conversation is rated by itself; two answers in a row are compared in `steps`.
+    one with labels of a judge, which raters never see; those of `missing` are none. `sample` rows
+    are labelled (250) by `raters` people (1), drawn by `seed`, with the shares of the columns
+    `stratify`. With `each_turn` each turn of a conversation is rated by itself; two answers in a
+    row are compared in `steps`.
 
     Nothing is served until it is asked for: the result has the `folder`, a link for each person
     (`links`), the `command` that serves their page, and `serve()`, which does so in the background.
@@ -430,7 +431,7 @@ def label(
     place = Path(f"{Path(str(source)).stem}-study" if folder is None else folder)
     said: dict[str, Any] = {name: own for name, own in asked.items() if own is not None}
     given = [f"--{name.replace('_', '-')}" for name in said]
-    for name in ("show", "subject", "options", "stratify", "rubric"):
+    for name in ("show", "subject", "options", "stratify", "rubric", "missing"):
         if name in said:
             said[name] = list(as_texts(said[name]))
     of_study = {name: said.pop(name) for name in _OF_STUDY if name in said}

@@ -467,19 +467,21 @@ def _variable(column: str, columns: ItemColumns) -> str:
     return f"{name}_text" if re.search("(^|_)[ab]$", name) else name
 
 
+_TAKEN = frozenset(("pair_id", "prompt_b", ITEM_ID, PROMPT_ID, *RESERVED))
+
+
 def _stored(column: str, columns: ItemColumns, names: dict[str, str]) -> str:
     """The name under which a column is kept with the pairs."""
     if column == columns.prompt:
         return "prompt_a"
-    return names.get(column, column)
+    kept = names.get(column, column)
+    # A file's own column of a name that has a meaning here keeps its values under another name.
+    return f"file_{kept}" if kept in _TAKEN else kept
 
 
 def _check_names(stored: dict[str, str], name: str) -> None:
-    taken = {"pair_id", "prompt_b", ITEM_ID, PROMPT_ID, *RESERVED}
     kept = list(stored.values())
     for column, own in stored.items():
-        if own in taken:
-            raise InputError(f"{name}: the column {column!r} means something else here; rename it")
         if kept.count(own) > 1:
             raise InputError(f"{name}: two columns would be called {own!r}; rename {column!r}")
 
@@ -539,7 +541,8 @@ def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.Da
         if plain and not key:
             raise InputError(
                 f"{name}, row {row_number(items.judged, at)}: {column} is {shortened(given)!r}, "
-                f"which is no option; the options are {', '.join(rubric.categories)}"
+                f"which is no option; the options are {', '.join(rubric.categories)} (--missing "
+                "names values that are no labels)"
             )
         labels.append(key)
     frame = pd.DataFrame(

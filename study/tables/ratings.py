@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from evenhand.errors import InputError
 from evenhand.study.tables.columns import first_repeat, require_columns
 from evenhand.study.tables.formats import cell_text, row_number
+from evenhand.study.tables.instants import stored_instant
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,6 +101,12 @@ def validate_ratings(frame: pd.DataFrame, source: str = "ratings") -> pd.DataFra
             table[column] = _numbers(given, column, source)
         elif column == "draw":
             table[column] = _draws(given, source)
+        elif column == "created_at":
+            times = texts(given)
+            utc = {
+                time: stored_instant(time) for time in times.unique() if not time.endswith("+00:00")
+            }
+            table[column] = times.replace({time: kept for time, kept in utc.items() if kept})
         else:
             table[column] = texts(given)
     _check_rows(table, source)

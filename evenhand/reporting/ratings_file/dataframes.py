@@ -14,7 +14,7 @@ from evenhand.reporting.ratings_file.cleaning import Places, joined_names
 from evenhand.reporting.ratings_file.columns import Grid
 from evenhand.reporting.ratings_file.frames import frame_of
 from evenhand.reporting.ratings_file.missing import kinds_spelled, listed, refuse_missing
-from evenhand.reporting.ratings_file.roles import grid_in, roles_in
+from evenhand.reporting.ratings_file.roles import EVERYBODY, grid_in, roles_in
 from evenhand.study.tables.formats import FIRST_ROW, cell_text, read_table, row_number
 from evenhand.study.tables.names import renamed
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts, with_unit_id
@@ -250,7 +250,10 @@ def _named(
     raters = texts(table["rater_id"])
     for rater in kinds:
         if not (raters == rater).any():
-            raise InputError(f"{name} has no rater {rater!r}; it has {listed(raters.unique())}")
+            every = options.spelled(kinds[rater], EVERYBODY)
+            raise InputError(
+                f"{name} has no rater {rater!r}; it has {listed(raters.unique())} ({every} is all)"
+            )
     named = raters.map(kinds)
     own = texts(table["rater_kind"]) if "rater_kind" in table else named.fillna("")
     own = own.where(own != "", named.fillna(""))

@@ -125,6 +125,9 @@ def _long_columns(
     key = [each if each in table else "item_id" for each in key]
     if table.duplicated([*key, *(["rubric"] if "rubric" in table else [])]).any():
         return table, {}
+    if "rater_kind" not in table:
+        left = [column for column in others if column not in found.values()]
+        found |= sure_columns(left, ["rater_kind"], partial(fits, table))
     return table.rename(columns={theirs: ours for ours, theirs in found.items()}), found
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evenhand.errors import InputError
-from evenhand.reporting.ratings_file.cleaning import MAX_LENGTH, Places
+from evenhand.reporting.ratings_file.cleaning import MAX_LENGTH, NO_LABEL, Places
 from evenhand.reporting.ratings_file.missing import listed
 from evenhand.reporting.ratings_file.scales import rows_of
 from evenhand.rubrics.options import MOST_SEVERAL, NONE, SEPARATORS, options_in, separators_in
@@ -51,7 +51,15 @@ def declared_sets(
     """
     ratings = ratings.assign(rubric=ratings["rubric"].where(ratings["rubric"] != "", UNNAMED))
     several: dict[str, Sequence[str]] = {}
+    is_none = [
+        label
+        for label in ratings["label"].unique()
+        if label in options.missing or label.casefold() in NO_LABEL
+    ]
+    ratings = ratings.assign(label=ratings["label"].replace(is_none, ""))
     labels, notes = ratings["label"].copy(), []
+    if any(is_none):
+        notes.append(written("reading.no_label", labels=", ".join(filter(None, is_none))))
     for name, own in ratings.groupby("rubric", sort=True):
         cells = [str(label) for label in own["label"].unique()]
         fixed = known.get(str(name), known.get("", ()))

@@ -115,7 +115,7 @@ def test_a_bad_import_leaves_the_study_as_it_was(
 
 
 @pytest.mark.slow
-def test_a_wide_file_and_other_names_are_imported_as_advised(
+def test_a_wide_file_is_imported_as_advised_and_other_names_are_understood(
     make_study, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     study = make_study()
@@ -126,20 +126,20 @@ def test_a_wide_file_and_other_names_are_imported_as_advised(
         + f"{units[2]},refusal,,5\n"
     )  # fmt: skip
     named.write_text(f"item,rubric,who,kind,score\n{units[2]},refusal,ann,human,2\n")
-    for file, advised in (
-        (wide, ["--human", "ann", "--model", "gpt"]),
-        (named, ["--columns", "unit=item,rater=who,kind=kind,label=score"]),
-    ):
-        assert main(["import", str(study.folder), str(file)]) == 2
-        error = capsys.readouterr().err
-        assert " ".join(advised) in error
-        assert len(error.splitlines()) == 1
-        assert main(["import", str(study.folder), str(file), *advised]) == 0
+    advised = ["--human", "ann", "--model", "gpt"]
+    assert main(["import", str(study.folder), str(wide)]) == 2
+    error = capsys.readouterr().err
+    assert " ".join(advised) in error
+    assert len(error.splitlines()) == 1
+    assert main(["import", str(study.folder), str(wide), *advised]) == 0
+    assert main(["import", str(study.folder), str(named)]) == 0
     given = study.ratings().set_index(["rater_id", "unit_id"])["label"]
     assert given["ann"].to_dict() == dict(zip(units, "552", strict=True))
     assert given["gpt"].to_dict() == dict.fromkeys(units, "5")
     huge = tmp_path / "huge.csv"
     huge.write_text(named.read_text().replace(",2\n", f",{'2' * 100_000}\n"))
+    capsys.readouterr()
+    advised = ["--columns", "unit=item,rater=who,kind=kind,label=score"]
     assert main(["import", str(study.folder), str(huge), *advised]) == 2
     assert "huge.csv, row 2: label '2222222" in (error := capsys.readouterr().err)
     assert len(error) < 200

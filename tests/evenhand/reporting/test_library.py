@@ -147,6 +147,7 @@ def test_real_labels(
     file = shared_data / "real" / f"{name}.csv"
     expected = of_the_command(file, tmp_path, *options, "--resamples", "20")
     said = capsys.readouterr().out.replace("--level and --categories", "level= and categories=")
+    said = said.replace("`item_id`", "`unit_id`")  # as `read` calls it
     long = eh.check(eh.read(file), **scale, resamples=20)
     same(long, expected)
     assert said.startswith(f"{long}\nReport: ")
