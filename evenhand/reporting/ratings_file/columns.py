@@ -15,6 +15,7 @@ from evenhand.exchange.readers.rows import plain_kind
 from evenhand.reporting.ratings_file.scales import MAX_LABELS
 from evenhand.study.tables.names import names_items
 from evenhand.study.tables.ratings import TRUTH, texts
+from evenhand.study.tables.spellings import folded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -194,7 +195,7 @@ def _labels(table: pd.DataFrame, column: str) -> set[str]:
     """The different labels of a column in one case, words for yes and no as one of them."""
     words = {word: pair[place] for pair in TRUTH for place, word in enumerate(pair)}
     truth = {word: TRUTH[0][pair.index(word)] for pair in TRUTH for word in pair}
-    cells = {str(cell).strip().casefold() for cell in texts(table[column]).unique()[:_MOST_CELLS]}
+    cells = {folded(str(cell)).casefold() for cell in texts(table[column]).unique()[:_MOST_CELLS]}
     cells -= {""}
     return {truth[cell] for cell in cells} if cells <= words.keys() else cells
 

@@ -174,7 +174,7 @@ def _kinds_of_columns(table: pd.DataFrame, name: str, options: ScaleOptions) -> 
         is_known = len(kinds) == len(grid.raters)
     else:
         able = label_columns(table, columns)
-        group = alike(table, columns) or able
+        group = alike(table, columns)
         kinds = _kinds_by_name(group)
         named_elsewhere = [each for each in able if each not in group and kind_by_word(each)]
         is_known = len(kinds) == len(group) > 1 and not named_elsewhere

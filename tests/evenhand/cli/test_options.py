@@ -25,6 +25,7 @@ GIVEN = {
     "overlap": (["--overlap", "random"], "random"),
     "sensitivity_cluster": (["--sensitivity-cluster", "topic"], "topic"),
     "leanings": (["--leaning", "l=x,y", "--leaning", "r=z"], {"l": ("x", "y"), "r": ("z",)}),
+    "missing": (["--missing", "99,skip"], ("99", "skip")),
     "families": (["--family", "acme=our-tune"], {"acme": ("our-tune",)}),
     "min_coverage": (["--min-coverage", "0.5"], 0.5),
     "min_clusters": (["--min-clusters", "50"], 50),

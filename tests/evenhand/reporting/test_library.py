@@ -235,7 +235,11 @@ def test_bad_tables_are_one_sentence(
 @pytest.mark.parametrize(
     ("change", "options", "says"),
     [
-        ({"rater_kind": None}, {}, r"no column 'rater_kind'; say who the raters are with human="),
+        (
+            {"rater_kind": None, "rater_id": lambda t: "r" + t["rater_id"].str[0]},
+            {},
+            r"no column 'rater_kind'; say who the raters are with human=",
+        ),
         ({}, {"human": ["ann", "dan"]}, "has no rater 'dan'; it has ann, ben, cem, gpt"),
         ({}, {"human": ["ann", "gpt"]}, "human= names 'gpt', whose rater_kind is 'model'"),
         ({"rater_kind": "Human"}, {}, "rater_kind is 'Human'"),
@@ -311,7 +315,7 @@ def test_other_names_are_understood_or_suggested(file: Path) -> None:
     table = eh.read(file).rename(columns=names)
     assert eh.check(table, resamples=10).verdicts == eh.check(file, resamples=10).verdicts
     with pytest.raises(eh.InputError) as error:
-        eh.check(table.assign(rater="x", worker="y"))
+        eh.check(table.assign(worker="y"))
     advised = ".rename(columns={'item': 'unit_id', 'annotator': 'rater_id'})"
     assert advised in str(error.value)
     assert eval(f"table{advised}").equals(eh.read(file))  # noqa: S307
