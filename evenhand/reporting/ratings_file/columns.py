@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from evenhand.errors import InputError
 from evenhand.exchange.readers.rows import plain_kind
 from evenhand.reporting.ratings_file.scales import MAX_LABELS
+from evenhand.rubrics.options import options_in
 from evenhand.study.tables.names import names_items
 from evenhand.study.tables.ratings import TRUTH, texts
 from evenhand.study.tables.spellings import folded
@@ -95,7 +96,7 @@ def fits(table: pd.DataFrame, ours: str, column: str) -> bool:
     given = texts(table[column]).unique()
     cells = [cell for each in given[:_MOST_CELLS] if (cell := str(each).strip())]
     if not cells or all(map(is_nested, cells)):
-        return False
+        return bool(cells) and ours == "label" and all(options_in(cell) for cell in cells)
     if ours == "rater_kind":
         return set(cells) <= {"human", "model", "adjudicator"}
     if all(map(_DATE.fullmatch, cells)):
