@@ -31,7 +31,7 @@ _ELSEWHERE = {
     "rubric": "criterion criteria dimension aspect metric attribute scheme question task item name",
 }
 _PEOPLE = re.compile(
-    r"(annotator|worker|coder|labell?er|participant)(_id)?|annotated_by|crowd_worker|turker|expert"
+    r"(^|_)(annotator|worker|coder|labell?er|participant|turker)(_?ids?)?$|^(annotated_by|expert)$"
 )
 _ITEMS = frozenset(
     (
@@ -147,7 +147,7 @@ def unit_columns(given: Iterable[str]) -> list[str]:
 
 def people_column(name: str) -> bool:
     """Return True if a column of raters has a usual name for one of annotators."""
-    return bool(_PEOPLE.fullmatch(_plain(name)))
+    return bool(_PEOPLE.search(_plain(name)))
 
 
 def names_items(column: str) -> bool:

@@ -8,13 +8,14 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.exchange.readers.rows import plain_kind
 from evenhand.reporting.ratings_file.scales import MAX_LABELS
 from evenhand.rubrics.options import options_in
-from evenhand.study.tables.names import names_items
+from evenhand.study.tables.names import names_items, sure_columns
 from evenhand.study.tables.ratings import TRUTH, texts
 from evenhand.study.tables.spellings import folded
 
@@ -81,6 +82,8 @@ _RESPONDENT = re.compile(
     re.I,
 )
 """Names of columns that surveys write of a person who answered."""
+_RATERS = re.compile(r"annotator|worker|coder|rater|labell?er|turker|participant", re.I)
+_ID = re.compile(r"(^|[_\W])ids?$|Ids?$")
 _FEWEST_ROWS = 5
 _MOST_RATERS = 5
 _MARKS = ("__", " - ", ": ", "::", ".", "/", "|", ":", "_", "-", " ")
@@ -209,6 +212,53 @@ def is_nested(cell: str) -> bool:
         return isinstance(json.loads(cell.replace("'", '"')), (dict, list))
     except ValueError:
         return cell.endswith(("}", "]"))
+
+
+# ---- a row for each rating ----------------------------------------------------------------------
+
+
+def columns_of_ratings(
+    table: pd.DataFrame, columns: Sequence[str], absent: Sequence[str]
+) -> dict[str, str]:
+    """Return which columns of a table with a row for each rating are the `absent` ones, `{ours:
+    theirs}`, as far as usual names or cells leave no doubt.
+
+    By its cells a column is that of items if it has each value once for each rater, and that of
+    labels if it alone has a few values that vary within items and within raters.
+    """
+    found = sure_columns(columns, absent, partial(fits, table))
+
+    def left(ours: str) -> list[str]:
+        return [each for each in columns if each not in found.values() and fits(table, ours, each)]
+
+    if "rater_id" in absent and "rater_id" not in found:
+        people = [each for each in left("rater_id") if _RATERS.search(each)]
+        found |= {"rater_id": people[0]} if len(people) == 1 else {}
+    rater = found.get("rater_id", "rater_id")
+    if rater not in table:
+        return found
+    if "unit_id" in absent and "unit_id" not in found:
+        items = [
+            each
+            for each in left("unit_id")
+            if not table.duplicated([each, rater]).any()
+            and not is_fact(each.removesuffix("s").removesuffix("id").rstrip("_ "))
+            and not (texts(table[each]) == "").any()
+        ]
+        named = [each for each in items if _ID.search(each)] or items
+        same = {tuple(table.groupby(each, sort=False).ngroup()) for each in named}
+        found |= {"unit_id": named[0]} if len(same) == 1 else {}
+    unit = found.get("unit_id", "unit_id")
+    if "label" in absent and "label" not in found and unit in table:
+        vary = [
+            each
+            for each in left("label")
+            if len(_labels(table, each)) <= MAX_LABELS
+            and all((table.groupby(key)[each].nunique() > 1).any() for key in (unit, rater))
+        ]
+        labels = [each for each in vary if not is_fact(each)] or vary
+        found |= {"label": labels[0]} if len(labels) == 1 else {}
+    return found
 
 
 # ---- columns for each rater and rubric ----------------------------------------------------------

@@ -15,6 +15,7 @@ from evenhand.reporting.ratings_file.columns import (
     alike,
     are_counts,
     by_person,
+    columns_of_ratings,
     criteria,
     fits,
     guessed_grid,
@@ -48,6 +49,11 @@ def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> Non
     _refuse_spaces(spaced, name)
     others = [column for column in names if column not in RATINGS_COLUMNS]
     likely = likely_columns(others, absent, partial(fits, table))
+    if len(table):
+        by_cells = columns_of_ratings(table, others, absent)
+        likely |= {
+            o: t for o, t in by_cells.items() if o not in likely and t not in likely.values()
+        }
     _refuse_spaces([column for column in likely.values() if column != column.strip()], name)
     if "rater_id" in absent and len(table):
         # A column called label may be one of several raters'.
@@ -119,7 +125,10 @@ def _mends(
     first = ""
     if len(table) and "rater_id" not in {*absent} - likely.keys():
         others = [str(each) for each in table if each not in (*RATINGS_COLUMNS, *likely.values())]
-        asked = criteria(label_columns(table, others))
+        able, unit = label_columns(table, others), likely.get("unit_id", "unit_id")
+        if unit in table:  # what is the same for each item is no label
+            able = [each for each in able if (table.groupby(unit)[each].nunique() > 1).any()]
+        asked = criteria(able) or able
         if "label" in {*absent} - likely.keys() and asked:
             likely = {**likely, "label": asked[0]}
             first = f" (one question at a time: {listed(asked)})" if len(asked) > 1 else ""

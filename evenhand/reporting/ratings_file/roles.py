@@ -17,6 +17,7 @@ from evenhand.reporting.ratings_file.columns import (
     MODEL_NAME,
     Grid,
     alike,
+    columns_of_ratings,
     criteria,
     fits,
     guessed_grid,
@@ -118,7 +119,7 @@ def _long_columns(
     if "rater_id" not in absent or options.wide or {*options.kinds} & {*names} or not len(table):
         return table, {}
     others = [column for column in names if column not in RATINGS_COLUMNS]
-    found = sure_columns(others, absent, partial(fits, table))
+    found = columns_of_ratings(table, others, absent)
     if found.keys() != {*absent} or alike(table, [c for c in others if c not in found.values()]):
         return table, {}
     key = [found.get(each, each) for each in ("unit_id", "rater_id")]
