@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _WHOLE = re.compile(r"([+-]?\d+)\.0+")
-_SPACES = re.compile(r"[^\S\r\n]+")
+_SPACES = re.compile("[ \t\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]+")
 _PLAIN = re.compile(r"[!-~]+(?: [!-~]+)*")
 _MARKS = str.maketrans(
     dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d", "-")

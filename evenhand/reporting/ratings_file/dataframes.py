@@ -18,7 +18,7 @@ from evenhand.reporting.ratings_file.roles import EVERYBODY, grid_in, roles_in
 from evenhand.study.tables.formats import FIRST_ROW, cell_text, read_table, row_number
 from evenhand.study.tables.names import renamed
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts, with_unit_id
-from evenhand.study.tables.spellings import fold
+from evenhand.study.tables.spellings import fold, folded
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -158,6 +158,7 @@ def long_rows(
         if options.wide:
             raise InputError(f"{name} has a row for each rating; leave {_wide(options)} out")
         refuse_missing(table, name, options)
+        options = replace(options, kinds={folded(each): kind for each, kind in kinds.items()})
         table, respelled = _spelled(table, name, options)
         table, left_out = _named(table, name, options)
         return LongRows(_others_as_texts(table), Places(name), [*respelled, *left_out])

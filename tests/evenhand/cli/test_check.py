@@ -225,7 +225,7 @@ def test_a_rubric_of_the_library_has_its_scale_once_it_is_asked_for(
     assert main(["check", str(tmp_path / "own.csv")]) == 0
     assert "No scale is declared for tone" in capsys.readouterr().out
     assert main(["check", str(tmp_path / "own.csv"), "--rubric", "tone"]) == 2
-    assert "correct it or declare it" in capsys.readouterr().err
+    assert "correct it, declare it" in capsys.readouterr().err
 
 
 @pytest.mark.slow

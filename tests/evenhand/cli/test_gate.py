@@ -105,7 +105,7 @@ def test_json_is_one_object_and_nothing_else(run: Run, folder: Path, saved: Path
     assert drift["figures"]["drift_high"] < -0.12
     assert drift["figures"]["drift_answered"] == 1.0
     assert drift["figures"]["drift_kappa_before_low"] > 0.5
-    assert "No scale is declared" in found["notes"][0]
+    assert "No scale is declared" in found["notes"][1]
     wrong = run("gate", folder / "ratings.csv", "--grader", "x", *asked)
     assert wrong.returncode == 2
     assert json.loads(wrong.stdout)["outcome"] == "error"
@@ -128,7 +128,7 @@ def test_junit_and_summary_hold_whatever_names_hold(
     assert failure is not None
     assert failure.attrib["message"].startswith('g<&>"]]>‹U+000B›``` has changed.')
     page = summary.read_text("utf-8")
-    assert page.startswith("### evenhand gate: not met\n\n````text\n")
+    assert page.startswith("### evenhand gate: not met\n\n`````text\n")
     assert page.endswith("\n````\n")
 
 
