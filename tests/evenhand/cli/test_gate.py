@@ -129,7 +129,7 @@ def test_junit_and_summary_hold_whatever_names_hold(
     assert failure.attrib["message"].startswith('g<&>"]]>‹U+000B›``` has changed.')
     page = summary.read_text("utf-8")
     assert page.startswith("### evenhand gate: not met\n\n`````text\n")
-    assert page.endswith("\n````\n")
+    assert page.endswith("\n`````\n")
 
 
 def test_what_we_cannot_tell_is_an_error_to_junit_and_never_a_pass() -> None:
