@@ -99,7 +99,7 @@ def cleaned(
         listed = ", ".join(f"{label} ({counts[label]:,})" for label in readings)
         notes.append(written("reading.no_label", labels=listed))
     readings |= {label: kept[label] for label in counts if kept.get(label, label) != label}
-    ratings, before = _with_readings(ratings, readings), len(ratings)
+    ratings = _with_readings(ratings, readings)
     counts = _counts(ratings)
     doubtful = [label for label in counts if label not in permitted]
     variants = {} if options.normalise is False else _variants(counts, doubtful, permitted)
@@ -115,12 +115,11 @@ def cleaned(
             )
         if fault:
             raise InputError(f"{_place(ratings, label, places)} {fault}")
-    changed = sum(counts[label] for label in variants)
     ratings = _with_readings(ratings, variants)
     if not permitted and options.normalise is not False:
         _refuse_codes(ratings, options, places)
         notes += _used_by_one_rater(ratings, options, places)
-    return ratings, changed if options.normalise and before else 0, notes
+    return ratings, sum(counts[label] for label in variants), notes
 
 
 def _counts(ratings: pd.DataFrame) -> dict[str, int]:
@@ -188,12 +187,15 @@ def _refuse_codes(ratings: pd.DataFrame, options: ScaleOptions, places: Places) 
         return
     first, others = codes[0], len(codes) - 1
     more = f" (as may {', '.join(map(repr, codes[1:4]))})" if others else ""
-    labels = sorted(counts, key=lambda label: (len(label), label))
+    kept = (
+        options.spelled("categories", *_in_order([*counts]))
+        if len(counts) <= _MOST_LABELS
+        else options.normalise_spelled(False)
+    )
     raise InputError(
         f"{_place(ratings, first, places)} may mean that there is no label{more} "
         f"({counts[first]:,} {'cell' if counts[first] == 1 else 'cells'}); say so with "
-        f"{options.spelled('missing', *codes)}, or keep it as a label with "
-        f"{options.spelled('categories', *_in_order(labels))}"
+        f"{options.spelled('missing', *codes)}, or keep it as a label with {kept}"
     )
 
 

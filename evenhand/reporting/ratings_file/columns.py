@@ -142,10 +142,27 @@ def alike(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
             labels, members = labels | other[0], other[1] + members
         groups.append((labels, members))
     sizes = sorted((len(members) for _, members in groups), reverse=True)
+    if not sizes and (scores := _scores_alike(table, columns)):
+        return scores
     if not sizes or sizes[0] < 2 or sizes[0] == next(iter(sizes[1:]), 0):
         return []
     found = next(members for _, members in groups if len(members) == sizes[0])
     return [] if are_counts(table, found) else [column for column in columns if column in found]
+
+
+def _scores_alike(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+    """The columns of many different numbers, where there are several and their ranges overlap."""
+    ends = {}
+    for column in _able(table, columns):
+        cells = [cell for cell in texts(table[column]).unique() if cell.strip()]
+        if not names_items(column) and all(map(_NUMBER.fullmatch, map(str.strip, cells))):
+            values = [float(cell) for cell in cells]
+            ends[column] = min(values), max(values)
+    if len(ends) < 2 or max(low for low, _ in ends.values()) > min(
+        high for _, high in ends.values()
+    ):
+        return []
+    return list(ends)
 
 
 def are_counts(table: pd.DataFrame, columns: Sequence[str]) -> bool:
