@@ -15,7 +15,7 @@ from statistics import NormalDist, median
 import numpy as np
 
 from evenhand.analysis.agreement.overlap import KappaMeans
-from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, data_table, deciding_kappa
+from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, deciding_kappa
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.match import best_match
 from evenhand.analysis.labels.matrix import Coded
@@ -113,7 +113,8 @@ def _turned(coded: Coded, people: Sequence[int], data: Resamples) -> tuple[list[
         if not against:
             return turned, codes
         worst = min(against, key=scores.__getitem__)
-        code, held = _recoding(view, people, worst, data), view.labelled[:, worst]
+        code = _recoding(view, worst, _label_counts(view, people), data)
+        held = view.labelled[:, worst]
         codes = codes.copy()
         codes[held, worst] = code[codes[held, worst]]
         turned.append(worst)
@@ -129,12 +130,25 @@ def _has_direction(coded: Coded) -> bool:
     return coded.level != "nominal" or coded.q == 2
 
 
-def _recoding(coded: Coded, people: Sequence[int], annotator: int, data: Resamples) -> Codes:
-    """The code (q,) that every code of an annotator becomes."""
+def _label_counts(coded: Coded, people: Sequence[int]) -> Array:
+    """How many people gave each unit each category, (units, q)."""
+    unit, person = np.nonzero(coded.labelled[:, list(people)])
+    given = coded.codes[unit, np.asarray(people)[person]].astype(np.intp)
+    counts = np.bincount(unit * coded.q + given, minlength=len(coded.codes) * coded.q)
+    return counts.reshape(-1, coded.q).astype(float)
+
+
+def _recoding(coded: Coded, annotator: int, counts: Array, data: Resamples) -> Codes:
+    """The code (q,) that every code of an annotator becomes; `counts` are people's labels by unit
+    and category, the annotator's included.
+    """
     if _has_direction(coded):
         return np.arange(coded.q)[::-1]
-    others = [each for each in people if each != annotator]
-    together = sum((data_table(coded, annotator, each, data) for each in others), np.zeros(()))
+    units = coded.labelled[:, annotator]
+    own = coded.codes[units, annotator].astype(np.intp)
+    others = counts[units] - np.eye(coded.q)[own]
+    together = np.zeros((coded.q, coded.q))
+    np.add.at(together, own, data.frequency[coded.clusters[units]][:, None] * others)
     return best_match(together.T)
 
 
@@ -177,9 +191,9 @@ def _against_others(coded: Coded, people: Sequence[int], data: Resamples) -> dic
     """
     if _has_direction(coded):
         return _with_others(coded, people, data)
-    found, marks = {}, _marks(coded)
+    found, marks, counts = {}, _marks(coded), _label_counts(coded, people)
     for annotator, codes, others, clusters in _beside_others(coded, people, data):
-        exchanged = _recoding(coded, people, annotator, data)[codes]
+        exchanged = _recoding(coded, annotator, counts, data)[codes]
         lost = ((marks[codes] - marks[exchanged]) * others).sum(axis=1)
         found[annotator] = _over_error(lost, clusters, data)
     return found
