@@ -133,7 +133,7 @@ def _has_direction(coded: Coded) -> bool:
 def _label_counts(coded: Coded, people: Sequence[int]) -> Array:
     """How many people gave each unit each category, (units, q)."""
     unit, person = np.nonzero(coded.labelled[:, list(people)])
-    given = coded.codes[unit, np.asarray(people)[person]].astype(np.intp)
+    given = coded.codes[unit, np.asarray(people, dtype=np.intp)[person]].astype(np.intp)
     counts = np.bincount(unit * coded.q + given, minlength=len(coded.codes) * coded.q)
     return counts.reshape(-1, coded.q).astype(float)
 
