@@ -467,7 +467,8 @@ def _variable(column: str, columns: ItemColumns) -> str:
     return f"{name}_text" if re.search("(^|_)[ab]$", name) else name
 
 
-_TAKEN = frozenset(("pair_id", "prompt_b", ITEM_ID, PROMPT_ID, *RESERVED))
+_OF_PAIRS = ("pair_id", "prompt_b")
+_TAKEN = frozenset((ITEM_ID, PROMPT_ID, *RESERVED))
 
 
 def _stored(column: str, columns: ItemColumns, names: dict[str, str]) -> str:
@@ -482,6 +483,8 @@ def _stored(column: str, columns: ItemColumns, names: dict[str, str]) -> str:
 def _check_names(stored: dict[str, str], name: str) -> None:
     kept = list(stored.values())
     for column, own in stored.items():
+        if own in _OF_PAIRS:
+            raise InputError(f"{name}: the column {column!r} means something else here; rename it")
         if kept.count(own) > 1:
             raise InputError(f"{name}: two columns would be called {own!r}; rename {column!r}")
 

@@ -69,8 +69,8 @@ def test_an_import_leaves_codes_out(run: Run, study: Path, declared: bool) -> No
     if declared:
         settings = study / "study.toml"
         text = settings.read_text("utf-8")
-        table = "\n[analysis]\n"
-        settings.write_text(text.replace(table, f'{table}missing = ["99"]\n'), "utf-8")
+        assert "\nmissing = []\n" in text
+        settings.write_text(text.replace("\nmissing = []\n", '\nmissing = ["99"]\n'), "utf-8")
         options = []
     done = run("import", study, file, *options)
     assert (done.returncode, done.stderr) == (0, "")

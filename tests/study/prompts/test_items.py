@@ -168,12 +168,18 @@ def test_rows_on_prompts_of_their_own_are_their_own_clusters() -> None:
             {"messages": ['[{"role": "user", "content": "x"}]', '[{"role": "judge"}]']},
             "f.csv, row 3: messages: turn 1 has the role 'judge'",
         ),
-        ({"output": ["x"], "side": ["l"]}, "the column 'side' means something else here"),
+        ({"output": ["x"], "pair_id": ["l"]}, "the column 'pair_id' means something else here"),
     ],
 )
 def test_bad_rows_are_named(rows: dict[str, list[str]], told: str) -> None:
     with pytest.raises(InputError, match="(?s).*" + told.replace("(", r"\(")):
         made(rows)
+
+
+def test_names_with_a_meaning_here_are_kept_under_others() -> None:
+    items = made({"output": ["x", "y"], "side": ["left", "right"], "prompt_id": ["p1", "p2"]})
+    assert items.pairs["file_side"].tolist() == ["left", "right"]
+    assert items.pairs["file_prompt_id"].tolist() == ["p1", "p2"]
 
 
 def test_who_answered_is_not_shown() -> None:
