@@ -4,13 +4,12 @@ refused with a proposal that works (`reading/README.md` of the shared data says 
 
 from __future__ import annotations
 
-import re
 import shlex
 from pathlib import Path
 
 import pytest
 
-from tests.evenhand.cli.commands import Done, Run
+from tests.evenhand.cli.commands import Done, Run, proposals
 
 THREE = "--human ann,ben --model gpt"
 SIX = "--human Ann1,Ann2,Ann3,Ann4,Ann5 --model Ann6"
@@ -60,14 +59,6 @@ def check(run: Run, shared_data: Path, monkeypatch: pytest.MonkeyPatch):
         return run("check", file, *shlex.split(options), "--resamples", "50")
 
     return check
-
-
-def proposals(refusal: str) -> list[str]:
-    """The options that a refusal proposes, each as it would be pasted."""
-    word = r"(?:'[^']*'(?:\"'\"'[^']*')*|[^\s';,()]+(?:,[^\s';,()]+)*)"
-    flag = "--(?:no-normalise|normalise|several|independent)(?![a-z-])"
-    found = re.findall(rf"(?:(?:{flag}|--[a-z][a-z-]+[ =]{word}) ?)+", refusal)
-    return [each for each in found if not re.search(r"[A-Z]{3}|\.\.\.", each)]
 
 
 @pytest.mark.parametrize("file", READ)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.evenhand.cli.commands import Done, Run
+from tests.evenhand.cli.commands import Done, Run, proposals
 from tests.evenhand.cli.small_files import CASES, Case
 from tests.evenhand.cli.small_verdicts import VERDICTS
 
@@ -45,6 +45,17 @@ def test_a_small_file_gets_its_answer(answer, case: Case) -> None:
 def test_what_is_advised_helps(answer, case: Case) -> None:
     done = answer(case, case.mend)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.code == 2], ids=lambda c: c.name)
+def test_every_option_that_is_proposed_leads_on(answer, case: Case) -> None:
+    """It is read, or another fault is named: nobody is sent round in a circle."""
+    first = answer(case)
+    for each in proposals(first.stderr):
+        again = answer(case, each)
+        assert again.returncode == 0 or again.stderr != first.stderr, each
+        assert "Traceback" not in again.stderr
+        assert "unrecognized" not in again.stderr
 
 
 def test_every_case_has_a_name_of_its_own() -> None:
