@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -288,8 +288,3 @@ def plain_kind(name: str) -> str:
     if _HUMAN.fullmatch(name):
         return "human"
     return "model" if _MODEL.fullmatch(name) and not _ABOUT.search(name) else ""
-
-
-def plain_kinds(names: Iterable[str]) -> dict[str, str]:
-    """The kinds of the raters whose names make it plain."""
-    return {name: kind for name in names if (kind := plain_kind(name))}

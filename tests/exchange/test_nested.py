@@ -109,7 +109,7 @@ def test_a_model_s_labels_beside_those_of_people(tmp_path: Path) -> None:
     export = read_export(written(tmp_path, content))
     models = export.table[export.table["rater_kind"] == "model"]
     assert (set(models["rater_id"]), "".join(models["label"])) == ({"judge"}, BEN)
-    assert "models are judge" in " ".join(export.notes)
+    assert "Graders, by their names and labels: judge" in " ".join(export.notes)
 
 
 def test_raters_whose_names_show_nothing_are_asked_for(tmp_path: Path) -> None:

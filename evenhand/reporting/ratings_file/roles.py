@@ -77,7 +77,7 @@ def roles_in(
     items = options.columns.get("unit_id") or columns.get("unit_id", "")
     if "rater_id" not in table:
         table, items = _with_items(table, options, items)
-        return Roles(table, _kinds_of_columns(table, name, options), items)
+        return Roles(table, _kinds_of_columns(table, options), items)
     if "unit_id" in table:
         items = items or "unit_id"
     elif "item_id" in table:
@@ -156,7 +156,7 @@ def _several(value: object) -> Collection[object]:
 # ---- kinds --------------------------------------------------------------------------------------
 
 
-def _kinds_of_columns(table: pd.DataFrame, name: str, options: ScaleOptions) -> ScaleOptions:
+def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOptions:
     """Return the options with the kinds of raters whose labels are columns, as far as they can be
     inferred.
     """
