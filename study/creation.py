@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -36,7 +34,8 @@ from evenhand.study.settings.study_toml import (
 from evenhand.study.store.store import Store
 from evenhand.study.tables.atomic import atomic_write
 from evenhand.study.tables.private import new_folder as private_folder
-from evenhand.study.workspace import RUBRICS_FOLDER, check_wordings
+from evenhand.study.tables.scratch import scratch_folder
+from evenhand.study.workspace import RUBRICS_FOLDER, Study, check_wordings, rubrics_in_step
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,8 +95,11 @@ def usual_rubrics(*, propositions: bool) -> list[Rubric]:
     return [rubric for rubric in shipped if (STATEMENT in rubric.variables) == propositions]
 
 
-def create_study(folder: str | Path, plan: StudyPlan) -> None:
-    """Make a study folder: settings, the study's own copies of the rubrics, and the store.
+def create_study(
+    folder: str | Path, plan: StudyPlan, complete: Callable[[Study], None] | None = None
+) -> None:
+    """Make a study folder: settings, the study's own copies of the rubrics, and the store. What
+    `complete` adds to the study, such as a judge's labels, is in it when it appears.
 
     Raises InputError, with nothing written, where the folder is taken or an input file is bad.
     """
@@ -135,13 +137,14 @@ def create_study(folder: str | Path, plan: StudyPlan) -> None:
         for rubric in plan.rubrics:
             path = building / RUBRICS_FOLDER / f"{rubric.name}.toml"
             atomic_write(path, dump_rubric(rubric).encode())
-        store = Store.open(config.store, building, create=True)
-        try:
+        store = Store.connect(config.store, building, create=True)
+        with closing(store), store.write(bounded=False):  # all in one, also on a server
+            store.create_tables()
             store.add_pairs(pairs, sample)
             if responses is not None:
                 store.add_responses(responses)
-        finally:
-            store.close()
+            if complete is not None:
+                complete(Study(building, config, rubrics_in_step(building, config), store))
 
 
 def _display(responses: pd.DataFrame | None) -> Literal["text", "markdown"]:
@@ -208,11 +211,8 @@ def new_folder(folder: str | Path) -> Path:
 @contextmanager
 def built_whole(folder: Path) -> Iterator[Path]:
     """A folder to build in, moved to its place in one step at the end, or gone after an error."""
-    building = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
-    private_folder(building)
-    try:
+    with scratch_folder(folder.parent, f".{folder.name}.") as scratch:
+        building = scratch / folder.name
+        private_folder(building)
         yield building
         os.replace(building, folder)
-    except BaseException:
-        shutil.rmtree(building, ignore_errors=True)
-        raise

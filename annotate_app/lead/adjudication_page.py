@@ -13,7 +13,7 @@ from evenhand.annotate_app.lead.parts.counting import counted
 from evenhand.annotate_app.lead.parts.decider import Sent, show_decider
 from evenhand.annotate_app.lead.parts.tables import show_table, to_the_minute
 from evenhand.annotate_app.lead.parts.unit_texts import marked_blocks, people_text
-from evenhand.annotate_app.logins.lead_login import LOGIN, admitted, require
+from evenhand.annotate_app.logins.lead_login import admitted, require
 from evenhand.annotate_app.plain_text import block, heading, show, show_complaint
 from evenhand.errors import InputError
 from evenhand.rubrics.options import NONE, Option
@@ -26,9 +26,11 @@ from evenhand.study.lead.adjudication import (
     counted_marks,
     decide,
     give_back,
+    leases_of_others,
     open_next,
     past_decisions,
     reopen,
+    take_over,
 )
 from evenhand.study.questions import Key
 from evenhand.texts import written
@@ -38,6 +40,7 @@ _RULES = {
     "any": "The labels are not all the same",
     "distance_2": "Two labels lie two or more steps apart",
 }
+_LISTED = 5
 _PASSED_OVER = "adjudication_passed_over"
 _OPEN = "adjudication_open"
 _REVISED = "adjudication_revised"
@@ -53,7 +56,7 @@ def show_adjudication(study: Study) -> None:
         "Rubric", ["", *titles], format_func=lambda name: titles.get(name, "All rubrics")
     )
     try:
-        case = _opened(study, rule, rubric)
+        case = _opened(study, who, rule, rubric)
     except InputError as error:
         _close()
         show_complaint(str(error))
@@ -65,26 +68,38 @@ def show_adjudication(study: Study) -> None:
 
 def leave_adjudication(study: Study) -> None:
     """Release the unit that a visitor has open, at logout."""
-    give_back(study.store, _holder())
+    if (who := admitted(study, "lead", "expert")) is not None:
+        give_back(study.store, who.name)
 
 
-def _opened(study: Study, rule: Rule, rubric: str) -> QueuedUnit | None:
+def _opened(study: Study, who: Visitor, rule: Rule, rubric: str) -> QueuedUnit | None:
     """The decided unit that is being revised, or the one whose turn it is; shows how many wait."""
     revised: Key | None = st.session_state.get(_REVISED)
     if revised is not None:
-        return counted(study, reopen, _holder(), revised)
+        return counted(study, reopen, who.name, revised)
     passed_over = st.session_state.setdefault(_PASSED_OVER, set())
     at: Key | None = st.session_state.get(_OPEN)
-    case, waiting = counted(study, open_next, _holder(), rule, rubric, passed_over, at)
-    if case is None:
-        if waiting:
-            st.text(written("lead.all_taken", count=waiting))
-        else:
-            st.text(written("oversight.adjudicated"))
+    case, waiting = counted(study, open_next, who.name, rule, rubric, passed_over, at)
+    if not waiting:
+        st.text(written("oversight.adjudicated"))
         return None
     st.text(written("lead.to_adjudicate", count=waiting))
-    st.session_state[_OPEN] = case.key
+    for lease in leases_of_others(study.store, who.name)[:_LISTED]:
+        st.text(written("lead.open_elsewhere", who=lease.holder, since=lease.since))
+        if case is None:
+            taking = written("lead.take_over", who=lease.holder)
+            act = (study, lease.key)
+            st.button(taking, key=_token(lease.key), on_click=_take_over, args=act)
+    if case is not None:
+        st.session_state[_OPEN] = case.key
     return case
+
+
+def _take_over(study: Study, key: Key) -> None:
+    """Open a unit that another adjudicator has open."""
+    if (who := admitted(study, "lead", "expert")) is not None:
+        take_over(study.store, who.name, key)
+        st.session_state[_OPEN] = key
 
 
 def _show_case(study: Study, who: Visitor, case: QueuedUnit) -> None:
@@ -149,7 +164,7 @@ def _take(study: Study, sent: Sent) -> None:
         if sent.passes:
             st.session_state.setdefault(_PASSED_OVER, set()).add(key)
         else:
-            decide(study, who.name, *key, sent.label, sent.reason, holder=_holder())
+            decide(study, who.name, *key, sent.label, sent.reason, holder=who.name)
         _close()
     except InputError as error:
         st.session_state[_COMPLAINT] = str(error)
@@ -198,11 +213,6 @@ def _show_past(study: Study, who: Visitor) -> None:
     if chosen and number is not None:
         st.session_state[_REVISED] = (rows[number]["unit_id"], rows[number]["rubric"])
         st.rerun()
-
-
-def _holder() -> str:
-    """An id that tells this login from another of the same name, also after a reload."""
-    return hashlib.sha256(LOGIN.known().encode()).hexdigest()[:32]
 
 
 def _token(key: Key) -> str:

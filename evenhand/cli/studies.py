@@ -14,7 +14,7 @@ from evenhand.cli.items import (
 )
 from evenhand.cli.terminal import console, print_lines, print_table
 from evenhand.cli.verbs import Parser, Verb, refuse
-from evenhand.reporting.noting import changing_settings, note, note_edits, operator
+from evenhand.reporting.noting import changing_settings, note
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -79,9 +79,9 @@ def _extend_options(extend: Parser) -> None:
 
 def _new(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.item_study import item_study
-    from evenhand.reporting.new_study import check_numbers
+    from evenhand.reporting.new_study import check_numbers, make_study
     from evenhand.rubrics import load_rubric
-    from evenhand.study import create_study, open_study
+    from evenhand.study import open_study
     from evenhand.study.creation import StudyPlan, usual_rubrics
 
     check_numbers(arguments.raters, arguments.seed)
@@ -111,12 +111,9 @@ def _new(arguments: argparse.Namespace) -> None:
         raters_per_unit=arguments.raters,
         store=arguments.store,
     )
-    create_study(arguments.dir, plan)
+    judged = make_study(arguments.dir, plan, made)
     with open_study(arguments.dir) as study:
-        note(study, "study", study.folder.name)
-        note_edits(study, operator())
         if made:
-            judged = made.import_judge(study)
             print_lines(made.said(judged, arguments.dir, study.config.sample.pairs))
         describe_study(study)
     has_responses = arguments.responses is not None or made is not None

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import atexit
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,11 +139,8 @@ def _texts_of(responses: pd.DataFrame) -> set[tuple[str, ...]]:
 
 def _make(
     source: Path | Table, folder: Path, wanted: LabelOptions, ask: Ask | None = None
-) -> tuple[ItemStudy, int, int]:
-    """Make the study; return what it was made of, and how many labels a judge had given and how
-    many items are sampled.
-    """
-    from evenhand.study import create_study, open_study
+) -> tuple[ItemStudy, int]:
+    """Make the study; return what it was made of, and how many labels a judge had given."""
     from evenhand.study.creation import StudyPlan
 
     raters = 1 if wanted.raters is None else wanted.raters
@@ -159,23 +154,15 @@ def _make(
         seed=wanted.seed,
         raters_per_unit=raters,
     )
-    create_study(folder, plan)
-    try:
-        with open_study(folder) as study:
-            note(study, "study", study.folder.name)
-            note_edits(study, operator())
-            return made, made.import_judge(study), study.config.sample.pairs
-    except BaseException:
-        shutil.rmtree(folder)  # it was made here, and holds nothing that the file does not
-        raise
+    return made, make_study(folder, plan, made)
 
 
 def preview_items(source: Path, wanted: LabelOptions) -> tuple[StudyPreview, list[str]]:
     """Return the preview of a study of items that is made only for it, and then removed, and what
     the columns were taken for. Raises InputError where it could not be made.
     """
-    with tempfile.TemporaryDirectory(prefix="evenhand-new-") as home:
-        return create_items(Path(home) / "study", source, wanted)
+    with preview_folder() as folder:
+        return create_items(folder, source, wanted)
 
 
 def create_items(
@@ -186,6 +173,6 @@ def create_items(
     """
     from evenhand.study import open_study
 
-    made, _, _ = _make(source, folder, wanted)
+    made, _ = _make(source, folder, wanted)
     with open_study(folder) as study:
         return preview_of(study), made.as_read

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
+from evenhand.reporting.noting import note, note_edits, operator
 from evenhand.study.settings.session import STUDY_NAME
+from evenhand.study.tables.scratch import scratch_folder
 from evenhand.texts import written
 
 if TYPE_CHECKING:
+    from evenhand.reporting.item_study import ItemStudy
     from evenhand.study import Study
     from evenhand.study.creation import StudyPlan
     from evenhand.study.workload import Workload
@@ -43,6 +48,24 @@ class StudyPreview:
     load: Workload
     precision: tuple[str, ...]
     display: str
+
+
+def make_study(folder: Path, plan: StudyPlan, items: ItemStudy | None = None) -> int:
+    """Make a study, with the first entries of its log and the labels of the judge of its `items`;
+    it appears whole or not at all. Return the number of these labels.
+    """
+    from evenhand.study import create_study
+
+    judged = 0
+
+    def complete(study: Study) -> None:
+        nonlocal judged
+        note(study, "study", study.folder.name)
+        note_edits(study, operator())
+        judged = items.import_judge(study) if items else 0
+
+    create_study(folder, plan, complete)
+    return judged
 
 
 def preview_of(study: Study) -> StudyPreview:
@@ -95,8 +118,15 @@ def preview_plan(plan: StudyPlan) -> StudyPreview:
 
     Raises InputError where it could not be made.
     """
-    with tempfile.TemporaryDirectory(prefix="evenhand-new-") as home:
-        return create_and_preview(Path(home) / "study", plan)
+    with preview_folder() as folder:
+        return create_and_preview(folder, plan)
+
+
+@contextmanager
+def preview_folder() -> Iterator[Path]:
+    """A place for a study that is made only for its preview."""
+    with scratch_folder(Path(tempfile.gettempdir()), "evenhand-new-") as home:
+        yield home / "study"
 
 
 def folder_beside(present: Path, name: str) -> Path:
@@ -122,8 +152,8 @@ def create_and_preview(folder: Path, plan: StudyPlan) -> StudyPreview:
     """Make a study, and return its preview. Raises InputError, with nothing written, where a file
     is bad.
     """
-    from evenhand.study import create_study, open_study
+    from evenhand.study import open_study
 
-    create_study(folder, plan)
+    make_study(folder, plan)
     with open_study(folder) as study:
         return preview_of(study)

@@ -30,6 +30,7 @@ from evenhand.study.store.store import Store
 from evenhand.study.tables.columns import require_columns
 from evenhand.study.tables.formats import FIRST_ROW
 from evenhand.study.tables.ratings import RATER_CODE
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -124,8 +125,8 @@ def open_next(
     passed_over: Collection[Key] = (),
     at: Key | None = None,
 ) -> tuple[QueuedUnit | None, int]:
-    """The first unit of the queue that no other adjudicator has open, leased to the login `holder`;
-    and the length of the queue. Units passed over come again after the others.
+    """The first unit of the queue that no other adjudicator has open, leased to the person
+    `holder`; and the length of the queue. Units passed over come again after the others.
 
     A `rubric` leaves the others out; the unit `at` comes first, as long as it is in the queue.
     """
@@ -138,7 +139,7 @@ def open_next(
 
 
 def reopen(study: Study, holder: str, key: Key) -> QueuedUnit:
-    """A unit that was decided, leased to the login `holder` so that the decision can be revised.
+    """A unit that was decided, leased to the person `holder` so that the decision can be revised.
 
     Raises InputError where another adjudicator has it open, or people's labels are gone from it.
     """
@@ -147,7 +148,8 @@ def reopen(study: Study, holder: str, key: Key) -> QueuedUnit:
     if said is None:
         raise InputError("people have no labels on this unit that count")
     if take_first(study.store, holder, [key], seen) is None:
-        raise InputError("another adjudicator has this unit open; try again later")
+        (lease,) = [each for each in leases_of_others(study.store, holder) if each.key == key]
+        raise InputError(written("lead.has_it_open", who=lease.holder, since=lease.since))
     return _queued(study, {key: said})[0]
 
 
@@ -209,8 +211,8 @@ def decide(
     """Append the decision of the adjudicator `name`; it is on disk when this returns.
 
     Another decision on the same unit is added, and the latest counts. Raises InputError where the
-    unit or the label is none of the rubric's, the reason is empty, or another login than `holder`
-    has taken the unit (`study.lead.adjudication`).
+    unit or the label is none of the rubric's, the reason is empty, or the person `holder` has the
+    unit open no longer.
     """
     known = study.units_by_kind("all")
     _append(study, name, [_checked(study, known, unit_id, rubric, label, reason)], holder)
@@ -357,12 +359,21 @@ def _shuffled(texts: Sequence[str], *key: str) -> tuple[str, ...]:
     return tuple(texts[at] for at in sorted(range(len(texts)), key=place))
 
 
-# Leases on units, so that two adjudicators at work never get the same one. A lease runs out, so
-# that a unit comes back from an adjudicator who has left. Leases divide the work and decide
-# nothing.
+# Leases on units, so that two adjudicators at work never get the same one. A lease belongs to a
+# person, in whatever window. It runs out, so that a unit comes back from an adjudicator who has
+# left, and another can take it over at once. Leases divide the work and decide nothing.
 
 
 LEASE_MINUTES = 15.0
+
+
+@dataclass(frozen=True)
+class Lease:
+    """A unit that the person `holder` has open, `since` a time of day (UTC)."""
+
+    key: Key
+    holder: str
+    since: str
 
 
 def last_label(store: Store) -> int:
@@ -371,52 +382,68 @@ def last_label(store: Store) -> int:
         return connection.execute(sa.select(sa.func.max(labels.c.event_id))).scalar_one() or 0
 
 
-def take_first(store: Store, holder: str, keys: Sequence[Key], seen: int) -> Key | None:
-    """Lease the first of these units that no other login has open, or has decided since the label
-    number `seen`; None if there is none.
+def leases_of_others(store: Store, holder: str) -> list[Lease]:
+    """Return the units that others than this person have open, the longest first."""
+    with store.read() as connection:
+        return _leases_of_others(connection, holder)
 
-    `holder` identifies the login. Any other unit that it had open is given back.
-    """
+
+def take_over(store: Store, holder: str, key: Key) -> None:
+    """Lease a unit to this person, whoever has it open."""
     with store.write() as connection:
-        taken = _taken(connection, holder, seen)
+        _lease(connection, holder, key)
+
+
+def take_first(store: Store, holder: str, keys: Sequence[Key], seen: int) -> Key | None:
+    """Lease the first of these units that nobody else has open, or has decided since the label
+    number `seen`; None if there is none. Any other unit that this person had open is given back.
+    """
+    decided = sa.select(labels.c.unit_id, labels.c.rubric).where(
+        labels.c.event_id > seen, labels.c.rater_kind == "adjudicator"
+    )
+    with store.write() as connection:
+        taken = {lease.key for lease in _leases_of_others(connection, holder)}
+        taken |= {(row.unit_id, row.rubric) for row in connection.execute(decided)}
         key = next((key for key in keys if key not in taken), None)
-        connection.execute(sa.delete(leases).where(leases.c.holder == holder))  # one at a time
-        if key is not None:
-            row = {"unit_id": key[0], "rubric": key[1], "holder": holder, "taken_at": utc_now()}
-            insert = conflict_free_insert(connection, leases).values(row)
-            again = {"holder": holder, "taken_at": row["taken_at"]}
-            connection.execute(
-                insert.on_conflict_do_update(index_elements=["unit_id", "rubric"], set_=again)
-            )
+        _lease(connection, holder, key)
     return key
 
 
 def give_back(store: Store, holder: str) -> None:
-    """Give back the unit that this login has open."""
+    """Give back the unit that this person has open."""
     with store.write() as connection:
-        connection.execute(sa.delete(leases).where(leases.c.holder == holder))
+        _lease(connection, holder, None)
 
 
 def check_held(connection: sa.Connection, holder: str, key: Key) -> None:
-    """Raise InputError unless this login was the last to open the unit.
+    """Raise InputError unless this person was the last to open the unit.
 
-    Its lease may be over: it is enough that no other login has taken the unit since.
+    The lease may be over: it is enough that nobody else has taken the unit since.
     """
     query = sa.select(leases.c.holder).where(leases.c.unit_id == key[0], leases.c.rubric == key[1])
-    if connection.execute(query).scalar_one_or_none() != holder:
-        raise InputError(
-            "another adjudicator has this unit now; nothing was stored, so go on with the next"
+    other = connection.execute(query).scalar_one_or_none()
+    if other is None:
+        raise InputError(written("lead.given_back"))
+    if other != holder:
+        raise InputError(written("lead.has_it_now", who=other))
+
+
+def _lease(connection: sa.Connection, holder: str, key: Key | None) -> None:
+    """Record that a person has this unit open and no other one."""
+    connection.execute(sa.delete(leases).where(leases.c.holder == holder))
+    if key is not None:
+        row = {"unit_id": key[0], "rubric": key[1], "holder": holder, "taken_at": utc_now()}
+        insert = conflict_free_insert(connection, leases).values(row)
+        again = {"holder": holder, "taken_at": row["taken_at"]}
+        connection.execute(
+            insert.on_conflict_do_update(index_elements=["unit_id", "rubric"], set_=again)
         )
 
 
-def _taken(connection: sa.Connection, holder: str, seen: int) -> set[Key]:
+def _leases_of_others(connection: sa.Connection, holder: str) -> list[Lease]:
     running = leases.c.taken_at >= minutes_ago(LEASE_MINUTES)
-    others = sa.select(leases.c.unit_id, leases.c.rubric).where(running, leases.c.holder != holder)
-    decided = sa.select(labels.c.unit_id, labels.c.rubric).where(
-        labels.c.event_id > seen, labels.c.rater_kind == "adjudicator"
-    )
-    return {
-        (row.unit_id, row.rubric)
-        for query in (others, decided)
+    query = sa.select(leases).where(running, leases.c.holder != holder).order_by(leases.c.taken_at)
+    return [
+        Lease((row.unit_id, row.rubric), row.holder, row.taken_at[11:16])
         for row in connection.execute(query)
-    }
+    ]

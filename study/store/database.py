@@ -96,6 +96,7 @@ class Database:
         self.engine = engine
         self._patience = patience
         self._lock = threading.RLock()
+        self._begun: sa.Connection | None = None  # of the writer who has the turn
         if silent is not None:  # long work: a statement that ends is a word
             sa.event.listen(engine, "after_cursor_execute", lambda *_: self.goes_on())
         # A file's lock has its own limit, and the command line may take its time.
@@ -175,19 +176,32 @@ class Database:
     @contextmanager
     def write(self, *, bounded: bool = True) -> Iterator[sa.Connection]:
         """Open a transaction that excludes every other writer, in this and any other process. A
-        `bounded` one ends by itself if this process falls silent in the middle of it.
+        `bounded` one ends by itself if this process falls silent in the middle of it. What is read
+        or written within it by the same thread is part of it.
         """
-        with self._turn(), self.engine.connect() as connection:
-            connection = connection.execution_options(evenhand_write=True)
-            with connection.begin():
-                if connection.dialect.name == "postgresql":
-                    connection.execute(_LOCK_BOUNDED if bounded else _LOCK)
-                yield connection
+        with self._turn():
+            if self._begun is not None:
+                yield self._begun
+                return
+            with self.engine.connect() as connection:
+                connection = connection.execution_options(evenhand_write=True)
+                with connection.begin():
+                    if connection.dialect.name == "postgresql":
+                        connection.execute(_LOCK_BOUNDED if bounded else _LOCK)
+                    self._begun = connection
+                    try:
+                        yield connection
+                    finally:
+                        self._begun = None
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
         """Open a transaction that sees one state and changes nothing."""
-        with self._turn(), self.engine.connect() as connection:
+        with self._turn(), contextlib.ExitStack() as opened:
+            if self._begun is not None:
+                yield self._begun
+                return
+            connection = opened.enter_context(self.engine.connect())
             connection = connection.execution_options(evenhand_write=False)
             if connection.dialect.name == "postgresql":  # else each statement has its own
                 connection = connection.execution_options(isolation_level="REPEATABLE READ")

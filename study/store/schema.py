@@ -346,7 +346,7 @@ adjudication_leases = Table(
     metadata,
     Column("unit_id", String, primary_key=True),
     Column("rubric", String, primary_key=True),
-    Column("holder", String, nullable=False),  # a digest of the login that has it open
+    Column("holder", String, nullable=False),  # the name of the adjudicator
     Column("taken_at", String, nullable=False),
 )
 """Leases: which adjudicator has which unit open, to divide the work; the decisions are labels."""

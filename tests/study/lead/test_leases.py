@@ -55,9 +55,25 @@ def test_a_unit_comes_back_when_its_lease_is_over_and_the_late_one_is_refused(st
     decide(study, "ada", *case.key, "1", "late, but nobody took it", holder="ada")
     slow, _ = open_next(study, "ada", RULE)
     assert open_next(study, "ben", RULE)[0] == slow
-    with pytest.raises(InputError, match="another adjudicator has this unit now"):
+    with pytest.raises(InputError, match="ben has taken this unit over; nothing was stored"):
         decide(study, "ada", *slow.key, "1", "too late", holder="ada")
     assert past_decisions(study)["reason"].tolist() == ["late, but nobody took it"]
+
+
+def test_a_lease_belongs_to_the_person_and_says_who_holds_what(study):
+    case, _ = open_next(study, "ada", RULE)
+    assert open_next(study, "ada", RULE)[0] == case  # after a new login
+    (lease,) = adjudication.leases_of_others(study.store, "ben")
+    assert (lease.key, lease.holder) == (case.key, "ada")
+    assert adjudication.leases_of_others(study.store, "ada") == []
+    adjudication.take_over(study.store, "ben", case.key)
+    assert open_next(study, "ben", RULE, at=case.key)[0] == case
+    with pytest.raises(InputError, match="ben has taken this unit over; nothing was stored"):
+        decide(study, "ada", *case.key, "1", "too late", holder="ada")
+    adjudication.give_back(study.store, "ben")
+    with pytest.raises(InputError, match="given back from another window; nothing was stored"):
+        decide(study, "ben", *case.key, "1", "too late", holder="ben")
+    assert past_decisions(study).empty
 
 
 def test_what_was_decided_meanwhile_is_not_handed_out(study):
@@ -90,7 +106,7 @@ def test_a_revision_is_a_new_decision_and_the_latest_counts(study):
     again = reopen_case(study, "ada", case.key)
     assert again.labels == case.labels
     assert again.reasons == ()  # what the adjudicator wrote is nobody's remark on the unit
-    with pytest.raises(InputError, match="has this unit open"):
+    with pytest.raises(InputError, match="ada has this unit open since"):
         reopen_case(study, "ben", case.key)
     decide(study, "ada", *case.key, "5", "read again", holder="ada")
     decide(study, "ben", *open_next(study, "ben", RULE)[0].key, "2", "plain", holder="ben")
