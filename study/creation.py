@@ -211,8 +211,6 @@ def new_folder(folder: str | Path) -> Path:
 @contextmanager
 def built_whole(folder: Path) -> Iterator[Path]:
     """A folder to build in, moved to its place in one step at the end, or gone after an error."""
-    with scratch_folder(folder.parent, f".{folder.name}.") as scratch:
-        building = scratch / folder.name
-        private_folder(building)
+    with scratch_folder(folder.parent, f".{folder.name}.") as building:
         yield building
         os.replace(building, folder)

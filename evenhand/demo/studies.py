@@ -6,6 +6,7 @@ Everything synthetic in them was made by a program from a seed and is shipped as
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -104,20 +105,21 @@ def make_demo(study: str, folder: Path, progress: Progress) -> None:
 
     from evenhand.graders import GradingOptions, grade
     from evenhand.study import create_study, open_study
-    from evenhand.study.creation import built_whole, new_folder
+    from evenhand.study.creation import new_folder
     from evenhand.study.lead.imports import import_ratings
     from evenhand.study.prompts.items import judge_ratings
     from evenhand.study.settings.study_toml import change_config
+    from evenhand.study.tables.scratch import scratch_folder
 
     def shipped(what: str) -> pd.DataFrame:
         with as_file(files("evenhand.data") / f"demo_{study}_{what}.parquet") as path:
             return pd.read_parquet(path)
 
     with (
-        built_whole(new_folder(folder)) as building,
+        scratch_folder(new_folder(folder).parent, f".{folder.name}.") as scratch,
         planned(study, folder) as (plan, analysis),
     ):
-        building.rmdir()  # create_study makes it
+        building = scratch / "study"
         progress(0, _STEPS, "sampling prompts")
         create_study(building, plan)
         change_config(building, {"analysis": analysis})
@@ -134,4 +136,5 @@ def make_demo(study: str, folder: Path, progress: Progress) -> None:
             if study in _GRADED:
                 progress(3, _STEPS, f"grading with {LEXICAL}")
                 grade(made, [LEXICAL], GradingOptions(scope="all", rubrics=_GRADED[study]))
+        os.replace(building, folder)
         progress(_STEPS, _STEPS, "done")

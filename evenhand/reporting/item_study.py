@@ -97,9 +97,13 @@ class ItemStudy:
             written("items.made", folder=folder, sampled=sampled, total=total, noun=noun),
         ]
         if self.judged is not None:
-            rater = self.judged["rater_id"].iloc[0]
-            said.append(written("items.judged", count=judged, rater=rater))
+            said.append(written("items.judged", count=judged, rater=self.judge))
         return said
+
+    @property
+    def judge(self) -> str:
+        """The judge's id as a rater."""
+        return "" if self.judged is None else str(self.judged["rater_id"].iloc[0])
 
 
 def item_study(source: Path | Table, options: ItemOptions, ask: Ask | None = None) -> ItemStudy:

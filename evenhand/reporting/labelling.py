@@ -6,23 +6,31 @@ import atexit
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import join
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.reporting.item_study import Ask, ItemOptions, ItemStudy, item_study
-from evenhand.reporting.new_study import StudyPreview, check_numbers, preview_of
-from evenhand.reporting.noting import note, note_edits, operator
+from evenhand.reporting.new_study import (
+    StudyPreview,
+    check_numbers,
+    make_study,
+    preview_folder,
+    preview_of,
+)
+from evenhand.reporting.noting import note
 from evenhand.reporting.panel import Shown
+from evenhand.study.settings.study_toml import FILE_NAME, read_config
+from evenhand.study.workspace import RUBRICS_FOLDER
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from evenhand.reporting.panel import Line
     from evenhand.reporting.ratings_file.frames import Table
+    from evenhand.study import Study
+    from evenhand.study.prompts.items import Items
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,12 +104,11 @@ def label_items(
     from evenhand.study import open_study
     from evenhand.study.access.admission import make_invites
 
-    if (folder / "study.toml").is_file():
-        _check_same(source, folder, wanted, ask)
-        said = [written("items.goes_on", folder=folder)]
+    if (folder / FILE_NAME).is_file():
+        said = [written("items.goes_on", folder=folder), *_compared(source, folder, wanted, ask)]
     else:
-        made, judged, sampled = _make(source, folder, wanted, ask)
-        said = made.said(judged, folder, sampled)
+        made, judged = _make(source, folder, wanted, ask)
+        said = made.said(judged, folder, read_config(folder).sample.pairs)
     with open_study(folder) as study:
         places = study.config.annotation.raters_per_unit
         raters = [f"rater-{n}" for n in range(1, places + 1)]
@@ -111,30 +118,69 @@ def label_items(
     return Labelling(folder, links, port, said)
 
 
-def _check_same(source: Path | Table, folder: Path, wanted: LabelOptions, ask: Ask | None) -> None:
-    """Raise InputError where the study that is there is of other items, or asks something else."""
+_TO_READ = ("--judge", "--missing", "--sheet")
+"""Options that may be given again without a question: they say how to read the file."""
+
+
+def _compared(
+    source: Path | Table, folder: Path, wanted: LabelOptions, ask: Ask | None
+) -> list[str]:
+    """Compare the study that is there with a file of items, and store the judge's labels that it
+    lacks; return sentences on both.
+
+    Raises InputError where something else is asked for, and, if it is named anew, where the items
+    are others.
+    """
     from evenhand.study import open_study
 
     settled = f"is settled in {folder}, which is there already; leave it out, or name a new folder"
-    if not wanted.items.question and not wanted.items.rubrics:  # only the file is named
-        for option in wanted.given:
-            raise InputError(f"{option} {settled}")
-        return
-    made = item_study(source, wanted.items, ask)
+    options, is_named = wanted.items, bool(wanted.items.question or wanted.items.rubrics)
     with open_study(folder) as study:
-        config, pairs, responses = study.config, study.store.pairs(), study.store.responses()
-        asked = {rubric.hash for rubric in study.rubrics.values()}
-    same = asked == {rubric.hash for rubric in made.rubrics}
-    same &= pairs.drop(columns="sample_position").equals(made.items.pairs.reset_index(drop=True))
-    same &= _texts_of(responses) == _texts_of(made.items.responses)
-    same &= wanted.sample in (None, config.sample.pairs) and wanted.seed == config.seed
-    same &= wanted.raters in (None, config.annotation.raters_per_unit)
-    if not same:
-        raise InputError(f"what is asked for {settled}")
+        if not is_named:
+            for option in wanted.given:
+                if option not in _TO_READ:
+                    raise InputError(f"{option} {settled}")
+            rubrics = [str(folder / RUBRICS_FOLDER / f"{name}.toml") for name in study.rubrics]
+            options = replace(options, rubrics=rubrics)
+        try:
+            made = item_study(source, options, ask)
+        except InputError as fault:
+            if is_named or options.judge:
+                raise
+            return [written("items.not_compared", reason=fault)]
+        differs = _differences(study, made.items)
+        if is_named:
+            config = study.config
+            rubrics_now = {rubric.hash for rubric in study.rubrics.values()}
+            same = rubrics_now == {rubric.hash for rubric in made.rubrics}
+            same &= wanted.sample in (None, config.sample.pairs) and wanted.seed == config.seed
+            same &= wanted.raters in (None, config.annotation.raters_per_unit)
+            if differs or not same:
+                raise InputError(" ".join([f"what is asked for {settled}", *differs]))
+        if added := 0 if differs else made.import_judge(study):
+            differs.append(written("items.judged_now", count=added, rater=made.judge))
+        return differs
 
 
-def _texts_of(responses: pd.DataFrame) -> set[tuple[str, ...]]:
-    return set(responses[["pair_id", "subject", "side", "response"]].itertuples(index=False))
+def _differences(study: Study, items: Items) -> list[str]:
+    """Sentences on items of a file that a study does not have, or has with another text."""
+    texts: dict[str, set[str]] = {}
+    for table in (items.pairs, items.responses):
+        for item, *cells in table.itertuples(index=False):  # the id comes first in both
+            texts.setdefault(str(item), set()).update(map(str, cells))
+    stored = study.store.responses()
+    present = set(stored["pair_id"])
+    more = [item for item in texts if item not in present]
+    changed = [
+        item
+        for item, text in zip(stored["pair_id"], stored["response"], strict=True)
+        if item in texts and text not in texts[item]
+    ]
+    return [
+        written(f"items.{what}", count=len(set(ids)), first=ids[0])
+        for what, ids in (("more", more), ("changed", changed))
+        if ids
+    ]
 
 
 def _make(

@@ -60,7 +60,7 @@ def make_study(folder: Path, plan: StudyPlan, items: ItemStudy | None = None) ->
 
     def complete(study: Study) -> None:
         nonlocal judged
-        note(study, "study", study.folder.name)
+        note(study, "study", Path(folder).name)
         note_edits(study, operator())
         judged = items.import_judge(study) if items else 0
 
