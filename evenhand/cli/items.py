@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli.lead import print_lead_link
+from evenhand.cli.options import add_reach, reached_at
 from evenhand.cli.terminal import console, print_line, print_lines
 from evenhand.cli.verbs import Parser, Verb
 from evenhand.errors import InputError
@@ -126,7 +127,7 @@ def _label_options(label: Parser) -> None:
     )
     label.add_argument("--seed", type=int, default=1, metavar="N", help="fixes the sample (1)")
     label.add_argument("--raters", type=int, metavar="N", help="how many people label (1)")
-    label.add_argument("--port", type=int, metavar="P", help="port on this machine (8501)")
+    add_reach(label)
     label.add_argument(
         "--no-browser", action="store_true", help="only print the links, do not open a page"
     )
@@ -148,14 +149,17 @@ def _label(arguments: argparse.Namespace) -> int:
         raters=arguments.raters,
         given=[option for option in arguments.given if option in settled],
     )
-    found = label_items(arguments.file, folder, wanted, port=port, ask=asking())
+    address, public = reached_at(arguments, port)
+    found = label_items(arguments.file, folder, wanted, port=port, address=address, ask=asking())
     print_lines([*found.notes, found.links_heading])
     for link in found.links:
         print_line(link)
-    print_lead_link(folder, f"http://localhost:{port}")
+    if not public:
+        print_lines([found.reach])
+    print_lead_link(folder, address.rstrip("/"))
     if not arguments.no_browser:
         open_when_up(found.links[0], port)
-    return serve(folder, port=port)
+    return serve(folder, port=port, public_host=public)
 
 
 VERBS = (Verb("label", "have people rate the rows of a file, in one step", _label_options, _label),)

@@ -8,6 +8,7 @@ names, texts and ranges.
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Collection
 from functools import cache, partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from urllib.parse import urlsplit
 from evenhand.cli.terminal import console, working
 from evenhand.cli.verbs import Parser, refuse
 from evenhand.errors import InputError
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -111,6 +113,45 @@ def app_address(text: str) -> str:
             f"--url {text!r} is not a valid address; write one such as https://label.example.org/"
         )
     return text if text.endswith("/") else f"{text}/"
+
+
+def add_reach(parser: Parser) -> None:
+    """Add the options that say where annotators reach the app; without one, on this machine."""
+    parser.add_argument("--port", type=int, metavar="P", help="port on this machine (8501)")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--url", metavar="URL", help="where annotators reach the app behind a proxy: https://NAME"
+    )
+    where.add_argument(
+        "--host",
+        metavar="NAME",
+        help="let in others on this network, unencrypted: this machine's name or address there",
+    )
+
+
+def reached_at(arguments: argparse.Namespace, port: int) -> tuple[str, str]:
+    """Return where annotators reach the app, and the name by which it is called there, "" where it
+    is this machine's own. With `--host` the app that this process starts listens to the network.
+
+    Raises InputError for an address that a browser could not open.
+    """
+    if arguments.host:
+        name = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
+        try:
+            parts = urlsplit(f"http://{name}:{port}")
+        except ValueError:
+            parts = urlsplit("")
+        host = parts.hostname or ""
+        if host != arguments.host.lower() or not host.isascii():
+            raise InputError(
+                f"--host {arguments.host!r} is no name of a machine; write this machine's name or "
+                "address on the network, such as 192.168.1.20"
+            )
+        os.environ["STREAMLIT_SERVER_ADDRESS"] = "::" if ":" in name else "0.0.0.0"  # noqa: S104
+        console(stderr=True).print(written("terminal.note", note=written("session.open_network")))
+        return f"{parts.geturl()}/", host
+    address = app_address(arguments.url or f"http://localhost:{port}")
+    return address, (urlsplit(address).hostname or "" if arguments.url else "")
 
 
 # ---- an analysis: what a verb declares ---------------------------------------------------------

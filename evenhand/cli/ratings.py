@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from evenhand.cli.exits import DONE, OVER_BUDGET, STOPPED
 from evenhand.cli.lead import print_lead_link
-from evenhand.cli.options import app_address
+from evenhand.cli.options import add_reach, reached_at
 from evenhand.cli.terminal import console, print_table, progress_bar
 from evenhand.cli.verbs import Parser, Verb, add_verbs, refuse
 from evenhand.errors import InputError
@@ -49,10 +49,7 @@ def _annotate_options(annotate: Parser) -> None:
         metavar="DIR",
         help="a study's folder; several, or one around them: each at /NAME",
     )
-    annotate.add_argument("--port", type=int, metavar="P", help="port on this machine (8501)")
-    annotate.add_argument(
-        "--url", metavar="URL", help="where annotators reach the app behind a proxy: https://NAME"
-    )
+    add_reach(annotate)
     annotate.add_argument(
         "--path", metavar="/NAME", help="where the address of this one study begins (/)"
     )
@@ -281,8 +278,8 @@ def _annotate(arguments: argparse.Namespace) -> int:
     from evenhand.local_page import app_port
 
     port = app_port(arguments.port)
-    address = app_address(arguments.url or f"http://localhost:{port}").rstrip("/")
-    public = urlsplit(address).hostname or "" if arguments.url else ""
+    address, public = reached_at(arguments, port)
+    address = address.rstrip("/")
     folders = studies_in(arguments.dirs)
     named = [folder.resolve() for folder in arguments.dirs]
     path = study_path(arguments.path) if arguments.path else ""

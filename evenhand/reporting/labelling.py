@@ -74,10 +74,15 @@ class Labelling(Shown):
         return written("items.links" if len(self.links) > 1 else "items.link")
 
     @property
+    def reach(self) -> str:
+        """A sentence on who can open the links."""
+        return written("items.here_only")
+
+    @property
     def lines(self) -> list[Line]:
-        """The links, and the command that serves their page."""
+        """The links, who can open them, and the command that serves their page."""
         served = written("items.served", command=self.command)
-        return [self.links_heading, *self.links, served]
+        return [self.links_heading, *self.links, self.reach, served]
 
     def serve(self) -> subprocess.Popen[bytes]:
         """Serve the page in a process of its own, which ends with this one or by `terminate()`."""
@@ -93,10 +98,16 @@ class Labelling(Shown):
 
 
 def label_items(
-    source: Path | Table, folder: Path, wanted: LabelOptions, *, port: int, ask: Ask | None = None
+    source: Path | Table,
+    folder: Path,
+    wanted: LabelOptions,
+    *,
+    port: int,
+    address: str = "",
+    ask: Ask | None = None,
 ) -> Labelling:
     """Make a study of the rows of a file or a table, or go on with the one that is there, and make
-    a link for each rater that is good for a week.
+    a link for each rater that is good for a week, to `address` or to this machine's port.
 
     Raises InputError where the items are bad, where it is not said what to ask, or where the study
     that is there is of other items or asks something else.
@@ -114,7 +125,8 @@ def label_items(
         raters = [f"rater-{n}" for n in range(1, places + 1)]
         invites = make_invites(study, raters, hours=168.0)
         note(study, "invite", "", f"made: {len(raters)}")
-    links = [f"http://localhost:{port}?invite={each.token}" for each in invites]
+    place = address or f"http://localhost:{port}/"
+    links = [f"{place}?invite={each.token}" for each in invites]
     return Labelling(folder, links, port, said)
 
 

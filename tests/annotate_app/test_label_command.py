@@ -347,3 +347,17 @@ def test_one_command_from_a_file_to_a_label(labelling, browser, tmp_path, capsys
     study = tmp_path / "answers-study"
     assert main(["label", str(tmp_path / "answers.csv"), str(study), *other]) == 2
     assert "is there already" in capsys.readouterr().err
+
+
+def test_a_machine_is_reached_under_its_name_on_the_network(labelling, browser, tmp_path):
+    ask = ["--question", "Is it right?", "--options", "yes,no", "--host", "127.0.0.2"]
+    link = labelling("answers.csv", *ask)  # without --host the app listens to 127.0.0.1 alone
+    assert link.startswith("http://127.0.0.2:")
+    page = opened(browser, link)
+    page.keyboard.press("1")
+    page.keyboard.press("Enter")
+    page.get_by_text("1 of 12 answered").wait_for()
+    page.wait_for_selector(SAVED, state="attached")
+    page.close()
+    with open_study(tmp_path / "answers-study") as study:
+        assert len(study.ratings()) == 1

@@ -13,7 +13,7 @@ from evenhand.errors import InputError
 from evenhand.reporting.item_study import ItemOptions, item_study, look_at_items
 
 ASKED = ItemOptions(question="Is it right?", options=("yes", "no"))
-OF_THE_MACHINE = {"help", "port", "no-browser"}
+OF_THE_MACHINE = {"help", "port", "url", "host", "no-browser"}
 HAS_ANOTHER_NAME = {"sample"}
 """Items to label."""
 

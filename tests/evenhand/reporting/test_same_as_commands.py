@@ -244,7 +244,7 @@ def test_label_makes_the_study_of_the_command(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     serving = import_module("evenhand.annotate_app.serve")
-    monkeypatch.setattr(serving, "serve", lambda folder, port: 0)  # it does not return
+    monkeypatch.setattr(serving, "serve", lambda folder, port, public_host: 0)  # it does not return
     ITEMS.to_csv("items.csv", index=False)
     words = [
         "label",
@@ -265,7 +265,7 @@ def test_label_makes_the_study_of_the_command(
         assert found.folder == Path(name)
         assert found.command == f"evenhand annotate {name} --port 8600"
         (link,) = found.links
-        assert link.startswith("http://localhost:8600?invite=")
+        assert link.startswith("http://localhost:8600/?invite=")
         assert f'<a href="{link}">' in found._repr_html_()
         told = str(found).replace(name, "items-study").split("http")[0]
         assert told == printed.split("http")[0]
