@@ -407,6 +407,6 @@ def _show_preview(found: StudyPreview) -> None:
         load = found.load
         pace = {"words": load.words_per_minute, "seconds": load.seconds_to_decide}
         st.text(written("lead.new_hours", **pace))
-    for sentence in (found.display, *found.precision):
+    for sentence in (found.display, *found.precision, *found.names):
         if sentence:
-            st.text(sentence)
+            st.text(_in_page(sentence))

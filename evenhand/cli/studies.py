@@ -160,7 +160,7 @@ def describe_study(study: Study) -> None:
         _print_shares(column, noun, pairs[column], sampled[column])
     _print_workload(found.load)
     _print_hidden_prompts(study)
-    for sentence in (found.display, *found.precision):
+    for sentence in (found.display, *found.precision, *found.names):
         if sentence:
             say(sentence)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli.options import FILE_OPTIONS, FORMAT_OPTION, file_options, keys_in
-from evenhand.cli.terminal import console
+from evenhand.cli.terminal import console, print_lines
 from evenhand.cli.verbs import Parser, Verb, refuse
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note, note_in
@@ -98,6 +98,7 @@ def _kind_of(file: Path, form: str | None) -> str:
 
 
 def _import_responses(study: Study, file: Path) -> None:
+    from evenhand.reporting.names_shown import names_shown
     from evenhand.reporting.new_study import display_of
     from evenhand.study.prompts.responses import read_responses
 
@@ -109,8 +110,8 @@ def _import_responses(study: Study, file: Path) -> None:
     console().print(
         written("tables.responses", new=new, subjects=subjects, known=known, empty=empty)
     )
-    if new and (display := display_of(study)):
-        console().print(display)
+    if new:
+        print_lines([sentence for sentence in (display_of(study), *names_shown(study)) if sentence])
 
 
 def _import_ratings(study: Study, file: Path, options: ScaleOptions) -> None:

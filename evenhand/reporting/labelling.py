@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.reporting.item_study import Ask, ItemOptions, ItemStudy, item_study
+from evenhand.reporting.names_shown import names_shown
 from evenhand.reporting.new_study import (
     StudyPreview,
     check_numbers,
@@ -121,6 +122,7 @@ def label_items(
         made, judged = _make(source, folder, wanted, ask)
         said = made.said(judged, folder, read_config(folder).sample.pairs)
     with open_study(folder) as study:
+        said += names_shown(study, "show=" if wanted.items.in_python else "--show")
         places = study.config.annotation.raters_per_unit
         raters = [f"rater-{n}" for n in range(1, places + 1)]
         invites = make_invites(study, raters, hours=168.0)

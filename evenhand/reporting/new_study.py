@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
+from evenhand.reporting.names_shown import names_shown
 from evenhand.reporting.noting import note, note_edits, operator
 from evenhand.study.settings.session import STUDY_NAME
 from evenhand.study.tables.scratch import scratch_folder
@@ -39,7 +40,8 @@ def check_numbers(raters: int, seed: int) -> None:
 @dataclass(frozen=True)
 class StudyPreview:
     """The number of prompts sampled and in all, the noun for them, the work for people, sentences
-    on what the sample can decide, and how responses are shown (empty where there are none yet).
+    on what the sample can decide, how responses are shown (empty where there are none yet), and
+    names that annotators would see.
     """
 
     sampled: int
@@ -48,6 +50,7 @@ class StudyPreview:
     load: Workload
     precision: tuple[str, ...]
     display: str
+    names: tuple[str, ...]
 
 
 def make_study(folder: Path, plan: StudyPlan, items: ItemStudy | None = None) -> int:
@@ -95,6 +98,7 @@ def preview_of(study: Study) -> StudyPreview:
         workload(study),
         tuple(precision),
         display_of(study),
+        tuple(names_shown(study)),
     )
 
 
