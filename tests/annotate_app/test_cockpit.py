@@ -13,7 +13,12 @@ from evenhand.cli.lead import lead_link
 from evenhand.rubrics.loading import rubric_text
 from evenhand.study import open_study
 from evenhand.study.desk.oversight import oversight
-from evenhand.study.lead.adjudication import past_decisions
+from evenhand.study.lead.adjudication import (
+    adjudication_queue,
+    give_back,
+    past_decisions,
+    take_over,
+)
 from evenhand.study.lead.flags import raised_flags
 from harness.annotator import SUBJECT
 from harness.served import Served
@@ -251,6 +256,26 @@ def test_two_adjudicators_work_by_keyboard_and_never_meet(
     expect(chair.get_by_role("heading", name="Refusal")).to_be_visible()
     seen = chair.locator(".st-key-lead").inner_text()
     assert not any(name in seen for name in (*RATERS, SUBJECT, GRADER))
+
+
+def test_a_unit_stays_with_its_person_and_can_be_taken_over(
+    new_context: Callable[..., BrowserContext], served: Served
+) -> None:
+    first = shown(expert(new_context, served, "chair"))
+    again = expert(new_context, served, "chair")  # who has logged in anew
+    assert shown(again) == first
+    with open_study(served.folder) as study:
+        units = [unit.key for unit in adjudication_queue(study)]
+        for number, unit in enumerate(units):
+            take_over(study.store, f"ghost{number}", unit)
+    again.reload()
+    expect(again.get_by_text("ghost0 has one open since")).to_be_visible()
+    press(again, "Take over from ghost0")
+    shown(again)
+    expect(again.get_by_text("ghost0 has one open since")).to_have_count(0)
+    with open_study(served.folder) as study:
+        for number in range(len(units)):
+            give_back(study.store, f"ghost{number}")
 
 
 def test_a_decision_is_kept_where_the_page_is_left_at_once(lead: Page, served: Served) -> None:

@@ -22,7 +22,7 @@ ASKED = ["--question", "Right?", "--options", "yes,no"]
 @pytest.mark.parametrize(
     ("row", "options", "told"),
     [
-        ({"output": "As GPT-4o, I say blue."}, [], "of 2 items, p2 first (GPT-4o in response)"),
+        ({"output": "As GPT-4o, I say blue."}, [], "in 1 of 2 items, p0002 first (GPT-4o"),
         ({"output": "I am Claude, made by Anthropic."}, [], "2 first (Claude in response)"),
         ({"output": "As m1, I say blue."}, [], "2 first (m1 in response)"),
         ({"context": "Written by gemini-2.5-pro."}, [], "2 first (gemini in context)"),
