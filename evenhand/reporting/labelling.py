@@ -146,6 +146,7 @@ def _compared(
     are others.
     """
     from evenhand.study import open_study
+    from evenhand.study.prompts.items import CONVERSATION_ID
 
     settled = f"is settled in {folder}, which is there already; leave it out, or name a new folder"
     options, is_named = wanted.items, bool(wanted.items.question or wanted.items.rubrics)
@@ -155,7 +156,8 @@ def _compared(
                 if option not in _TO_READ:
                     raise InputError(f"{option} {settled}")
             rubrics = [str(folder / RUBRICS_FOLDER / f"{name}.toml") for name in study.rubrics]
-            options = replace(options, rubrics=rubrics)
+            in_turns = CONVERSATION_ID in study.store.pairs()
+            options = replace(options, rubrics=rubrics, each_turn=in_turns)
         try:
             made = item_study(source, options, ask)
         except InputError as fault:

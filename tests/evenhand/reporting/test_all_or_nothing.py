@@ -150,6 +150,14 @@ def test_a_study_that_is_there_is_compared_with_the_file(tmp_path: Path) -> None
     assert _graded(folder) == 6
 
 
+def test_turns_are_compared_with_turns(tmp_path: Path) -> None:
+    chat = [{"role": role, "content": f"Say {role}."} for role in ("user", "assistant") * 2]
+    (tmp_path / "chats.jsonl").write_text(json.dumps({"id": "c1", "messages": chat}) + "\n")
+    asked = {"question": "Good?", "options": ["yes", "no"], "each_turn": True}
+    eh.label(tmp_path / "chats.jsonl", tmp_path / "s", **asked)
+    assert eh.label(tmp_path / "chats.jsonl", tmp_path / "s").notes[1:] == []
+
+
 def _graded(folder: Path) -> int:
     with open_study(folder) as study:
         return len(study.ratings())
