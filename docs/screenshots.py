@@ -108,7 +108,6 @@ DRAWN = {
     "Raters": "text=Raters compared with the others",
     "Adjudication": ".st-key-decision",
     "Disagreements": ".st-key-disagreement-keys",
-    "A better grader": "text=What was tried",
     "Export": "text=Report as JSON",
 }
 """What is on a lead's page once its figures are, which are counted for a while."""

@@ -251,14 +251,13 @@ def is_over(ends: Forecast, verdicts: list[Verdict]) -> bool:
 
 
 def after_the_verdicts(verdicts: list[Verdict], titles: Mapping[str, str]) -> Way:
-    """Return the way to a better grader on the first of these rubrics on which none may be used,
-    or else to the report.
+    """Return the way to the report; it names the first of these rubrics on which no grader may be
+    used.
     """
     for rubric, title in titles.items():
         found = {each["verdict"] for each in verdicts if each["rubric"] == rubric}
         if found and found <= _FAILED:
-            said = written("cockpit.better", rubric=title)
-            return Way("A better grader", said, {"better_rubric": rubric})
+            return Way("Export", written("cockpit.better", rubric=title))
     return Way("Export", written("cockpit.report"))
 
 

@@ -11,7 +11,6 @@ import streamlit as st
 from evenhand.annotate_app.lead.accounts_page import show_accounts
 from evenhand.annotate_app.lead.adjudication_page import leave_adjudication, show_adjudication
 from evenhand.annotate_app.lead.agreement_page import show_agreement
-from evenhand.annotate_app.lead.better_grader_page import show_better_grader
 from evenhand.annotate_app.lead.disagreements_page import show_disagreements
 from evenhand.annotate_app.lead.export_page import show_export
 from evenhand.annotate_app.lead.flags_page import show_flags
@@ -59,7 +58,6 @@ PAGES = (
     _Page("Flags", show_flags),
     _Page("Adjudication", show_adjudication, ("lead", "expert")),
     _Page("Disagreements", show_disagreements),
-    _Page("A better grader", show_better_grader),
     _Page("Sessions", show_sessions),
     _Page("Accounts", show_accounts),
     _Page("Settings", show_settings),

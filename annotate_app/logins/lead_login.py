@@ -35,7 +35,6 @@ PLACES = frozenset(
         "flags",
         "adjudication",
         "disagreements",
-        "a-better-grader",
         "sessions",
         "accounts",
         "log",

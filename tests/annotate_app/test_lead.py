@@ -34,7 +34,6 @@ PAGES = {
     "Flags": "Nobody has flagged a unit.",
     "Adjudication": "to adjudicate.",
     "Disagreements": "No unit on which a grader differs",
-    "A better grader": "No candidate was tried yet.",
     "Sessions": "Make links",
     "Accounts": "Save the account",
     "Log": "What leads did",
