@@ -41,6 +41,7 @@ check: install-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m harness.weight
 
 # The site, in site/, and what is tested of it; a warning is an error.
 docs: $(VENV)/.installed-docs
