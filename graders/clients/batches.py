@@ -160,12 +160,13 @@ class ClaudeBatches:
             raise failure_of(error, self._spec, self._scrubber) from None
 
     async def results(self, batch_id: str) -> list[BatchResult]:
+        import httpx2
         from anthropic import AnthropicError
 
         try:
             # The SDK's own reading ends at the first line that is no JSON.
             content = await (await self._batches.results(batch_id)).http_response.aread()
-        except (AnthropicError, *UNREADABLE) as error:
+        except (AnthropicError, httpx2.HTTPError, *UNREADABLE) as error:
             raise failure_of(error, self._spec, self._scrubber) from None
         return _read_lines(content, self._read)
 

@@ -260,6 +260,21 @@ def test_a_page_in_place_of_the_results_leaves_the_batch_to_be_collected_later(
     assert len(server.batches.made) == 1
 
 
+def test_a_connection_that_breaks_within_the_results_is_tried_again(
+    server: ProtocolServer, grader: str, marked_study: MarkedStudy
+) -> None:
+    ways = iter([Reply(raw=b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{")])
+    get = server.batches.get
+    server.batches.get = lambda path, headers: (
+        (  # type: ignore[method-assign]
+            next(ways, None) if path.endswith(("/results", "/content")) else None
+        )
+        or get(path, headers)
+    )
+    assert by_batch(marked_study(pairs=2), grader).scored == 4
+    assert len(server.batches.made) == 1
+
+
 def test_units_with_the_same_text_are_asked_apart(
     server: ProtocolServer, claude: str, marked_study: MarkedStudy
 ) -> None:
