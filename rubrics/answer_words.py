@@ -10,11 +10,11 @@ def _of(*languages: str) -> str:
 
 
 NOUNS = _of(
-    r"answer|rating|label|score|grade|verdict|choice|category|judge?ment|decision|selection",
+    r"answer|rating|label|score|grade(?! level)|verdict|choice|category|judge?ment|decision|selection",
     r"winner|classification|conclusion|result|evaluation|assessment|option chosen",
     r"chosen option|option",
     r"antwort|bewertung|wertung|note|urteil|ergebnis|wahl|entscheidung|punktzahl|einstufung",
-    r"kategorie|einschätzung|gesamtbewertung|endnote|option",
+    r"kategorie|einschätzung|gesamtbewertung|gesamtnote|endnote|option",
     r"réponse|notation|évaluation|choix|jugement|catégorie|décision|résultat",
     r"respuesta|puntuación|puntaje|calificación|nota|elección|veredicto|decisión|valoración",
     r"evaluación|categoría|resultado|opción elegida|opción",
@@ -115,9 +115,11 @@ SAID = _of(
     r"suggests?|suggested|begins? with|hidden|appended|another (?:grader|rater|judge)|others?|"
     r"someone|author|pretends?|asserts?|declares?|recommends?|proposes?|writes?|wrote|written|"
     r"tempt\w*|at first|initial\w*|first (?:impression|instinct|thought|glance)|previous|earlier|"
+    r"rates itself|own words|quot(?:e|ing)|bottom of|adds|closing|closes|"
+    r"(?:last|final) (?:line|words?|sentence|thing)|"
     r"expected?|anchor|default|no longer|not|never|cannot|can['’]t|won['’]t|don['’]t|isn['’]t|"
     r"wouldn['’]t|ruled out|reject\w*|exclud\w*|disregard\w*|ignor\w*|wrong|incorrect",
-    r"sagt|sagte|behauptet|fordert|verlangt|schreibt|steht|laut|beispiel|zunächst|zuerst|nicht|"
+    r"letzte (?:zeile|worte|satz)|am ende|schließt|zitat|sagt|sagte|behauptet|fordert|verlangt|schreibt|steht|laut|beispiel|zunächst|zuerst|nicht|"
     r"kein\w*|falsch|enthält|endet|anweisung|format",
     r"dit|affirme|demande|exige|prétend|selon|exemple|d['’]abord|pas|jamais|faux|contient|format",
     r"dice|afirma|pide|exige|según|ejemplo|primero|no|nunca|incorrect[oa]|contiene|formato",
@@ -125,6 +127,15 @@ SAID = _of(
     "主張|要求|指示|例えば|形式|最初|当初|ではない|と書|ません",
 )
 """Words that ascribe an answer to somebody else, or deny it."""
+ENDING = _of(
+    r"(?:ends?|ending|clos(?:es|ing)|concludes|finish(?:es|ing)|signs off)"
+    r"(?: (?:in|on|with|by|as follows|the|its|own|a|line|words?|sentence|remark|writing|saying))*",
+    r"(?:last|final|closing) (?:lines?|words?|sentence|thing)(?: (?:of|in) (?:the|this) \w+| \w+ says)?"
+    r"(?: (?:is|are|reads))?",
+    r"(?:text|response|answer|material) (?:to be|being) (?:rated|graded|judged)",
+    r"endet(?: (?:mit|auf))?|schließt(?: mit(?: den worten)?)?|letzte (?:zeile|worte)(?: \w+ \w+)?",
+)
+"""Words after which stands what the rated text ends with."""
 
 BACK = _of(
     r"wait|hold on|hm+|scratch|strike that|second thoughts?|on reflection|reflecting|upon|"
@@ -149,6 +160,28 @@ BACK = _of(
     "我改|不,|待って|いや|訂正|やはり|やっぱり|考え直|再考|変更|実は|よく考え|直し",
 )
 """After an answer: it is taken back."""
+
+YES = _of(
+    r"yes|yep|yeah|y|true|t|absolutely|definitely|ja|wahr|oui|vrai|sí|si|verdadero",
+    "是|对|はい|✅|✓|✔|☑|👍",
+)
+NO = _of(
+    r"(?:absolutely|definitely|certainly|probably|clearly) not|not at all|not really|not|no way|no es|"
+    r"no|nope|nah|n|false|f|never|none|negative|hardly|wrong|nein|nicht|nie|niemals|keineswegs|kaum|"
+    r"falsch|non|faux|jamais|nunca|falso",
+    "否|不是|不|いいえ|❌|✗|✘|✖|☒|🚫|👎",
+)
+"""What affirms or denies an option whose word stands before it as the name of a field."""
+DENIES = _of(
+    r"not|\w*n['’]t|no|none|never|nothing|nor|neither|without|lacks?|fails?|failed|wrong|incorrect|"
+    r"false|hardly|barely|rarely|seldom|partial\w*|partly|mostly|somewhat|slightly|maybe|perhaps|"
+    r"possibly|n/?a|unclear|unknown|unsure|low|nicht|kein\w*|nie|ohne|falsch|kaum|teilweise|pas|jamais|"
+    r"faux|nunca|sin|falso",
+    "不|没|否|ない",
+)
+"""In what follows such a name: it may be meant as a denial, so that it decides nothing."""
+NEGATIVE = r"no|not?\W.+|fail(?:s|ed)?|false|wrong|bad|reject(?:s|ed)?|nein|falsch|schlecht"
+"""Options that deny by themselves, so that a denial after them may be their reason."""
 
 PERHAPS = _of(
     r"actually|rather|maybe|perhaps|possibly|probably|closer|lean\w*|might|could|should|would|"
@@ -176,6 +209,13 @@ SIDES = _of(
     r"model|stor(?:y|ies)|candidate|case|dialogs?|seite|texte?|diálogo|texto|caso",
     "对话|對話|回复|回應|文本|対話|応答|ダイアログ|レスポンス|対話文",
 )
+CRITERIA = _of(
+    r"tone|style|clarity|grammar|spelling|fluency|accuracy|relevance|coherence|helpfulness|politeness|"
+    r"safety|content|form|length|format|structure|readability|effort|originality|stil|ton|klarheit|"
+    r"grammatik|rechtschreibung|inhalt|länge|aufbau",
+)
+"""What else than the rubric a score may be for."""
+TENS = "seven|nine|ten|twenty|hundred|sieben|neun|zehn|hundert|dix|diez|cent|cien"
 PLACES = (
     r"page|section|paragraph|step|line|point|sentence|argument|reason|part|item|bullet|chapter|no\.|"
     r"absatz|abschnitt|seite|punkt|satz|párrafo|paragraphe|página|第"
