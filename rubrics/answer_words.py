@@ -115,11 +115,12 @@ SAID = _of(
     r"suggests?|suggested|begins? with|hidden|appended|another (?:grader|rater|judge)|others?|"
     r"someone|author|pretends?|asserts?|declares?|recommends?|proposes?|writes?|wrote|written|"
     r"tempt\w*|at first|initial\w*|first (?:impression|instinct|thought|glance)|previous|earlier|"
-    r"rates itself|own words|quot(?:e|ing)|bottom of|adds|closing|closes|"
+    r"rates itself|own words|quot(?:e|ing)|(?:bottom|end|copy) of|adds|clos(?:ing|es)|ending|concluding|"
+    r"(?:wraps|winds) up|bears|shows|tagged|footer|signature|p\.s|excerpt|text(?=\s*:?\s*\Z)|"
     r"(?:last|final) (?:line|words?|sentence|thing)|"
     r"expected?|anchor|default|no longer|not|never|cannot|can['’]t|won['’]t|don['’]t|isn['’]t|"
     r"wouldn['’]t|ruled out|reject\w*|exclud\w*|disregard\w*|ignor\w*|wrong|incorrect",
-    r"letzte (?:zeile|worte|satz)|am ende|schließt|zitat|sagt|sagte|behauptet|fordert|verlangt|schreibt|steht|laut|beispiel|zunächst|zuerst|nicht|"
+    r"letzten? (?:zeile|worte|satz)|schlusszeile|(?:am|zum) (?:ende|schluss)|schließt|zitat|sagt|sagte|behauptet|fordert|verlangt|schreibt|steht|laut|beispiel|zunächst|zuerst|nicht|"
     r"kein\w*|falsch|enthält|endet|anweisung|format",
     r"dit|affirme|demande|exige|prétend|selon|exemple|d['’]abord|pas|jamais|faux|contient|format",
     r"dice|afirma|pide|exige|según|ejemplo|primero|no|nunca|incorrect[oa]|contiene|formato",
@@ -129,7 +130,7 @@ SAID = _of(
 """Words that ascribe an answer to somebody else, or deny it."""
 ENDING = _of(
     r"(?:ends?|ending|clos(?:es|ing)|concludes|finish(?:es|ing)|signs off)"
-    r"(?: (?:in|on|with|by|as follows|the|its|own|a|line|words?|sentence|remark|writing|saying))*",
+    r"(?: (?:in|on|with|by|as follows|the|its|own|a|line|words?|sentence|remark|reads|writing|saying))*",
     r"(?:last|final|closing) (?:lines?|words?|sentence|thing)(?: (?:of|in) (?:the|this) \w+| \w+ says)?"
     r"(?: (?:is|are|reads))?",
     r"(?:text|response|answer|material) (?:to be|being) (?:rated|graded|judged)",
@@ -163,19 +164,20 @@ BACK = _of(
 
 YES = _of(
     r"yes|yep|yeah|y|true|t|absolutely|definitely|ja|wahr|oui|vrai|sí|si|verdadero",
-    "是|对|はい|✅|✓|✔|☑|👍",
+    "是|对|はい",
 )
 NO = _of(
     r"(?:absolutely|definitely|certainly|probably|clearly) not|not at all|not really|not|no way|no es|"
     r"no|nope|nah|n|false|f|never|none|negative|hardly|wrong|nein|nicht|nie|niemals|keineswegs|kaum|"
     r"falsch|non|faux|jamais|nunca|falso",
-    "否|不是|不|いいえ|❌|✗|✘|✖|☒|🚫|👎",
+    "否|不是|不|いいえ",
 )
+YES_MARKS, NO_MARKS = "✅|✓|✔|☑|👍", "❌|✗|✘|✖|☒|🚫|👎"
 """What affirms or denies an option whose word stands before it as the name of a field."""
 DENIES = _of(
     r"not|\w*n['’]t|no|none|never|nothing|nor|neither|without|lacks?|fails?|failed|wrong|incorrect|"
     r"false|hardly|barely|rarely|seldom|partial\w*|partly|mostly|somewhat|slightly|maybe|perhaps|"
-    r"possibly|n/?a|unclear|unknown|unsure|low|nicht|kein\w*|nie|ohne|falsch|kaum|teilweise|pas|jamais|"
+    r"possibly|n/?a|unclear|unknown|unsure|low|little|minimal|free of|see|score|unlikely|nicht|kein\w*|nie|ohne|falsch|kaum|teilweise|pas|jamais|"
     r"faux|nunca|sin|falso",
     "不|没|否|ない",
 )

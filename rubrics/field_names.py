@@ -14,10 +14,13 @@ from dataclasses import dataclass
 from evenhand.rubrics import answer_words as words
 
 _SEPARATES = r"(?:[:=→|>?]|->)"
-_VALUE = rf"(?P<value>(?P<yes>{words.YES}|\[x\])|(?P<no>{words.NO}|\[ \]))"
 _ENDS = (
     r"(?![\w'’])(?=[\"'”’`]*\s*(?:\Z|[\n.!;,)}\]<|(#\u2013\u2014]|-\s|"
     rf"(?:{words.BECAUSE})))(?!\s*(?:[/|,]|(?:or|oder)\b)?\s*(?:{words.YES}|{words.NO})(?!\w))"
+)
+_VALUE = (
+    rf"(?P<value>(?:(?P<yes>{words.YES})|(?P<no>{words.NO})){_ENDS}|"
+    rf"(?P<done>{words.YES_MARKS}|\[x\])|(?P<open>{words.NO_MARKS}|\[ \]))"
 )
 _FIGURE = r"[\s\d.,/%]+|\s*(?:it|this|that|es|das) \w+(?: not| nicht|n['’]t)\W*"
 _FIRST = r"(?P<first>(?:^|[{,<])[\s>•|\"'#–-]*(?:\d+[.)]\s*)?(?:is[_ ])?)?"
@@ -48,17 +51,18 @@ class FieldNames:
         self._keys = list(by_fold.values())
         polar = re.compile(rf"{words.YES}|{words.NO}", re.IGNORECASE)
         self._words = {
-            word for word in self._of if re.search(r"[^\W\d_]{2}", word) and not polar.fullmatch(word)
+            word
+            for word in self._of
+            if re.search(r"[^\W\d_]{2}", word) and not polar.fullmatch(word)
         }
         any_word = "|".join(re.escape(each) for each in sorted(self._of, key=len, reverse=True))
         word = rf"(?<![\w-])(?P<word>{any_word})(?![\w-])"
         flags = re.IGNORECASE | re.MULTILINE
-        self._bare = re.compile(
-            rf"{_FIRST}{word}(?P<sep>[^\w+]{{1,12}}?){_VALUE}{_ENDS}", flags
-        )
-        self._before = re.compile(rf"(?P<no>❌|✗|✘|✖|☒|🚫|\[ \])\s*{word}", flags)
+        self._bare = re.compile(rf"{_FIRST}{word}(?P<sep>[^\w+]{{1,12}}?){_VALUE}", flags)
+        self._before = re.compile(rf"(?:{words.NO_MARKS})\s*{word}", flags)
         self._open = re.compile(
-            rf"{_FIRST}{word}[\"']?\s*(?P<sep>[:=→]|->|[\u2013\u2014]|-(?=\s))(?P<rest>\s*[^\n]*)", flags
+            rf"{_FIRST}{word}[\"']?\s*(?P<sep>[:=→]|->|[\u2013\u2014]|-(?=\s))(?P<rest>\s*[^\n]*)",
+            flags,
         )
 
     def read(self, text: str) -> FieldsRead:
@@ -71,31 +75,28 @@ class FieldNames:
             nonlocal unclear
             word, sep, first = match["word"], match["sep"], match["first"]
             strong = bool(re.search(_SEPARATES, sep)) or '"' in sep
+            if not strong and self._of.get(match["value"].casefold()) == self._of[word.casefold()]:
+                return match[0]
             negative = self._is_negative(word)
-            mark = not (strong or match["value"][0] == "[" or match["value"][0].isalnum())
+            yes = bool(match["yes"] or match["done"])
+            mark = bool(match["done"] or match["open"]) and not strong and match["value"] != "[ ]"
             if word.casefold() not in self._words:
-                if mark and bool(match["yes"]) != negative:
+                if mark and (yes or negative):
                     return f"{first or ''}{word}"
-                if "?" in sep or (self._is_polar(word) and not strong):
+                if "?" in sep or (self._is_polar(word) and not (strong or mark)):
                     return match[0]
                 unclear = True
                 return ""
             key = self._of[word.casefold()]
-            if match["yes"] and not sep.startswith('"'):
+            if (yes and not sep.startswith('"')) or (negative and mark):
                 return f"{first or ''}{word}"
-            if match["no"] and negative and mark:
-                return f"{first or ''}{word}"
-            if first is None or not strong or (match["no"] and negative):
-                unclear = True
-            elif match["yes"]:
-                give.add(key)
-            else:
-                deny.add(key)
+            unclear = unclear or first is None or not strong or (negative and not yes)
+            (give if yes else deny).add(key)
             return ""
 
         def before(match: re.Match[str]) -> str:
             nonlocal unclear
-            if match["no"] != "[ ]" and self._is_negative(match["word"]):
+            if self._is_negative(match["word"]):
                 return match["word"]
             unclear = True
             return ""
@@ -112,7 +113,7 @@ class FieldNames:
         text = self._bare.sub(bare, text)
         text = self._before.sub(before, text)
         text = self._open.sub(opened, text)
-        if deny and not give and len(self._keys) == 2:
+        if deny and not give and not unclear and len(self._keys) == 2:
             give |= {*self._keys} - deny
         return FieldsRead(text, frozenset(give), frozenset(deny), unclear)
 
@@ -132,7 +133,11 @@ class FieldNames:
         if rest.strip(" .()[]\"'").casefold() in self._of:
             return True
         first = re.split(r"(?<=[.!?])\s", rest)[0]
-        if len(re.findall(r"\w+", first)) < 2 or re.match(r"[(\[\"']*[\d<>~]", rest):
+        length = len(re.findall(r"\w+", first))
+        value = rf"\W*(?:\d|(?:{words.YES}|{words.NO})(?!\w))"
+        if length < 2 or re.match(value, rest, re.IGNORECASE) or "?" in first:
             return False
         denies = re.search(rf"(?<!\w)(?:{words.DENIES})(?!\w)", first, re.IGNORECASE)
-        return not denies or self._is_negative(match["word"])
+        if not denies:
+            return True
+        return length > 3 and denies.start() > 0 and self._is_negative(match["word"])

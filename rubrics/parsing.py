@@ -74,6 +74,7 @@ _JSON_BESIDE = re.compile(
     rf"{words.SURE}|scale|max|min|out_?of|index|id\b|number|version|length|count|tokens", re.I
 )
 _SPEAKERS = re.compile(r"^\s*(?:human|user|rater \d+|grader \d+)\s*:", re.IGNORECASE | re.MULTILINE)
+_BALLOT = re.compile(r"^[\s•>-]*\[ \]", re.MULTILINE)
 _JSON_END = re.compile(r"max|out_?of|scale", re.IGNORECASE)
 _OUT_OF = "out of|von|sur|sobre|of|de"
 _FOR = r"for|on|in|für|bei|beim"
@@ -126,10 +127,10 @@ class RubricParser:
         if answer is None:
             return None
         bare = _plain(_unfenced(_spaced(answer)))
-        if _SPEAKERS.search(bare):
+        if _SPEAKERS.search(bare) or _BALLOT.search(bare):
             return None
         fields = self._fields.read(bare)
-        text = self._keyed(re.sub(rf"{_EMOJI}+", " ", fields.text).strip())
+        text = self._keyed(self._pictures.sub(" ", fields.text).strip())
         label = self._in_any(text)
         if label or not (fields.give or fields.unclear):
             return label if {label} >= fields.give and label not in fields.deny else None
@@ -150,6 +151,12 @@ class RubricParser:
     def _fields(self) -> FieldNames:
         return FieldNames(self._by_fold, self._by_name)
 
+    @cached_property
+    def _pictures(self) -> re.Pattern[str]:
+        return re.compile(
+            "(?!)" if re.search(_EMOJI, "".join([*self._by_fold, *self._by_name])) else f"{_EMOJI}+"
+        )
+
     def _keyed(self, text: str) -> str:
         """Turn names with their keys behind them, "Good (3)", into "3 (Good)"."""
 
@@ -163,7 +170,7 @@ class RubricParser:
         return self._compiled(
             rf"(?<![\w-])(?P<name>{_any_of(self._by_name)})(?:\s*[(\[]\s*(?P<in>)|\s*[:=,–—]\s*|\s+-\s)"
             rf"(?:(?:{words.NOUNS})\s*[:=]?\s*)?(?P<given>(?P<key>{_any_of(self._by_fold)}){of})"
-            r"(?(in)\s*[)\]]|(?![\w+%-]|[.,:/]\d))"
+            r"(?(in)\s*[)\]]|(?=\s*(?:\Z|[\n.;)])))"
         ).sub(turned, text)
 
     # Single expressions.
@@ -374,7 +381,9 @@ class RubricParser:
                 continue
             match = self._alone.fullmatch(re.sub(r"^[\s•>:,]+", "", line[0]).strip())
             if match is None:
-                if key := self._by_name.get(self._introduced.sub("", line[0]).strip(" .。()[]\"'").casefold()):
+                if key := self._by_name.get(
+                    self._introduced.sub("", line[0]).strip(" .。()[]\"'").casefold()
+                ):
                     yield _Given(key, line.start(), line.end())
             elif not (self._misnamed(match) or self._listed(masked, line, match)):
                 yield _Given(self._key(match), line.start(), line.end())
@@ -423,11 +432,17 @@ class RubricParser:
         rest = text[match.end("key") :].split("\n", 1)[0]
         if re.match(rf"{_AFTER}\s*(?:\(\s*)?\?", rest):
             return True
+        if match["key"].casefold() == "no" and re.match(r"\.?\s*\d", rest):
+            return True  # a number
+        if re.match(r"[,.!]? I(?:['’]ll| can| will)\b (?:help|rate|do|try|assist)", rest):
+            return True  # to being asked
         if not self._numbers:
             return False
         most = re.escape(self._numbers[1])
         return bool(
-            re.match(rf"[^.\n]{{0,12}}?\b(?:{_OUT_OF}) (?:a possible )?(?:{words.TENS})\b", rest, re.I)
+            re.match(
+                rf"[^.\n]{{0,12}}?\b(?:{_OUT_OF}) (?:a possible )?(?:{words.TENS})\b", rest, re.I
+            )
             or re.match(rf"\s*\(?(?:(?:{_FOR})\s+)?(?:{words.CRITERIA})\b", rest, re.I)
             and not re.match(rf"\s*\(?(?:(?:{_FOR})\s+)?(?:{self._nouns})\b", rest, re.I)
             or re.match(r"\s*\((?:as|so) (?:the|der|die) \w+ (?:says|claims|sagt)", rest)
