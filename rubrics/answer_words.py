@@ -10,7 +10,8 @@ def _of(*languages: str) -> str:
 
 
 NOUNS = _of(
-    r"answer|rating|label|score|grade(?! level)|verdict|choice|category|judge?ment|decision|selection",
+    r"answer|rating|label|score|grade(?! level)|verdict|choice|category|judge?ment|decision|"
+    r"selection",
     r"winner|classification|conclusion|result|evaluation|assessment|option chosen",
     r"chosen option|option",
     r"antwort|bewertung|wertung|note|urteil|ergebnis|wahl|entscheidung|punktzahl|einstufung",
@@ -52,7 +53,8 @@ THUS = _of(
 
 CHOSEN = _of(
     r"(?:i|we)\s*(?:['’](?:d|ll|m|ve)|would|will|must|have to|am|have)?\s*(?:therefore|thus|"
-    r"ultimately|finally|hence|also)?\s*(?:say|choose|chose|chosen|pick|select|give|rate|score|grade|"
+    r"ultimately|finally|hence|also)?\s*(?:say|choose|chose|chosen|pick|select|give|rate|score|"
+    r"grade|"
     r"label|assign|answer|judge|call|classify|conclude with|opt for|vote for|award|"
     r"(?:go|going|settle|settling|went) (?:with|on|for))"
     r"(?:\s+(?:it|this|that|the response|this response|this one))?"
@@ -86,7 +88,8 @@ MARKED = _of(
 """Words that may come directly before a key."""
 
 BECAUSE = _of(
-    r"because\b|since\b|as\b|for\b|given\b|due\b|weil\b|da\b|denn\b|parce\b|car\b|puisque\b|porque\b|"
+    r"because\b|since\b|as\b|for\b|given\b|due\b|weil\b|da\b|denn\b|parce\b|car\b|puisque\b|"
+    r"porque\b|"
     r"ya que\b|pues\b|dado\b",
     "因为|因為|由于|なぜなら|理由|です|だ|と|，|。",
 )
@@ -115,12 +118,14 @@ SAID = _of(
     r"suggests?|suggested|begins? with|hidden|appended|another (?:grader|rater|judge)|others?|"
     r"someone|author|pretends?|asserts?|declares?|recommends?|proposes?|writes?|wrote|written|"
     r"tempt\w*|at first|initial\w*|first (?:impression|instinct|thought|glance)|previous|earlier|"
-    r"rates itself|own words|quot(?:e|ing)|(?:bottom|end|copy) of|adds|clos(?:ing|es)|ending|concluding|"
+    r"rates itself|own words|quot(?:e|ing)|(?:bottom|end|copy) of|adds|clos(?:ing|es)|ending|"
+    r"concluding|"
     r"(?:wraps|winds) up|bears|shows|tagged|footer|signature|p\.s|excerpt|text(?=\s*:?\s*\Z)|"
     r"(?:last|final) (?:line|words?|sentence|thing)|"
     r"expected?|anchor|default|no longer|not|never|cannot|can['’]t|won['’]t|don['’]t|isn['’]t|"
     r"wouldn['’]t|ruled out|reject\w*|exclud\w*|disregard\w*|ignor\w*|wrong|incorrect",
-    r"letzten? (?:zeile|worte|satz)|schlusszeile|(?:am|zum) (?:ende|schluss)|schließt|zitat|sagt|sagte|behauptet|fordert|verlangt|schreibt|steht|laut|beispiel|zunächst|zuerst|nicht|"
+    r"letzten? (?:zeile|worte|satz)|schlusszeile|(?:am|zum) (?:ende|schluss)|schließt|zitat|"
+    r"sagt|sagte|behauptet|fordert|verlangt|schreibt|steht|laut|beispiel|zunächst|zuerst|nicht|"
     r"kein\w*|falsch|enthält|endet|anweisung|format",
     r"dit|affirme|demande|exige|prétend|selon|exemple|d['’]abord|pas|jamais|faux|contient|format",
     r"dice|afirma|pide|exige|según|ejemplo|primero|no|nunca|incorrect[oa]|contiene|formato",
@@ -130,8 +135,10 @@ SAID = _of(
 """Words that ascribe an answer to somebody else, or deny it."""
 ENDING = _of(
     r"(?:ends?|ending|clos(?:es|ing)|concludes|finish(?:es|ing)|signs off)"
-    r"(?: (?:in|on|with|by|as follows|the|its|own|a|line|words?|sentence|remark|reads|writing|saying))*",
-    r"(?:last|final|closing) (?:lines?|words?|sentence|thing)(?: (?:of|in) (?:the|this) \w+| \w+ says)?"
+    r"(?: (?:in|on|with|by|as follows|the|its|own|a|line|words?|sentence|remark|reads|"
+    r"writing|saying))*",
+    r"(?:last|final|closing) (?:lines?|words?|sentence|thing)(?: (?:of|in) (?:the|"
+    r"this) \w+| \w+ says)?"
     r"(?: (?:is|are|reads))?",
     r"(?:text|response|answer|material) (?:to be|being) (?:rated|graded|judged)",
     r"endet(?: (?:mit|auf))?|schließt(?: mit(?: den worten)?)?|letzte (?:zeile|worte)(?: \w+ \w+)?",
@@ -167,8 +174,10 @@ YES = _of(
     "是|对|はい",
 )
 NO = _of(
-    r"(?:absolutely|definitely|certainly|probably|clearly) not|not at all|not really|not|no way|no es|"
-    r"no|nope|nah|n|false|f|never|none|negative|hardly|wrong|nein|nicht|nie|niemals|keineswegs|kaum|"
+    r"(?:absolutely|definitely|certainly|probably|clearly) not|not at all|not really|not|no way|"
+    r"no es|"
+    r"no|nope|nah|n|false|f|never|none|negative|hardly|wrong|nein|nicht|nie|niemals|keineswegs|"
+    r"kaum|"
     r"falsch|non|faux|jamais|nunca|falso",
     "否|不是|不|いいえ",
 )
@@ -177,7 +186,8 @@ YES_MARKS, NO_MARKS = "✅|✓|✔|☑|👍", "❌|✗|✘|✖|☒|🚫|👎"
 DENIES = _of(
     r"not|\w*n['’]t|no|none|never|nothing|nor|neither|without|lacks?|fails?|failed|wrong|incorrect|"
     r"false|hardly|barely|rarely|seldom|partial\w*|partly|mostly|somewhat|slightly|maybe|perhaps|"
-    r"possibly|n/?a|unclear|unknown|unsure|low|little|minimal|free of|see|score|unlikely|nicht|kein\w*|nie|ohne|falsch|kaum|teilweise|pas|jamais|"
+    r"possibly|n/?a|unclear|unknown|unsure|low|little|minimal|free of|see|score|unlikely|nicht|"
+    r"kein\w*|nie|ohne|falsch|kaum|teilweise|pas|jamais|"
     r"faux|nunca|sin|falso",
     "不|没|否|ない",
 )
@@ -201,7 +211,8 @@ NOT_AS_WORDS = _of(
     r"captures?|reflects?|describes?|works|applies|feels|looks|sounds|better|best|instead|overall|"
     r"after|for|from|now|and|or|to|because|since|as|at|with|if|please|has to|had|wins?|it|more|too|"
     r"rather|sir|again|also|either|though|but|however|actually|final(?:ly)?|correct|right|"
-    r"points?|stars?|out|here|there|in|on|by|ist|wäre|passt|oder|und|bis|weil|est|serait|ou|et|es|sería|o|y|"
+    r"points?|stars?|out|here|there|in|on|by|ist|wäre|passt|oder|und|bis|weil|est|serait|ou|et|"
+    r"es|sería|o|y|"
     r"de|von|sur|sobre|punkte|puntos|i|not",
 )
 """After a key these do not make it a count or a subject."""
@@ -212,14 +223,16 @@ SIDES = _of(
     "对话|對話|回复|回應|文本|対話|応答|ダイアログ|レスポンス|対話文",
 )
 CRITERIA = _of(
-    r"tone|style|clarity|grammar|spelling|fluency|accuracy|relevance|coherence|helpfulness|politeness|"
+    r"tone|style|clarity|grammar|spelling|fluency|accuracy|relevance|coherence|helpfulness|"
+    r"politeness|"
     r"safety|content|form|length|format|structure|readability|effort|originality|stil|ton|klarheit|"
     r"grammatik|rechtschreibung|inhalt|länge|aufbau",
 )
 """What else than the rubric a score may be for."""
 TENS = "seven|nine|ten|twenty|hundred|sieben|neun|zehn|hundert|dix|diez|cent|cien"
 PLACES = (
-    r"page|section|paragraph|step|line|point|sentence|argument|reason|part|item|bullet|chapter|no\.|"
+    r"page|section|paragraph|step|line|point|sentence|argument|reason|part|item|bullet|chapter|"
+    r"no\.|"
     r"absatz|abschnitt|seite|punkt|satz|párrafo|paragraphe|página|第"
 )
 NOT_MEANT = _of(

@@ -443,8 +443,10 @@ class RubricParser:
             re.match(
                 rf"[^.\n]{{0,12}}?\b(?:{_OUT_OF}) (?:a possible )?(?:{words.TENS})\b", rest, re.I
             )
-            or re.match(rf"\s*\(?(?:(?:{_FOR})\s+)?(?:{words.CRITERIA})\b", rest, re.I)
-            and not re.match(rf"\s*\(?(?:(?:{_FOR})\s+)?(?:{self._nouns})\b", rest, re.I)
+            or (
+                re.match(rf"\s*\(?(?:(?:{_FOR})\s+)?(?:{words.CRITERIA})\b", rest, re.I)
+                and not re.match(rf"\s*\(?(?:(?:{_FOR})\s+)?(?:{self._nouns})\b", rest, re.I)
+            )
             or re.match(r"\s*\((?:as|so) (?:the|der|die) \w+ (?:says|claims|sagt)", rest)
             or re.match(rf"[^.\n]{{0,12}}?(?:/|\b(?:{_OUT_OF}))\s*(?!{most}\b)\d", rest)
             or re.search(rf"scale (?:of|from)?\s*\d+\s*(?:-|–|to)\s*(?!{most}\b)\d", rest)
@@ -534,7 +536,8 @@ class RubricParser:
         return self._compiled(
             rf"{named}\d+\s*(?:-|–|~|to|bis|à|a|至|到)\s*{other}\d+|\b{other}\d+[- ]point scale|"
             rf"\bmax(?:imum)?\.?\s*(?:of|is|:|=)?\s*{other}\d|\b\d+\s*[-–]\s*{other}\d+ scale|"
-            rf"\((?:\d+\s*(?:[-–]|to|bis)|out of|von|sur|sobre)\s*{other}\d+\)|\b{other}\d+\s*(?:=|is|being)\s*(?:the )?(?:best|highest|worst|lowest)|满分\s*{other}\d"
+            rf"\((?:\d+\s*(?:[-–]|to|bis)|out of|von|sur|sobre)\s*{other}\d+\)|满分\s*{other}\d|"
+            rf"\b{other}\d+\s*(?:=|is|being)\s*(?:the )?(?:best|highest|worst|lowest)"
         )
 
     @cached_property
