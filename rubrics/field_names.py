@@ -1,8 +1,8 @@
 """Options whose own word is the name of a field: `correct: no`, `pass - false`, `"relevant": true`.
 
 An option's own word (its key or name) with a separator behind it is the name of a field. What
-follows decides: a yes gives that option, a no gives the other of two options, a name or a reason
-that denies nothing leaves the word to be read as an answer. Anything else decides nothing.
+follows decides: a yes gives that option, a no gives the other of two options, and a name or a
+reason that denies nothing leaves the word an answer. Anything else is unscored.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ class FieldNames:
             for word in self._of
             if re.search(r"[^\W\d_]{2}", word) and not polar.fullmatch(word)
         }
-        any_word = "|".join(re.escape(each) for each in sorted(self._of, key=len, reverse=True))
+        known = sorted(filter(None, self._of), key=len, reverse=True)
+        any_word = "|".join(map(re.escape, known)) or "(?!)"
         word = rf"(?<![\w-])(?P<word>{any_word})(?![\w-])"
         flags = re.IGNORECASE | re.MULTILINE
         self._bare = re.compile(rf"{_FIRST}{word}(?P<sep>[^\w+]{{1,12}}?){_VALUE}", flags)

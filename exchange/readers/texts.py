@@ -227,7 +227,7 @@ def reply_text(cell: str) -> str:
     """Return the text of a cell that holds a provider's reply as JSON, and other cells as they are:
     what answered, and at what cost, is not for annotators.
 
-    >>> reply_text('{"candidates": [{"content": {"parts": [{"text": "Hi"}]}}], "modelVersion": "g"}')
+    >>> reply_text('{"model": "a", "response": "Hi", "done": true}')
     'Hi'
     """
     value = opened(cell)
@@ -250,7 +250,8 @@ def _reply_in(value: object) -> object:
         if isinstance(first, dict) and name == "candidates":
             content = first.get("content")
             return {"role": "model", **content} if isinstance(content, dict) else content
-        if isinstance(first, dict) and (name < "o" or {"outputText", "stop_reason"} & first.keys()):
+        known = name < "o" or bool({"outputText", "stop_reason"} & set(first or ()))
+        if isinstance(first, dict) and known:
             return first.get("message") or first.get("text") or first.get("outputText")
         if isinstance(first, list) and name < "o":
             return None

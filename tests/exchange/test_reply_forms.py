@@ -152,7 +152,7 @@ OTHERS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: "-".join(form)[:40])
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: json.dumps(form)[:40])
 def test_the_text_of_a_reply_is_what_is_shown(form: object) -> None:
     assert reply_text(json.dumps(form)) == "Hi."
 
