@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -26,12 +27,14 @@ USAGE = {
     "cost_usd": "cost_usd",
 }
 """Columns of a usage table, and the statistics made from them."""
+MODELS = "models_answered"
 PRICE = "price_per_1000_units"
 """US dollars."""
 
 
 def add_usage_rows(rows: ResultRows, usage: pd.DataFrame | None) -> None:
-    """Add a row for every grader and every column of `USAGE` that the table has.
+    """Add a row for every grader and every column of `USAGE` that the table has, and one for the
+    number of models that answered for it, where any is known.
 
     `usage` has a row for each `rater_id` and `rubric`. Unknown values (the price of a model without
     a list price) are undefined, not 0. `n_units` counts the attempts.
@@ -46,6 +49,9 @@ def add_usage_rows(rows: ResultRows, usage: pd.DataFrame | None) -> None:
                 found = Interval.point(value, Remark("not_known") if np.isnan(value) else "")
                 counts = attempts, attempts
                 rows.add(statistic, found, counts, rater_a="", rater_b=who, subset="all")
+        if models := json.loads(record.get("models") or "{}"):
+            found, counts = Interval.point(len(models)), (attempts, attempts)
+            rows.add(MODELS, found, counts, rater_a="", rater_b=who, subset="all")
 
 
 def add_price_rows(

@@ -19,7 +19,8 @@ class BatchServer:
     `fate(call)` says what becomes of a request: "" (answered), "expired", "canceled", "errored"
     (a fault of the server), "invalid" or "refused" (in the words of `refusal`). `drop` lists what
     happens to the next batches sent: the connection breaks "before" the batch is made, or "after".
-    `refuse` is a reason to refuse every batch.
+    `refuse` is a reason to refuse every batch. `write` makes
+    what is sent of a line of the results.
     """
 
     def __init__(self, script: Callable[[Call], Reply]) -> None:
@@ -28,6 +29,7 @@ class BatchServer:
         self.drop: list[str] = []
         self.refuse = ""
         self.refusal = error(400)
+        self.write: Callable[[str], str] = str
         self.calls: list[Call] = []
         self.made: list[dict[str, Any]] = []
         self.get_replies: list[Reply] = []
@@ -78,7 +80,7 @@ class BatchServer:
             lines = [(line["custom_id"], line["params"]) for line in body["requests"]]
         else:
             text = self._files[body["input_file_id"]]
-            lines = [(d["custom_id"], d["body"]) for d in map(json.loads, text.splitlines())]
+            lines = [(d["custom_id"], d["body"]) for d in map(json.loads, text.strip().split("\n"))]
         assert len({name for name, _ in lines}) == len(lines), "custom ids must differ"
         assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name) for name, _ in lines)
         way = "/v1/messages" if claude else "/v1/chat/completions"
@@ -178,8 +180,11 @@ class BatchServer:
                 result = {"type": "errored", "error": self.refusal.body}
             elif not fate:
                 result["message"] = self._script(call).body
-            lines.append(json.dumps({"custom_id": name, "result": result}))
-        return "\n".join(lines)
+            lines.append({"custom_id": name, "result": result})
+        return self._written(lines)
+
+    def _written(self, lines: list[dict[str, Any]]) -> str:
+        return "\n".join(self.write(json.dumps(line, ensure_ascii=False)) for line in lines)
 
     def _output(self, name: str) -> str:
         batch = self._batch(name)
@@ -195,5 +200,5 @@ class BatchServer:
             body = self._script(call).body if not fate else {"error": said}
             response = {"status_code": status, "request_id": "r", "body": body} if status else None
             line = {"custom_id": custom_id, "response": response, "error": None if status else said}
-            lines.append(json.dumps(line))
-        return "\n".join(lines)
+            lines.append(line)
+        return self._written(lines)

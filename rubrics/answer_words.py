@@ -10,11 +10,12 @@ def _of(*languages: str) -> str:
 
 
 NOUNS = _of(
-    r"answer|rating|label|score|grade|verdict|choice|category|judge?ment|decision|selection",
+    r"answer|rating|label|score|grade(?! level)|verdict|choice|category|judge?ment|decision|"
+    r"selection",
     r"winner|classification|conclusion|result|evaluation|assessment|option chosen",
     r"chosen option|option",
     r"antwort|bewertung|wertung|note|urteil|ergebnis|wahl|entscheidung|punktzahl|einstufung",
-    r"kategorie|einschätzung|gesamtbewertung|endnote|option",
+    r"kategorie|einschätzung|gesamtbewertung|gesamtnote|endnote|option",
     r"réponse|notation|évaluation|choix|jugement|catégorie|décision|résultat",
     r"respuesta|puntuación|puntaje|calificación|nota|elección|veredicto|decisión|valoración",
     r"evaluación|categoría|resultado|opción elegida|opción",
@@ -52,7 +53,8 @@ THUS = _of(
 
 CHOSEN = _of(
     r"(?:i|we)\s*(?:['’](?:d|ll|m|ve)|would|will|must|have to|am|have)?\s*(?:therefore|thus|"
-    r"ultimately|finally|hence|also)?\s*(?:say|choose|chose|chosen|pick|select|give|rate|score|grade|"
+    r"ultimately|finally|hence|also)?\s*(?:say|choose|chose|chosen|pick|select|give|rate|score|"
+    r"grade|"
     r"label|assign|answer|judge|call|classify|conclude with|opt for|vote for|award|"
     r"(?:go|going|settle|settling|went) (?:with|on|for))"
     r"(?:\s+(?:it|this|that|the response|this response|this one))?"
@@ -86,7 +88,8 @@ MARKED = _of(
 """Words that may come directly before a key."""
 
 BECAUSE = _of(
-    r"because\b|since\b|as\b|for\b|given\b|due\b|weil\b|da\b|denn\b|parce\b|car\b|puisque\b|porque\b|"
+    r"because\b|since\b|as\b|for\b|given\b|due\b|weil\b|da\b|denn\b|parce\b|car\b|puisque\b|"
+    r"porque\b|"
     r"ya que\b|pues\b|dado\b",
     "因为|因為|由于|なぜなら|理由|です|だ|と|，|。",
 )
@@ -115,8 +118,13 @@ SAID = _of(
     r"suggests?|suggested|begins? with|hidden|appended|another (?:grader|rater|judge)|others?|"
     r"someone|author|pretends?|asserts?|declares?|recommends?|proposes?|writes?|wrote|written|"
     r"tempt\w*|at first|initial\w*|first (?:impression|instinct|thought|glance)|previous|earlier|"
+    r"rates itself|own words|quot(?:e|ing)|(?:bottom|end|copy) of|adds|clos(?:ing|es)|ending|"
+    r"concluding|"
+    r"(?:wraps|winds) up|bears|shows|tagged|footer|signature|p\.s|excerpt|text(?=\s*:?\s*\Z)|"
+    r"(?:last|final) (?:line|words?|sentence|thing)|"
     r"expected?|anchor|default|no longer|not|never|cannot|can['’]t|won['’]t|don['’]t|isn['’]t|"
     r"wouldn['’]t|ruled out|reject\w*|exclud\w*|disregard\w*|ignor\w*|wrong|incorrect",
+    r"letzten? (?:zeile|worte|satz)|schlusszeile|(?:am|zum) (?:ende|schluss)|schließt|zitat|"
     r"sagt|sagte|behauptet|fordert|verlangt|schreibt|steht|laut|beispiel|zunächst|zuerst|nicht|"
     r"kein\w*|falsch|enthält|endet|anweisung|format",
     r"dit|affirme|demande|exige|prétend|selon|exemple|d['’]abord|pas|jamais|faux|contient|format",
@@ -125,6 +133,17 @@ SAID = _of(
     "主張|要求|指示|例えば|形式|最初|当初|ではない|と書|ません",
 )
 """Words that ascribe an answer to somebody else, or deny it."""
+ENDING = _of(
+    r"(?:ends?|ending|clos(?:es|ing)|concludes|finish(?:es|ing)|signs off)"
+    r"(?: (?:in|on|with|by|as follows|the|its|own|a|line|words?|sentence|remark|reads|"
+    r"writing|saying))*",
+    r"(?:last|final|closing) (?:lines?|words?|sentence|thing)(?: (?:of|in) (?:the|"
+    r"this) \w+| \w+ says)?"
+    r"(?: (?:is|are|reads))?",
+    r"(?:text|response|answer|material) (?:to be|being) (?:rated|graded|judged)",
+    r"endet(?: (?:mit|auf))?|schließt(?: mit(?: den worten)?)?|letzte (?:zeile|worte)(?: \w+ \w+)?",
+)
+"""Words after which stands what the rated text ends with."""
 
 BACK = _of(
     r"wait|hold on|hm+|scratch|strike that|second thoughts?|on reflection|reflecting|upon|"
@@ -150,6 +169,32 @@ BACK = _of(
 )
 """After an answer: it is taken back."""
 
+YES = _of(
+    r"yes|yep|yeah|y|true|t|absolutely|definitely|ja|wahr|oui|vrai|sí|si|verdadero",
+    "是|对|はい",
+)
+NO = _of(
+    r"(?:absolutely|definitely|certainly|probably|clearly) not|not at all|not really|not|no way|"
+    r"no es|"
+    r"no|nope|nah|n|false|f|never|none|negative|hardly|wrong|nein|nicht|nie|niemals|keineswegs|"
+    r"kaum|"
+    r"falsch|non|faux|jamais|nunca|falso",
+    "否|不是|不|いいえ",
+)
+YES_MARKS, NO_MARKS = "✅|✓|✔|☑|👍", "❌|✗|✘|✖|☒|🚫|👎"
+"""What affirms or denies an option whose word stands before it as the name of a field."""
+DENIES = _of(
+    r"not|\w*n['’]t|no|none|never|nothing|nor|neither|without|lacks?|fails?|failed|wrong|incorrect|"
+    r"false|hardly|barely|rarely|seldom|partial\w*|partly|mostly|somewhat|slightly|maybe|perhaps|"
+    r"possibly|n/?a|unclear|unknown|unsure|low|little|minimal|free of|see|score|unlikely|nicht|"
+    r"kein\w*|nie|ohne|falsch|kaum|teilweise|pas|jamais|"
+    r"faux|nunca|sin|falso",
+    "不|没|否|ない",
+)
+"""In what follows such a name: it may be meant as a denial, so that it decides nothing."""
+NEGATIVE = r"no|not?\W.+|fail(?:s|ed)?|false|wrong|bad|reject(?:s|ed)?|nein|falsch|schlecht"
+"""Options that deny by themselves, so that a denial after them may be their reason."""
+
 PERHAPS = _of(
     r"actually|rather|maybe|perhaps|possibly|probably|closer|lean\w*|might|could|should|would|"
     r"alternatively|final\w*|revised|so|therefore|thus|hence|better|best|ultimately|overall|"
@@ -166,7 +211,8 @@ NOT_AS_WORDS = _of(
     r"captures?|reflects?|describes?|works|applies|feels|looks|sounds|better|best|instead|overall|"
     r"after|for|from|now|and|or|to|because|since|as|at|with|if|please|has to|had|wins?|it|more|too|"
     r"rather|sir|again|also|either|though|but|however|actually|final(?:ly)?|correct|right|"
-    r"points?|stars?|out|here|there|in|on|by|ist|wäre|passt|oder|und|bis|weil|est|serait|ou|et|es|sería|o|y|"
+    r"points?|stars?|out|here|there|in|on|by|ist|wäre|passt|oder|und|bis|weil|est|serait|ou|et|"
+    r"es|sería|o|y|"
     r"de|von|sur|sobre|punkte|puntos|i|not",
 )
 """After a key these do not make it a count or a subject."""
@@ -176,8 +222,17 @@ SIDES = _of(
     r"model|stor(?:y|ies)|candidate|case|dialogs?|seite|texte?|diálogo|texto|caso",
     "对话|對話|回复|回應|文本|対話|応答|ダイアログ|レスポンス|対話文",
 )
+CRITERIA = _of(
+    r"tone|style|clarity|grammar|spelling|fluency|accuracy|relevance|coherence|helpfulness|"
+    r"politeness|"
+    r"safety|content|form|length|format|structure|readability|effort|originality|stil|ton|klarheit|"
+    r"grammatik|rechtschreibung|inhalt|länge|aufbau",
+)
+"""What else than the rubric a score may be for."""
+TENS = "seven|nine|ten|twenty|hundred|sieben|neun|zehn|hundert|dix|diez|cent|cien"
 PLACES = (
-    r"page|section|paragraph|step|line|point|sentence|argument|reason|part|item|bullet|chapter|no\.|"
+    r"page|section|paragraph|step|line|point|sentence|argument|reason|part|item|bullet|chapter|"
+    r"no\.|"
     r"absatz|abschnitt|seite|punkt|satz|párrafo|paragraphe|página|第"
 )
 NOT_MEANT = _of(

@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import Any
 
 from evenhand.rubrics import answer_words as words
+from evenhand.rubrics.field_names import FieldNames
 from evenhand.rubrics.options import NONE, options_in, set_label
 
 _MASKED = "\ue000"
@@ -50,6 +51,8 @@ _TEMPLATE = (
 _AROUND = re.compile(rf"\A\s*(?:(?:{_TEMPLATE})\s*)+|(?:\s*(?:{_TEMPLATE}))+\s*\Z", re.IGNORECASE)
 _WITHIN = re.compile(rf"{_TEMPLATE}|~~|<del>", re.IGNORECASE)
 
+_EMOJI = "[\U0001f000-\U0001faff\u2600-\u2775\u2795-\u27bf\u2b50\u2b55\u200d\u20e3\ufe0e\ufe0f]"
+
 _FENCE = re.compile(r"\A```\w*\s*\n(.*?)\n?```\Z", re.DOTALL)
 _QUOTED = re.compile(
     r"```.*?```|\"[^\"\n]{1,400}\"|“[^”\n]{1,400}”|„[^“”\n]{1,400}[“”]|«[^»\n]{1,400}»|"
@@ -71,8 +74,10 @@ _JSON_BESIDE = re.compile(
     rf"{words.SURE}|scale|max|min|out_?of|index|id\b|number|version|length|count|tokens", re.I
 )
 _SPEAKERS = re.compile(r"^\s*(?:human|user|rater \d+|grader \d+)\s*:", re.IGNORECASE | re.MULTILINE)
+_BALLOT = re.compile(r"^[\s•>-]*\[ \]", re.MULTILINE)
 _JSON_END = re.compile(r"max|out_?of|scale", re.IGNORECASE)
 _OUT_OF = "out of|von|sur|sobre|of|de"
+_FOR = r"for|on|in|für|bei|beim"
 _BESIDE = re.compile(
     r"[ \t)\](\[/,&.…~–—-]*"
     r"(?:\b(?:or|and|to|oder|und|bis|ou|et|o|y|a|à)\b|或|和|至|か|と)?[ \t(\[]*"
@@ -122,14 +127,51 @@ class RubricParser:
         if answer is None:
             return None
         bare = _plain(_unfenced(_spaced(answer)))
-        if _SPEAKERS.search(bare):
+        if _SPEAKERS.search(bare) or _BALLOT.search(bare):
             return None
-        if whole := self._option(bare):
+        fields = self._fields.read(bare)
+        text = self._keyed(self._pictures.sub(" ", fields.text).strip())
+        label = self._in_any(text)
+        if label or not (fields.give or fields.unclear):
+            return label if {label} >= fields.give and label not in fields.deny else None
+        if len(fields.give) != 1 or fields.unclear:
+            return None
+        (given,) = fields.give
+        return given if self._stands(given, text, 0, strict=True) else None
+
+    def _in_any(self, text: str) -> str | None:
+        if whole := self._option(text):
             return whole
-        objects = list(_objects(bare))
-        if objects or _begins_as_json(bare):
-            return self._in_json(bare, objects)
-        return self._in_prose(bare)
+        objects = list(_objects(text))
+        if objects or _begins_as_json(text):
+            return self._in_json(text, objects)
+        return self._in_prose(text)
+
+    @cached_property
+    def _fields(self) -> FieldNames:
+        return FieldNames(self._by_fold, self._by_name)
+
+    @cached_property
+    def _pictures(self) -> re.Pattern[str]:
+        return re.compile(
+            "(?!)" if re.search(_EMOJI, "".join([*self._by_fold, *self._by_name])) else f"{_EMOJI}+"
+        )
+
+    def _keyed(self, text: str) -> str:
+        """Turn names with their keys behind them, "Good (3)", into "3 (Good)"."""
+
+        def turned(match: re.Match[str]) -> str:
+            name, key = match["name"], match["key"]
+            if self._by_name[name.casefold()] != self._by_fold[key.casefold()]:
+                return match[0]
+            return key if name.casefold() == key.casefold() else f"{match['given']} ({name})"
+
+        of = rf"(?:\s*(?:{words.OUT_OF})\s*{re.escape(self._numbers[1])})?" if self._numbers else ""
+        return self._compiled(
+            rf"(?<![\w-])(?P<name>{_any_of(self._by_name)})(?:\s*[(\[]\s*(?P<in>)|\s*[:=,–—]\s*|\s+-\s)"
+            rf"(?:(?:{words.NOUNS})\s*[:=]?\s*)?(?P<given>(?P<key>{_any_of(self._by_fold)}){of})"
+            r"(?(in)\s*[)\]]|(?=\s*(?:\Z|[\n.;)])))"
+        ).sub(turned, text)
 
     # Single expressions.
 
@@ -214,6 +256,10 @@ class RubricParser:
         """An expression that is the whole of a line: "(4/5)", "4 - Mild caveats", "[[B]]"."""
         first = rf"{self._thus}(?:{self._announced})?\s*"
         return self._compiled(rf"{first}{self._expression}(?:{self._beside})?{_AFTER}[.!。]?")
+
+    @cached_property
+    def _introduced(self) -> re.Pattern[str]:
+        return self._compiled(rf"^[\s>•-]*{self._thus}{self._announced}")
 
     @cached_property
     def _answers(self) -> tuple[re.Pattern[str], ...]:
@@ -335,7 +381,9 @@ class RubricParser:
                 continue
             match = self._alone.fullmatch(re.sub(r"^[\s•>:,]+", "", line[0]).strip())
             if match is None:
-                if key := self._by_name.get(line[0].strip(" .。()[]\"'").casefold()):
+                if key := self._by_name.get(
+                    self._introduced.sub("", line[0]).strip(" .。()[]\"'").casefold()
+                ):
                     yield _Given(key, line.start(), line.end())
             elif not (self._misnamed(match) or self._listed(masked, line, match)):
                 yield _Given(self._key(match), line.start(), line.end())
@@ -384,11 +432,23 @@ class RubricParser:
         rest = text[match.end("key") :].split("\n", 1)[0]
         if re.match(rf"{_AFTER}\s*(?:\(\s*)?\?", rest):
             return True
+        if match["key"].casefold() == "no" and re.match(r"\.?\s*\d", rest):
+            return True  # a number
+        if re.match(r"[,.!]? I(?:['’]ll| can| will)\b (?:help|rate|do|try|assist)", rest):
+            return True  # to being asked
         if not self._numbers:
             return False
         most = re.escape(self._numbers[1])
         return bool(
-            re.match(rf"[^.\n]{{0,12}}?(?:/|\b(?:{_OUT_OF}))\s*(?!{most}\b)\d", rest)
+            re.match(
+                rf"[^.\n]{{0,12}}?\b(?:{_OUT_OF}) (?:a possible )?(?:{words.TENS})\b", rest, re.I
+            )
+            or (
+                re.match(rf"\s*\(?(?:(?:{_FOR})\s+)?(?:{words.CRITERIA})\b", rest, re.I)
+                and not re.match(rf"\s*\(?(?:(?:{_FOR})\s+)?(?:{self._nouns})\b", rest, re.I)
+            )
+            or re.match(r"\s*\((?:as|so) (?:the|der|die) \w+ (?:says|claims|sagt)", rest)
+            or re.match(rf"[^.\n]{{0,12}}?(?:/|\b(?:{_OUT_OF}))\s*(?!{most}\b)\d", rest)
             or re.search(rf"scale (?:of|from)?\s*\d+\s*(?:-|–|to)\s*(?!{most}\b)\d", rest)
             or re.match(r"(?:[.,]0+)?\s*%", rest)
         )
@@ -398,6 +458,8 @@ class RubricParser:
         answer.
         """
         before = text[:at].rstrip(" ")
+        if not own and re.search(rf"(?:{words.ENDING})\W*\Z", before, re.IGNORECASE):
+            return True
         pieces = [each for each in _SENTENCE.split(before) if each and each.strip()]
         on_line = (
             bool(before)
@@ -474,7 +536,8 @@ class RubricParser:
         return self._compiled(
             rf"{named}\d+\s*(?:-|–|~|to|bis|à|a|至|到)\s*{other}\d+|\b{other}\d+[- ]point scale|"
             rf"\bmax(?:imum)?\.?\s*(?:of|is|:|=)?\s*{other}\d|\b\d+\s*[-–]\s*{other}\d+ scale|"
-            rf"\((?:\d+\s*[-–]|out of|von|sur|sobre)\s*{other}\d+\)|满分\s*{other}\d"
+            rf"\((?:\d+\s*(?:[-–]|to|bis)|out of|von|sur|sobre)\s*{other}\d+\)|满分\s*{other}\d|"
+            rf"\b{other}\d+\s*(?:=|is|being)\s*(?:the )?(?:best|highest|worst|lowest)"
         )
 
     @cached_property
@@ -819,7 +882,6 @@ def _plain(text: str) -> str:
     """The text without the marks of Markdown and of formulas around words."""
     text = re.sub(r"\*+|(?<!`)`{1,2}(?!`)|(?<!\w)__?(?=\w)|(?<=\w)__?(?!\w)", "", text)
     text = re.sub(r"^#+\s+", "", text, flags=re.MULTILINE).strip()
-    text = re.sub("[⭐🌟\ufe0f]", "", text).strip()
     return re.sub(r"\$([^$\n]{1,40})\$", r"\1", text)
 
 

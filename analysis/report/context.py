@@ -36,7 +36,8 @@ class ReportContext:
     by (rubric, unit id): what raters read, each text under its name; people's remarks with their
     labels, by rater; and (rater, words marked). `replies` and `sorted` are by (rubric, unit id,
     grader): the grader's replies, word for word, and how the lead sorted its disagreement with
-    people (kind, note). A `synthetic` report is marked so in all of its files.
+    people (kind, note). `answered` are the models that answered, with their replies, by grader. A
+    `synthetic` report is marked so in all of its files.
     """
 
     name: str
@@ -51,6 +52,7 @@ class ReportContext:
     marks: Mapping[tuple[str, str], Sequence[tuple[str, Mark]]] = field(default_factory=dict)
     replies: Mapping[tuple[str, str, str], Sequence[str]] = field(default_factory=dict)
     sorted: Mapping[tuple[str, str, str], tuple[str, str]] = field(default_factory=dict)
+    answered: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     beside: BesidePublished | None = None
 
     @property

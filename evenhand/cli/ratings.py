@@ -524,12 +524,14 @@ def _print_orders(study: Study, options: GradingOptions) -> None:
 
 
 def print_coverage(study: Study, raters: Sequence[str]) -> None:
-    """Print coverage and total cost by grader and rubric."""
-    from evenhand.study.store.totals import grade_totals
+    """Print coverage and total cost by grader and rubric, and the models that answered."""
+    from evenhand.reporting.analysing import counted, several_models
+    from evenhand.study.store.totals import grade_totals, models_that_answered
 
     totals = grade_totals(study.store)
+    totals = totals[totals["rater_id"].isin(raters)]
     rows = []
-    for row in totals[totals["rater_id"].isin(raters)].to_dict("records"):
+    for row in totals.to_dict("records"):
         asked = row["labelled"] + row["unscored"]
         known = row["cost_usd"] == row["cost_usd"]
         cached = row["cached_share"]
@@ -544,6 +546,10 @@ def print_coverage(study: Study, raters: Sequence[str]) -> None:
             )
         )
     print_table(["grader", "rubric", "coverage", "grades", "cost", "input from cache"], rows)
+    answered = models_that_answered(totals)
+    for grader, models in answered.items():
+        console().print(written("grade.answered", grader=grader, models=counted(models)))
+    print_stop("grade", (), several_models(answered))
 
 
 def _print_trial(study: Study, text: Rubric, tried: Sequence[str]) -> None:

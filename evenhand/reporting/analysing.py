@@ -149,10 +149,14 @@ def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> Report
     from evenhand.study.desk.hidden_prompts import prompts_seen
     from evenhand.study.lead.disagreements import sorted_so_far
     from evenhand.study.prompts.pairs import prompts_noun
+    from evenhand.study.store.totals import models_that_answered
     from evenhand.texts import written
 
     config, prompts, ratings = study.config, study.store.pairs(), dataset.ratings
     noun, usage = prompts_noun(prompts), dataset.facts.usage
+    answered = {}
+    if usage is not None:
+        answered = models_that_answered(usage[usage["rater_id"].isin(ratings["rater_id"])])
     facts: dict[str, str | int | float] = {
         "study": config.name,
         noun: len(prompts),
@@ -166,6 +170,7 @@ def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> Report
         **_ratings_facts(dataset),
         **_verified(analysis),
         **({} if usage is None else _asked_by(usage)),
+        **{written("methods.answered", grader=who): counted(by) for who, by in answered.items()},
         **_own_prompts(study, ratings["rater_id"].unique()),
         **_improved(study),
         **{f"rubric {name}, hash": rubric.hash for name, rubric in study.rubrics.items()},
@@ -182,7 +187,9 @@ def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> Report
                 )
                 for seen in prompts_seen(study, ratings)
             ),
+            *several_models(answered),
         ],
+        answered=answered,
         rubric_titles=dataset.titles,
         label_names=dataset.names,
         published={name: rubric.published for name, rubric in study.rubrics.items()},
@@ -337,6 +344,26 @@ def _asked_by(usage: pd.DataFrame) -> dict[str, str]:
         for grader, found in counts.items()
         if found
     }
+
+
+def several_models(answered: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """Return a warning for each grader for which more than one model answered."""
+    from evenhand.texts import written
+
+    return [
+        written("grade.several_models", grader=grader, models=counted(models))
+        for grader, models in answered.items()
+        if len(models) > 1
+    ]
+
+
+def counted(models: Mapping[str, int]) -> str:
+    """Return models with their numbers of replies, as read in a sentence.
+
+    >>> counted({"gpt-5": 38, "gpt-4o-mini": 2})
+    'gpt-5 (38), gpt-4o-mini (2)'
+    """
+    return ", ".join(f"{name} ({count})" for name, count in models.items())
 
 
 def _own_prompts(study: Study, raters: Iterable[str]) -> dict[str, str]:

@@ -180,6 +180,7 @@ def _read(
     """Return what a file holds, under its path, and whether a rubric that is named compares two."""
     from evenhand.exchange.readers.items import ItemTable
     from evenhand.exchange.readers.reading import read_items
+    from evenhand.exchange.readers.texts import reply_text
     from evenhand.reporting.ratings_file.dataframes import items_table
     from evenhand.study.prompts.items import check_items_table
     from evenhand.study.tables.spellings import fold, folded
@@ -190,6 +191,7 @@ def _read(
         held = read_items(path, options.judge, compared=compared, sheet=options.sheet)
     else:
         path, held = Path("items"), ItemTable(items_table(source, options.sheet))
+    held = replace(held, table=held.table.map(reply_text))
     check_items_table(held.table, path.name)
     if options.judge in held.table:
         labels = fold(held.table[options.judge])

@@ -58,7 +58,10 @@ def items(source: Source) -> ItemTable | None:
         rows.add(
             key or record.get("id"),
             {"conversation": whole} if whole and not made else texts,
-            subject=inside(reply, "model") or inside(request, "model") or record.get("model"),
+            subject=inside(reply, "model")
+            or inside(reply, "modelVersion")
+            or inside(request, "model")
+            or record.get("model"),
             about={name: each for name, each in beside.items() if name not in said},
         )
     if not answered:
@@ -82,7 +85,8 @@ def _request(record: Record) -> Record | None:
 
 def _given(request: Record | None) -> object:
     """The messages of a request, with the system prompt that some APIs take apart."""
-    messages = inside(request, "messages") or inside(request, "input")
+    names = ("messages", "input", "contents")
+    messages = next((found for name in names if (found := inside(request, name))), None)
     system = inside(request, "system") or inside(request, "instructions")
     if isinstance(messages, list) and system:
         return [{"role": "system", "content": system}, *messages]
@@ -95,6 +99,7 @@ def _reply(record: Record) -> Record | None:
                  inside(record, "result", "message")):  # fmt: skip
         if isinstance(held, dict) and (
             isinstance(held.get("choices"), list)
+            or isinstance(held.get("candidates"), list)
             or held.get("type") == "message"
             or held.get("object") == "response"
         ):

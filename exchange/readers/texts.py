@@ -21,7 +21,7 @@ ASKED = (
 ANSWERED = (
     "answer", "response", "output", "completion", "generation", "result", "reply", "prediction",
     "final_answer", "final_output", "output_text", "generated_text", "message", "messages",
-    "content", "text", "outputs",
+    "content", "text", "outputs", "generation", "outputText",
 )  # fmt: skip
 CONTEXT = (
     "context", "contexts", "retrieved_contexts", "retrieval_context", "documents",
@@ -39,6 +39,16 @@ _SETTINGS = frozenset((
     "user_id", "session_id", "thread_id", "id", "config", "callbacks", "metadata", "usage",
 ))  # fmt: skip
 """Keys of a request that say nothing to the model."""
+_OF_REPLY = frozenset((
+    "model", "modelVersion", "model_version", "model_id", "provider", "usage", "usageMetadata",
+    "meta", "metrics", "details", "object", "created", "created_at", "done", "done_reason",
+    "finish_reason", "finishReason", "stop_reason", "stopReason", "stop_sequence", "responseId",
+    "response_id", "generation_id", "request_id", "ResponseMetadata", "system_fingerprint",
+    "service_tier", "promptFeedback", "is_finished", "prompt_token_count", "inputTextTokenCount",
+    "generation_token_count", "total_duration", "load_duration", "prompt_eval_count",
+    "prompt_eval_duration", "eval_count", "eval_duration", "logprobs", "chat_history",
+))  # fmt: skip
+"""Keys of a provider's reply beside its text."""
 _DOCUMENT = ("page_content", "pageContent", "content", "text", "document", "document.content")
 _SPOKEN = {"text", "output_text", "input_text", "refusal"}
 _THOUGHT = {"reasoning", "thinking", "redacted_thinking"}
@@ -168,7 +178,7 @@ def _message(given: object) -> Record | None:
     role = text_of(given.get("role") or given.get("from") or given.get("type"))
     has_role = "role" in given or "from" in given or role in _TYPES
     calls = [_call(each) for each in given.get("tool_calls") or () if isinstance(each, dict)]
-    content = given.get("content", given.get("value"))
+    content = given.get("content", given.get("parts", given.get("value")))  # Google's: parts
     if not has_role or not role or (content is None and not calls):
         return None
     known = {"role": role, "content": _content(content)}
@@ -181,7 +191,12 @@ def _content(content: object) -> object:
     """The content of a message: its text where it is nothing else, or else its parts."""
     if not isinstance(content, list):
         return "" if content is None else _plain(content)
-    parts = [each for each in content if text_of(inside(each, "type")) not in _THOUGHT]
+    parts = [
+        each
+        for each in content
+        if text_of(inside(each, "type")) not in _THOUGHT
+        and not (inside(each, "thought") or inside(each, "reasoningContent"))
+    ]
     kinds = {text_of(inside(each, "type")) or "text" for each in parts if isinstance(each, dict)}
     if kinds <= _SPOKEN:
         said = (inside(each, "text") or inside(each, "refusal") or each for each in parts)
@@ -200,22 +215,51 @@ def _call(given: Record) -> Record:
     return {"function": {"name": text_of(name), "arguments": text}}
 
 
+def is_reply(value: object) -> bool:
+    """Return True if a value is a reply as a provider's API gives it."""
+    return isinstance(value, dict) and (
+        _reply_in(value) is not value
+        or bool(_OF_REPLY & value.keys() and _key_of(value, ANSWERED) in ANSWERED)
+    )
+
+
+def reply_text(cell: str) -> str:
+    """Return the text of a cell that holds a provider's reply as JSON, and other cells as they are:
+    what answered, and at what cost, is not for annotators.
+
+    >>> reply_text('{"model": "a", "response": "Hi", "done": true}')
+    'Hi'
+    """
+    value = opened(cell)
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    return cell_of(said(value, ANSWERED)) if is_reply(value) else cell
+
+
 def _reply_in(value: object) -> object:
     """The first reply of a chat completion, of a response or message, or of LangChain's result."""
-    if isinstance(value, dict) and value.get("object") == "response":
-        parts = objects(value.get("output"))
+    if not isinstance(value, dict):
+        return value
+    parts = objects(value.get("output"))
+    if value.get("object") == "response" or any(each.get("type") == "message" for each in parts):
         return [_item(each) for each in parts if each.get("type") not in _THOUGHT]
-    if isinstance(value, dict):
-        for name in ("choices", "generations"):
-            first = value.get(name)
-            while isinstance(first, list) and first:
-                first = first[0]
-            if isinstance(first, dict):
-                return first.get("message") or first.get("text")
-            if isinstance(first, list):
-                return None
-        if value.get("type") == "message" and "role" in value:
-            return {"role": value["role"], "content": value.get("content")}
+    for name in ("choices", "generations", "candidates", "results", "outputs"):
+        first = value.get(name)
+        while isinstance(first, list) and first:
+            first = first[0]
+        if isinstance(first, dict) and name == "candidates":
+            content = first.get("content")
+            return {"role": "model", **content} if isinstance(content, dict) else content
+        known = name < "o" or bool({"outputText", "stop_reason"} & set(first or ()))
+        if isinstance(first, dict) and known:
+            return first.get("message") or first.get("text") or first.get("outputText")
+        if isinstance(first, list) and name < "o":
+            return None
+    for message in (inside(value, "output", "message"), value.get("message")):
+        if isinstance(message, dict) and "role" in message and _OF_REPLY & value.keys():
+            return message
+    if value.get("type") == "message" and "role" in value:
+        return {"role": value["role"], "content": value.get("content")}
     return value
 
 
@@ -237,7 +281,15 @@ def _key_of(value: Record, names: Collection[str]) -> str:
     ]
     own = [name for name in filled if name in names]
     # What came in may be repeated beside what came out.
-    others = {*CONTEXT, *EXPECTED, *_SETTINGS, *(ASKED if names is ANSWERED else ())}
+    others = {
+        "role",
+        "type",
+        *CONTEXT,
+        *EXPECTED,
+        *_SETTINGS,
+        *_OF_REPLY,
+        *(ASKED if names is ANSWERED else ()),
+    }
     if len(own) == 1 and others.issuperset(name for name in filled if name not in own):
         return own[0]
     return filled[0] if len(filled) == 1 == len(value) else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -125,7 +126,8 @@ class ClaudeBatches:
         for batch_id in await self._candidates(chunk, known):
             while not (await self.state(batch_id)).ended:
                 await self._pause()  # custom ids are readable only in the results
-            if {result.custom_id for result in await self.results(batch_id)} == names:
+            read = {result.custom_id for result in await self.results(batch_id)}
+            if read and read <= names:  # a line that cannot be read names no request
                 return batch_id
         return None
 
@@ -158,13 +160,15 @@ class ClaudeBatches:
             raise failure_of(error, self._spec, self._scrubber) from None
 
     async def results(self, batch_id: str) -> list[BatchResult]:
+        import httpx2
         from anthropic import AnthropicError
 
         try:
-            lines = await self._batches.results(batch_id)
-            return [self._read(line.model_dump(exclude_unset=True)) async for line in lines]
-        except (AnthropicError, *UNREADABLE) as error:
+            # The SDK's own reading ends at the first line that is no JSON.
+            content = await (await self._batches.results(batch_id)).http_response.aread()
+        except (AnthropicError, httpx2.HTTPError, *UNREADABLE) as error:
             raise failure_of(error, self._spec, self._scrubber) from None
+        return _read_lines(content, self._read)
 
     async def cancel(self, batch_id: str) -> None:
         from anthropic import AnthropicError
@@ -177,7 +181,7 @@ class ClaudeBatches:
     def _read(self, line: Mapping[str, Any]) -> BatchResult:
         name, result = str(line["custom_id"]), line["result"]
         if result["type"] == "succeeded":
-            return BatchResult(custom_id=name, body=self._scrubber.tree(result["message"]))
+            return BatchResult(custom_id=name, body={**self._scrubber.tree(result["message"])})
         if result["type"] != "errored":  # expired or canceled
             return BatchResult(custom_id=name, failure=Transient(result["type"]))
         codes, message = told(result.get("error"))
@@ -255,10 +259,10 @@ class OpenAIBatches:
             if not file_id:
                 continue
             try:
-                text = (await self._client.files.content(file_id)).text
+                content = (await self._client.files.content(file_id)).content
             except (OpenAIError, *UNREADABLE) as error:
                 raise failure_of(error, self._spec, self._scrubber) from None
-            found += [self._line(line) for line in text.splitlines() if line.strip()]
+            found += _read_lines(content, self._read)
         return found
 
     async def cancel(self, batch_id: str) -> None:
@@ -279,12 +283,9 @@ class OpenAIBatches:
         except (OpenAIError, *UNREADABLE) as error:
             raise failure_of(error, self._spec, self._scrubber) from None
 
-    def _line(self, text: str) -> BatchResult:
-        try:
-            line = json.loads(self._scrubber.text(text))
-            name, response = str(line["custom_id"]), _fields(line.get("response"))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise Transient("a line of the batch's results cannot be read") from None
+    def _read(self, line: Mapping[str, Any]) -> BatchResult:
+        line = self._scrubber.tree(line)
+        name, response = str(line["custom_id"]), _fields(line.get("response"))
         status, body = response.get("status_code"), response.get("body")
         if status == 200 and isinstance(body, Mapping):
             return BatchResult(
@@ -294,6 +295,27 @@ class OpenAIBatches:
         status = status if isinstance(status, int) else None
         failure = refused(status, codes, message or "no reason given", self._spec, self._scrubber)
         return BatchResult(custom_id=name, failure=failure)
+
+
+def _read_lines(
+    content: bytes, read: Callable[[Mapping[str, Any]], BatchResult]
+) -> list[BatchResult]:
+    r"""Return the results in a file of JSON lines, without those that cannot be read: their
+    requests count as not answered. Only a line feed ends a line; texts may hold U+2028 and such.
+
+    Raises Transient where nothing names a request, as in a page that a proxy sent instead.
+
+    >>> lines = '{"custom_id": "a\u2028"}\n{"custom_id": "b", \n'.encode()
+    >>> [each.custom_id for each in _read_lines(lines, lambda line: BatchResult(**line))]
+    ['a\u2028']
+    """
+    results = []
+    for line in filter(bytes.strip, content.split(b"\n")):
+        with suppress(*UNREADABLE, RecursionError):
+            results.append(read(json.loads(line.decode("utf-8", "replace"), strict=False)))
+    if content.strip() and not results and b"custom_id" not in content:
+        raise Transient("the results of the batch cannot be read")
+    return results
 
 
 def _fields(value: object) -> Mapping[str, Any]:

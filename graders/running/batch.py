@@ -351,7 +351,7 @@ class BatchRun:
         return questions_of(request, rubric)
 
     async def _give_up(self, todo: list[Question]) -> None:
-        facts = {"error": f"no reply in {ATTEMPTS} batches"}
+        facts = {"error": f"no readable reply in {ATTEMPTS} batches"}
         failed = [grade for each in todo for grade in self._single.failed(each, _FAILED, facts)]
         await anyio.to_thread.run_sync(self._job.store, failed)
         self._context.count(failed, self._summary)

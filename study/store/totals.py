@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -57,8 +59,9 @@ def grade_totals(store: Store) -> pd.DataFrame:
     the latest attempt at every question. So are, of the labelled, those of `low_mass`, whose tokens
     were mostly no options, and those `without_probabilities` that were asked for. All else is of
     all attempts, and `units` counts the units asked about. `tokens_input` holds those read from the
-    provider's cache, `tokens_cached`. `models` are those that answered, by the names they gave.
-    `asked_by` is a JSON object: how many of the labels that count were asked for in which way.
+    provider's cache, `tokens_cached`. `models` is a JSON object: the models that answered, by the
+    names they gave, with their replies. `asked_by` is a JSON object: how many of the labels that
+    count were asked for in which way.
     Tokens and `cost_usd` are NaN where nothing is known of them: a server without usage, a model
     without a price. Offline graders have no tokens and cost 0.
     """
@@ -100,7 +103,11 @@ def grade_totals(store: Store) -> pd.DataFrame:
         .where(current, is_scored, way != "")
         .group_by(*_GRADER, way)
     )
-    models = sa.select(*_GRADER, answered).where(answered != "").distinct()
+    models = (
+        sa.select(*_GRADER, answered, sa.func.count())
+        .where(answered != "")
+        .group_by(*_GRADER, answered)
+    )
     with store.read() as connection:
         rows = [dict(row._mapping) for row in connection.execute(sums)]
         why = _gathered(connection.execute(reasons))
@@ -110,10 +117,37 @@ def grade_totals(store: Store) -> pd.DataFrame:
         grader = row["rater_id"], row["rubric"]
         row["unscored_reasons"] = json.dumps(dict(why.get(grader, ())))
         row["asked_by"] = json.dumps(dict(how.get(grader, ())))
-        row["models"] = ", ".join(name for (name,) in who.get(grader, ()))
+        row["models"] = json.dumps(one_name_each(dict(who.get(grader, ()))))
     numbers = ["tokens_input", "tokens_output", "tokens_cached", "cost_usd", "cached_share"]
     frame = pd.DataFrame(rows, columns=list(TOTALS_COLUMNS)).astype(dict.fromkeys(numbers, float))
     return frame.assign(cached_share=frame["tokens_cached"] / frame["tokens_input"])
+
+
+_VERSION = re.compile(r"[-@:](?:20\d\d-?\d\d-?\d\d|\d{3,4}|latest)$")
+
+
+def models_that_answered(totals: pd.DataFrame) -> dict[str, dict[str, int]]:
+    """Return the models that answered for each grader, over all rubrics, with their replies."""
+    found: dict[str, Counter[str]] = {}
+    for rater, models in zip(totals["rater_id"], totals["models"], strict=True):
+        found.setdefault(str(rater), Counter()).update(json.loads(models))
+    return {rater: one_name_each(models) for rater, models in found.items() if models}
+
+
+def one_name_each(replies: Mapping[str, int]) -> dict[str, int]:
+    """Return replies by model, the most first; a name and the same name with a version are one.
+
+    >>> one_name_each({"gpt-5": 2, "openai/gpt-5-2025-08-07": 3, "gpt-4o-mini": 9})
+    {'gpt-4o-mini': 9, 'openai/gpt-5-2025-08-07': 5}
+    """
+    merged: dict[str, tuple[str, int]] = {}
+    plain = {name: name.rpartition("/")[2].casefold() for name in replies}
+    for name in sorted(replies, key=lambda each: -len(plain[each])):  # versions before their alias
+        versions = [each for each in merged if _VERSION.sub("", each) == plain[name]]
+        key = max(versions, key=lambda each: merged[each][1], default=plain[name])
+        shown, count = merged.get(key, (name, 0))
+        merged[key] = shown, count + replies[name]
+    return dict(sorted(merged.values(), key=lambda each: (-each[1], each[0])))
 
 
 def spent_so_far(store: Store) -> float:

@@ -23,11 +23,17 @@ SCALES: dict[str, dict[str, str]] = {
     "numbers": NUMBERS,
     "words": STANCES,
     "ten": TEN,
+    "pass-fail": {"pass": "Meets the criteria", "fail": "Misses a criterion"},
+    "relevance": {"relevant": "On topic", "irrelevant": "Off topic"},
     "yes-no": {"yes": "Refuses", "no": "Does not refuse"},
     "grades": {"A+": "Excellent", "A": "Good", "B": "Fair", "C": "Poor"},
     "signed": {"-2": "Very bad", "-1": "Bad", "0": "Middling", "1": "Good", "2": "Very good"},
 }
-FOR = {"all": ("letters", "numbers", "words", "ten"), "numbers": ("numbers", "ten")}
+FOR = {
+    "all": ("letters", "numbers", "words", "ten"),
+    "numbers": ("numbers", "ten"),
+    "sound": ("pass-fail", "relevance"),
+}
 OTHER_ENDS = ("/10", "of 10", "of 100", "von 10", "sur 10", "de 10", "to 10", ": 10}", "{k}0")
 """What a scale that does reach 10 gives another meaning."""
 
@@ -49,7 +55,7 @@ def filled(kind: str) -> Iterator[tuple[str, str, set[str]]]:
                 if scale == "ten" and any(end in template for end in OTHER_ENDS):
                     continue
                 for at in {nth % len(keys), (nth + 1) % len(keys)}:
-                    key, other = keys[at], keys[(at + 1 + nth % 2) % len(keys)]
+                    key, other = keys[at], keys[(at + 1 + nth % min(2, len(keys) - 1)) % len(keys)]
                     if "{k}/{o}" in template and other == keys[-1]:
                         continue  # a fraction of the scale
                     reply = template.format(

@@ -90,6 +90,12 @@ def _sentences(source: Source) -> Iterator[str]:
     yield from _who(source)
     yield from _orders(source)
     yield from _own_prompts(source)
+    for grader, models in source.context.answered.items():
+        yield (
+            written("methods_text.answered", grader=grader, models=listed([*models]))
+            .replace("[", "(")
+            .replace("]", ")")
+        )
     weighted = any(source.kappa(rubric, ALL) != "cohen_kappa" for rubric in source.figures.rubrics)
     yield written("methods_text.weighted_kappa" if weighted else "methods_text.kappa")
     if "human_ceiling_difference" in statistics:

@@ -98,6 +98,7 @@ NO_RANGE = {
     "grades_unscored",
     "grades_without_probabilities",
     "mcnemar_p",
+    "models_answered",
     "observed_agreement_at_threshold_corrected",
     "prevalence_match_at_threshold_corrected",
     "price_per_1000_units",

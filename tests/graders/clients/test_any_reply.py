@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.graders.clients import claude, openai_chat
-from evenhand.graders.clients.batches import OpenAIBatches
+from evenhand.graders.clients.batches import UNREADABLE, OpenAIBatches
 from evenhand.graders.failures import GraderFailure, Transient, json_object
 from evenhand.graders.money import usage_facts
 from evenhand.graders.replies.outcome import Outcome
@@ -113,8 +113,8 @@ def test_a_reply_of_any_shape_is_an_outcome(reply: Any) -> None:
 def test_a_line_of_a_batch_is_a_result_or_asked_for_again(line: Any) -> None:
     batches = OpenAIBatches(None, parse_spec("openai:m"), SCRUBBER)  # type: ignore[arg-type]
     try:
-        found = batches._line(json.dumps(line))
-    except Transient:
+        found = batches._read(line)
+    except UNREADABLE:
         return
     if found.body is not None:
         assert_storable(openai_chat.parse_reply(found.body, RUBRIC))

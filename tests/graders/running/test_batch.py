@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +14,7 @@ import sqlalchemy as sa
 
 from evenhand.graders import RunSummary
 from evenhand.graders.clients.batches import ClaudeBatches
+from evenhand.graders.failures import ATTEMPTS
 from evenhand.study import Study
 from evenhand.study.store.logs.batches import BatchJournal
 from evenhand.study.store.schema import batch_events, grades
@@ -205,6 +207,72 @@ def test_looking_is_tried_again(
 ) -> None:
     server.batches.get_replies = [error(500), error(503)]
     assert by_batch(marked_study(pairs=3), grader).scored == 6
+
+
+UNREADABLE_LINES: list[Callable[[str], str]] = [
+    lambda line: line[: len(line) // 2],
+    lambda line: f"[{line}]",
+    lambda line: line.partition(",")[0] + "}",
+    lambda line: line.replace('"custom_id": "', '"custom_id": "x'),  # names no request of ours
+    lambda line: line.replace('": "', '": \n"', 3),
+    lambda line: '{"a":' * 100_000,
+    lambda line: "<html>",
+]
+
+
+def test_a_line_of_the_results_that_cannot_be_read_costs_its_request_alone(
+    server: ProtocolServer, grader: str, marked_study: MarkedStudy
+) -> None:
+    within = "\u2028\u2029\x85\x0b\x0c\x1c\x1d\x1e\r"  # what else may end a line, but not here
+    sent = itertools.count(1)
+    faults = dict(enumerate(UNREADABLE_LINES, start=1))
+    server.batches.write = lambda line: faults.get(next(sent), str)(
+        line.replace('"id": "', f'"note": "a{within}b", "id": "')
+    )
+    summary = by_batch(marked_study(pairs=5), grader)
+    assert (summary.scored, summary.stopped) == (10, ())
+    assert [len(batch["lines"]) for batch in server.batches.made] == [9, len(faults)]
+
+
+def test_a_line_that_never_becomes_readable_is_recorded_as_failed(
+    server: ProtocolServer, grader: str, marked_study: MarkedStudy
+) -> None:
+    server.script = lambda call: replace(answer(call), body=answer(call).body | {"note": call.unit})
+    server.batches.write = lambda line: line.replace("{", "", "p0002|m|a" in line)
+    study = marked_study(pairs=2)
+    assert by_batch(study, grader).graders[0].unscored == {"request_failed": 1}
+    assert [len(batch["lines"]) for batch in server.batches.made] == [3] + [1] * (ATTEMPTS - 1)
+    (facts,) = study.store.table(
+        sa.select(grades.c.provenance).where(grades.c.unscored_reason != "")
+    )["provenance"]
+    assert "no readable reply" in str(facts)
+
+
+def test_a_page_in_place_of_the_results_leaves_the_batch_to_be_collected_later(
+    server: ProtocolServer, grader: str, marked_study: MarkedStudy
+) -> None:
+    server.batches.write = lambda line: "<html>Sign in</html>"
+    study = marked_study(pairs=2)
+    assert "cannot be read" in by_batch(study, grader).stopped[0]
+    server.batches.write = str
+    assert by_batch(study, grader).stopped == ()
+    assert len(table(study)) == 4
+    assert len(server.batches.made) == 1
+
+
+def test_a_connection_that_breaks_within_the_results_is_tried_again(
+    server: ProtocolServer, grader: str, marked_study: MarkedStudy
+) -> None:
+    ways = iter([Reply(raw=b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{")])
+    get = server.batches.get
+    server.batches.get = lambda path, headers: (
+        (  # type: ignore[method-assign]
+            next(ways, None) if path.endswith(("/results", "/content")) else None
+        )
+        or get(path, headers)
+    )
+    assert by_batch(marked_study(pairs=2), grader).scored == 4
+    assert len(server.batches.made) == 1
 
 
 def test_units_with_the_same_text_are_asked_apart(

@@ -61,6 +61,7 @@ def test_attempts_add_up(make_study, request: pytest.FixtureRequest, database: s
     )
     totals = grade_totals(store).set_index("rater_id")
     first = totals.loc["g"].to_dict()
+    assert set(json.loads(first.pop("models"))) == {"m-1", "m-2"}
     assert json.loads(first.pop("unscored_reasons")) == {"refusal": 2, "request_failed": 1}
     assert first == {
         "rubric": "refusal",
@@ -75,7 +76,6 @@ def test_attempts_add_up(make_study, request: pytest.FixtureRequest, database: s
         "tokens_cached": 100,
         "cached_share": 0.25,
         "cost_usd": 2.0,
-        "models": "m-1, m-2",
         "asked_by": '{"tool": 1}',
         "first_at": "2026-11-02",
         "last_at": "2026-11-05",
@@ -83,4 +83,4 @@ def test_attempts_add_up(make_study, request: pytest.FixtureRequest, database: s
     assert totals.loc["h", "tokens_input"] == 8
     assert pd.isna(totals.loc["h", "cost_usd"])  # no known price is not nothing
     assert totals.loc["i", ["tokens_input", "cached_share"]].isna().all()
-    assert totals.loc["i", "models"] == ""
+    assert totals.loc["i", "models"] == "{}"

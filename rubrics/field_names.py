@@ -1,0 +1,144 @@
+"""Options whose own word is the name of a field: `correct: no`, `pass - false`, `"relevant": true`.
+
+An option's own word (its key or name) with a separator behind it is the name of a field. What
+follows decides: a yes gives that option, a no gives the other of two options, and a name or a
+reason that denies nothing leaves the word an answer. Anything else is unscored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from evenhand.rubrics import answer_words as words
+
+_SEPARATES = r"(?:[:=→|>?]|->)"
+_ENDS = (
+    r"(?![\w'’])(?=[\"'”’`]*\s*(?:\Z|[\n.!;,)}\]<|(#\u2013\u2014]|-\s|"
+    rf"(?:{words.BECAUSE})))(?!\s*(?:[/|,]|(?:or|oder)\b)?\s*(?:{words.YES}|{words.NO})(?!\w))"
+)
+_VALUE = (
+    rf"(?P<value>(?:(?P<yes>{words.YES})|(?P<no>{words.NO})){_ENDS}|"
+    rf"(?P<done>{words.YES_MARKS}|\[x\])|(?P<open>{words.NO_MARKS}|\[ \]))"
+)
+_FIGURE = r"[\s\d.,/%]+|\s*(?:it|this|that|es|das) \w+(?: not| nicht|n['’]t)\W*"
+_FIRST = r"(?P<first>(?:^|[{,<])[\s>•|\"'#–-]*(?:\d+[.)]\s*)?(?:is[_ ])?)?"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldsRead:
+    """A reply whose fields are read: the `text` without them, with the words that a yes affirms in
+    their place; the options that the fields `give` and `deny`; `unclear` if one decides nothing.
+    """
+
+    text: str
+    give: frozenset[str] = frozenset()
+    deny: frozenset[str] = frozenset()
+    unclear: bool = False
+
+
+class FieldNames:
+    """The options of a rubric as names of fields; both mappings lead to keys.
+
+    >>> fields = FieldNames({"pass": "pass", "fail": "fail"}, {})
+    >>> fields.read("pass - no reason given").unclear, sorted(fields.read("pass: no").give)
+    (True, ['fail'])
+    """
+
+    def __init__(self, by_fold: Mapping[str, str], by_name: Mapping[str, str]) -> None:
+        self._of = {**by_name, **by_fold}
+        self._keys = list(by_fold.values())
+        polar = re.compile(rf"{words.YES}|{words.NO}", re.IGNORECASE)
+        self._words = {
+            word
+            for word in self._of
+            if re.search(r"[^\W\d_]{2}", word) and not polar.fullmatch(word)
+        }
+        known = sorted(filter(None, self._of), key=len, reverse=True)
+        any_word = "|".join(map(re.escape, known)) or "(?!)"
+        word = rf"(?<![\w-])(?P<word>{any_word})(?![\w-])"
+        flags = re.IGNORECASE | re.MULTILINE
+        self._bare = re.compile(rf"{_FIRST}{word}(?P<sep>[^\w+]{{1,12}}?){_VALUE}", flags)
+        self._before = re.compile(rf"(?:{words.NO_MARKS})\s*{word}", flags)
+        self._open = re.compile(
+            rf"{_FIRST}{word}[\"']?\s*(?P<sep>[:=→]|->|[\u2013\u2014]|-(?=\s))(?P<rest>\s*[^\n]*)",
+            flags,
+        )
+
+    def read(self, text: str) -> FieldsRead:
+        """Return the reply with its fields read."""
+        give: set[str] = set()
+        deny: set[str] = set()
+        unclear = False
+
+        def bare(match: re.Match[str]) -> str:
+            nonlocal unclear
+            word, sep, first = match["word"], match["sep"], match["first"]
+            strong = bool(re.search(_SEPARATES, sep)) or '"' in sep
+            if not strong and self._of.get(match["value"].casefold()) == self._of[word.casefold()]:
+                return match[0]
+            negative = self._is_negative(word)
+            yes = bool(match["yes"] or match["done"])
+            mark = bool(match["done"] or match["open"]) and not strong and match["value"] != "[ ]"
+            if word.casefold() not in self._words:
+                if mark and (yes or negative):
+                    return f"{first or ''}{word}"
+                if "?" in sep or (self._is_polar(word) and not (strong or mark)):
+                    return match[0]
+                unclear = True
+                return ""
+            key = self._of[word.casefold()]
+            if (yes and not sep.startswith('"')) or (negative and mark):
+                return f"{first or ''}{word}"
+            unclear = unclear or first is None or not strong or (negative and not yes)
+            (give if yes else deny).add(key)
+            return ""
+
+        def before(match: re.Match[str]) -> str:
+            nonlocal unclear
+            if self._is_negative(match["word"]):
+                return match["word"]
+            unclear = True
+            return ""
+
+        def opened(match: re.Match[str]) -> str:
+            nonlocal unclear
+            word = match["word"].casefold() in self._words
+            figure = re.fullmatch(_FIGURE, match["rest"]) and match["sep"] in ":=→"
+            if match["first"] is None or (self._is_reason(match) if word else not figure):
+                return match[0]
+            unclear = True
+            return ""
+
+        text = self._bare.sub(bare, text)
+        text = self._before.sub(before, text)
+        text = self._open.sub(opened, text)
+        if deny and not give and not unclear and len(self._keys) == 2:
+            give |= {*self._keys} - deny
+        return FieldsRead(text, frozenset(give), frozenset(deny), unclear)
+
+    def _is_polar(self, word: str) -> bool:
+        return bool(re.fullmatch(rf"{words.YES}|{words.NO}", word, re.IGNORECASE))
+
+    def _is_negative(self, word: str) -> bool:
+        """Return True if an option denies by itself, as "incorrect" and "fail" do."""
+        folded = word.casefold()
+        if re.fullmatch(words.NEGATIVE, folded):
+            return True
+        return any(folded.endswith(each) for each in self._words if each != folded)
+
+    def _is_reason(self, match: re.Match[str]) -> bool:
+        """Return True if what follows an option's word leaves it an answer."""
+        rest = match["rest"].strip()
+        if rest.strip(" .()[]\"'").casefold() in self._of:
+            return True
+        first = re.split(r"(?<=[.!?])\s", rest)[0]
+        length = len(re.findall(r"\w+", first))
+        value = rf"\W*(?:\d|(?:{words.YES}|{words.NO})(?!\w))"
+        if length < 2 or re.match(value, rest, re.IGNORECASE) or "?" in first:
+            return False
+        denies = re.search(rf"(?<!\w)(?:{words.DENIES})(?!\w)", first, re.IGNORECASE)
+        if not denies:
+            return True
+        return length > 3 and denies.start() > 0 and self._is_negative(match["word"])
