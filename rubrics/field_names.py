@@ -138,7 +138,16 @@ class FieldNames:
         value = rf"\W*(?:\d|(?:{words.YES}|{words.NO})(?!\w))"
         if length < 2 or re.match(value, rest, re.IGNORECASE) or "?" in first:
             return False
+        if self._names_another(match["word"], first):
+            return False
         denies = re.search(rf"(?<!\w)(?:{words.DENIES})(?!\w)", first, re.IGNORECASE)
         if not denies:
             return True
         return length > 3 and denies.start() > 0 and self._is_negative(match["word"])
+
+    def _names_another(self, word: str, sentence: str) -> bool:
+        """Return True if a sentence has the word of another option than this one."""
+        key = self._of[word.casefold()]
+        others = [each for each in self._words if self._of[each] != key and word not in each]
+        spoken = "|".join(map(re.escape, others)) or "(?!)"
+        return bool(re.search(rf"(?<!\w)(?:{spoken})(?!\w)", sentence, re.IGNORECASE))
