@@ -29,9 +29,10 @@ test-fast: install-dev
 
 # What is long by its nature; `make test` has the core of each. Browsers by themselves: beside
 # simulations a page may wait for a core longer than a test waits for the page.
+test-thorough: THOROUGH = $$(grep -rlE 'mark\.thorough' --include='*.py' tests)
 test-thorough: install-dev
-	$(BIN)/python -m pytest $(LANES) -m "thorough and browser and not load" $(PYTEST_ARGS)
-	$(BIN)/python -m pytest $(LANES) -m "thorough and not browser and not load" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(LANES) -m "thorough and browser and not load" $(PYTEST_ARGS) $(THOROUGH)
+	$(BIN)/python -m pytest $(LANES) -m "thorough and not browser and not load" $(PYTEST_ARGS) $(THOROUGH)
 
 test-load: install-dev
 	$(BIN)/python -m pytest -m load $(PYTEST_ARGS)
