@@ -29,9 +29,10 @@ test-fast: install-dev
 
 # What is long by its nature; `make test` has the core of each. Browsers by themselves: beside
 # simulations a page may wait for a core longer than a test waits for the page.
+test-thorough: THOROUGH = $$(grep -rlE 'mark\.thorough' --include='*.py' tests)
 test-thorough: install-dev
-	$(BIN)/python -m pytest $(LANES) -m "thorough and browser and not load" $(PYTEST_ARGS)
-	$(BIN)/python -m pytest $(LANES) -m "thorough and not browser and not load" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(LANES) -m "thorough and browser and not load" $(PYTEST_ARGS) $(THOROUGH)
+	$(BIN)/python -m pytest $(LANES) -m "thorough and not browser and not load" $(PYTEST_ARGS) $(THOROUGH)
 
 test-load: install-dev
 	$(BIN)/python -m pytest -m load $(PYTEST_ARGS)
@@ -48,13 +49,11 @@ docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 	$(BIN)/python -m pytest tests/site -m "not load"
 
-# Without the libraries of the clouds: boto3 wants an older python-dateutil. Its lock is for backups to an
-# object store, and the tests install it by themselves.
+# Without the libraries of the clouds: boto3 wants an older python-dateutil.
 lock:
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --extra all --extra postgresql --extra oidc pyproject.toml requirements-build.in -o requirements.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --extra dev --extra all --extra postgresql -c requirements.lock pyproject.toml requirements-build.in -o requirements-dev.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url -c requirements.lock pyproject.toml -o requirements-check.lock
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url requirements-s3.in -o requirements-s3.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --extra docs --extra all -c requirements-dev.lock pyproject.toml -o requirements-docs.lock
 
 clean:

@@ -1,4 +1,3 @@
-from .agreement.dawid_skene import DawidSkene as DawidSkene
 from .agreement.numbers import IntraclassCorrelation as IntraclassCorrelation
 from .agreement.numbers import intraclass_correlation as intraclass_correlation
 from .agreement.plain import IntraRater as IntraRater
@@ -14,7 +13,6 @@ from .agreement.plain import observed_agreement as observed_agreement
 from .agreement.plain import scott_pi as scott_pi
 from .agreement.plain import specific_agreement as specific_agreement
 from .agreement.plain_consensus import Majority as Majority
-from .agreement.plain_consensus import dawid_skene as dawid_skene
 from .agreement.plain_consensus import majority as majority
 from .agreement.resampled import Agreement as Agreement
 from .all_rubrics import Analysis as Analysis

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -19,7 +18,6 @@ from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS
 from evenhand.analysis.all_rubrics import Analysis
 from evenhand.analysis.bootstrap.pattern_resamples import (
     MANY_CLUSTERS,
-    Spread,
     resamples_of_patterns,
 )
 from evenhand.analysis.bootstrap.resamples import Resamples
@@ -56,33 +54,20 @@ LEFT_OUT = (
 """Settings that need facts about units or raters."""
 
 
-@dataclass(frozen=True)
-class _Task:
-    """Patterns of one rubric, with their resamples."""
-
-    reduced: Reduced
-    scale: Scale
-    shared: Resamples
-    request: Request
-
-
 def analyse_reduced(
     tables: Mapping[str, Reduced],
     scales: Mapping[str, Scale],
     *,
     seed: int = SEED,
-    pool: Executor | None = None,
-    spread: Spread | None = None,
     many: int = MANY_CLUSTERS,
     on_stage: Callable[[str], None] | None = None,
     **changes: object,
 ) -> Analysis:
     """Analyse ratings by their patterns alone, one table per rubric (see `analyse`).
 
-    `changes` are settings, `seed` fixes all resampling. `spread` distributes the blocks of
-    resamples, `pool` the rubrics; more than `many` clusters are resampled in groups (see
-    `analysis.bootstrap.pattern_resamples`). Raises InputError for a setting that patterns cannot
-    answer.
+    `changes` are settings, `seed` fixes all resampling; more than `many` clusters are resampled in
+    groups (see `analysis.bootstrap.pattern_resamples`). Raises InputError for a setting that
+    patterns cannot answer.
     """
     settings, decision = with_changes(AnalysisSettings(), DecisionSettings(), changes)
     for name in LEFT_OUT:
@@ -92,13 +77,12 @@ def analyse_reduced(
                 "or check a part of the ratings without --engine"
             )
     request = Request(None, settings, decision, seed=seed)
-    tasks = []
+    found = []
     for place, (name, reduced) in enumerate(tables.items(), start=1):
         if on_stage:
             on_stage(f"resampling {name or 'labels'} ({place} of {len(tables)})")
-        shared = _resampled(reduced, request, spread, many)
-        tasks.append(_Task(reduced, scales[name], shared, replace(request, _latest={})))
-    found = list((pool.map if pool else map)(_analysed, tasks))
+        shared = _resampled(reduced, request, many)
+        found.append(_analysed(reduced, scales[name], shared, replace(request, _latest={})))
     judge_across_rubrics(found)
     return Analysis(
         rows=[row for each in found for row in each.rows.rows.values()],
@@ -111,20 +95,21 @@ def analyse_reduced(
     )
 
 
-def _resampled(reduced: Reduced, request: Request, spread: Spread | None, many: int) -> Resamples:
+def _resampled(reduced: Reduced, request: Request, many: int) -> Resamples:
     """Resample clusters; where every unit is its own cluster, resample patterns by frequency."""
     if reduced.is_unclustered:
         times = np.bincount(reduced.pattern, reduced.times, minlength=len(reduced.patterns))
         return request.resampled(times.astype(np.int64))
     keys = name_keys(reduced.clusters)
     draw, seed = partial(request.resampled, keep=False), request.seed
-    return resamples_of_patterns(reduced.cells(), keys, draw, seed, spread, many)
+    return resamples_of_patterns(reduced.cells(), keys, draw, seed, many)
 
 
-def _analysed(task: _Task) -> RubricAnalysis:
+def _analysed(
+    reduced: Reduced, scale: Scale, shared: Resamples, request: Request
+) -> RubricAnalysis:
     from threadpoolctl import threadpool_limits
 
-    reduced, scale, request = task.reduced, task.scale, task.request
     place = f"{scale.name}: " if scale.name else ""
     notes = []
     if len(reduced.raters.names) > MAX_LISTED_RATERS:
@@ -136,24 +121,20 @@ def _analysed(task: _Task) -> RubricAnalysis:
         )
     labels = pattern_matrix(reduced, scale)
     rng, is_random = np.random.default_rng(request.seed), request.settings.overlap == "random"
-    selection = selection_of(labels, task.shared, rng, is_random=is_random)
+    selection = selection_of(labels, shared, rng, is_random=is_random)
     labels = replace(labels, counted=selection.counted, tie_breaks=selection.how == "tie_break")
     if selection.note:
         notes.append(place + selection.note)
     alike = people_alike(labels.copies, labels.raters, labels.humans)
     notes += [place + each for each in alike]
     with threadpool_limits(limits=1, user_api="blas"):
-        rows = rubric_rows(labels, task.shared, request, math.nan)
+        rows = rubric_rows(labels, shared, request, math.nan)
         notes += [place + opposed_in_words(each, "note") for each in opposed_in(rows)]
-        noun = _noun(reduced)
-        add_selection_rows(rows, labels, selection, task.shared)
+        noun = "unit" if reduced.clusters is None else "cluster"
+        add_selection_rows(rows, labels, selection, shared)
         verdicts = judge_graders(
             rows, labels.in_agreement, rule=request.decision, cluster_noun=noun
         )
-        judging = Judging(labels, task.shared, request).kept()
+        judging = Judging(labels, shared, request).kept()
     annotators = len(labels.humans)
     return RubricAnalysis(rows, noun, annotators, verdicts, notes, judging=judging)
-
-
-def _noun(reduced: Reduced) -> str:
-    return "unit" if reduced.clusters is None else "cluster"

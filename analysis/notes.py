@@ -94,7 +94,6 @@ Code = Literal[
     "noise_may_explain",
     "nothing_varies",
     "people",
-    "unstable_consensus",
     # Text for readers only.
     "text",
 ]
@@ -179,7 +178,6 @@ TEXTS: dict[Code, str] = {
     "shift: {:+.3f} if so",
     "nothing_varies": "nothing varies: as far as clusters unseen so far may lie",
     "people": "for people like these {0}",
-    "unstable_consensus": "consensus not stable: {:.0%} of units differ between solutions",
     "text": "{}",
 }
 """Text of a remark in the notes of results.csv; braces hold its detail."""

@@ -38,7 +38,6 @@ STAGES = (
     ("labels as arrays", "evenhand.analysis.one_rubric", "combine_readings"),
     ("labels as arrays", "evenhand.analysis.one_rubric", "encode"),
     ("drawing resamples", "evenhand.analysis.one_rubric", "_resampled"),
-    ("Dawid and Skene's consensus", "evenhand.analysis.one_rubric", "add_consensus_rows"),
     ("all other statistics", "evenhand.analysis.one_rubric", "rubric_rows"),
     ("the bias audit", "evenhand.analysis.one_rubric", "_add_bias"),
     ("verdicts", "evenhand.analysis.one_rubric", "judge_graders"),

@@ -1,4 +1,4 @@
-"""How ratings beyond one table fare: time and memory of a stream, and resampling in groups.
+"""How ratings beyond one table fare: time and memory, and resampling in groups.
 
 Writes results/scaling.md. All ratings are synthetic. Those of a unit stand as far apart as they
 can: each file holds one rater's, of units in no order.
@@ -42,7 +42,6 @@ class Run:
     """One run of `check`: ratings, clusters, seconds on the clock and of the processors, and the
     most memory of all its processes."""
 
-    engine: str
     ratings: int
     clusters: int
     seconds: float
@@ -102,9 +101,9 @@ def _chance(ids: np.ndarray, what: int) -> np.ndarray:
     return (mixed >> np.uint64(11)) / float(2**53)
 
 
-def measure(folder: Path, ratings: int, clusters: int, engine: str) -> Run:
+def measure(folder: Path, ratings: int, clusters: int) -> Run:
     """Run `evenhand check` on a folder."""
-    words = [sys.executable, "-m", "evenhand", "check", str(folder), *_OPTIONS, "--engine", engine]
+    words = [sys.executable, "-m", "evenhand", "check", str(folder), *_OPTIONS, "--engine", "dask"]
     start = time.perf_counter()
     with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.DEVNULL) as process:
         watched = _Watched(process)
@@ -113,7 +112,7 @@ def measure(folder: Path, ratings: int, clusters: int, engine: str) -> Run:
             raise SystemExit(f"{' '.join(words)} failed")
         watched.join()
     seconds = time.perf_counter() - start
-    return Run(engine, ratings, clusters, seconds, sum(watched.busy.values()), watched.most)
+    return Run(ratings, clusters, seconds, sum(watched.busy.values()), watched.most)
 
 
 class _Watched(threading.Thread):
@@ -223,16 +222,16 @@ def document(runs: Sequence[Run], widths: Sequence[Beside]) -> str:
         f"Written by `python -m benchmarks.scale`, {datetime.date.today()}, {os.cpu_count()} "
         f"processors, {versions}.",
         "",
-        "`evenhand check FOLDER --engine ENGINE` on *synthetic* Parquet, five raters and five "
+        "`evenhand check FOLDER --engine dask` on *synthetic* Parquet, five raters and five "
         "categories, four units a cluster. Each file holds one rater's labels, of units in no "
         "order. Memory is the most that all processes held together; a processor minute is one of "
         "one processor at work, and all of them busy for most of the time on the clock is a "
         "machine on which nothing else was at work.",
         "",
-        "| engine | ratings | clusters | minutes | processor minutes | memory, MB |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        "| ratings | clusters | minutes | processor minutes | memory, MB |",
+        "| ---: | ---: | ---: | ---: | ---: |",
         *(
-            f"| {run.engine} | {run.ratings:,} | {run.clusters:,} | {run.seconds / 60:.1f} | "
+            f"| {run.ratings:,} | {run.clusters:,} | {run.seconds / 60:.1f} | "
             f"{run.busy / 60:.1f} | {run.megabytes:,.0f} |"
             for run in runs
         ),
@@ -257,17 +256,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ratings", type=int, nargs="+", default=[1_000_000, 10_000_000])
-    parser.add_argument("--dask", type=int, nargs="*", default=[1_000_000])
     parser.add_argument("--folder", type=Path, help="where the ratings are written (TMPDIR)")
     parser.add_argument("--out", type=Path, default=RESULTS / "scaling.md")
     asked = parser.parse_args(arguments)
     runs = []
-    for engine, sizes in (("stream", asked.ratings), ("dask", asked.dask)):
-        for ratings in sizes:
-            with tempfile.TemporaryDirectory(dir=asked.folder) as name:
-                clusters = write_ratings(Path(name), ratings)
-                runs.append(measure(Path(name), ratings, clusters, engine))
-                print(runs[-1], flush=True)
+    for ratings in asked.ratings:
+        with tempfile.TemporaryDirectory(dir=asked.folder) as name:
+            clusters = write_ratings(Path(name), ratings)
+            runs.append(measure(Path(name), ratings, clusters))
+            print(runs[-1], flush=True)
     with tempfile.TemporaryDirectory(dir=asked.folder) as name:
         write_ratings(Path(name), 50_000 * UNITS_PER_CLUSTER * len(RATERS))
         widths = widths_beside(Path(name))

@@ -332,9 +332,8 @@ check: check large.csv {SCALE} --out out/check
 nominal: check large.csv --categories 1,2,3 --level nominal
 select: select large.csv {SCALE}
 gate: gate large.csv {SCALE} --grader g1 --require 'weighted_kappa_quadratic.low > 0.2' --json
-stream: check parts {SCALE} --resamples 100 --engine stream --out out/stream
 dask: check parts {SCALE} --resamples 100 --engine dask --out out/dask
-gate-stream: gate parts {SCALE} --resamples 100 --engine stream --grader g1 \
+gate-dask: gate parts {SCALE} --resamples 100 --engine dask --grader g1 \
 --require 'weighted_kappa_quadratic.low > 0.99'
 """
 

@@ -91,8 +91,8 @@ _ARTICLE = re.compile(
     r"\b(?:an?|option|to|as|is|or|maybe|perhaps|around|about|say|be|it)\s*\Z", re.IGNORECASE
 )
 _COUNTED = re.compile(r"\s*(?:个|個|条|段|句|种|種|つ|文(?!字)|行|か所|箇所|人|次|回)")
-_RUN = re.compile(r"(\W)\1{40,}")
-"""Of one mark or blank, which patterns would try each by each."""
+_RUN = re.compile(r"(\W{100})\W+(\W{100})")
+"""Of marks or blanks, which patterns would try each by each."""
 _NUMBERED = re.compile(r"\b(?:no|nr|nº|art|fig|pp?|vol|ch|sec|approx|ca)\.\s*\Z", re.IGNORECASE)
 
 
@@ -125,7 +125,7 @@ class RubricParser:
 
     def label(self, text: str) -> str | None:
         """The key that the answer gives, or None where it gives none or more than one."""
-        answer = answer_of(_RUN.sub(r"\1\1\1", text))
+        answer = answer_of(_RUN.sub(r"\1\2", text))
         if answer is None:
             return None
         bare = _plain(_unfenced(_spaced(answer)))
@@ -705,7 +705,7 @@ class SeveralParser(RubricParser):
 
     def label(self, text: str) -> str | None:
         """The keys that the answer gives, as a label; None where it is no list of them."""
-        answer = answer_of(_RUN.sub(r"\1\1\1", text))
+        answer = answer_of(_RUN.sub(r"\1\2", text))
         if answer is None:
             return None
         bare = _plain(_unfenced(_spaced(answer)))

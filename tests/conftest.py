@@ -105,6 +105,15 @@ def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
+def engine() -> Iterator[str]:
+    """A cluster of Dask within this process, as `--engine` names it."""
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 1, "threads_per_worker": 1, "processes": False}
+    with distributed.LocalCluster(**options, dashboard_address="127.0.0.1:0") as cluster:
+        yield f"dask:{cluster.scheduler_address}"
+
+
+@pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Published data that is not part of the project; tests that need it skip without it."""
     folder = ROOT / os.environ.get("EVENHAND_SHARED", "../shared") / "data"

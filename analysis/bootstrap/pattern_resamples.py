@@ -15,7 +15,7 @@ clusters are independent, and their variance is that of all clusters; as they ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -36,16 +36,13 @@ _MULTIPLIED = 5_000
 
 Sparse = Any
 """scipy.sparse.csr_array of whole numbers."""
-Spread = Callable[[Callable[[int], Counts], Iterable[int]], Iterable[Counts]]
-"""A `map`, such as that of a pool of processes: each block has its own random stream."""
 
 
 class PatternResamples(Resamples):
     """Weights of patterns (rows, patterns) in the data, in every resample and in the jackknife.
 
     `cells` (clusters, patterns) counts each cluster's units of each pattern, and `members` those of
-    each unit that was `drawn`: the clusters, or groups of them. With `spread` blocks of resamples
-    are multiplied elsewhere.
+    each unit that was `drawn`: the clusters, or groups of them.
 
     >>> from scipy.sparse import csr_array
     >>> cells = csr_array(np.array([[1, 1], [0, 2]]))
@@ -54,9 +51,7 @@ class PatternResamples(Resamples):
     [[4.0], [4.0]]
     """
 
-    def __init__(
-        self, cells: Sparse, members: Sparse, drawn: Resamples, spread: Spread | None = None
-    ) -> None:
+    def __init__(self, cells: Sparse, members: Sparse, drawn: Resamples) -> None:
         self._cells, self._members, self._drawn = cells, members, drawn
         self.frequency: Frequency = np.asarray(members.T @ drawn.frequency, dtype=np.int64)
         self.weight, self.resamples, self._sizes = None, drawn.resamples, drawn._sizes
@@ -66,9 +61,7 @@ class PatternResamples(Resamples):
         self._counted: dict[bytes, tuple[int, int]] = {}
         few = self.resamples * self.n_types * 8 <= _KEEP_BYTES and self.n_types <= drawn.n_types
         self._keep(None)
-        if few and spread:
-            self._keep(list(spread(self._draw, range(len(self._sizes)))))
-        elif few:
+        if few:
             self._keep(self._each_block(self._draw, drawn.n_types))
         else:
             drawn.hold()
@@ -165,7 +158,6 @@ def resamples_of_patterns(
     keys: npt.NDArray[np.uint64],
     draw: Callable[[Frequency], Resamples],
     seed: int,
-    spread: Spread | None = None,
     many: int = MANY_CLUSTERS,
 ) -> PatternResamples:
     """Return resamples of clusters by their counts of patterns, `cells` (clusters, patterns).
@@ -176,9 +168,9 @@ def resamples_of_patterns(
     """
     n = cells.shape[0]
     if n <= many:
-        return PatternResamples(cells, cells, draw(np.ones(n, dtype=np.int64)), spread)
+        return PatternResamples(cells, cells, draw(np.ones(n, dtype=np.int64)))
     members = _grouped(cells, keys, seed)
-    return PatternResamples(cells, members, draw(np.ones(members.shape[0], np.int64)), spread)
+    return PatternResamples(cells, members, draw(np.ones(members.shape[0], np.int64)))
 
 
 def _grouped(cells: Sparse, keys: npt.NDArray[np.uint64], seed: int) -> Sparse:

@@ -122,8 +122,14 @@ def reduce_ratings(
     reasons = [Counter[str]() for _ in raters.names]
     for row in np.flatnonzero(readings.reason != ""):
         reasons[column[row]][readings.reason[row]] += 1
-    names = None if clusters is None else _names(clusters.loc[list(readings.units)])
-    return _summed(raters, rows, names, np.ones(n, dtype=np.int64), reasons)
+    names, cluster = None, np.zeros(n, dtype=np.intp)
+    if clusters is not None:
+        import pyarrow as pa
+
+        own = clusters.loc[list(readings.units)].astype(str)
+        names, cluster = pa.array(own.tolist(), pa.large_string()), np.arange(n)
+    times = np.ones(n, dtype=np.int64)
+    return merged([Reduced(raters, rows, names, cluster, np.arange(n), times, tuple(reasons))])
 
 
 def merged(parts: Sequence[Reduced]) -> Reduced:
@@ -150,21 +156,6 @@ def merged(parts: Sequence[Reduced]) -> Reduced:
     return Reduced(raters, patterns, names, *cells, tuple(reasons))
 
 
-def _summed(
-    raters: Raters,
-    rows: Labels,
-    names: pa.Array | None,
-    times: Frequency,
-    reasons: Sequence[Counter[str]],
-) -> Reduced:
-    patterns, pattern = _distinct(rows)
-    cluster = np.zeros(len(rows), dtype=np.intp)
-    if names is not None:
-        names, cluster = _sorted_names(names)
-    cells = _added_up(cluster, pattern, times, len(patterns))
-    return Reduced(raters, patterns, names, *cells, tuple(reasons))
-
-
 def _distinct(rows: Labels) -> tuple[Labels, Codes]:
     """Return the distinct rows, ordered as in `LabelMatrix.folded`, and the index of each row."""
     if rows.size > MAX_CELLS:
@@ -176,12 +167,6 @@ def _distinct(rows: Labels) -> tuple[Labels, Codes]:
     keys = rows.view(np.dtype((np.void, rows.shape[1]))).ravel()
     _, first, at = np.unique(keys, return_index=True, return_inverse=True)
     return rows[first], at.reshape(-1)
-
-
-def _names(clusters: pd.Series) -> pa.Array:
-    import pyarrow as pa
-
-    return pa.array(clusters.astype(str).tolist(), pa.large_string())
 
 
 def _sorted_names(given: pa.Array) -> tuple[pa.Array, Codes]:
@@ -263,8 +248,4 @@ def name_keys(names: pa.Array) -> npt.NDArray[np.uint64]:
     """Hash the clusters' names (clusters,), the same on every machine."""
     import pandas as pd
 
-    keys = [
-        pd.util.hash_array(np.asarray(names.slice(start, 1_000_000).to_pylist(), dtype=object))
-        for start in range(0, len(names), 1_000_000)
-    ]
-    return np.concatenate(keys).astype(np.uint64)
+    return pd.util.hash_array(names.to_numpy(zero_copy_only=False)).astype(np.uint64)

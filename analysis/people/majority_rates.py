@@ -21,7 +21,6 @@ from typing import TypedDict
 import numpy as np
 
 from evenhand.analysis.agreement.counts import is_tied, label_counts, majority_codes
-from evenhand.analysis.agreement.dawid_skene import MIN_RATERS
 from evenhand.analysis.bootstrap.influence import ALPHA
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
@@ -35,6 +34,8 @@ from evenhand.analysis.writer import Writer
 MAJORITY = ("tpr_majority", "tnr_majority")
 REFERENCE = ("tpr_reference", "tnr_reference")
 CORRECTED = ("tpr_corrected", "tnr_corrected")
+MIN_RATERS = 3
+"""With two the model has more unknowns than their table has cells: no unique answer."""
 MIN_UNITS = 30
 """Units with three human labels, below which the humans' errors are not estimated."""
 

@@ -12,7 +12,7 @@ is clearly above a subject can rank below it. All sets hold together, at the sam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -114,28 +114,6 @@ def rank_sets(found: Differences, subjects: int) -> tuple[Codes, Codes]:
     np.add.at(above, found.first[second_above], 1)
     np.add.at(below, found.second[second_above], 1)
     return 1 + above, subjects - below
-
-
-def compact_letters(subjects: int, apart: Iterable[tuple[int, int]]) -> list[tuple[int, ...]]:
-    """The groups that each subject is in, numbered from 0: two subjects share one exactly where
-    they are not among the pairs told `apart`. Letters for a table (Piepho 2004: insert and absorb).
-
-    >>> compact_letters(3, [(0, 2)])
-    [(0,), (0, 1), (1,)]
-    """
-    groups = [frozenset(range(subjects))]
-    for pair in apart:
-        split = {
-            part
-            for group in groups
-            for part in ([group - {one} for one in pair] if group >= {*pair} else [group])
-        }
-        groups = [group for group in split if not any(group < other for other in split)]
-    ordered = sorted(sorted(group) for group in groups)
-    return [
-        tuple(number for number, group in enumerate(ordered) if subject in group)
-        for subject in range(subjects)
-    ]
 
 
 def add_difference_rows(

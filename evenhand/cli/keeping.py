@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli.exits import BAD_INPUT, DONE
@@ -18,13 +18,24 @@ if TYPE_CHECKING:
     from evenhand.study.keeping.snapshot import Contents
 
 
+def _path(text: str) -> Path:
+    """A path; an address is refused."""
+    if "://" in text:
+        raise argparse.ArgumentTypeError(
+            "a backup is kept in a folder, not at an address; mount the bucket (rclone mount) and "
+            "name a folder there"
+        )
+    return Path(text)
+
+
 def _backup_options(backup: Parser) -> None:
     backup.add_study()
-    backup.add_argument("file", nargs="?", metavar="FILE", help="a new file, elsewhere")
+    backup.add_argument("file", nargs="?", type=_path, metavar="FILE", help="a new file, elsewhere")
     backup.add_argument(
         "--to",
+        type=_path,
         metavar="FOLDER",
-        help="a file of its own in this folder, or in s3://BUCKET/FOLDER, for every night",
+        help="a file of its own in this folder, for every night",
     )
     backup.add_argument(
         "--keep", type=int, default=14, metavar="N", help="with --to: the N latest stay (14)"
@@ -35,9 +46,7 @@ def _backup_options(backup: Parser) -> None:
 
 
 def _restore_options(restore: Parser) -> None:
-    restore.add_argument(
-        "file", metavar="FILE", help="what `evenhand backup` wrote, also as s3://BUCKET/FOLDER/NAME"
-    )
+    restore.add_argument("file", type=_path, metavar="FILE", help="what `evenhand backup` wrote")
     restore.add_argument("dir", type=Path, metavar="DIR", help="a new folder for the study")
 
 
@@ -61,7 +70,6 @@ def _upgrade_options(upgrade: Parser) -> None:
 
 def _backup(arguments: argparse.Namespace) -> None:
     from evenhand.study.keeping.backup import backup_study, keep_backups
-    from evenhand.study.keeping.places import is_in_bucket
 
     if (arguments.file is None) == (arguments.to is None):
         raise InputError("name a new FILE, or a folder with --to")
@@ -70,20 +78,17 @@ def _backup(arguments: argparse.Namespace) -> None:
             kept = keep_backups(
                 arguments.dir, arguments.to, arguments.keep, verify=arguments.verify
             )
-        note_in(arguments.dir, "backup", kept.name)
+        note_in(arguments.dir, "backup", kept.file.name)
         said = "backup_tried" if arguments.verify else "backup"
         console().print(written(f"keep.{said}", file=kept.file))
         _say(kept.contents)
         console().print(written("keep.backups", count=kept.number, folder=arguments.to))
         return
     refuse(arguments, ["--keep", "--verify"], "goes with --to")
-    if is_in_bucket(arguments.file):
-        raise InputError("an object store takes no FILE; name a folder there with --to")
-    file = Path(arguments.file)
     with working("backing up"):
-        contents = backup_study(arguments.dir, file)
-    note_in(arguments.dir, "backup", file.name)
-    console().print(written("keep.backup", file=file))
+        contents = backup_study(arguments.dir, arguments.file)
+    note_in(arguments.dir, "backup", arguments.file.name)
+    console().print(written("keep.backup", file=arguments.file))
     _say(contents)
     console().print(written("keep.backup_secret"))
 
@@ -110,8 +115,7 @@ def _restore(arguments: argparse.Namespace) -> None:
 
     with working("restoring"):
         contents = restore_study(arguments.file, arguments.dir)
-    name = PurePosixPath(arguments.file).name
-    note_in(arguments.dir, "study", arguments.dir.name, f"from {name}")
+    note_in(arguments.dir, "study", arguments.dir.name, f"from {arguments.file.name}")
     console().print(written("keep.restore", folder=arguments.dir))
     _say(contents)
     console().print(written("keep.restore_next", folder=arguments.dir))

@@ -194,7 +194,7 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--engine",
         metavar="ENGINE",
-        help="for millions of ratings: stream, dask, or dask:tcp://HOST:PORT (docs/millions.md)",
+        help="for millions of ratings: dask, or dask:tcp://HOST:PORT (docs/millions.md)",
     )
 
 
@@ -291,7 +291,7 @@ def engine_of(arguments: argparse.Namespace, source: Path | str) -> str:
     """The engine that was named, if any. Raises InputError for an address without one."""
     engine: str = getattr(arguments, "engine", None) or ""
     if isinstance(source, str) and not engine:
-        raise InputError("the source is an address, which check and gate read with --engine stream")
+        raise InputError("the source is an address, which check and gate read with --engine dask")
     return engine
 
 

@@ -40,20 +40,6 @@ def _show_options(show: Parser) -> None:
     show.add_argument("rubric", metavar="NAME|FILE", help="one of `rubric list`, or a .toml file")
 
 
-def _import_options(imports: Parser) -> None:
-    imports.add_argument("file", type=Path, metavar="FILE.py", help="read, never run")
-    imports.add_argument(
-        "--out", type=Path, default=Path(), metavar="DIR", help="output folder (here)"
-    )
-    imports.add_argument(
-        "--affirmative",
-        action="append",
-        default=[],
-        metavar="RUBRIC=KEY,...",
-        help="which options count as affirmative; repeatable",
-    )
-
-
 def _new_options(new: Parser) -> None:
     new.add_argument("name", metavar="NAME", help="of the rubric; its file is NAME.toml")
     new.add_argument(
@@ -179,18 +165,6 @@ def _summary(rubric: Rubric) -> list[str]:
     lines.append(written("rubric_check.cached", characters=same))
     lines.append(written("rubric_check.filled", fields=", ".join(rubric.variables)))
     return lines
-
-
-def _import(arguments: argparse.Namespace) -> None:
-    from evenhand.rubrics.importing import import_prompts, write_rubrics
-
-    affirmative = dict(_affirmative(text) for text in arguments.affirmative)
-    imported = import_prompts(arguments.file, affirmative)
-    for found, path in zip(imported, write_rubrics(imported, arguments.out), strict=True):
-        rubric = found.rubric
-        console().print(f"{path}: {rubric.unit}, {rubric.level}, options {rubric.permitted}")
-        for remark in found.remarks:
-            console().print(f"  {remark}")
 
 
 def _suggest_options(suggest: Parser) -> None:
@@ -390,12 +364,6 @@ ACTIONS = (
     Verb("new", "write a commented draft of a rubric to a file", _new_options, _new),
     Verb("check", "name every fault of a rubric file, or say what is sent", _check_options, _check),
     Verb(
-        "import",
-        "make rubric files from a Python file of prompts with `Options:` lists",
-        _import_options,
-        _import,
-    ),
-    Verb(
         "reword",
         "try another wording among annotators: fresh units, dealt to both",
         _reword_options,
@@ -403,4 +371,4 @@ ACTIONS = (
     ),
     Verb("suggest", "list what a study's rubrics leave unclear", _suggest_options, _suggest),
 )
-VERBS = (Verb("rubric", "list, show, write, check or import rubrics; what is unclear", _options),)
+VERBS = (Verb("rubric", "list, show, write or check rubrics; what is unclear", _options),)

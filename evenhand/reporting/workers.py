@@ -66,17 +66,17 @@ class _Workers(ProcessPoolExecutor):
 
 
 @contextmanager
-def workers(per_core: int = _PER_CORE) -> Iterator[Executor | None]:
+def workers() -> Iterator[Executor | None]:
     """Processes to share work with, or None on a machine with one core.
 
-    They are no copies of this process, as it may have threads; there are `per_core` of them for
+    They are no copies of this process, as it may have threads; there are two for
     each core. Raises InputError where one of them ends early.
     """
     cores = os.cpu_count() or 1
     if cores < 2:
         yield None
         return
-    with _Workers(per_core * cores, _context()) as pool:
+    with _Workers(_PER_CORE * cores, _context()) as pool:
         try:
             yield pool
         except BrokenProcessPool:

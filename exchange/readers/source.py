@@ -193,10 +193,11 @@ def inside(record: object, *path: str) -> Any:
 def text_of(value: object) -> str:
     """A name or a number as text; "" for what is neither.
 
-    >>> text_of(Written("01")), text_of("ann"), text_of(None), text_of(["ann"])
-    ('01', 'ann', '', '')
+    >>> text_of(Written("01")), text_of("ann"), text_of(1), text_of(True), text_of(["ann"])
+    ('01', 'ann', '1', '', '')
     """
-    return str(value) if isinstance(value, str) else ""
+    is_known = isinstance(value, (str, int, float)) and not isinstance(value, bool)
+    return cell_text(value) if is_known else ""
 
 
 def label_cell(value: object) -> str:

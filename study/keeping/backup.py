@@ -25,7 +25,6 @@ from evenhand.study.keeping.archive import (
     unpack,
     write_archive,
 )
-from evenhand.study.keeping.places import Bucket, Folder, is_in_bucket, place_of
 from evenhand.study.keeping.snapshot import Contents, read_snapshot, take_snapshot
 from evenhand.study.settings.study_toml import FILE_NAME, changed_text, read_config
 from evenhand.study.store.database import SILENT, Database, conflict_free_insert
@@ -52,41 +51,36 @@ def backup_study(folder: Path, file: Path) -> Contents:
         return contents
 
 
-def keep_backups(folder: Path, to: str | Path, keep: int, *, verify: bool = False) -> Kept:
-    """Write a backup to a folder, or to a folder in a bucket, under the study's name and the time,
-    and remove the study's oldest there but `keep`. With `verify` it is read back and restored on
-    trial first, and counts only if that works.
+def keep_backups(folder: Path, to: Path, keep: int, *, verify: bool = False) -> Kept:
+    """Write a backup to a folder under the study's name and the time, and remove the study's oldest
+    there but `keep`. With `verify` it is restored on trial first, and counts only if that works.
 
     Raises InputError as `backup_study` does, where `to` cannot be written, and where `keep` is less
     than 1; then all older backups stay.
     """
     if keep < 1:
         raise InputError("--keep must be 1 or more")
-    place = place_of(to)
+    if not to.is_dir():
+        raise InputError(f"there is no folder {to}; make it first")
     with closing(_store_of(folder)) as store:
         begin = f"{folder.resolve().name}-{_mark(store)}"
         name = f"{begin}-{datetime.now(UTC):%Y%m%d-%H%M%S}.zip"
-        with place.work() as work:
-            contents = backup_of(store, folder, work / name)
-            place.put(work / name)
-            if verify:
-                _try(place, work / name, contents)
+        contents = backup_of(store, folder, to / name)
+        if verify:
+            _try(to / name, contents)
         note_moment(store, "backup")
     own_name = re.compile(re.escape(begin) + r"-\d{8}-\d{6}\.zip")
-    own = sorted(each for each in place.names() if own_name.fullmatch(each))
+    own = sorted(each for each in to.iterdir() if own_name.fullmatch(each.name))
     for old in own[:-keep]:
-        place.remove(old)
-    return Kept(name, place.address(name), contents, len(own[-keep:]))
+        old.unlink()
+    return Kept(to / name, contents, len(own[-keep:]))
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A backup that was made, by its name and its path or address, its contents, and how many
-    backups of the study there are now.
-    """
+    """A backup that was made, its contents, and how many backups of the study there are now."""
 
-    name: str
-    file: str
+    file: Path
     contents: Contents
     number: int
 
@@ -107,21 +101,20 @@ def _mark(store: Database) -> str:
         return str(connection.execute(query).scalar_one())
 
 
-def _try(place: Folder | Bucket, file: Path, contents: Contents) -> None:
-    """Restore on trial what the place kept of a file. Raises InputError, and removes the backup
-    there, where the restored study does not open or does not hold the same.
+def _try(file: Path, contents: Contents) -> None:
+    """Restore a backup on trial. Raises InputError, and removes the backup, where the restored
+    study does not open or does not hold the same.
     """
     with tempfile.TemporaryDirectory(dir=file.parent, prefix=f".{file.name}.") as trial:
         folder = Path(trial) / "trial"
         try:
-            place.get(file.name, file)
             restored = restore_study(file, folder)
             with open_study(folder):
                 pass
             if restored != contents:
                 raise InputError("it holds other rows")
         except InputError as error:
-            place.remove(file.name)
+            file.unlink()
             raise InputError(f"the backup could not be restored and is removed: {error}") from None
 
 
@@ -156,24 +149,13 @@ def backup_of(store: Database, folder: Path, file: Path) -> Contents:
     return contents
 
 
-def restore_study(file: str | Path, folder: Path) -> Contents:
-    """Make a study's folder from a backup, at a path or in a bucket; its store is SQLite. Return
-    its contents.
+def restore_study(file: Path, folder: Path) -> Contents:
+    """Make a study's folder from a backup; its store is SQLite. Return its contents.
 
     Raises InputError, with nothing written, where the folder exists, or the file is damaged or not
     a backup.
     """
     folder = new_folder(folder)
-    if is_in_bucket(file):
-        to, _, name = str(file).rpartition("/")
-        place = Bucket(to)
-        with place.work() as work:
-            place.get(name, work / "backup.zip")
-            return _restored(work / "backup.zip", folder)
-    return _restored(Path(file), folder)
-
-
-def _restored(file: Path, folder: Path) -> Contents:
     if not file.is_file():
         raise InputError(f"there is no file {file}")
     with built_whole(folder) as building:

@@ -22,9 +22,9 @@ _FORM = (
 )
 
 
-def check_url(url: str, *, strict: bool = False) -> None:
+def check_url(url: str) -> None:
     """Raise InputError, which shows nothing of it, where password and host of an address cannot be
-    told apart; with `strict` also where a % escapes nothing.
+    told apart.
 
     >>> check_url("postgresql://lead:p%40ss@db.example:5432/study?sslmode=verify-full")
     >>> check_url("postgresql://lead:p@ss@db.example/study")
@@ -34,8 +34,7 @@ def check_url(url: str, *, strict: bool = False) -> None:
     _, found, rest = url.partition("://")
     before, _, after = rest.rpartition("@")
     hosts = re.split(r"[/?#]", after, maxsplit=1)[0].split(",")
-    is_escaped = not (strict and re.search("%(?![0-9A-Fa-f]{2})", url))
-    if not (found and is_escaped and "@" not in before and all(map(_HOST.fullmatch, hosts))):
+    if not (found and "@" not in before and all(map(_HOST.fullmatch, hosts))):
         raise InputError(_FORM)
 
 

@@ -96,7 +96,7 @@ def _check(size: int, name: str) -> None:
     if size > MOST_DECODED:
         raise InputError(
             f"{name} holds more than {MOST_DECODED // 1024**2:,} MB once it is unpacked; leave out "
-            "columns that are not needed, split it, or add `--engine stream`"
+            "columns that are not needed, split it, or add `--engine dask`"
         )
 
 

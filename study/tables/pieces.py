@@ -1,4 +1,4 @@
-"""Ratings in pieces: files, folders, object stores and databases that are read bit by bit.
+"""Ratings in pieces: files, folders and object stores that are read bit by bit.
 
 Nothing here holds more than a batch of rows. Every cell is text, as in `read_table`; rows carry
 their number, so that messages can name them.
@@ -14,7 +14,6 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
 from evenhand.errors import InputError
-from evenhand.study.tables.database_urls import check_url
 from evenhand.study.tables.decoded import parts_that_fit, rows_that_fit, texts_of
 from evenhand.study.tables.formats import FIRST_ROW, cell_text, jsonl_cells
 from evenhand.study.tables.names import renamed
@@ -23,7 +22,7 @@ from evenhand.study.tables.spreadsheets import unguarded_frame
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Kind = Literal["csv", "jsonl", "parquet", "postgresql"]
+Kind = Literal["csv", "jsonl", "parquet"]
 
 ROW = "row"
 """The column with each row's index, as `row_number` takes it."""
@@ -41,16 +40,13 @@ _KINDS: dict[str, Kind] = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
-_DATABASES = ("postgresql://", "postgres://")
-_TABLE = "ratings"
-"""The table of a database that is read unless the address ends in #ANOTHER."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of the ratings that is read by itself: a file, some row groups of a Parquet file, or
-    the table of a database. `columns` are those of our columns that it has, `first` is the number
-    of rows before it in its file, and `rows` its approximate number of rows, where known.
+    """A part of the ratings that is read by itself: a file, or some row groups of a Parquet file.
+    `columns` are those of our columns that it has, `first` is the number of rows before it in its
+    file, and `rows` its approximate number of rows.
     """
 
     place: str
@@ -58,37 +54,29 @@ class Piece:
     columns: tuple[str, ...]
     groups: tuple[int, ...] = ()
     first: int = 0
-    rows: int | None = None
+    rows: int = 0
 
     @property
     def name(self) -> str:
-        """The name of the source in messages; never an address with a password."""
-        return self.place.rpartition("#")[2] if self.kind == "postgresql" else name_of(self.place)
+        """The name of the source in messages."""
+        return name_of(self.place)
 
 
 def name_of(source: str) -> str:
     """Return the name of a source in messages.
 
-    >>> name_of("s3://bucket/ratings/"), name_of("postgresql://me:secret@host/db#labels")
-    ('ratings', 'labels')
+    >>> name_of("s3://bucket/ratings/")
+    'ratings'
     """
-    if source.startswith(_DATABASES):
-        table = source.partition("#")[2]
-        return table if table and "@" not in table else _TABLE  # else it is a password's tail
     return PurePosixPath(source.rstrip("/")).name or source
 
 
 def pieces_of(source: str, wanted: Sequence[str], theirs: Mapping[str, str]) -> list[Piece]:
-    """The pieces of a file, a folder of files, or the table of a database; all by path or URL.
+    """The pieces of a file or a folder of files, by path or URL.
 
     `wanted` are the columns that are read, `theirs` their names in the source, `{ours: theirs}`.
     Raises InputError where there is nothing to read.
     """
-    if source.startswith(_DATABASES):
-        check_url(source, strict=True)  # this driver repeats a % that it cannot read
-        address, _, table = source.partition("#")
-        place, name = f"{address}#{table or _TABLE}", name_of(source)
-        return [Piece(place, "postgresql", _ours(_database_columns(place), wanted, theirs, name))]
     found = [
         piece for place, kind in _files(source) for piece in _of_file(place, kind, wanted, theirs)
     ]
@@ -105,7 +93,7 @@ def batches_of(piece: Piece, theirs: Mapping[str, str]) -> Iterator[pa.Table]:
     import pyarrow as pa
 
     first = piece.first + (0 if piece.kind == "csv" else 1 - FIRST_ROW)
-    read = {"csv": _csv, "jsonl": _jsonl, "parquet": _parquet, "postgresql": _database}[piece.kind]
+    read = {"csv": _csv, "jsonl": _jsonl, "parquet": _parquet}[piece.kind]
     try:
         for table in read(piece, theirs):
             cells = {name: _texts(table.column(theirs.get(name, name))) for name in piece.columns}
@@ -150,7 +138,8 @@ def _remote(place: str) -> tuple[Any, str]:
     try:
         system, path = url_to_fs(place)
     except (ImportError, ValueError) as error:
-        raise InputError(f"{place} cannot be opened: {error}") from None
+        scheme = place.partition("://")[0]  # the rest may hold a password
+        raise InputError(f"{scheme}:// cannot be opened: {error}") from None
     return system, str(path)
 
 
@@ -290,62 +279,6 @@ def _parquet(piece: Piece, theirs: Mapping[str, str]) -> Iterator[pa.Table]:
         )
         for part in parts_that_fit(batches, _BATCH_ROWS, piece.name):
             yield pa.Table.from_batches([part])
-
-
-def _database(piece: Piece, theirs: Mapping[str, str]) -> Iterator[pa.Table]:
-    import pyarrow as pa
-
-    names = ", ".join(_quoted(theirs.get(column, column)) for column in piece.columns)
-    with _connected(piece.place) as (cursor, table):
-        cursor.execute(f"SELECT {names} FROM {table}")  # noqa: S608 - names are quoted
-        for batch in cursor.fetch_record_batch():
-            yield pa.Table.from_batches([batch])
-
-
-def _database_columns(place: str) -> list[str]:
-    with _connected(place) as (cursor, table):
-        cursor.execute(f"SELECT * FROM {table} LIMIT 0")  # noqa: S608 - the name is quoted
-        return list(cursor.fetch_record_batch().schema.names)
-
-
-class _connected:  # noqa: N801 - a context manager
-    """(cursor, quoted table) of PostgreSQL, in Arrow's own form of its rows."""
-
-    def __init__(self, place: str) -> None:
-        address, _, table = place.partition("#")
-        try:
-            from adbc_driver_manager import Error
-            from adbc_driver_postgresql import dbapi
-        except ImportError:
-            raise InputError(
-                'PostgreSQL is read through ADBC: pip install "evenhand[scale]"'
-            ) from None
-        self._error, self._name = Error, table
-        self._table = ".".join(_quoted(part) for part in table.split("."))
-        try:
-            self._connection = dbapi.connect(address)
-        except Error as error:
-            raise self._said(error) from None
-
-    def __enter__(self) -> tuple[Any, str]:
-        self._cursor = self._connection.cursor()
-        return self._cursor, self._table
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._cursor.close()
-        self._connection.close()
-        if isinstance(error, self._error):
-            raise self._said(error) from None
-
-    def _said(self, error: BaseException) -> InputError:
-        """Return an InputError with the first line of the server's message, which holds no
-        password.
-        """
-        return InputError(f"the table {self._name!r} cannot be read: {str(error).splitlines()[0]}")
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:

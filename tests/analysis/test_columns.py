@@ -14,7 +14,6 @@ from evenhand.analysis import (
     Bootstrap,
     Majority,
     cohen_kappa,
-    dawid_skene,
     human_ceiling,
     krippendorff_alpha,
     majority,
@@ -58,7 +57,6 @@ def test_names_of_clusters_and_categories() -> None:
     assert len(set(ceilings)) == 1
     assert list(specific_agreement(FRAME, categories=names, bootstrap=FEW)) == ["y", "n"]
     assert majority(FRAME, categories=names).labels == _plain_majority().labels
-    assert dawid_skene(FRAME, categories=names, raters=FRAME.columns).converged
 
 
 def _plain_majority() -> Majority:

@@ -19,7 +19,6 @@ from pathlib import Path
 import pytest
 
 from evenhand.study.keeping.backup import restore_study
-from harness.object_store import KEY, SECRET, boto3_folder, object_store
 from harness.ports import free_port
 from harness.proxy import DEPLOY, NAME
 
@@ -231,35 +230,6 @@ def test_the_line_for_cron_makes_a_backup(machine: Machine) -> None:
     )  # fmt: skip
     assert (ran.returncode, ran.stdout) == (0, ""), ran.stderr
     assert len(list(machine.backups.iterdir())) == 1
-
-
-@pytest.mark.slow
-def test_the_steps_for_an_object_store_lead_to_a_backup_there(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(boto3_folder())
-    for part in ("On a machine of your own", "A backup every night", "Backups in an object store"):
-        done = machine.run(without_doctor(steps(part)))
-        assert done.returncode == 0, done.stderr
-    service = machine.service("evenhand-backup.service")
-    assert (machine.home / "etc/evenhand-backup.env").stat().st_mode & 0o777 == 0o600
-    text = (machine.home / "etc/evenhand-backup.env").read_text("utf-8")
-    names = re.findall(r"^#?(AWS_\w+)=", text, re.MULTILINE)
-    with object_store(machine.home) as store:
-        given = (KEY, SECRET, f"http://127.0.0.1:{store.port}")
-        store.client.create_bucket(Bucket="my-bucket")
-        subprocess.run(
-            shlex.split(machine.here(service["ExecStart"])),
-            check=True,
-            capture_output=True,
-            env=os.environ
-            | dict(zip(names, given, strict=True))
-            | {"PYTHONPATH": str(boto3_folder())},
-        )
-        (found,) = store.client.list_objects_v2(Bucket="my-bucket")["Contents"]
-    assert found["Key"].startswith("evenhand/my-study-")
-    told = doctor(machine)
-    assert told.returncode == 0, told.stdout
 
 
 def test_no_line_for_cron_has_a_sign_that_ends_it() -> None:

@@ -357,7 +357,7 @@ def test_the_sheet_of_a_workbook_is_named(
     (tmp_path / "f.csv").write_text(lines("human_1", "human_2", "gpt-4o"))
     assert main(["check", str(tmp_path / "f.csv"), "--sheet", "Ratings", *FEW]) == 2
     assert "is no workbook of Excel; leave --sheet out" in capsys.readouterr().err
-    assert main(["check", str(tmp_path / "f.csv"), "--engine", "stream", "--sheet", "R"]) == 2
+    assert main(["check", str(tmp_path / "f.csv"), "--engine", "dask", "--sheet", "R"]) == 2
     assert "--sheet is not read with --engine" in capsys.readouterr().err
 
 

@@ -1,22 +1,33 @@
-"""A published prompt, imported and asked through both SDKs word for word."""
+"""A published prompt, asked through both SDKs word for word."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 
 from evenhand.errors import InputError
 from evenhand.graders.clients.claude import build_request
-from evenhand.rubrics.importing import import_prompts
+from evenhand.rubrics import Rubric
+from evenhand.rubrics.loading import parse_rubric
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, completion, message
 from harness.studies import MarkedStudy
 from tests.graders.grading import grade
 from tests.graders.running.test_runner import FAST, rows
 
-PUBLISHED = '''
-HEDGING_PROMPT = """Read {{carefully}}:
+PUBLISHED = """
+name = "hedging"
+title = "Hedging"
+unit = "response"
+level = "ordinal"
+question = "Does it hedge?"
+instructions = "Look for hedging."
+variables = ["response"]
+affirmative = ["2"]
+options = [{ key = "1", name = "None" }, { key = "2", name = "Some" }]
+
+[prompt]
+template = '''
+Read {carefully}:
 <response>
 {response}
 </response>
@@ -25,16 +36,13 @@ Start your answer with "(".
 Options:
 (1) None
 (2) Some
-"""
 '''
+"""
 
 
 @pytest.fixture
-def published(tmp_path: Path):
-    path = tmp_path / "prompts.py"
-    path.write_text(PUBLISHED)
-    (found,) = import_prompts(path, {"hedging": ["2"]})
-    return found
+def published() -> Rubric:
+    return parse_rubric(PUBLISHED, "hedging.toml")
 
 
 def said(call: Call) -> Reply:
@@ -48,7 +56,7 @@ def test_nothing_is_sent_but_the_published_words(
 ) -> None:
     server.script = said
     study = marked_study(
-        pairs=1, rubrics=(published.rubric,), response=lambda pair, side: "{x} </response>"
+        pairs=1, rubrics=(published,), response=lambda pair, side: "{x} </response>"
     )
     grader = claude if provider == "anthropic" else server.openai
     summary = grade(study, [grader], **FAST)
@@ -63,7 +71,7 @@ def test_nothing_is_sent_but_the_published_words(
 
 
 def test_claude_may_cache_what_comes_before_the_response(published) -> None:
-    request = build_request("m", published.rubric.for_prompt({"response": "R"}))
+    request = build_request("m", published.for_prompt({"response": "R"}))
     head, rest = request["messages"][0]["content"]
     assert head["cache_control"] == {"type": "ephemeral"}
     assert head["text"] == "Read {carefully}:\n<response>\n"
@@ -73,10 +81,6 @@ def test_claude_may_cache_what_comes_before_the_response(published) -> None:
 def test_a_distribution_cannot_be_asked_for_besides(
     claude: str, marked_study: MarkedStudy, published
 ) -> None:
-    study = marked_study(rubrics=(published.rubric,))
+    study = marked_study(rubrics=(published,))
     with pytest.raises(InputError, match=r"has a \[prompt\] of its own"):
         grade(study, [claude], method="verbalised")
-
-
-def test_the_import_says_what_people_would_read_wrongly(published) -> None:
-    assert [remark for remark in published.remarks if "take it out there" in remark]

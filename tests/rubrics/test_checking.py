@@ -9,7 +9,6 @@ import pytest
 from evenhand.cli.main import main
 from evenhand.rubrics import dump_rubric, load_rubric, shipped_rubrics
 from evenhand.rubrics.checking import contradictions
-from evenhand.rubrics.importing import import_prompts
 from tests.rubrics.test_verbatim import pair
 
 
@@ -48,26 +47,6 @@ def test_a_template_is_held_to_its_options_and_the_text_that_people_read() -> No
         ["The", "template", "asks"],
     ]
     assert "option B" in found[1]
-
-
-def test_what_an_import_contradicts_is_a_remark(tmp_path: Path) -> None:
-    path = tmp_path / "prompts.py"
-    path.write_text(
-        "X = '''See <talk>{response}</talk> in talk_1. Begin with (.\nOptions:\n(1) a\n(2) b'''"
-    )
-    (found,) = import_prompts(path)
-    assert found.rubric.prompt is not None
-    assert found.rubric.prompt.template.startswith("See <talk>{response}</talk> in talk_1.")
-    assert [remark for remark in found.remarks if "talk_1" in remark]
-
-
-def test_a_doubled_brace_that_would_be_filled_in_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "prompts.py"
-    path.write_text("X = '{response}{{response}}\\nOptions:\\n(1) a\\n(2) b'")
-    assert main(["rubric", "import", str(path), "--out", str(tmp_path)]) == 2
-    assert "{{response}}, which would be filled in" in capsys.readouterr().err
 
 
 def test_check_says_what_will_be_sent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

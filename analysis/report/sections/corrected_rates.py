@@ -13,18 +13,15 @@ from evenhand.analysis.report.charts.style import MAX_LISTED
 from evenhand.analysis.report.figures import ALL_BINARY, Figure, shown
 from evenhand.analysis.report.sections.wording import defined, sentences
 from evenhand.analysis.report.source import Layers, Source
-from evenhand.analysis.report.table_draft import TableDraft, letters
+from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import from_to
 from evenhand.analysis.statistics import entry_for
-from evenhand.analysis.subjects.differences import compact_letters
 from evenhand.texts import in_pieces, written
 
 _RATES = ["rate_raw", "rate_rogan_gladen", "rate_ppi", "rate_ppi_lambda"]
 _RANKS = ["rate_rank_raw", "rate_rank_ppi", "rate_rank_set"]
 _ERRORS = ["sensitivity", "specificity", "youden_j"]
 _SURE = 0.975
-_ONE_LETTER = 25
-"""The last group whose name is a single letter."""
 _MOST_COLUMNS = MAX_LISTED
 """Of more subjects the rates by part are in results.csv alone."""
 _SIDES = "rate_side_difference_ppi"
@@ -77,12 +74,11 @@ def section(source: Source) -> ReportSection | None:
 
 
 def _every_rubric(source: Source) -> Table | None:
-    """Subjects by rubrics, each corrected by the grader that agrees with people most, with letters
-    for who cannot be told apart; None of fewer than two subjects.
+    """Subjects by rubrics, each corrected by the grader that agrees with people most; None of fewer
+    than two subjects.
     """
     columns: dict[str, dict[str, Cell]] = {}
     by: dict[str, list[str]] = {}
-    lettered = False
     kinds: set[str] = set()
     titles = [source.context.title_of(rubric) for rubric in source.figures.rubrics]
     for rubric in source.figures.rubrics:
@@ -91,14 +87,9 @@ def _every_rubric(source: Source) -> Table | None:
             if titles.count(title) > 1:
                 title = f"{title} ({rubric})"
             rates = _at(source, rubric, _statistic(source, rubric), grader)
-            shared = _letters_of(source, rubric, grader)
-            columns[title] = {
-                subject: replace(figure.cell, aside=figure.cell.aside or shared.get(subject, ""))
-                for subject, figure in rates.items()
-            }
+            columns[title] = {subject: figure.cell for subject, figure in rates.items()}
             if declared := _declared(source, rubric, rates):
                 columns[written("rates.published", rubric=title)] = declared
-            lettered = lettered or bool(shared)
             kinds.add(_kind(source, rubric, grader))
             by.setdefault(_by(source, rubric, grader), []).append(title)
     subjects = dict.fromkeys(subject for cells in columns.values() for subject in cells)
@@ -115,8 +106,6 @@ def _every_rubric(source: Source) -> Table | None:
     if len(by) == 1:
         whose = [written("rates.by_one", by=next(iter(by)))]
     notes = [("PPI++" if "corrected" in kinds else "*", "; ".join(whose))]
-    if lettered:
-        notes.insert(0, ("a, b", written("rates.letters")))
     (kind,) = kinds if len(kinds) == 1 else ("corrected",)
     caption = written(f"rates.every_rubric_{kind}")
     return Table(caption, "Subject", tuple(columns), tuple(rows), tuple(notes))
@@ -161,27 +150,6 @@ def _best(source: Source, rubric: str) -> str:
     found = source.figures.select(rubric, _statistic(source, rubric), ALL_BINARY)
     graders = [figure.raters[1] for figure in found if figure.at and not figure.reason]
     return next(iter(source.by_agreement(rubric, dict.fromkeys(graders), ALL_BINARY)), "")
-
-
-def _letters_of(source: Source, rubric: str, grader: str) -> dict[str, str]:
-    """The letters of every subject whose differences from the others are known: two that share one
-    cannot be told apart.
-    """
-    pairs = _pairs(source, rubric, grader)
-    rates = _at(source, rubric, "rate_ppi", grader)
-    known = {subject for first, second, _ in pairs for subject in (first, second)}
-    order = sorted(known, key=lambda subject: -rates[subject].bounds[1])
-    place = {subject: at for at, subject in enumerate(order)}
-    apart = [
-        (place[first], place[second])
-        for first, second, figure in pairs
-        if not figure.bounds[0] <= 0 <= figure.bounds[2]
-    ]
-    groups = compact_letters(len(order), apart)
-    between = " " if max(map(max, groups), default=0) > _ONE_LETTER else ""
-    return {
-        subject: between.join(map(letters, own)) for subject, own in zip(order, groups, strict=True)
-    }
 
 
 def _answer(source: Source, rubric: str, graders: list[str]) -> list[object]:

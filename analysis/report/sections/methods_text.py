@@ -23,7 +23,6 @@ _SAID = {
     "krippendorff_alpha_": "alpha",
     "icc_a1": "icc",
     "alt_test_winning_rate": "alt_test",
-    "dawid_skene_": "consensus",
     "threshold_recommended": "thresholds",
     "reliability": "calibration",
     "bias_": "bias",

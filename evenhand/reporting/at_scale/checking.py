@@ -1,21 +1,32 @@
-"""`check` and `gate` with an engine: any number of ratings, analysed by their patterns of
-labels.
+"""`check` and `gate` with Dask: any number of ratings, analysed by their patterns of labels.
+
+Every task is a pure function of a piece of the source or of other tasks' results, so that those of
+a worker that dies are computed again elsewhere. Workers need this package and the source.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from evenhand.analysis.at_scale import analyse_reduced
-from evenhand.analysis.bootstrap.pattern_resamples import Spread
 from evenhand.analysis.labels.reduced import Raters, Reduced
 from evenhand.analysis.labels.scale import Scale
 from evenhand.errors import InputError
-from evenhand.reporting.at_scale.parts import Facts, Reading, Reduction
+from evenhand.reporting.at_scale.parts import (
+    Facts,
+    Reading,
+    Reduction,
+    add_up,
+    one_part,
+    read_parts,
+    reduce_part,
+)
 from evenhand.reporting.ratings_file.cleaning import NO_LABEL, Places
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.reporting.ratings_file.missing import listed, refuse_missing
@@ -29,69 +40,35 @@ from evenhand.study.tables.spellings import folded
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
     import pandas as pd
 
     from evenhand.reporting.analysing import Analysed
 
-STREAM, DASK = "stream", "dask"
+PART_ROWS = 500_000
+"""Approximate number of rows reduced at a time."""
+MOST_PARTS = 4096
+_PATIENCE = 10.0
+"""Seconds until a scheduler must have answered."""
+_TOGETHER = 8
+"""Reduced tables that a task adds up."""
 _USUAL = ScaleOptions()
-
-
-class Engine(Protocol):
-    """An engine that does the work, on this machine or a cluster."""
-
-    @property
-    def spread(self) -> Spread | None:
-        """The function that draws blocks of resamples in parallel, if any."""
-
-    @property
-    def pool(self) -> Executor | None:
-        """The executor that analyses rubrics in parallel, if any."""
-
-    def scatter(self, pieces: list[Piece], reading: Reading) -> Facts:
-        """Read everything once, and split it by units."""
-
-    def reduce(self, how: Reduction) -> dict[str, Reduced]:
-        """The reduced table of every rubric."""
-
-
-@contextmanager
-def engine_named(name: str) -> Iterator[Engine]:
-    """The engine of a name: `stream`, `dask`, or `dask:` and the address of a scheduler."""
-    kind, _, address = name.partition(":")
-    if kind == DASK:
-        from evenhand.reporting.at_scale.on_dask import on_dask
-
-        with on_dask(address) as engine:
-            yield engine
-    elif name == STREAM:
-        from evenhand.reporting.at_scale.streaming import streaming
-
-        with streaming() as engine:
-            yield engine
-    else:
-        raise InputError(
-            f"--engine is {name!r}; write stream, dask, or dask:tcp://HOST:PORT for a cluster of "
-            "your own"
-        )
 
 
 def analyse_at_scale(
     source: str | Path,
     scale: ScaleOptions = _USUAL,
     *,
-    engine: str = STREAM,
+    engine: str,
     units: Path | None = None,
     verify: object = False,
     why: bool = False,
     on_stage: Callable[[str], None] | None = None,
     **changes: Any,
 ) -> Analysed:
-    """Analyse a file, a folder of files, an address that fsspec knows, or a table of PostgreSQL, as
-    far as patterns of labels allow; the notes list what is left out.
+    """Analyse a file, a folder of files, or an address that fsspec knows, as far as patterns of
+    labels allow; the notes list what is left out.
 
+    `engine` is `dask` for processes of this machine, or `dask:` and the address of a scheduler;
     `changes` are settings of the analysis. Raises InputError as `analyse_file` does, and for
     options that need single ratings.
     """
@@ -102,10 +79,10 @@ def analyse_at_scale(
     _refuse_more(str(source), scale, units)
     if verify or why:
         raise InputError("an engine keeps no units to verify estimates on, or to explain")
-    with engine_named(engine) as at_work:
-        reading, pieces = _reading(str(source), name, scale, str(changes.get("cluster", "pair")))
+    reading, pieces = _reading(str(source), name, scale, str(changes.get("cluster", "pair")))
+    with _cluster(engine) as client:
         tell("reading the labels")
-        facts = at_work.scatter(pieces, reading)
+        facts, parts = _scattered(client, pieces, reading)
         if not facts.rows:
             raise InputError(f"{name} has a header but no ratings")
         if INCLUSION in facts.filled:
@@ -115,16 +92,8 @@ def analyse_at_scale(
             )
         how, notes = _reduction(reading, facts, scale)
         tell("counting patterns of labels")
-        tables = at_work.reduce(how)
-        only_one = len(tables) == 1
-        analysis = analyse_reduced(
-            tables,
-            how.scales,
-            pool=None if only_one else at_work.pool,
-            spread=at_work.spread,
-            on_stage=on_stage,
-            **changes,
-        )
+        tables = _reduced(client, parts, how)
+    analysis = analyse_reduced(tables, how.scales, on_stage=on_stage, **changes)
     context = ReportContext(
         name=name,
         facts={
@@ -145,20 +114,74 @@ def _refuse_more(source: str, scale: ScaleOptions, units: Path | None) -> None:
             f"{beside.name} stands beside the ratings, and an engine does not read it; leave "
             "--engine out, or move the ratings and declare their scale"
         )
-    if units is not None:
+    for is_given, option, instead in (
+        (units is not None, "--units", "put the column cluster_id into the ratings"),
+        (scale.wide, "--wide", "write a row for each rating"),
+        (scale.sheet, "--sheet", "save the sheet as a file of its own"),
+        (scale.several, scale.several_option, "leave one of them out"),
+        (scale.normalise, scale.normalise_spelled(True), "correct labels where they are"),
+    ):
+        if is_given:
+            raise InputError(f"{option} is not read with --engine; {instead}")
+
+
+# ---- on Dask -----------------------------------------------------------------------------------
+
+
+@contextmanager
+def _cluster(engine: str) -> Iterator[Any]:
+    """A client of the cluster at an address, or of one of this machine's processes.
+
+    Raises InputError without the libraries, and where no cluster answers.
+    """
+    kind, _, address = engine.partition(":")
+    if kind != "dask":
         raise InputError(
-            "--units is not read with --engine; put the column cluster_id into the ratings"
+            f"--engine is {engine!r}; write dask, or dask:tcp://HOST:PORT for a cluster of your own"
         )
-    if scale.wide or scale.sheet:
-        option = "--wide" if scale.wide else "--sheet"
-        raise InputError(f"{option} is not read with --engine; leave one of them out")
-    if scale.several:
-        raise InputError(f"{scale.several_option} is not read with --engine; leave one of them out")
-    if scale.normalise:
-        raise InputError(
-            f"{scale.normalise_spelled(True)} is not done with --engine; correct labels where they "
-            "are, or name their columns with --columns"
-        )
+    try:
+        from distributed import Client
+    except ImportError:
+        raise InputError('--engine needs Dask: pip install "evenhand[scale]"') from None
+    cores, loopback = os.cpu_count() or 1, "127.0.0.1:0"
+    here = {"n_workers": cores, "threads_per_worker": 1, "dashboard_address": loopback}
+    at = {"address": address, "timeout": _PATIENCE} if address else here
+    try:
+        client: Any = Client(**at)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError) as error:
+        raise InputError(f"no Dask scheduler answers at {address}: {error}") from None
+    with client:
+        yield client
+
+
+def _scattered(
+    client: Any, pieces: Sequence[Piece], reading: Reading
+) -> tuple[Facts, list[list[Any]]]:
+    """Read everything once: the facts, and the pieces of each part, which stay with the workers."""
+    rows = sum(piece.rows for piece in pieces)
+    parts = min(max(rows // PART_ROWS, 1), MOST_PARTS)
+    read = [client.submit(read_parts, piece, reading, parts, pure=False) for piece in pieces]
+    facts = client.gather([client.submit(itemgetter(0), each, pure=False) for each in read])
+    return sum(facts, Facts()), [
+        [client.submit(one_part, each, part, pure=False) for each in read] for part in range(parts)
+    ]
+
+
+def _reduced(client: Any, parts: Sequence[list[Any]], how: Reduction) -> dict[str, Reduced]:
+    """Reduce every part, and add up as a tree."""
+    held = client.submit(_itself, how, pure=False)
+    found = [client.submit(reduce_part, each, held, pure=False) for each in parts]
+    while len(found) > 1:
+        groups = (found[at : at + _TOGETHER] for at in range(0, len(found), _TOGETHER))
+        found = [client.submit(add_up, group, pure=False) for group in groups]
+    return add_up([found[0].result()])
+
+
+def _itself(given: Reduction) -> Reduction:
+    return given
+
+
+# ---- what is read ------------------------------------------------------------------------------
 
 
 def _reading(
@@ -191,9 +214,8 @@ def _reduction(
     reading: Reading, facts: Facts, options: ScaleOptions
 ) -> tuple[Reduction, list[str]]:
     """Return what every part must know of all ratings; and what was assumed of the labels."""
-    table, left_out = _of_named(facts.table(), options.kinds, reading.source)
-    _check_versions(table)
-    _check_raters(table, reading.source)
+    table, left_out = _of_named(facts.table(), reading)
+    _check_alike(table, reading.source)
     places = Places(reading.source)
     refuse_sets(table, {}, places, options)
     asked, scales, notes = declared_scales(options, table, places)
@@ -202,27 +224,23 @@ def _reduction(
         name: Raters.of(_kinds(asked if is_unnamed else asked[asked["rubric"] == name]))
         for name in scales
     }
-    filled = frozenset(facts.filled | ({"rater_kind"} if options.kinds else set()))
     notes = [*left_out, *notes]
-    return Reduction(reading, _named(scales), raters, filled, is_unnamed), notes
+    return Reduction(reading, _named(scales), raters, frozenset(facts.filled), is_unnamed), notes
 
 
-def _of_named(
-    table: pd.DataFrame, kinds: Mapping[str, str], source: str
-) -> tuple[pd.DataFrame, list[str]]:
+def _of_named(table: pd.DataFrame, reading: Reading) -> tuple[pd.DataFrame, list[str]]:
     """The cells of the raters that were named, and of adjudicators; and who is left out."""
-    if not kinds:
+    if not reading.kinds:
         return table, []
     raters = table["rater_id"]
-    for rater in kinds.keys() - {EVERYBODY}:
-        if not (raters == rater).any():
-            raise InputError(f"{source} has no rater {rater!r}; it has {listed(raters.unique())}")
-    named = raters.map({name: kinds.get(EVERYBODY) for name in raters} | dict(kinds))
-    counts = named.notna() | (table["rater_kind"] == "adjudicator")
+    for rater in reading.kinds.keys() - {EVERYBODY, *raters}:
+        raise InputError(
+            f"{reading.source} has no rater {rater!r}; it has {listed(raters.unique())}"
+        )
+    counts = table["rater_kind"] != ""
     others = raters[~counts].unique()
     note = written("reading.raters_left_out", names=listed(others))
-    known = table.assign(rater_kind=named.fillna(table["rater_kind"]))[counts]
-    return known, [note] if len(others) else []
+    return table[counts], [note] if len(others) else []
 
 
 def _named(scales: Mapping[str, Scale]) -> dict[str, Scale]:
@@ -233,31 +251,23 @@ def _kinds(table: pd.DataFrame) -> dict[str, str]:
     return dict(zip(table["rater_id"], table["rater_kind"], strict=True))
 
 
-def _check_versions(table: pd.DataFrame) -> None:
-    """Refuse ratings of several versions of one rubric (see `one_version`)."""
-    known = table[table["rubric_hash"] != ""]
-    for rubric, hashes in known.groupby("rubric")["rubric_hash"]:
-        if hashes.nunique() > 1:
-            raise InputError(
-                f"rubric {rubric!r} has ratings of {hashes.nunique()} versions, rubric_hash "
-                f"{listed(hashes.unique())}; keep the rows of one of them"
-            )
+_APART = "give each a rater_id of its own"
+_ALIKE = (
+    ("rubric", "rubric_hash", "rubric {0!r} has ratings of more versions", "keep the rows of one"),
+    ("rater_id", "rater_kind", "rater {0!r} has ratings of two kinds", _APART),
+    ("rater_id", "prob_method", "rater {0!r} has ratings of two kinds of probabilities", _APART),
+)
+"""What all rows of a rubric or rater have in common, although they may be in different parts."""
 
 
-def _check_raters(table: pd.DataFrame, source: str) -> None:
-    """Refuse raters of two kinds, which may be in different parts, and raters with two kinds of
-    probabilities, which would be split in two.
-    """
-    for column, what in (("rater_kind", "kinds"), ("prob_method", "kinds of probabilities")):
-        known = table[table[column] != ""].drop_duplicates(["rater_id", column])
-        again = known[known.duplicated("rater_id")]
-        if len(again):
-            rater = again["rater_id"].iloc[0]
-            both = listed(known.loc[known["rater_id"] == rater, column])
-            raise InputError(
-                f"{source}: rater {rater!r} has ratings of two {what} ({both}); give each a "
-                "rater_id of its own"
-            )
+def _check_alike(table: pd.DataFrame, source: str) -> None:
+    for key, column, says, instead in _ALIKE:
+        known = table[table[column] != ""].drop_duplicates([key, column])
+        for name, own in known.groupby(key)[column]:
+            if len(own) > 1:
+                raise InputError(
+                    f"{source}: {says.format(name)}, {column} {listed(own)}; {instead}"
+                )
 
 
 def _facts(facts: Facts, tables: Mapping[str, Reduced]) -> dict[str, str | int | float]:

@@ -1,4 +1,4 @@
-"""The work on parts of the ratings, the same for every engine: pure functions of Arrow tables.
+"""The work on parts of the ratings: pure functions of Arrow tables, which Dask may repeat.
 
 Ratings are scattered by a hash of their unit first, as a unit's ratings need not be next to each
 other; then each part is reduced by itself, and the reduced tables are added up.
@@ -18,7 +18,8 @@ from evenhand.errors import InputError
 from evenhand.reporting.ratings_file.cleaning import NO_LABEL
 from evenhand.reporting.ratings_file.roles import EVERYBODY
 from evenhand.study.tables.columns import INCLUSION
-from evenhand.study.tables.pieces import ROW, Piece, batches_of
+from evenhand.study.tables.decoded import check_part
+from evenhand.study.tables.pieces import PIECE_ROWS, ROW, Piece, batches_of
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, split_ratings
 from evenhand.study.tables.spellings import folded
 
@@ -56,30 +57,26 @@ class Reading:
 @dataclass
 class Facts:
     """Facts about all ratings that are needed before any are reduced: the distinct cells, each with
-    its number of rows and the first of them; and the columns that are filled in.
+    the first of its rows; and the columns that are filled in.
     """
 
-    cells: dict[tuple[str, ...], tuple[int, int]] = field(default_factory=dict)
+    cells: dict[tuple[str, ...], int] = field(default_factory=dict)
     filled: set[str] = field(default_factory=set)
     rows: int = 0
 
     def __add__(self, other: Facts) -> Facts:
-        cells = dict(self.cells)
-        for key, (times, first) in other.cells.items():
-            known = cells.get(key, (0, first))
-            cells[key] = known[0] + times, min(known[1], first)
+        cells = self.cells | other.cells
+        for key in self.cells.keys() & other.cells.keys():
+            cells[key] = min(self.cells[key], other.cells[key])
         return Facts(cells, self.filled | other.filled, self.rows + other.rows)
 
     def table(self) -> pd.DataFrame:
-        """The distinct cells, in the order of the rows that have them first; `times` counts them,
-        and the index says where."""
+        """The distinct cells in the order of their first rows, which the index says."""
         import pandas as pd
 
-        ordered = sorted(self.cells.items(), key=lambda cell: (cell[1][1], cell[0]))
-        rows = [(*key, times) for key, (times, _) in ordered]
-        index = [first for _, (_, first) in ordered]
-        frame = pd.DataFrame(rows, columns=[*_KEYS, "times"], index=index)
-        return frame.astype(dict.fromkeys(_KEYS, "str"))
+        ordered = sorted(self.cells, key=lambda key: (self.cells[key], key))
+        index = [self.cells[key] for key in ordered]
+        return pd.DataFrame(ordered, columns=list(_KEYS), index=index).astype("str")
 
 
 @dataclass(frozen=True)
@@ -103,7 +100,31 @@ def read_piece(piece: Piece, reading: Reading) -> Iterator[pa.Table]:
             table = table.rename_columns(names)
         elif "item_id" in table.column_names:
             table = table.drop_columns(["item_id"])
-        yield _folded(table, reading.no_label)
+        yield _of_named(_folded(table, reading.no_label), reading.kinds)
+
+
+def read_parts(piece: Piece, reading: Reading, parts: int) -> tuple[Facts, list[pa.Table]]:
+    """A piece's facts, and its rows by the part of their unit.
+
+    Raises InputError where a worker cannot hold all of it.
+    """
+    import pyarrow as pa
+
+    tables: list[pa.Table] = []
+    size = rows = 0
+    for read in read_piece(piece, reading):
+        tables.append(read)
+        size, rows = size + read.nbytes, rows + len(read)
+        check_part(size, rows, PIECE_ROWS, piece.name)
+    if not rows:
+        return Facts(), []
+    table = pa.concat_tables(tables).combine_chunks()
+    return facts_of(table), scattered(table, parts)
+
+
+def one_part(piece: tuple[Facts, list[pa.Table]], part: int) -> pa.Table | None:
+    """The rows of one part: a copy, as a slice would be sent with all that it is cut from."""
+    return piece[1][part].take(np.arange(len(piece[1][part]))) if piece[1] else None
 
 
 def _folded(table: pa.Table, no_label: frozenset[str]) -> pa.Table:
@@ -126,20 +147,22 @@ def _folded(table: pa.Table, no_label: frozenset[str]) -> pa.Table:
 
 
 def _of_named(table: pa.Table, kinds: Mapping[str, str]) -> pa.Table:
-    """The rows of the raters that were named, with the kinds they were given, and of adjudicators.
+    """The rows with the kinds that raters were given, "" for those who were not named and are no
+    adjudicators; as they are where none were named.
 
     Raises InputError where the rows say another kind.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if not kinds:
+        return table
     rater = table.column("rater_id").combine_chunks().dictionary_encode()
     others = kinds.get(EVERYBODY, "")
     named = [kinds.get(name, others) for name in rater.dictionary.to_pylist()]
     given = pa.array(named, pa.string()).take(rater.indices)
     if "rater_kind" not in table.column_names:
-        table = table.append_column("rater_kind", given)
-        return table.filter(pc.not_equal(given, ""))
+        return table.append_column("rater_kind", given)
     at, own = table.column_names.index("rater_kind"), table.column("rater_kind").combine_chunks()
     clash = pc.and_(pc.not_equal(given, ""), pc.not_equal(given, own))
     if pc.any(clash).as_py():
@@ -147,24 +170,17 @@ def _of_named(table: pa.Table, kinds: Mapping[str, str]) -> pa.Table:
         name, kind = table.column("rater_id")[row].as_py(), own[row].as_py()
         raise InputError(f"{name!r} is named as {given[row].as_py()}, but its rater_kind is {kind}")
     counts = pc.or_(pc.not_equal(given, ""), pc.equal(own, "adjudicator"))
-    return table.set_column(at, "rater_kind", own).filter(counts)
+    return table.set_column(at, "rater_kind", pc.if_else(counts, own, ""))
 
 
 def facts_of(table: pa.Table) -> Facts:
     """The facts of some rows."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     if not len(table):
         return Facts()
-    empty = pa.array(np.full(len(table), ""), pa.string())
-    keys = {n: table.column(n) if n in table.column_names else empty for n in _KEYS}
-    found = pa.table({**keys, ROW: table.column(ROW)}).group_by(list(_KEYS))
-    counted = found.aggregate([(ROW, "count"), (ROW, "min")]).to_pylist()
-    cells = {
-        tuple(cell[n] for n in _KEYS): (cell[f"{ROW}_count"], cell[f"{ROW}_min"])
-        for cell in counted
-    }
+    found = _with(table, _KEYS).group_by(list(_KEYS)).aggregate([(ROW, "min")]).to_pylist()
+    cells = {tuple(cell[n] for n in _KEYS): cell[f"{ROW}_min"] for cell in found}
     filled = {
         name
         for name in table.column_names
@@ -173,15 +189,10 @@ def facts_of(table: pa.Table) -> Facts:
     return Facts(cells, filled, len(table))
 
 
-def scattered(
-    table: pa.Table, parts: int, kinds: Mapping[str, str] | None = None
-) -> list[pa.Table]:
-    """Split the rows that count by the part of their unit: a hash of its id, the same on every
-    machine. `kinds` are those of the raters named, if any were.
-    """
+def scattered(table: pa.Table, parts: int) -> list[pa.Table]:
+    """Split rows by the part of their unit: a hash of its id, the same on every machine."""
     import pandas as pd
 
-    table = _of_named(table, kinds) if kinds else table
     hashed = pd.util.hash_array(np.asarray(table.column("unit_id").to_pylist(), dtype=object))
     part = hashed % np.uint64(parts)
     order = np.argsort(part, kind="stable")
@@ -190,7 +201,7 @@ def scattered(
     return [ordered.slice(ends[k], ends[k + 1] - ends[k]) for k in range(parts)]
 
 
-def reduce_part(tables: Sequence[pa.Table], how: Reduction) -> dict[str, Reduced]:
+def reduce_part(tables: Sequence[pa.Table | None], how: Reduction) -> dict[str, Reduced]:
     """The reduced table of each rubric that the rows of some units are under.
 
     Raises InputError naming the first row that breaks a rule of ratings.
@@ -198,13 +209,15 @@ def reduce_part(tables: Sequence[pa.Table], how: Reduction) -> dict[str, Reduced
     import pyarrow as pa
 
     kept = [name for name in dict.fromkeys((*COLUMNS, how.reading.cluster)) if name in how.filled]
-    held = [_with(table, kept) for table in tables if len(table)]
+    held = [_with(table, kept) for table in tables if table is not None and len(table)]
     if not held:
         return {}
     rows = pa.concat_tables(held)
     rows = rows.sort_by([(name, "ascending") for name in _sorted_by(kept)])
     frame = rows.select(kept).to_pandas().astype("str")
     frame.index = rows.column(ROW).to_numpy()
+    if how.reading.kinds:
+        frame = frame[frame["rater_kind"] != ""]
     frame = frame.rename(columns={how.reading.cluster: "cluster_id"})
     if not frame.index.is_unique:  # rows of several files: their numbers say nothing alone
         frame = frame.reset_index(drop=True)
@@ -247,13 +260,3 @@ def add_up(parts: Sequence[Mapping[str, Reduced]]) -> dict[str, Reduced]:
     """The tables of all units together, by rubric."""
     names = sorted({name for part in parts for name in part})
     return {name: merged([part[name] for part in parts if name in part]) for name in names}
-
-
-def parts_for(pieces: Sequence[Piece], part_rows: int, most: int) -> int:
-    """Return the number of parts to scatter ratings into: of about `part_rows` each, where the
-    number of ratings is known.
-    """
-    known = [piece.rows for piece in pieces]
-    if None in known:
-        return most // 4
-    return int(min(max(sum(rows or 0 for rows in known) // part_rows, 1), most))

@@ -151,7 +151,7 @@ def test_lists_and_semicolons_are_the_same(tmp_path: Path) -> None:
         ('{"a": 1}', [], "is no set of options"),
         ("a;z", ["--categories", "a,b,c"], "names 'z', none of a, b, c"),
         ("a", ["--level", "ordinal"], "--level does not go with --several"),
-        ("a", ["--engine", "stream"], "--several is not read with --engine"),
+        ("a", ["--engine", "dask"], "--several is not read with --engine"),
     ],
 )
 def test_what_is_no_set(

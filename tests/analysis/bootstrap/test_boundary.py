@@ -86,8 +86,6 @@ NO_RANGE = {
     "alt_test_winning_rate",
     "confusion",
     "cost_usd",
-    "dawid_skene_confusion",
-    "dawid_skene_prevalence",
     "disagreement",
     "disagreement_probability",
     "disagreement_sorted",

@@ -66,17 +66,6 @@ def test_the_jackknife_leaves_out_clusters(both) -> None:
     assert sorted(found[:, 0]) == sorted(expected[:, 0])
 
 
-def test_blocks_may_be_drawn_elsewhere_in_any_order(both) -> None:
-    drawn, of_patterns, *_ = both
-
-    def backwards(draw, blocks):
-        return [draw(block) for block in reversed(list(blocks))][::-1]
-
-    spread = PatternResamples(of_patterns._cells, of_patterns._members, drawn, backwards)
-    feature = np.arange(PATTERNS)
-    assert np.array_equal(spread.totals(feature), of_patterns.totals(feature))
-
-
 def test_many_clusters_are_resampled_in_groups_and_the_note_says_so(monkeypatch) -> None:
     """A share's standard error is known: the spread of groups must give it."""
     monkeypatch.setattr(pattern_resamples, "GROUPS", 500)

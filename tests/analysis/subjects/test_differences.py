@@ -14,7 +14,6 @@ from evenhand.analysis.subjects import differences
 from evenhand.analysis.subjects.differences import (
     Differences,
     all_differences,
-    compact_letters,
     rank_sets,
 )
 from tests.analysis.graded_studies import YES, study
@@ -135,21 +134,6 @@ def test_of_many_subjects_only_the_ranks_are_listed(
     results = analyse(ratings, units, [YES], resamples=50).results
     assert of(results, "rate_difference_ppi").empty
     assert len(of(results, "rate_rank_set")) == 3
-
-
-def test_letters_are_shared_by_those_who_cannot_be_told_apart(rng: np.random.Generator) -> None:
-    """Every two subjects, of any pairs told apart; and no letter says what others say already."""
-    for subjects in (1, 2, 5, 9):
-        pairs = list(combinations(range(subjects), 2))
-        for share in (0.0, 0.3, 0.7, 1.0):
-            apart = [pair for pair in pairs if rng.random() < share]
-            found = [set(each) for each in compact_letters(subjects, apart)]
-            for first, second in pairs:
-                assert bool(found[first] & found[second]) == ((first, second) not in apart)
-            count = 1 + max(max(each) for each in found)
-            groups = [{s for s in range(subjects) if g in found[s]} for g in range(count)]
-            assert all(not one < other for one in groups for other in groups)
-            assert sorted(map(sorted, groups)) == [sorted(each) for each in groups]
 
 
 def test_subjects_who_answered_other_prompts_are_compared_as_far_as_they_share_them(

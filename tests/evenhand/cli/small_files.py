@@ -232,7 +232,7 @@ FILES = [
          command="check r.csv --human ann --model gpt4", mend="--wide '{rater}_{rubric}'"),
     Case("wide, streamed", "a column for each rater, to be read in parts", WIDE,
          ("r.csv has no column 'rater_id': with --engine a row is a rating",),
-         command="check r.csv --engine stream --categories no,yes --human ann,ben --model gpt-5"),
+         command="check r.csv --engine dask --categories no,yes --human ann,ben --model gpt-5"),
     Case("wide, dirty", "the cell is named by its row and column", WIDE.replace("yes\n", "Yes\n"),
          ("r.csv, row 3, column 'gpt-5': the label 'Yes' differs from 'yes' only by case",),
          command="check r.csv --human ann,ben --model gpt-5", mend="--normalise"),

@@ -23,9 +23,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_check_prints_what_it_left_out_and_writes_the_report(run: Run, folder: Path) -> None:
+def test_check_prints_what_it_left_out_and_writes_the_report(
+    run: Run, folder: Path, engine: str
+) -> None:
     out = folder.parent / "out"
-    done = run("check", folder, *OPTIONS, "--engine", "stream", "--out", out)
+    done = run("check", folder, *OPTIONS, "--engine", engine, "--out", out)
     assert done.returncode == 0, done.stderr
     assert "It left out what needs each rating" in " ".join(done.stdout.split())
     results = read_table(out / "results.csv")
@@ -37,18 +39,19 @@ def test_check_prints_what_it_left_out_and_writes_the_report(run: Run, folder: P
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("least", "status"), [("0.2", 0), ("0.99", 1)])
-def test_the_gate_opens_or_not(run: Run, folder: Path, least: str, status: int) -> None:
+def test_the_gate_opens_or_not(
+    run: Run, folder: Path, engine: str, least: str, status: int
+) -> None:
     rule = ("--grader", "g1", "--require", f"weighted_kappa_quadratic.low > {least}")
-    assert run("gate", folder, *OPTIONS, *rule, "--engine", "stream").returncode == status
+    assert run("gate", folder, *OPTIONS, *rule, "--engine", engine).returncode == status
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("check", "s3://bucket/ratings"), "which check and gate read with --engine stream"),
-        (("check", "ratings.csv", "--engine", "spark"), "write stream, dask, or dask:tcp://"),
-        (("check", "nowhere.parquet", "--engine", "stream"), "there is no file nowhere.parquet"),
-        (("check", "nope://x", "--engine", "stream"), "nope://x cannot be opened"),
+        (("check", "s3://bucket/ratings"), "which check and gate read with --engine dask"),
+        (("check", "nowhere.parquet", "--engine", "dask"), "there is no file nowhere.parquet"),
+        (("check", "nope://x", "--engine", "dask"), "nope:// cannot be opened"),
     ],
 )
 def test_what_is_wrong_is_one_sentence(run: Run, words: tuple[str, ...], said: str) -> None:

@@ -57,13 +57,15 @@ def test_what_is_wrong_is_one_sentence(study: Study, run: Run, tmp_path: Path) -
         (("restore", tmp_path / "b.zip", tmp_path / "again"), "is no backup of evenhand"),
         (("backup", study.folder, tmp_path / "b.zip"), "exists already"),
         (("backup", tmp_path, tmp_path / "c.zip"), "is not a study"),
-        (("backup", study.folder, "s3://b/c.zip"), "name a folder there with --to"),
+        (("backup", study.folder, "--to", "s3://me:secret@b/c"), "kept in a folder, not at an"),
+        (("restore", "s3://b/c.zip", tmp_path / "again"), "kept in a folder, not at an address"),
         (("store", "copy", study.folder, "--to", "study.db"), "where the study's store is already"),
     ):
         done = run(*words)
         assert done.returncode == 2
         assert says in done.stderr
         assert done.stderr.count("\n") == 1
+        assert "secret" not in done.stderr
     done = run("store", "upgrade", study.folder)
     assert done.returncode == 0
     assert "the newest; nothing was changed" in done.stdout

@@ -29,7 +29,7 @@ from tests.study.test_rewording import reworded
 ROOT = Path(__file__).parents[3]
 READING = {
     "baseline compare", "check", "demo", "doctor", "gate", "plan", "progress", "rubric check",
-    "rubric import", "rubric list", "rubric new", "rubric show", "rubric suggest", "select",
+    "rubric list", "rubric new", "rubric show", "rubric suggest", "select",
 }  # fmt: skip
 """What leaves a study as it is and writes no file of it; `demo` makes a synthetic one."""
 SERVING = {"annotate", "label"}

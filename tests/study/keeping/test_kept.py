@@ -58,7 +58,7 @@ def test_the_latest_are_kept_and_others_are_left(
     assert hours_since_backup(study.store) is None
     kept = [keep_backups(study.folder, place, 3, verify=True) for _ in range(5)]
     assert [each.number for each in kept] == [1, 2, 3, 3, 3]
-    assert set(names(place)) == before | {each.name for each in kept[-3:]}
+    assert set(names(place)) == before | {each.file.name for each in kept[-3:]}
     assert kept[-1].contents.labels == 14
     restore_study(kept[-1].file, tmp_path / "again")
     assert (hours_since_backup(study.store) or 0) < 1
@@ -76,7 +76,7 @@ def test_one_that_cannot_be_restored_is_none_and_removes_none(
     change_config(study.folder, {"annotation": {"rubrics": ["absent"]}})
     with pytest.raises(InputError, match=r"could not be restored and is removed: .*rubric"):
         keep_backups(study.folder, tmp_path, 1, verify=True)
-    assert [each for each in names(tmp_path) if each.endswith(".zip")] == [first.name]
+    assert [each for each in names(tmp_path) if each.endswith(".zip")] == [first.file.name]
     assert zipfile.is_zipfile(first.file)
     assert hours_since_backup(study.store) is None
 

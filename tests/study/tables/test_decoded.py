@@ -71,7 +71,7 @@ def test_what_fits_is_read(tmp_path: Path, kind: pa.DataType) -> None:
 
 
 def in_pieces(path: Path) -> Iterator[pa.Table]:
-    """What `--engine stream` reads."""
+    """What `--engine dask` reads."""
     for piece in pieces_of(str(path), ["unit_id", "label"], {"label": "text"}):
         yield from batches_of(piece, {"label": "text"})
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -84,21 +83,6 @@ def test_an_object_store_is_read_through_fsspec() -> None:
     assert found.to_numpy().tolist() == [["u1", "yes", 0]]
     with pytest.raises(InputError, match="there is nothing at memory://elsewhere"):
         rows_at("memory://elsewhere")
-
-
-def test_a_table_of_postgresql_is_read_in_arrow(new_postgresql: Callable[[], str]) -> None:
-    sqlalchemy = pytest.importorskip("sqlalchemy")
-    pytest.importorskip("adbc_driver_postgresql")
-    url = new_postgresql()
-    engine = sqlalchemy.create_engine(url)
-    typed = ROWS.assign(p_positive=pd.to_numeric(ROWS["p_positive"]), draw=ROWS["draw"].astype(int))
-    typed.rename(columns={"unit_id": "Item"}).to_sql("my ratings", engine, index=False)
-    engine.dispose()
-    address = url.replace("postgresql+psycopg", "postgresql")
-    found = rows_at(f"{address}#my ratings", unit_id="Item").drop(columns="row")
-    assert sorted(found.to_numpy().tolist()) == sorted(ROWS[[*WANTED]].to_numpy().tolist())
-    with pytest.raises(InputError, match="the table 'none' cannot be read"):
-        rows_at(f"{address}#none")
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from pyarrow import parquet
 
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_file
-from evenhand.reporting.at_scale import on_dask
+from evenhand.reporting.at_scale import checking
 from evenhand.reporting.at_scale.checking import analyse_at_scale
-from evenhand.reporting.at_scale.parts import Reading, read_piece
+from evenhand.reporting.at_scale.parts import Reading, read_parts, read_piece
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study.tables import decoded
 from evenhand.study.tables.pieces import pieces_of
@@ -46,14 +46,13 @@ def csv_of(source: Path, engine: str, **more: object) -> bytes:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("two_cores")
 @pytest.mark.parametrize("more", [{}, {"across_rubrics": "holm", "margin": 0.05}])
-def test_a_stream_has_the_rows_and_verdicts_of_the_ordinary_check(
-    folder: Path, more: dict[str, object]
+def test_an_engine_has_the_rows_and_verdicts_of_the_ordinary_check(
+    folder: Path, engine: str, more: dict[str, object]
 ) -> None:
     settings = SETTINGS | more
     whole, _ = analyse_file(folder / "whole.csv", replace(SCALE, settings=settings))
-    found, context = analyse_at_scale(folder / "parts", SCALE, **settings)
+    found, context = analyse_at_scale(folder / "parts", SCALE, engine=engine, **settings)
     keys = list(whole.results.columns[:6])
     both = found.results.merge(whole.results, on=keys, suffixes=("", "_whole"), validate="1:1")
     assert len(both) == len(found.results) > 1000
@@ -70,9 +69,9 @@ def test_a_stream_has_the_rows_and_verdicts_of_the_ordinary_check(
 
 
 @pytest.mark.thorough
-def test_a_worker_that_is_killed_costs_time_and_no_result(folder: Path) -> None:
+def test_a_worker_that_is_killed_costs_time_and_no_result(folder: Path, engine: str) -> None:
     distributed = pytest.importorskip("distributed")
-    undisturbed = csv_of(folder / "whole.csv", "stream")
+    undisturbed = csv_of(folder / "whole.csv", engine)
     killed = []
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
     with (
@@ -96,7 +95,7 @@ def test_a_worker_that_is_killed_costs_time_and_no_result(folder: Path) -> None:
 def test_a_piece_that_a_worker_cannot_hold_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each batch fits, as it has to for the stream; a worker of Dask holds all of them."""
+    """Each batch fits, but a worker holds all of them."""
     monkeypatch.setattr(decoded, "MOST_DECODED", 10_000_000)
     table = pa.table({"unit_id": ["u"] * 500_000, "label": ["y" * 30] * 500_000})
     parquet.write_table(table, tmp_path / "large.parquet")
@@ -104,41 +103,41 @@ def test_a_piece_that_a_worker_cannot_hold_is_refused(
     (piece,) = pieces_of(str(tmp_path / "large.parquet"), reading.wanted, reading.theirs)
     assert sum(len(part) for part in read_piece(piece, reading)) == 500_000
     with pytest.raises(InputError, match=r"large.parquet holds more than .* in 1,000,000 rows"):
-        on_dask._scatter(piece, reading, 2)
+        read_parts(piece, reading, 2)
 
 
 def test_without_dask_one_sentence_says_what_to_install(folder: Path, monkeypatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
-    with pytest.raises(InputError, match=r'needs Dask: pip install "evenhand\[scale\]"; --engine'):
+    with pytest.raises(InputError, match=r'needs Dask: pip install "evenhand\[scale\]"'):
         csv_of(folder / "whole.csv", "dask")
 
 
 @pytest.mark.slow
 def test_a_scheduler_that_is_not_there_is_said(folder: Path, monkeypatch) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr(on_dask, "_PATIENCE", 0.2)
+    monkeypatch.setattr(checking, "_PATIENCE", 0.2)
     with pytest.raises(InputError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:1:"):
         csv_of(folder / "whole.csv", "dask:tcp://127.0.0.1:1")
 
 
 @pytest.mark.parametrize(
-    ("engine", "scale", "changes", "said"),
+    ("scale", "changes", "said"),
     [
-        ("spark", SCALE, {}, "write stream, dask, or dask:tcp"),
-        ("stream", SCALE, {"units": Path("units.csv")}, "--units is not read with --engine"),
-        ("stream", SCALE, {"slices": ["topic"]}, "slices needs every rating at hand"),
-        ("stream", SCALE, {"cluster": "stance"}, "no column 'stance' to cluster by"),
-        ("stream", ScaleOptions(normalise=True), {}, "--normalise is not done with --engine"),
-        ("stream", ScaleOptions(kinds={"zoe": "human"}), {}, "no rater 'zoe'; it has ann, ben"),
-        ("stream", ScaleOptions(categories=("1", "2")), {}, "the label '3' of rater"),
-        ("stream", ScaleOptions(columns={"unit_id": "item"}), {}, "has no column 'item'"),
+        (SCALE, {"engine": "spark"}, "write dask, or dask:tcp"),
+        (SCALE, {"units": Path("units.csv")}, "--units is not read with --engine"),
+        (SCALE, {"slices": ["topic"]}, "slices needs every rating at hand"),
+        (SCALE, {"cluster": "stance"}, "no column 'stance' to cluster by"),
+        (ScaleOptions(normalise=True), {}, "--normalise is not read with --engine"),
+        (ScaleOptions(kinds={"zoe": "human"}), {}, "no rater 'zoe'; it has ann, ben"),
+        (ScaleOptions(categories=("1", "2")), {}, "the label '3' of rater"),
+        (ScaleOptions(columns={"unit_id": "item"}), {}, "has no column 'item'"),
     ],
 )
 def test_what_an_engine_does_not_do_is_refused(
     folder: Path, engine: str, scale: ScaleOptions, changes: dict[str, object], said: str
 ) -> None:
     with pytest.raises(InputError, match=said):
-        analyse_at_scale(folder / "whole.csv", scale, engine=engine, **changes)
+        analyse_at_scale(folder / "whole.csv", scale, **{"engine": engine, **changes})
 
 
 @pytest.mark.parametrize(
@@ -146,32 +145,33 @@ def test_what_an_engine_does_not_do_is_refused(
     [
         ("rater_kind", ["human", "model"], "rater 'ann' has ratings of two kinds"),
         ("prob_method", ["draws", "logprobs"], "of two kinds of probabilities"),
-        ("rubric_hash", ["aa", "bb"], "has ratings of 2 versions"),
+        ("rubric_hash", ["aa", "bb"], "has ratings of more versions"),
         ("inclusion_probability", ["0.5", "0.2"], "an engine weights no units"),
     ],
 )
 def test_what_single_parts_cannot_see_is_refused(
-    column: str, values: list[str], said: str, tmp_path: Path
+    column: str, values: list[str], said: str, tmp_path: Path, engine: str
 ) -> None:
     frame = many_ratings(20)
     frame = frame[frame["rater_id"] == "ann"].reset_index(drop=True)
     frame[column] = [values[n % 2] for n in frame.index]
     frame.to_csv(tmp_path / "r.csv", index=False)
     with pytest.raises(InputError, match=said):
-        analyse_at_scale(tmp_path / "r.csv", SCALE)
+        analyse_at_scale(tmp_path / "r.csv", SCALE, engine=engine)
 
 
 def test_what_a_study_exported_beside_its_ratings_is_not_passed_over(folder: Path) -> None:
     (folder / "whole.scales.toml").write_text("format = 1\n", "utf-8")
     with pytest.raises(InputError, match=r"whole\.scales\.toml stands beside the ratings"):
-        csv_of(folder / "whole.csv", "stream")
+        csv_of(folder / "whole.csv", "dask")
 
 
 @pytest.mark.slow
-def test_raters_that_are_named_are_the_only_ones(tmp_path: Path) -> None:
+def test_raters_that_are_named_are_the_only_ones(tmp_path: Path, engine: str) -> None:
     many_ratings(60).drop(columns="rater_kind").to_csv(tmp_path / "r.csv", index=False)
     kinds = {"ann": "human", "cy": "human", "g1": "model"}
-    found, _ = analyse_at_scale(tmp_path / "r.csv", ScaleOptions(kinds=kinds), **SETTINGS)
+    scale = ScaleOptions(kinds=kinds)
+    found, _ = analyse_at_scale(tmp_path / "r.csv", scale, engine=engine, **SETTINGS)
     whole, _ = analyse_file(tmp_path / "r.csv", ScaleOptions(kinds=kinds, settings=SETTINGS))
     named = {name for row in found.rows for name in (row["rater_a"], row["rater_b"])}
     assert named >= set(kinds)

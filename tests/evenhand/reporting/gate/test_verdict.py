@@ -118,9 +118,10 @@ def test_kappa_is_the_one_that_the_report_shows(ratings: Path) -> None:
     assert "kappa (cohen_kappa), estimate" in check.sentence
 
 
-def test_an_engine_gates_by_the_verdict_too(ratings: Path) -> None:
+@pytest.mark.slow
+def test_an_engine_gates_by_the_verdict_too(ratings: Path, engine: str) -> None:
     for grader, outcome in (("good", "met"), ("bad", "not_met")):
-        assert gate(ratings, grader, options=ORDINAL, engine="stream").outcome == outcome
+        assert gate(ratings, grader, options=ORDINAL, engine=engine).outcome == outcome
 
 
 def test_a_declared_reference_has_verdicts_of_its_own(ratings: Path) -> None:
