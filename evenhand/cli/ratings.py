@@ -49,6 +49,7 @@ def _annotate_options(annotate: Parser) -> None:
         metavar="DIR",
         help="a study's folder; several, or one around them: each at /NAME",
     )
+    annotate.add_trust()
     annotate.add_argument("--port", type=int, metavar="P", help="port on this machine (8501)")
     annotate.add_argument(
         "--url", metavar="URL", help="where annotators reach the app behind a proxy: https://NAME"

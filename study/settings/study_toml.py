@@ -47,6 +47,12 @@ class ModelSettings(Section):
     providers: dict[str, ProviderSettings] = Field(default_factory=dict)
     prices: dict[str, ModelPrices] = Field(default_factory=dict)
 
+    @property
+    def changes(self) -> Changes:
+        """The settings as changes of a study.toml."""
+        named = self.model_dump(mode="json", exclude_unset=True)
+        return {f"{part}.{k}": v for part, sections in named.items() for k, v in sections.items()}
+
 
 class StudyConfig(Section):
     name: str = Field(
@@ -117,23 +123,28 @@ def read_config(folder: Path) -> StudyConfig:
     return _read(path, StudyConfig)
 
 
-def read_model_settings(path: Path) -> Changes:
-    """The providers and prices in a file, as changes of a study.toml. Raises InputError where there
-    is no such file or a key is wrong.
+def declarations(config: StudyConfig | ModelSettings) -> dict[str, object]:
+    """All in the settings that may send something, as `evenhand.study.trust` takes it."""
+    found: dict[str, object] = {}
+    if isinstance(config, StudyConfig):
+        found |= {"store": config.store} if "://" in config.store or "$" in config.store else {}
+        found |= {"[oidc]": config.oidc.declaration} if config.oidc else {}
+    return found | {f"[providers.{k}]": v.declaration for k, v in config.providers.items()}
+
+
+def read_model_settings(path: Path) -> ModelSettings:
+    """The providers and prices in a file. Raises InputError where there is no such file or a key is
+    wrong.
     """
     if not path.is_file():
         raise InputError(f"there is no file {path}")
-    found = _read(path, ModelSettings).model_dump(mode="json", exclude_unset=True)
-    return {
-        f"{section}.{name}": values
-        for section, named in found.items()
-        for name, values in named.items()
-    }
+    return _read(path, ModelSettings)
 
 
 def _read(path: Path, kind: type[SectionType]) -> SectionType:
     try:
-        return kind.model_validate(tomllib.loads(path.read_text("utf-8-sig")))
+        text = path.read_text("utf-8-sig")
+        return kind.model_validate(tomllib.loads(text), context={"file": path})
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path.name} is not valid TOML: {error}") from None
     except ValidationError as error:
