@@ -46,7 +46,7 @@ class Parser(ArgumentParser):
         self.add_trust()
 
     def add_trust(self) -> None:
-        """The operator's word for what the settings of a study send (see `evenhand.study.trust`)."""
+        """The operator's word for what a study's settings send (`evenhand.study.trust`)."""
         self.add_argument(
             "--trust",
             action="store_true",

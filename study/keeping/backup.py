@@ -6,7 +6,7 @@ import os
 import re
 import secrets
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,13 +27,20 @@ from evenhand.study.keeping.archive import (
 )
 from evenhand.study.keeping.places import Bucket, Folder, is_in_bucket, place_of
 from evenhand.study.keeping.snapshot import Contents, read_snapshot, take_snapshot
-from evenhand.study.settings.study_toml import FILE_NAME, changed_text, read_config
+from evenhand.study.settings.study_toml import (
+    FILE_NAME,
+    changed_text,
+    read_config,
+    without_hosts,
+)
 from evenhand.study.store.database import SILENT, Database, conflict_free_insert
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.meta import note_moment
 from evenhand.study.store.schema import meta
+from evenhand.study.tables.atomic import atomic_write
 from evenhand.study.tables.private import FILE
 from evenhand.study.workspace import open_study, study_rubrics
+from evenhand.texts import written
 
 BACKUPS = "backups"
 """A folder within the study's that goes into no backup."""
@@ -156,9 +163,12 @@ def backup_of(store: Database, folder: Path, file: Path) -> Contents:
     return contents
 
 
-def restore_study(file: str | Path, folder: Path) -> Contents:
+def restore_study(
+    file: str | Path, folder: Path, on_hosts: Callable[[list[str]], None] = lambda names: None
+) -> Contents:
     """Make a study's folder from a backup, at a path or in a bucket; its store is SQLite. Return
-    its contents.
+    its contents. A backup may come from anybody, so sections that name hosts become comments;
+    `on_hosts` is told which.
 
     Raises InputError, with nothing written, where the folder exists, or the file is damaged or not
     a backup.
@@ -169,11 +179,11 @@ def restore_study(file: str | Path, folder: Path) -> Contents:
         place = Bucket(to)
         with place.work() as work:
             place.get(name, work / "backup.zip")
-            return _restored(work / "backup.zip", folder)
-    return _restored(Path(file), folder)
+            return _restored(work / "backup.zip", folder, on_hosts)
+    return _restored(Path(file), folder, on_hosts)
 
 
-def _restored(file: Path, folder: Path) -> Contents:
+def _restored(file: Path, folder: Path, on_hosts: Callable[[list[str]], None]) -> Contents:
     if not file.is_file():
         raise InputError(f"there is no file {file}")
     with built_whole(folder) as building:
@@ -182,12 +192,19 @@ def _restored(file: Path, folder: Path) -> Contents:
             raise InputError(f"{file} holds no whole study; name another backup")
         if read_config(building).store != STORE:
             raise InputError(f"the backup's {FILE_NAME} names another store than {STORE}; refused")
+        settings = building / FILE_NAME
+        heading = written("keep.hosts_heading")
+        text, names = without_hosts(settings.read_text("utf-8-sig"), heading)
+        if names:
+            atomic_write(settings, text.encode())
+            read_config(building)
         study_rubrics(building)
         contents, tables = read_snapshot(building / STORE)
         if tables != listing.tables:
             raise InputError("the backup's store holds other rows than its list says; refused")
         with closing(Database.connect(STORE, building)) as store:
             store.schema_version()
+    on_hosts(names)
     return contents
 
 

@@ -23,8 +23,8 @@ from evenhand.study.store.meta import study_secret
 from evenhand.study.store.migrations import migrate
 from evenhand.study.store.schema import SCHEMA_VERSION, meta
 from evenhand.study.tables.database_urls import is_url, resolved
-from evenhand.study.trust import remember
 from evenhand.study.tables.private import give_to_owner_of, new_folder, tighten
+from evenhand.study.trust import remember
 
 _FILE_URL = "sqlite:///"
 

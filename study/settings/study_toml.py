@@ -211,6 +211,26 @@ def with_values(text: str, changes: Changes) -> str:
     return tomlkit.dumps(document)
 
 
+def without_hosts(text: str, heading: str) -> tuple[str, list[str]]:
+    """The settings with what names hosts, `[providers]` and `[oidc]`, as comments at the end, under
+    a heading; and what that was.
+    """
+    import tomlkit
+
+    values = tomllib.loads(text)
+    hosts = {key: values[key] for key in ("providers", "oidc") if values.get(key)}
+    if not hosts:
+        return text, []
+    document = tomlkit.parse(text)
+    for key in hosts:
+        document.remove(key)
+    lines = [heading, *tomlkit.dumps(hosts).splitlines()]
+    comments = "".join(f"# {line}".rstrip() + "\n" for line in lines)
+    names = [f"[providers.{name}]" for name in hosts.get("providers", ())]
+    names += ["[oidc]"] if "oidc" in hosts else []
+    return f"{tomlkit.dumps(document).rstrip()}\n\n{comments}", names
+
+
 def with_entry(text: str, place: str, at: int, entry: Mapping[str, Any] | None) -> str:
     """The text of a TOML file whose list of tables at this place, such as `background.questions`,
     has this entry at place `at`, the one after the last being a new one; None takes it out.

@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, quote
 
 from evenhand.errors import InputError
 from evenhand.study.trust import check_variable, inside, is_trusted
+from evenhand.texts import written
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _DRIVER = re.compile(r"^postgres(ql)?://")
@@ -54,13 +55,13 @@ def check_store(location: str, folder: Path) -> None:
     if is_trusted(folder, location):
         return
     names = _VARIABLE.findall(location)
-    if location.startswith("sqlite"):
-        inside(folder, os.path.abspath(location.partition(":///")[2]), "store")
-    elif "://" in location:
-        rest = location.partition("://")[2]
-        login, _, _ = rest.rpartition("@")
+    kind, is_address, rest = location.partition("://")
+    if is_address and kind.startswith("sqlite"):  # a file anywhere
+        raise InputError(written("trust.outside", key="store", name=location))
+    if is_address:
+        login = rest.rpartition("@")[0]
         asked = parse_qs(rest.partition("?")[2])
-        if ":" not in login and "password" not in asked:
+        if not login.partition(":")[2] and "password" not in asked:
             names += [name for name in _LIBPQ if os.environ.get(name)]
         names += sorted(_ELSEWHERE & asked.keys())
     elif not names:

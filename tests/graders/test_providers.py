@@ -202,7 +202,8 @@ x-team = "team ${{EVENHAND_TEAM_TOKEN}}"
     assert keys_sent(server) == {HOST_KEY}
     assert {call.headers["x-team"] for call in server.calls} == {"team token-of-the-team"}
     (part,) = forecast(study, ["lab:m"], GradingOptions())
-    assert [line for line in part.warnings if "EVENHAND_LAB_SECRET" in line and server.root[7:] in line]
+    told = [line for line in part.warnings if "EVENHAND_LAB_SECRET" in line]
+    assert server.root[7:] in told[0]
     study.close()
     kept = (study.folder / "study.db").read_bytes().decode("latin-1")
     assert "token-of-the-team" not in kept
