@@ -23,7 +23,6 @@ from evenhand.rubrics import Rubric
 from evenhand.study.prompts.units import presented_values
 from evenhand.study.questions import Key, Question, Screen, rubrics_by_screen
 from evenhand.study.settings.sections import Section, refusal_of
-from evenhand.study.trust import inside
 from evenhand.study.workspace import Study
 
 
@@ -115,7 +114,7 @@ class KnownUnits:
 
 
 def _read(folder: Path, file: str) -> tuple[KnownUnit, ...]:
-    path = inside(folder, file, "file")
+    path = folder / file
     try:
         units = _File.model_validate(tomllib.loads(path.read_text("utf-8-sig"))).unit
     except OSError as error:

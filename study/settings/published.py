@@ -14,7 +14,6 @@ from pydantic import Field, ValidationError, model_validator
 
 from evenhand.errors import InputError
 from evenhand.study.settings.sections import Section, Share, refusal_of
-from evenhand.study.trust import inside
 
 UNITS = {
     "percent": (100.0, 0.0, 100.0),
@@ -107,7 +106,7 @@ def read_published(named: str, folder: Path) -> PublishedFigures:
     """Return the figures that study.toml names: those of a source that comes along, or of a file,
     whose path starts at the study's folder. Raises InputError where the file is bad.
     """
-    path = inside(folder, named, "published")
+    path = folder / named
     if named in SHIPPED:
         text = files("evenhand.data").joinpath(f"figures_{named}.toml").read_text("utf-8")
     elif path.is_file():

@@ -35,6 +35,7 @@ from evenhand.study.settings.session import (
     TrainingSettings,
 )
 from evenhand.study.tables.atomic import atomic_write
+from evenhand.study.trust import inside
 
 FILE_NAME = "study.toml"
 Changes = Mapping[str, Mapping[str, Any] | None]
@@ -114,13 +115,19 @@ class StudyConfig(Section):
 
 
 def read_config(folder: Path) -> StudyConfig:
-    """The study's settings. Raises InputError where there is no study or a key is wrong."""
+    """The study's settings. Raises InputError where there is no study, a key is wrong, or a file is
+    not in the folder.
+    """
     path = folder / FILE_NAME
     if not path.is_file():
         raise InputError(
             f"{folder} is not a study: it has no {FILE_NAME}; make one with `evenhand new`"
         )
-    return _read(path, StudyConfig)
+    config = _read(path, StudyConfig)
+    inside(folder, config.published, "published")
+    for name, section in (("training", config.training), ("attention", config.attention)):
+        inside(folder, section.file if section else "", f"[{name}] file")
+    return config
 
 
 def declarations(config: StudyConfig | ModelSettings) -> dict[str, object]:

@@ -5,16 +5,17 @@ to be sent, whatever verb reads them, until the operator says so.
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 import threading
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from evenhand.cli.main import main
 from evenhand.errors import InputError
-from evenhand.study import open_study
 from evenhand.study.access.single_sign_on import client_secret
 from evenhand.study.settings.study_toml import change_config, read_config
 from harness.studies import marked_study
@@ -102,7 +103,7 @@ VERBS = {
     "annotate": [],
     "backup": ["backup.zip"],
     "extend": ["--pairs", "1"],
-    "invite": ["--raters", "1"],
+    "invite": ["--count", "1"],
     "grade": ["--grader", "baseline:lexical"],
     "grade --dry-run": ["--grader", "baseline:lexical"],
     "store upgrade": [],
@@ -304,23 +305,18 @@ def test_trust_is_for_one_folder(folder: Path, stranger: Listener, tmp_path: Pat
     text = (folder / "study.toml").read_text("utf-8")
     marked_study(tmp_path / "other", pairs=2).close()
     (tmp_path / "other" / "study.toml").write_text(text, "utf-8")
-    code = (
-        "import sys; from evenhand.cli.main import main; sys.exit(main(['progress', sys.argv[1]]))"
-    )
-    import subprocess
-    import sys
-
     main(["doctor", str(folder), "--trust"])
-    stranger.heard = b""
     for place, heard in ((tmp_path / "other", False), (folder, True)):
-        subprocess.run([sys.executable, "-c", code, str(place)], check=False, timeout=60)
+        stranger.heard = b""
+        command = [sys.executable, "-m", "evenhand", "progress", str(place)]
+        subprocess.run(command, check=False, timeout=60, capture_output=True)
         assert (SECRET.encode() in stranger.heard) is heard
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        LAB + 'key_env = "EVENHAND_LAB"\n[analysis.leanings]\nl = ["x"]\n' + OPENAI,
+        LAB + 'key_env = "EVENHAND_LAB"\n[prices.x]\ninput = 1\noutput = 1\n' + OPENAI,
         f'[providers]\nlab = {{ base_url = "{AFAR}" }}\n',
         '[oidc]\nserver_metadata_url = "https://h/.well-known/openid-configuration"\n'
         'client_id = "c"\nclient_secret = "${EVENHAND_X}"\naddress = "https://a"\n',
@@ -329,7 +325,7 @@ def test_trust_is_for_one_folder(folder: Path, stranger: Listener, tmp_path: Pat
 def test_nothing_of_a_backup_is_sent_anywhere(
     text: str, folder: Path, stranger: Listener, tmp_path: Path, capfd
 ) -> None:
-    declare(folder, text.replace("[analysis.leanings]\nl = [\"x\"]\n", "[pay]\n" if 0 else ""), stranger)
+    declare(folder, text, stranger)
     there = read_config(folder)
     assert main(["backup", str(folder), str(tmp_path / "b.zip")]) == 0
     capfd.readouterr()
@@ -367,12 +363,15 @@ def test_no_setting_names_a_file_outside_the_folder(
     outside = tmp_path / "outside.toml"
     outside.write_text('mark = "OUTSIDE0MARK"\n', "utf-8")
     (folder / "link.toml").symlink_to(outside)
-    text = OUTSIDE[way].replace('"OUTSIDE"', f'"{outside}"').replace(":///OUTSIDE", f":///{outside}")
+    text = (
+        OUTSIDE[way].replace('"OUTSIDE"', f'"{outside}"').replace(":///OUTSIDE", f":///{outside}")
+    )
     file = folder / "study.toml"
-    settings = file.read_text("utf-8").replace('store = "study.db"\n', "" if "store" in text else 'store = "study.db"\n')
+    settings = file.read_text("utf-8")
+    if "store" in text:
+        settings = settings.replace('store = "study.db"\n', "")
     file.write_text(f"{settings}\n{text}" if text[0] == "[" else f"{text}\n{settings}", "utf-8")
-    verb = "annotate" if text[0] == "[" else "report"
-    assert main([verb, str(folder)]) == 2
+    assert main(["report", str(folder)]) == 2
     said = "".join(capfd.readouterr())
     assert "which is not in the study's folder" in said
     assert "OUTSIDE0MARK" not in said
