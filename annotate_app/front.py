@@ -157,6 +157,8 @@ def front_page(*, in_one_file: bool = False) -> str:
     page = _usual_page()
     page = re.sub(r'<link rel="service-desc"[^>]*>', "", page)
     page = re.sub(_FONT, "", page)  # it comes once it is used: after all that a page needs
+    # A browser's translator would rewrite what annotators read, and nobody would know.
+    page = page.replace("<html ", '<html translate="no" ', 1)
     title = ENGLISH.say("page.title")
     page = page.replace("<title>Streamlit</title>", f"<title>{html.escape(title)}</title>")
     # First of all that is fetched: what speaks to the visitor, and what they are shown.

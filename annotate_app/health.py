@@ -71,7 +71,8 @@ async def answer_health(_: Request) -> Response:
     """200 while the store can be written and read, else 503 and the part that fails."""
     state = await _store.state()
     is_well = state.read and state.write
-    said = {"store": "answers" if is_well else "away", "read": state.read, "write": state.write}
+    store = "answers" if is_well else "cannot be written" if state.read else "away"
+    said = {"store": store, "read": state.read, "write": state.write}
     return JSONResponse(
         {**said, "hours_since_backup": state.hours_since_backup},
         status_code=200 if is_well else 503,

@@ -128,6 +128,8 @@ class Router:
             return await _say(client, 400, written("several.bad_request"))
         if path == b"/health":
             return await self._say_health(client)
+        if not any(name == b"host" for name, _ in request.headers):  # HTTP/1.0 may do without
+            return await _say(client, 400, written("several.bad_request"))
         name = path.split(b"/")[1].decode("ascii")
         if name not in self._sockets:
             return await _say(client, 404, written("several.nothing_here"))

@@ -149,7 +149,7 @@ class Reproduction:
         """What study.toml takes over of the `settings`: providers and prices of one's own."""
         from evenhand.study.settings.study_toml import read_model_settings
 
-        return read_model_settings(self.settings) if self.settings else {}
+        return read_model_settings(self.settings).changes if self.settings else {}
 
 
 @dataclass(frozen=True)
@@ -248,6 +248,7 @@ def foresee(
     from evenhand.graders import check_ready, forecast, forecast_responses, parse_spec
     from evenhand.reporting.analysing import published_figures
 
+    _check_sent(wanted, folder)
     with _rehearsed(wanted, folder) as (study, real):
         if real is not None and real.config.published:
             published_figures(real)
@@ -344,6 +345,33 @@ def collect(study: Study, wanted: Reproduction, limits: RequestLimits, show: Sho
                 batch = wanted.batch
                 grades = grade(study, wanted.graders, options, limits, progress, batch=batch)
     return Collected(came, grades, [*short.values()])
+
+
+def _check_sent(wanted: Reproduction, folder: Path) -> None:
+    """Raise InputError where the settings may not send what they name. Trust in the file that was
+    given is trust in the folders that take it over.
+    """
+    from evenhand.graders.providers import known_providers, placed
+    from evenhand.study.settings.study_toml import (
+        FILE_NAME,
+        declarations,
+        read_config,
+        read_model_settings,
+    )
+    from evenhand.study.trust import is_trusted, remember
+
+    files = [wanted.settings] if wanted.settings else []
+    files += [folder / FILE_NAME] if (folder / FILE_NAME).is_file() else []
+    for file in files:
+        is_study = file == folder / FILE_NAME
+        settings = read_config(folder) if is_study else read_model_settings(file)
+        for name, row in known_providers(settings.providers).items():
+            if name in settings.providers:
+                placed(row, "")
+        declared = declarations(settings).values()
+        trusted = [each for each in declared if is_trusted(file.parent, each)]
+        for home in (folder, paraphrases_folder(folder)):
+            remember(home, trusted)
 
 
 @contextmanager

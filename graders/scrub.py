@@ -84,7 +84,7 @@ class Scrubber:
         """
         names = {*_SECRETS, *key_variables(), *(n for n in os.environ if n.startswith("KEY_"))}
         for said in (own or {}).values():
-            names |= said.secrets()
+            names |= {name for _, name in said.variables()}
         values = [os.environ.get(name, "") for name in sorted(names)]
         parts = [line.partition(":")[2] for value in values for line in value.splitlines()]
         return cls([*values, *parts])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import sqlalchemy as sa
 
@@ -26,6 +26,7 @@ from evenhand.study.settings.study_toml import FILE_NAME, StudyConfig, read_conf
 from evenhand.study.store.logs.decisions import note_files
 from evenhand.study.store.schema import claims, labels
 from evenhand.study.tables.atomic import atomic_write
+from evenhand.study.trust import inside
 from evenhand.study.workspace import RUBRICS_FOLDER, Study, files_of, rubrics_in_step
 from evenhand.texts import written
 
@@ -146,12 +147,12 @@ def contents_of(study: Study, files: Files) -> Contents:
         folder = Path(home)
         for name, content in files.items():
             if content is not None:
-                path = _inside(folder, name)
+                path = inside(folder, name, "file")
                 path.parent.mkdir(exist_ok=True, parents=True)
                 path.write_bytes(content)
         config = read_config(folder)
         for name in files_of(folder, config):
-            _inside(folder, name)
+            inside(folder, name, "file")
         made = Study(folder, config, rubrics_in_step(folder, config), study.store)
         made.check_labelled_subjects()
         OwnTexts(made)
@@ -189,7 +190,7 @@ def save(study: Study, before: Files, after: Files, done_by: str) -> list[Differ
         note_files(connection, done_by, noted)
         for name, text in wanted.items():
             try:
-                atomic_write(_inside(study.folder, name), text)
+                atomic_write(inside(study.folder, name, "file"), text)
             except OSError as error:
                 reason = (error.strerror or str(error)).lower()
                 raise InputError(f"{name} cannot be written: {reason}") from None
@@ -197,15 +198,8 @@ def save(study: Study, before: Files, after: Files, done_by: str) -> list[Differ
 
 
 def _content(folder: Path, name: str) -> bytes | None:
-    path = _inside(folder, name)
+    path = inside(folder, name, "file")
     return path.read_bytes() if path.is_file() else None
-
-
-def _inside(folder: Path, name: str) -> Path:
-    path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts:
-        raise InputError(f"{name} is not in the study's folder; put it there to change the study")
-    return folder / path
 
 
 # What is new

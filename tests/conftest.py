@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import cache
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 ROOT = Path(__file__).parent.parent
+# What tests trust, they trust in a place of their own.
+_STATE = tempfile.TemporaryDirectory(prefix="evenhand-tests-")
+os.environ["XDG_STATE_HOME"] = _STATE.name
 
 
 _LANES = {

@@ -154,6 +154,7 @@ def _compare_options(compare: Parser) -> None:
 
 def _add_common(verb: Parser, file: str, options: set[str]) -> None:
     verb.add_argument("source", type=Path, metavar="DIR|RATINGS", help="the labels and grades")
+    verb.add_trust()
     verb.add_argument("--grader", required=True, metavar="NAME", help="the grader")
     verb.add_argument("--file", required=True, type=Path, metavar="FILE", help=file)
     add_analysis_options(verb, without={*SCALE_OPTIONS, *option_names()} - options)

@@ -114,10 +114,14 @@ def _restore(arguments: argparse.Namespace) -> None:
     from evenhand.study.keeping.backup import restore_study
 
     with working("restoring"):
-        contents = restore_study(arguments.file, arguments.dir)
+        hosts: list[str] = []
+        contents = restore_study(arguments.file, arguments.dir, hosts.extend)
     note_in(arguments.dir, "study", arguments.dir.name, f"from {arguments.file.name}")
     console().print(written("keep.restore", folder=arguments.dir))
     _say(contents)
+    if hosts:
+        said = {"names": ", ".join(hosts), "folder": arguments.dir}
+        console().print(written("keep.hosts", **said))
     console().print(written("keep.restore_next", folder=arguments.dir))
 
 

@@ -28,6 +28,7 @@ from evenhand.cli import (
     tables,
 )
 from evenhand.cli.exits import BAD_INPUT, DONE, exit_code
+from evenhand.cli.options import trust_settings
 from evenhand.cli.terminal import print_line
 from evenhand.cli.verbs import Parser, Verb, add_verbs
 from evenhand.visible import print_anywhere
@@ -123,6 +124,8 @@ def _run(parser: Parser, words: Sequence[str]) -> int | None:
     if arguments.verb is None:
         parser.print_help()
         return BAD_INPUT
+    if getattr(arguments, "trust", False):
+        trust_settings(arguments)
     code: int | None = arguments.run(arguments)
     return code
 

@@ -157,6 +157,35 @@ def reached_at(arguments: argparse.Namespace, port: int) -> tuple[str, str]:
 # ---- an analysis: what a verb declares ---------------------------------------------------------
 
 
+def trust_settings(arguments: argparse.Namespace) -> None:
+    """Trust what the settings of the verb's studies declare, and say so. Raises InputError where
+    there is no study.
+    """
+    from evenhand.study.settings.study_toml import (
+        FILE_NAME,
+        declarations,
+        read_config,
+        read_model_settings,
+    )
+    from evenhand.study.trust import remember
+
+    found = {}
+    if file := getattr(arguments, "settings", None):
+        found[file.parent] = declarations(read_model_settings(file))
+    named = getattr(arguments, "dirs", None) or [getattr(arguments, "dir", None)]
+    for place in map(Path, filter(None, (*named, getattr(arguments, "source", None)))):
+        files = [place / FILE_NAME, *sorted(place.glob(f"[!.]*/{FILE_NAME}"))]
+        folders = [each.parent for each in files if each.is_file()]
+        found |= {folder: declarations(read_config(folder)) for folder in folders}
+        if not found:
+            raise InputError(written("trust.no_study", folder=place))
+    for folder, declared in found.items():
+        remember(folder, declared.values())
+        about = "trust.now" if declared else "trust.nothing"
+        said = written(about, folder=folder, names=", ".join(declared))
+        console(stderr=True).print(said)
+
+
 def path_or_address(text: str) -> Path | str:
     """A path, or an address such as s3://BUCKET/FOLDER as it is."""
     return text if "://" in text else Path(text)
@@ -169,6 +198,7 @@ def add_source(
     parser.add_argument(
         "source", type=path_or_address, metavar="DIR|RATINGS", nargs=nargs, help=text
     )
+    parser.add_trust()
     add_analysis_options(parser, without)
 
 

@@ -49,6 +49,7 @@ def _annotate_options(annotate: Parser) -> None:
         metavar="DIR",
         help="a study's folder; several, or one around them: each at /NAME",
     )
+    annotate.add_trust()
     add_reach(annotate)
     annotate.add_argument(
         "--path", metavar="/NAME", help="where the address of this one study begins (/)"

@@ -89,6 +89,7 @@ def _add_folder(verb: Parser, source: str) -> None:
     verb.add_argument(
         "dir", type=Path, nargs="?", metavar="DIR", help=f"the study's folder ({source}-study)"
     )
+    verb.add_trust()
 
 
 def _add_models(verb: Parser) -> None:

@@ -83,6 +83,7 @@ def _new(arguments: argparse.Namespace) -> None:
     from evenhand.rubrics import load_rubric
     from evenhand.study import open_study
     from evenhand.study.creation import StudyPlan, usual_rubrics
+    from evenhand.study.trust import remember
 
     check_numbers(arguments.raters, arguments.seed)
     strata = arguments.stratify
@@ -112,6 +113,8 @@ def _new(arguments: argparse.Namespace) -> None:
         store=arguments.store,
     )
     judged = make_study(arguments.dir, plan, made)
+    if "--store" in arguments.given:
+        remember(arguments.dir, [arguments.store])  # as it was typed
     with open_study(arguments.dir) as study:
         if made:
             print_lines(made.said(judged, arguments.dir, study.config.sample.pairs))

@@ -43,6 +43,7 @@ def _export_options(export: Parser) -> None:
     export.add_argument(
         "dir", type=Path, metavar="DIR|RATINGS", help="the study's folder; or a file, with --format"
     )
+    export.add_trust()
     export.add_argument("--out", type=Path, metavar="FILE", help="where the ratings go")
     export.add_argument(
         "--format",

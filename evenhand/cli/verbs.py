@@ -43,6 +43,15 @@ class Parser(ArgumentParser):
     def add_study(self) -> None:
         """The folder of the study that a verb is about."""
         self.add_argument("dir", type=Path, metavar="DIR", help="the study's folder")
+        self.add_trust()
+
+    def add_trust(self) -> None:
+        """The operator's word for what a study's settings send (`evenhand.study.trust`)."""
+        self.add_argument(
+            "--trust",
+            action="store_true",
+            help="send what the study's settings name, from now on (docs/security.md)",
+        )
 
     @property
     def options(self) -> list[str]:

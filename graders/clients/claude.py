@@ -207,7 +207,7 @@ def claude_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> Async
     }
     cloud = place.provider.client
     key = key_for(spec)
-    if key is None and not (cloud in _LIBRARIES and place.is_own):
+    if key is None and not (cloud in _LIBRARIES and place.has_account):
         key = _NO_KEY  # the SDK must not look for one itself, which would be for another address
     if key is None:
         _check_library(spec, cloud)

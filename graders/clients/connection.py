@@ -40,7 +40,7 @@ def headers_for(place: Place, scrubber: Scrubber, variable: str, omit: Any) -> d
     its provider's own address; anywhere else they are left out, by the SDK's `omit`.
     """
     headers: dict[str, Any] = {}
-    if place.provider.name != variable.partition("_")[0].lower() or not place.is_own:
+    if place.provider.name != variable.partition("_")[0].lower() or not place.has_account:
         lines = os.environ.get(variable, "").splitlines()
         headers |= {line.partition(":")[0].strip(): omit for line in lines if ":" in line}
     for name, text in place.headers.items():

@@ -70,7 +70,7 @@ def chat_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> AsyncOp
 
     place = spec.at
     headers = headers_for(place, scrubber, "OPENAI_CUSTOM_HEADERS", openai.Omit())
-    if not is_openai(spec):  # the account's names are OpenAI's business
+    if not (is_openai(spec) and place.has_account):  # the account's names are OpenAI's business
         headers |= dict.fromkeys(("OpenAI-Organization", "OpenAI-Project"), openai.Omit())
     return openai.AsyncOpenAI(
         api_key=key_for(spec) or _PLACEHOLDER_KEY,

@@ -27,7 +27,9 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """A row of the table; `by_study` is True where study.toml gives the address."""
+    """A row of the table; `by_study` is True where study.toml gives the address, and `declared`
+    is all that it says of the provider.
+    """
 
     name: str
     speaks: str
@@ -39,6 +41,7 @@ class Provider:
     client: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     by_study: bool = False
+    declared: ProviderSettings | None = None
 
 
 @cache
@@ -73,6 +76,7 @@ def _with(row: Provider | None, name: str, said: ProviderSettings) -> Provider:
         if not said.base_url:
             raise InputError(f"[providers.{name}] in study.toml needs a base_url")
         row = Provider(name=name, speaks="chat", key="optional")
+    row = replace(row, declared=said)
     if said.speaks:
         if said.speaks not in ("chat", "messages") and not is_form(said.speaks):
             raise InputError(
@@ -120,6 +124,13 @@ class Place:
         return self.is_own and self.provider.key == "needed" and bool(self.provider.key_env)
 
     @property
+    def has_account(self) -> bool:
+        """True at an address that study.toml did not choose: what else the environment holds of the
+        account there (custom headers, an organisation, a cloud's credentials) may be sent.
+        """
+        return self.is_own and not self.provider.by_study
+
+    @property
     def prices(self) -> dict[str, Any]:
         """The arguments by which the price package finds the provider."""
         if self.is_own and self.provider.prices:
@@ -141,11 +152,13 @@ class Place:
 def placed(provider: Provider, typed: str) -> Place:
     """Return the place of a grader whose name has the address `typed` after its @, or "".
 
-    Raises InputError where the address that the environment or the table names is not valid.
+    Raises InputError where the address that the environment or the table names is not valid, or
+    where study.toml may not send there what it names.
     """
     own, login = _own_address(provider)
     if typed and not (own and same(typed, own)):
         return Place(provider=provider, base_url=typed, is_own=False, key_env=key_variable(typed))
+    _check_declared(provider, own)
     key_env = provider.key_env
     if provider.by_study and not key_env:
         key_env = key_variable(own)
@@ -157,6 +170,28 @@ def placed(provider: Provider, typed: str) -> Place:
         login=login,
         headers=provider.headers,
     )
+
+
+def _check_declared(provider: Provider, address: str) -> None:
+    """Raise InputError where study.toml may not send to an address all that it names for it."""
+    said = provider.declared
+    if said is None:
+        return
+    named = list(said.variables())
+    if provider.by_study and not said.key_env and os.environ.get(key_variable(address)):
+        named.append(("base_url", key_variable(address)))
+    for key, name in named:
+        if key == "base_url" and "${" in said.base_url:  # not yet to be filled in
+            said.check(f"[providers.{provider.name}] {key}", name, said.base_url)
+            continue
+        rows = [row for row in _rows().values() if row.key_env == name]
+        urls = [url for row in rows for url in (row.base_url, _own_address(row)[0])]
+        is_home = any(url and _host(url) == _host(address) for url in urls)
+        is_same = not provider.by_study and any(row.name == provider.name for row in rows)
+        if key == "key_env" and is_same:  # as without the section
+            continue
+        meant = {key_variable(address), name if is_home or is_same else ""}
+        said.check(f"[providers.{provider.name}] {key}", name, address, meant)
 
 
 def key_variable(url: str) -> str:
@@ -183,9 +218,12 @@ def same(one: str, other: str) -> bool:
 
 
 def _normal(url: str) -> tuple[str, str | None, int | None, str]:
+    return *_host(url), urlsplit(url).path.rstrip("/")
+
+
+def _host(url: str) -> tuple[str, str | None, int | None]:
     parts = urlsplit(url)
-    port = parts.port or _PORTS.get(parts.scheme)
-    return parts.scheme, parts.hostname, port, parts.path.rstrip("/")
+    return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
 
 
 def filled_from_environment(text: str, what: str) -> str:

@@ -45,11 +45,12 @@ def sign_on(study: Study, word: Mapping[str, Any], minutes: float) -> str | None
 
 def client_secret(settings: OidcSettings) -> str:
     """The app's secret at the provider. Raises InputError where single sign-on cannot work: the
-    library is not installed, or the environment has no secret.
+    file may not send the secret, the library is not installed, or the environment has none.
     """
+    name = settings.client_secret[2:-1]
+    settings.check("[oidc] client_secret", name, settings.server_metadata_url)
     if find_spec("authlib") is None:
         raise InputError(written("single_sign_on.no_extra"))
-    name = settings.client_secret[2:-1]
     if not (secret := os.environ.get(name)):
         raise InputError(written("single_sign_on.no_secret", name=name))
     return secret

@@ -6,7 +6,7 @@ import os
 import re
 import secrets
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,13 +26,20 @@ from evenhand.study.keeping.archive import (
     write_archive,
 )
 from evenhand.study.keeping.snapshot import Contents, read_snapshot, take_snapshot
-from evenhand.study.settings.study_toml import FILE_NAME, changed_text, read_config
+from evenhand.study.settings.study_toml import (
+    FILE_NAME,
+    changed_text,
+    read_config,
+    without_hosts,
+)
 from evenhand.study.store.database import SILENT, Database, conflict_free_insert
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.meta import note_moment
 from evenhand.study.store.schema import meta
+from evenhand.study.tables.atomic import atomic_write
 from evenhand.study.tables.private import FILE
 from evenhand.study.workspace import open_study, study_rubrics
+from evenhand.texts import written
 
 BACKUPS = "backups"
 """A folder within the study's that goes into no backup."""
@@ -149,8 +156,11 @@ def backup_of(store: Database, folder: Path, file: Path) -> Contents:
     return contents
 
 
-def restore_study(file: Path, folder: Path) -> Contents:
-    """Make a study's folder from a backup; its store is SQLite. Return its contents.
+def restore_study(
+    file: Path, folder: Path, on_hosts: Callable[[list[str]], None] = lambda names: None
+) -> Contents:
+    """Make a study's folder from a backup; its store is SQLite. Return its contents. A backup may
+    come from anybody, so sections that name hosts become comments; `on_hosts` is told which.
 
     Raises InputError, with nothing written, where the folder exists, or the file is damaged or not
     a backup.
@@ -164,12 +174,19 @@ def restore_study(file: Path, folder: Path) -> Contents:
             raise InputError(f"{file} holds no whole study; name another backup")
         if read_config(building).store != STORE:
             raise InputError(f"the backup's {FILE_NAME} names another store than {STORE}; refused")
+        settings = building / FILE_NAME
+        heading = written("keep.hosts_heading")
+        text, names = without_hosts(settings.read_text("utf-8-sig"), heading)
+        if names:
+            atomic_write(settings, text.encode())
+            read_config(building)
         study_rubrics(building)
         contents, tables = read_snapshot(building / STORE)
         if tables != listing.tables:
             raise InputError("the backup's store holds other rows than its list says; refused")
         with closing(Database.connect(STORE, building)) as store:
             store.schema_version()
+    on_hosts(names)
     return contents
 
 

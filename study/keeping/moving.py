@@ -24,6 +24,7 @@ from evenhand.study.store.migrations import migrate
 from evenhand.study.store.schema import SCHEMA_VERSION, meta
 from evenhand.study.tables.database_urls import is_url, resolved
 from evenhand.study.tables.private import give_to_owner_of, new_folder, tighten
+from evenhand.study.trust import remember
 
 _FILE_URL = "sqlite:///"
 
@@ -46,6 +47,7 @@ def move_store(folder: Path, to: str) -> States:
     """
     config = read_config(folder)
     place = _new_place(folder, config.store, to)
+    remember(folder, [place])  # as it was typed
     store = Database.connect(config.store, folder, alone=True, silent=SILENT)
     with contextlib.closing(store), store.only_user() as source:
         moved = _to_database(store, source, place, folder)
@@ -127,7 +129,7 @@ def _to_database(store: Database, source: sa.Connection, place: str, folder: Pat
     location = resolved(place)
     file = folder / location
     if is_url(location) or file.exists():
-        target = Database.connect(location, folder, silent=SILENT)
+        target = Database.connect(place, folder, silent=SILENT)
         with contextlib.closing(target):
             return _copied(store, source, target)
     with tempfile.TemporaryDirectory(dir=folder, prefix=f".{location}.") as building:

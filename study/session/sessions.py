@@ -21,6 +21,7 @@ from evenhand.study.session.step import Step, StepName
 from evenhand.study.store.events import append
 from evenhand.study.store.logs.session import Event, EventKind, add_event, events_of, given_back
 from evenhand.study.store.schema import attention_labels, background_answers, claims, labels
+from evenhand.study.trust import inside
 from evenhand.study.workspace import Study
 
 CHANCES = 2
@@ -58,7 +59,7 @@ class OwnTexts:
         self._texts = {(name, self._usual): text for name, text in originals.items() if text}
         for name, _ in list(self._texts):
             for code in config.annotation.languages:
-                path = study.folder / f"{name}.{code}.md"
+                path = inside(study.folder, f"{name}.{code}.md", "languages")
                 try:
                     text = path.read_text("utf-8-sig").strip() if path.is_file() else ""
                 except UnicodeDecodeError:

@@ -5,13 +5,14 @@ them.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
-from evenhand.study.settings.sections import Section
+from evenhand.study.settings.sections import Declared, Section
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 NAMED = re.compile(r"\$\{([^}]*)\}")
@@ -39,7 +40,7 @@ def fault_of_address(url: str) -> str:
     return ""
 
 
-class ProviderSettings(Section):
+class ProviderSettings(Declared):
     """A server that graders may name. Secrets are in the environment, never in study.toml."""
 
     base_url: str = Field(
@@ -53,7 +54,7 @@ class ProviderSettings(Section):
     headers: dict[str, str] = Field(
         default_factory=dict,
         description="sent with every request; `${NAME}` is taken from the environment",
-        json_schema_extra={"example": '`x-team = "${TEAM_TOKEN}"`'},
+        json_schema_extra={"example": '`x-team = "${EVENHAND_TEAM_TOKEN}"`'},
     )
     speaks: str = Field(
         default="",
@@ -88,10 +89,13 @@ class ProviderSettings(Section):
                     raise ValueError(f"the header {name!r} names no variable between its braces")
         return value
 
-    def secrets(self) -> set[str]:
-        """The names of the variables that it takes something secret from."""
-        named = {name for text in self.headers.values() for name in NAMED.findall(text)}
-        return {*named, self.key_env} - {""}
+    def variables(self) -> Iterator[tuple[str, str]]:
+        """The variables that it takes something from, each after the key that names it."""
+        texts = {"base_url": self.base_url, **{f"headers.{k}": v for k, v in self.headers.items()}}
+        for key, text in texts.items():
+            yield from ((key, name) for name in NAMED.findall(text))
+        if self.key_env:
+            yield "key_env", self.key_env
 
 
 # `[prices]`: the prices of models, where the study knows better than the price table

@@ -4,13 +4,23 @@ sentence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, TypeVar, get_origin
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Self, TypeVar, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
 
 from evenhand.errors import InputError
+from evenhand.study.trust import check_variable
 
 
 class Section(BaseModel):
@@ -20,6 +30,31 @@ class Section(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+class Declared(Section):
+    """A section that sends variables of the environment to a host. It knows the file that it was
+    read from; one that a program made is the operator's own, and nothing of it is refused.
+    """
+
+    sends_nothing: ClassVar[frozenset[str]] = frozenset()
+    """Keys that may change without another confirmation."""
+    _file: Path | None = PrivateAttr(None)
+
+    @model_validator(mode="after")
+    def _came_from(self, info: ValidationInfo) -> Self:
+        self._file = (info.context or {}).get("file")
+        return self
+
+    @property
+    def declaration(self) -> dict[str, Any]:
+        """The keys that a confirmation is for."""
+        return self.model_dump(mode="json", exclude=set(self.sends_nothing))
+
+    def check(self, key: str, variable: str, to: str = "", keys: Collection[str] = ()) -> None:
+        """Raise InputError where the file may not send a variable; see `check_variable`."""
+        if self._file is not None:
+            check_variable(self._file, key, variable, self.declaration, to=to, keys=keys)
 
 
 Share = Annotated[float, Field(ge=0, le=1)]

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
-from evenhand.study.settings.sections import Section
+from evenhand.study.settings.sections import Declared, Section
 
 Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
@@ -295,7 +295,9 @@ def _is_person(entry: str) -> str:
 Person = Annotated[str, AfterValidator(_is_person)]
 
 
-class OidcSettings(Section):
+class OidcSettings(Declared):
+    sends_nothing = frozenset({"label", "leads", "experts"})
+
     server_metadata_url: Annotated[str, AfterValidator(_is_private)] = Field(
         description="where the provider describes itself, an address that ends in "
         "`/.well-known/openid-configuration`"

@@ -35,6 +35,7 @@ from evenhand.study.settings.session import (
     TrainingSettings,
 )
 from evenhand.study.tables.atomic import atomic_write
+from evenhand.study.trust import inside
 
 FILE_NAME = "study.toml"
 Changes = Mapping[str, Mapping[str, Any] | None]
@@ -46,6 +47,12 @@ class ModelSettings(Section):
 
     providers: dict[str, ProviderSettings] = Field(default_factory=dict)
     prices: dict[str, ModelPrices] = Field(default_factory=dict)
+
+    @property
+    def changes(self) -> Changes:
+        """The settings as changes of a study.toml."""
+        named = self.model_dump(mode="json", exclude_unset=True)
+        return {f"{part}.{k}": v for part, sections in named.items() for k, v in sections.items()}
 
 
 class StudyConfig(Section):
@@ -108,32 +115,43 @@ class StudyConfig(Section):
 
 
 def read_config(folder: Path) -> StudyConfig:
-    """The study's settings. Raises InputError where there is no study or a key is wrong."""
+    """The study's settings. Raises InputError where there is no study, a key is wrong, or a file is
+    not in the folder.
+    """
     path = folder / FILE_NAME
     if not path.is_file():
         raise InputError(
             f"{folder} is not a study: it has no {FILE_NAME}; make one with `evenhand new`"
         )
-    return _read(path, StudyConfig)
+    config = _read(path, StudyConfig)
+    inside(folder, config.published, "published")
+    for name, section in (("training", config.training), ("attention", config.attention)):
+        inside(folder, section.file if section else "", f"[{name}] file")
+    return config
 
 
-def read_model_settings(path: Path) -> Changes:
-    """The providers and prices in a file, as changes of a study.toml. Raises InputError where there
-    is no such file or a key is wrong.
+def declarations(config: StudyConfig | ModelSettings) -> dict[str, object]:
+    """All in the settings that may send something, as `evenhand.study.trust` takes it."""
+    found: dict[str, object] = {}
+    if isinstance(config, StudyConfig):
+        found |= {"store": config.store} if "://" in config.store or "$" in config.store else {}
+        found |= {"[oidc]": config.oidc.declaration} if config.oidc else {}
+    return found | {f"[providers.{k}]": v.declaration for k, v in config.providers.items()}
+
+
+def read_model_settings(path: Path) -> ModelSettings:
+    """The providers and prices in a file. Raises InputError where there is no such file or a key is
+    wrong.
     """
     if not path.is_file():
         raise InputError(f"there is no file {path}")
-    found = _read(path, ModelSettings).model_dump(mode="json", exclude_unset=True)
-    return {
-        f"{section}.{name}": values
-        for section, named in found.items()
-        for name, values in named.items()
-    }
+    return _read(path, ModelSettings)
 
 
 def _read(path: Path, kind: type[SectionType]) -> SectionType:
     try:
-        return kind.model_validate(tomllib.loads(path.read_text("utf-8-sig")))
+        text = path.read_text("utf-8-sig")
+        return kind.model_validate(tomllib.loads(text), context={"file": path})
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path.name} is not valid TOML: {error}") from None
     except ValidationError as error:
@@ -198,6 +216,26 @@ def with_values(text: str, changes: Changes) -> str:
             table = table[part]
         _set(table, values)
     return tomlkit.dumps(document)
+
+
+def without_hosts(text: str, heading: str) -> tuple[str, list[str]]:
+    """The settings with what names hosts, `[providers]` and `[oidc]`, as comments at the end, under
+    a heading; and what that was.
+    """
+    import tomlkit
+
+    values = tomllib.loads(text)
+    hosts = {key: values[key] for key in ("providers", "oidc") if values.get(key)}
+    if not hosts:
+        return text, []
+    document = tomlkit.parse(text)
+    for key in hosts:
+        document.remove(key)
+    lines = [heading, *tomlkit.dumps(hosts).splitlines()]
+    comments = "".join(f"# {line}".rstrip() + "\n" for line in lines)
+    names = [f"[providers.{name}]" for name in hosts.get("providers", ())]
+    names += ["[oidc]"] if "oidc" in hosts else []
+    return f"{tomlkit.dumps(document).rstrip()}\n\n{comments}", names
 
 
 def with_entry(text: str, place: str, at: int, entry: Mapping[str, Any] | None) -> str:

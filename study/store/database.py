@@ -26,8 +26,9 @@ from sqlalchemy.pool import StaticPool
 
 from evenhand.errors import InputError, StoreAway
 from evenhand.study.store.schema import SCHEMA_VERSION, meta, metadata
-from evenhand.study.tables.database_urls import check_url, is_url, resolved
+from evenhand.study.tables.database_urls import check_store, check_url, is_url, resolved
 from evenhand.study.tables.private import new_file
+from evenhand.study.trust import confirm
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,6 +142,10 @@ class Database:
         silent for `silent` seconds within a transaction is given up: it has to end a statement by
         then, or send rows, of which `goes_on` tells.
         """
+        if create:  # as the operator asks
+            confirm(location)
+        else:
+            check_store(location, folder)
         location = resolved(location)
         if is_url(location):
             return cls(_url_engine(location, patience), patience, silent)

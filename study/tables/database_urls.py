@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-from urllib.parse import quote
+from pathlib import Path
+from urllib.parse import parse_qs, quote
 
 from evenhand.errors import InputError
+from evenhand.study.trust import check_variable, inside, is_trusted
+from evenhand.texts import written
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _DRIVER = re.compile(r"^postgres(ql)?://")
@@ -36,6 +39,34 @@ def check_url(url: str) -> None:
     hosts = re.split(r"[/?#]", after, maxsplit=1)[0].split(",")
     if not (found and "@" not in before and all(map(_HOST.fullmatch, hosts))):
         raise InputError(_FORM)
+
+
+_LIBPQ = ("PGPASSWORD", "PGSERVICE")
+"""Variables from which the driver takes a password where the address has none."""
+_ELSEWHERE = {"service", "passfile", "sslkey", "gssdelegation"}
+"""Parameters of an address that make the driver send what is outside the study's folder."""
+
+
+def check_store(location: str, folder: Path) -> None:
+    """Raise InputError where the `store` of a study's settings would send what it may not to a
+    database, or names a file that is not in the study's folder.
+    """
+    if is_trusted(folder, location):
+        return
+    names = _VARIABLE.findall(location)
+    kind, is_address, rest = location.partition("://")
+    if is_address and kind.startswith("sqlite"):  # a file anywhere
+        raise InputError(written("trust.outside", key="store", name=location))
+    if is_address:
+        login = rest.rpartition("@")[0]
+        asked = parse_qs(rest.partition("?")[2])
+        if not login.partition(":")[2] and "password" not in asked:
+            names += [name for name in _LIBPQ if os.environ.get(name)]
+        names += sorted(_ELSEWHERE & asked.keys())
+    elif not names:
+        inside(folder, location, "store")
+    for name in names:
+        check_variable(folder / "study.toml", "store", name, location)
 
 
 def resolved(location: str) -> str:

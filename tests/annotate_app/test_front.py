@@ -151,6 +151,7 @@ def test_the_first_page_carries_our_words_and_style():
     assert "evenhand-offline" in page.partition("</style>")[0]
     assert panel_path() in page
     assert "service-desc" not in page
+    assert '<html translate="no"' in page
 
 
 # ---- the way to the first unit ------------------------------------------------------------------

@@ -78,6 +78,8 @@ def test_keys_as_fast_as_they_come(annotator, gap, presses, capsys):
 
 def test_the_order_is_recorded_and_the_label_turned_back(annotator, served):
     person = annotator("order")
+    for part in (".material", ".ask", "html"):  # nor does a browser's translator touch any text
+        assert person.page.locator(part).first.evaluate("part => part.translate") is False
     seen = {}
     while len(set(seen.values())) < 2 or len(seen) < 4:
         unit, order = person.unit()

@@ -80,6 +80,14 @@ def test_a_path_that_could_be_taken_for_another_is_refused(
     assert status(answered(together, head(target))) == 400
 
 
+def test_who_names_no_host_is_told_that_the_request_is_bad(together: ServedTogether) -> None:
+    """HTTP/1.0 may leave it out; a study's process would not take it, and is not away."""
+    for target, wanted in (("/first/", 400), ("/health", 200)):
+        for lines in ("", "Connection: keep-alive\r\n"):
+            request = f"GET {target} HTTP/1.0\r\n{lines}\r\n".encode()
+            assert status(answered(together, request)) == wanted
+
+
 @pytest.mark.parametrize("target", ["/First/health", "/firs/health", "/first%20/", "/?/first/"])
 def test_only_its_own_name_leads_to_a_study(together: ServedTogether, target: str) -> None:
     assert status(answered(together, head(target))) == 404

@@ -99,7 +99,7 @@ def test_a_lock_of_another_process_keeps_people_waiting_and_no_longer(annotator,
     person.submit()
     person.wait_for_chip("failed")
     tells_nothing(person.page)
-    assert health(mortal) == (503, WELL | {"store": "away", "write": False})
+    assert health(mortal) == (503, WELL | {"store": "cannot be written", "write": False})
     other.execute("ROLLBACK")
     person.page.wait_for_function(IS_NEXT, arg=before)
     assert person.all_stored()

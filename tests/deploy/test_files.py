@@ -244,7 +244,7 @@ def test_only_nginx_can_be_reached_from_outside_and_no_password_stands_in_the_fi
     assert "network_mode: service:nginx" in COMPOSE
     assert "STREAMLIT_SERVER_ADDRESS: 127.0.0.1" in COMPOSE
     passwords = re.findall(r"PASSWORD: (.*)", COMPOSE)
-    assert passwords == ["${STUDY_PASSWORD:?}"] * 2
+    assert passwords == ["${EVENHAND_STUDY_PASSWORD:?}"] * 2
 
 
 # ---- dependencies -------------------------------------------------------------------------------

@@ -184,25 +184,26 @@ def test_a_provider_of_the_studys_own(
         f"""
 [providers.lab]
 base_url = "{server.root}/v1"
-key_env = "LAB_SECRET"
+key_env = "EVENHAND_LAB_SECRET"
 
 [providers.lab.headers]
-x-team = "team ${{TEAM_TOKEN}}"
+x-team = "team ${{EVENHAND_TEAM_TOKEN}}"
 """,
     )
-    with pytest.raises(InputError, match="TEAM_TOKEN"):
+    with pytest.raises(InputError, match="EVENHAND_TEAM_TOKEN"):
         grade(study, ["lab:m"])
-    monkeypatch.setenv("LAB_SECRET", HOST_KEY)
-    monkeypatch.setenv("TEAM_TOKEN", "token-of-the-team")
+    monkeypatch.setenv("EVENHAND_LAB_SECRET", HOST_KEY)
+    monkeypatch.setenv("EVENHAND_TEAM_TOKEN", "token-of-the-team")
     server.script = lambda call: echoing(call)
     (summary,) = grade(study, ["lab:m"], **FAST).graders
     assert summary.scored == 2
-    assert ["LAB_SECRET" in line for line in summary.warnings] == [True, False]
+    assert ["EVENHAND_LAB_SECRET" in line for line in summary.warnings] == [True, False]
     assert {row["rater_id"] for row in rows(study)} == {f"lab:m@{server.root}/v1"}
     assert keys_sent(server) == {HOST_KEY}
     assert {call.headers["x-team"] for call in server.calls} == {"team token-of-the-team"}
     (part,) = forecast(study, ["lab:m"], GradingOptions())
-    assert [line for line in part.warnings if "LAB_SECRET" in line and server.root[7:] in line]
+    told = [line for line in part.warnings if "EVENHAND_LAB_SECRET" in line]
+    assert server.root[7:] in told[0]
     study.close()
     kept = (study.folder / "study.db").read_bytes().decode("latin-1")
     assert "token-of-the-team" not in kept
@@ -214,10 +215,10 @@ def test_a_provider_of_the_studys_own_that_speaks_as_claude_does(
 ) -> None:
     own = (
         f'[providers.lab]\nbase_url = "{server.root}"\n'
-        'key_env = "LAB_SECRET"\nspeaks = "messages"\n'
+        'key_env = "EVENHAND_LAB_SECRET"\nspeaks = "messages"\n'
     )
     study = with_settings(marked_study(pairs=1), own)
-    monkeypatch.setenv("LAB_SECRET", HOST_KEY)
+    monkeypatch.setenv("EVENHAND_LAB_SECRET", HOST_KEY)
     (summary,) = grade(study, ["lab:m"], **FAST).graders
     assert summary.scored == 2
     assert {call.path for call in server.calls} == {"/v1/messages"}

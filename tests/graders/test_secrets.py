@@ -67,10 +67,10 @@ WAYS = {
 LAB = """
 [providers.lab]
 base_url = "{root}/v1"
-key_env = "LAB_SECRET"
+key_env = "EVENHAND_LAB_SECRET"
 
 [providers.lab.headers]
-x-team = "${{TEAM_SECRET}}"
+x-team = "${{EVENHAND_TEAM_SECRET}}"
 """
 TEAM = "team-token-MARKED0KEY-0123456789"
 
@@ -88,8 +88,8 @@ def leaks(
     """Grades a study with the marked key; gives the forms of it that were kept, logged or shown."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     monkeypatch.setenv(key_variable(server.root), KEY)
-    monkeypatch.setenv("LAB_SECRET", KEY)
-    monkeypatch.setenv("TEAM_SECRET", TEAM)
+    monkeypatch.setenv("EVENHAND_LAB_SECRET", KEY)
+    monkeypatch.setenv("EVENHAND_TEAM_SECRET", TEAM)
     caplog.set_level(logging.DEBUG)
     grader = {"anthropic": claude, "openai": server.openai, "lab": "lab:m"}[request.param]
 

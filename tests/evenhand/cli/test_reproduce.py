@@ -510,7 +510,7 @@ def test_a_model_that_writes_no_paraphrases_is_asked_a_bounded_number_of_times(
 
 def _settings(server: ProtocolServer, path: Path, *, prices: str) -> Path:
     """A file with a provider of one's own, and what these models cost there."""
-    house = f'[providers.house]\nbase_url = "{server.root}/v1"\nkey_env = "HOUSE_KEY"\n'
+    house = f'[providers.house]\nbase_url = "{server.root}/v1"\nkey_env = "EVENHAND_HOUSE_KEY"\n'
     costs = [f'[prices."house:{name}"]\ninput = 2.0\noutput = 10.0\n' for name in prices.split()]
     path.write_text("\n".join([house, *costs]), "utf-8")
     return path
@@ -524,7 +524,7 @@ def test_own_providers_and_prices_are_named_before_there_is_a_study(
     monkeypatch: pytest.MonkeyPatch,
     source: str,
 ) -> None:
-    monkeypatch.setenv("HOUSE_KEY", "a-key-of-the-house")
+    monkeypatch.setenv("EVENHAND_HOUSE_KEY", "a-key-of-the-house")
     server.script = _stances
     folder = tmp_path / "study"
     words = ["reproduce", source, str(folder), "--subject", "house:subject"]
@@ -560,7 +560,7 @@ def test_own_providers_and_prices_are_named_before_there_is_a_study(
     assert {call.headers["authorization"] for call in server.calls} == {"Bearer a-key-of-the-house"}
     asked = len(server.calls)
     with open_study(folder) as study:
-        assert study.config.providers["house"].key_env == "HOUSE_KEY"
+        assert study.config.providers["house"].key_env == "EVENHAND_HOUSE_KEY"
         assert study.config.prices["house:grader"].output == 10.0
         assert study.config.published == source
         assert spent_so_far(study.store) > 0
