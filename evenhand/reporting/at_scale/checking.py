@@ -75,12 +75,12 @@ def analyse_at_scale(
     from evenhand.analysis.report import ReportContext
 
     tell = on_stage or (lambda _: None)
-    name = name_of(str(source))
+    name, address = name_of(str(source)), _address(engine)
     _refuse_more(str(source), scale, units)
     if verify or why:
         raise InputError("an engine keeps no units to verify estimates on, or to explain")
     reading, pieces = _reading(str(source), name, scale, str(changes.get("cluster", "pair")))
-    with _cluster(engine) as client:
+    with _cluster(address) as client:
         tell("reading the labels")
         facts, parts = _scattered(client, pieces, reading)
         if not facts.rows:
@@ -128,17 +128,22 @@ def _refuse_more(source: str, scale: ScaleOptions, units: Path | None) -> None:
 # ---- on Dask -----------------------------------------------------------------------------------
 
 
-@contextmanager
-def _cluster(engine: str) -> Iterator[Any]:
-    """A client of the cluster at an address, or of one of this machine's processes.
-
-    Raises InputError without the libraries, and where no cluster answers.
-    """
+def _address(engine: str) -> str:
+    """The address of the scheduler that is named, "" for processes of this machine."""
     kind, _, address = engine.partition(":")
     if kind != "dask":
         raise InputError(
             f"--engine is {engine!r}; write dask, or dask:tcp://HOST:PORT for a cluster of your own"
         )
+    return address
+
+
+@contextmanager
+def _cluster(address: str) -> Iterator[Any]:
+    """A client of the cluster at an address, or of one of this machine's processes.
+
+    Raises InputError without the libraries, and where no cluster answers.
+    """
     try:
         from distributed import Client
     except ImportError:
