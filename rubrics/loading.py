@@ -95,10 +95,10 @@ def read_rubric(text: str) -> tuple[Rubric | None, list[str]]:
     except tomllib.TOMLDecodeError as error:
         return None, [f"it is not valid TOML: {error}"]
     except ValidationError as error:
-        return None, faults_of(error)
+        return None, _faults_of(error)
 
 
-def faults_of(error: ValidationError) -> list[str]:
+def _faults_of(error: ValidationError) -> list[str]:
     """List a rubric's faults, a sentence for each."""
     return [sentence for fault in error.errors(include_url=False) for sentence in _said(fault)]
 
