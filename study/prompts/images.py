@@ -32,7 +32,7 @@ MOST_BYTES = 20 * 1024**2
 MOST_PIXELS = 50_000_000
 LONGEST_SIDE = 1568
 """Pixels of the longer side that are kept: what Anthropic's models see of an image."""
-_TOO_LARGE = f"the image has more than {MOST_PIXELS:,} pixels"
+_TOO_LARGE = "the image has more than {most:,} pixels"
 _FORMATS = ("PNG", "JPEG", "WEBP")
 _FILE = re.compile(r"[^\s\0][^\n\0]{0,300}\.(png|jpe?g|webp)", re.IGNORECASE)
 _LARGEST = 700_000
@@ -138,11 +138,13 @@ def _opened(cell: str, folder: Path) -> Iterator[tuple[ImageFile, int]]:
             ),
             Pictures.open(io.BytesIO(content), formats=_FORMATS) as picture,
         ):
-            if picture.width * picture.height > MOST_PIXELS:
-                raise ValueError(_TOO_LARGE)
+            # What is transparent stands in memory twice.
+            most = MOST_PIXELS // (1 + picture.has_transparency_data)
+            if picture.width * picture.height > most:
+                raise ValueError(_TOO_LARGE.format(most=most))
             yield picture, len(content)
     except Pictures.DecompressionBombError:
-        raise ValueError(_TOO_LARGE) from None
+        raise ValueError(_TOO_LARGE.format(most=MOST_PIXELS)) from None
     except (OSError, SyntaxError, EOFError, MemoryError):
         raise ValueError("the image is damaged, or no PNG, JPEG or WebP") from None
 

@@ -146,7 +146,8 @@ def read_propositions(
     and every other column (groups, topics) is carried along. The wordings file has `wording` (a
     name) and `template`, a text with {statement} in it; without one there is a plain wording. Each
     prompt is put `repeats` times. If not `crossed`, further paraphrases are put in the first
-    wording alone. What the `rubrics` show as an image is made one. Raises InputError naming the first bad row.
+    wording alone. What the `rubrics` show as an image is made one. Raises InputError naming the
+    first bad row.
     """
     import pandas as pd
 
