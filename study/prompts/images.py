@@ -172,7 +172,7 @@ def _made(cell: str, folder: Path) -> Image:
         small.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
         small = ImageOps.exif_transpose(small)
     small.info.clear()  # a comment or a profile would be written again
-    if mode == "RGBA" and small.getextrema()[3] != (255, 255):
+    if mode == "RGBA" and small.getchannel("A").getextrema() != (255, 255):
         likely = 16 * len(_png(small.reduce(4)))  # to write a photograph in vain takes long
         if likely <= 4 * _LARGEST and len(made := _png(small)) <= _LARGEST:
             return Image("image/png", _base64(made))

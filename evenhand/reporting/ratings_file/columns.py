@@ -171,16 +171,19 @@ def are_counts(table: pd.DataFrame, columns: Sequence[str]) -> bool:
     """Return True if the columns hold how many annotators gave each label: whole numbers from 0
     with one sum in all rows, of which rows differ.
     """
+    import numpy as np
+
     if len(columns) < 2 or len(table) < _FEWEST_ROWS:
         return False
-    sums, has_zero = 0, False
+    sums, has_zero = np.zeros(len(table), dtype=int), False
     for column in columns:
         cells = texts(table[column])
         if not cells.str.fullmatch("[0-9]{1,9}").all():
             return False
-        counts = cells.astype(int)
-        sums, has_zero = counts + sums, has_zero or bool((counts == 0).any())
-    return bool((sums == sums.iloc[0]).all() and sums.iloc[0] > 1 and has_zero)
+        counts = cells.astype(int).to_numpy()
+        sums += counts
+        has_zero |= bool((counts == 0).any())
+    return bool((sums == sums[0]).all() and sums[0] > 1 and has_zero)
 
 
 def by_person(table: pd.DataFrame, columns: Sequence[str], labels: Sequence[str]) -> bool:
