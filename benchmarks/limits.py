@@ -25,7 +25,8 @@ _MEASURED = """
 import json, resource, subprocess, sys
 ran = subprocess.run(sys.argv[1:], capture_output=True, text=True)
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(json.dumps([ran.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, ran.stderr]))
+seconds, megabytes = used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+print(json.dumps([ran.returncode, seconds, megabytes, ran.stderr]))
 """
 
 

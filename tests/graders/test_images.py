@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import io
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from evenhand.errors import InputError
 from evenhand.graders.options import GradingOptions
 from evenhand.graders.running.dry_run import forecast
 from evenhand.rubrics import Rubric, asked_rubric
-from evenhand.rubrics.image import Image
+from evenhand.rubrics.image import Image, image_of
 from evenhand.rubrics.options import Block
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.creation import StudyPlan
@@ -103,4 +102,3 @@ def _bare_png() -> bytes:
     content = io.BytesIO()
     Pictures.new("RGB", (4, 3), "red").save(content, "PNG")
     return content.getvalue()
-    assert hashlib.sha256(image.uri.encode()).hexdigest()
