@@ -101,8 +101,9 @@ def _content(block: TextBlock, reader: Language, display: str) -> str:
         return _quote(_html(nodes, reader), f"evenhand-drawn{code}")
     if block.turns:
         return _quote("".join(_turns(block, reader)))
-    if not block.text.strip():
-        return _quote(f"<em>{html.escape(reader.say(f'panel.empty_{block.kind}'))}</em>")
+    if not block.text.strip() or block.is_missing:
+        why = "image_missing" if block.is_missing else f"empty_{block.kind}"
+        return _quote(f"<em>{html.escape(reader.say(f'panel.{why}'))}</em>")
     return _quote(html.escape(block.text))
 
 

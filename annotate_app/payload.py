@@ -391,6 +391,7 @@ def _block(block: TextBlock, reader: Language, display: str) -> dict[str, Any]:
     own = block.declared.kind if block.declared else ""
     drawn = _is_markdown(block, display)
     tree = by_place(block.text) if drawn else None
+    text = reader.say("panel.image_missing") if block.is_missing else block.text
     return {
         "name": block.variable,
         "label": block_label(block, reader),
@@ -400,7 +401,7 @@ def _block(block: TextBlock, reader: Language, display: str) -> dict[str, Any]:
         **({"drawn": drawn_as} if (drawn_as := drawn_code(block)) else {}),
         **({"image": block.image.uri, "alt": block.image.alt} if block.image else {}),
         "side": block.side,
-        "text": block.text,
+        "text": text,
         "tree": tree,
         "plain": drawn and tree is None and bool(block.text.strip()),
     }

@@ -304,7 +304,8 @@ def opened(wanted: Reproduction, folder: Path) -> Iterator[Study]:
             note_edits(study, operator())
     with open_study(folder) as study:
         if wanted.responses is not None:
-            table = read_responses(wanted.responses, study.store.pairs())
+            rubrics = study.rubrics.values()
+            table = read_responses(wanted.responses, study.store.pairs(), rubrics)
             if new := study.store.add_responses(table):
                 note(study, "import", wanted.responses.name, f"responses: {new}")
         changes = {**wanted.models}

@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from evenhand.errors import InputError
+from evenhand.rubrics.image import in_words
 from evenhand.rubrics.options import (
     MOST_SEVERAL,
     NONE,
@@ -654,10 +655,11 @@ class Rubric(Texts):
                 f"rubric {self.name!r} needs {missing[0]!r}, which this unit does not have; "
                 "add that column to the pairs file or take the variable out of the rubric"
             )
+        words = {name: in_words(values[name]) for name in self.variables}
         return PeopleText(
             title=self.title,
-            question=filled(self.question, values),
-            instructions=filled(self.instructions, values),
+            question=filled(self.question, words),
+            instructions=filled(self.instructions, words),
             options=self.options,
             blocks=text_blocks(self.variables, self.blocks, values),
             number=self.number,
@@ -675,7 +677,7 @@ class Rubric(Texts):
         values = {name: values[name] for name in self.variables}
         if self.prompt:
             # Escapes of JSON, or of an image's description, may have hidden a token until now.
-            said = [each for each in people.blocks if each.turns or each.image]
+            said = [each for each in people.blocks if each.turns or each.image or each.is_missing]
             read = {each.variable: neutralised(each.text) for each in said}
             prompt = self.prompt.filled(values | read, self.categories)
             asked = self.number.said if self.number else ""

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from evenhand.rubrics.conversation import Turn, transcript, turns_of
-from evenhand.rubrics.image import Image, image_of
+from evenhand.rubrics.image import MISSING, Image, in_words, shown_image
 from evenhand.rubrics.options import Block, Number, Option
 
 PROMPT_VERSION = "4"
@@ -65,6 +65,11 @@ class TextBlock:
     """The turns of a conversation, of which `text` is the transcript."""
     image: Image | None = None
     """The image, of which `text` says what it shows."""
+
+    @property
+    def is_missing(self) -> bool:
+        """True where there should be an image, and none that a study may show."""
+        return self.text == MISSING
 
 
 @dataclass(frozen=True)
@@ -149,12 +154,15 @@ def text_blocks(
             kind = name if name in TEXT_VARIABLES else "context"
             kind, side = ("response", name[-1]) if name in ANSWERS else (kind, "")
             turns = _turns_shown(block, values[name])
-            image = image_of(values[name]) if block.kind == "image" else None
-            text = transcript(turns) if turns else image.said if image else values[name]
+            image = shown_image(values[name]) if block.kind == "image" else None
+            text = transcript(turns) if turns else image.said if image else in_words(values[name])
+            if block.kind == "image" and not image and text:
+                text = MISSING
             found.append(TextBlock(block.label, name, kind, side, text, block, turns, image))
         elif name in TEXT_VARIABLES:
             kind, _, side = name.partition("_")
-            found.append(TextBlock(TEXT_VARIABLES[name], name, kind, side, values[name]))
+            text = in_words(values[name])
+            found.append(TextBlock(TEXT_VARIABLES[name], name, kind, side, text))
     return tuple(found)
 
 

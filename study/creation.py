@@ -75,10 +75,14 @@ class StudyPlan:
         if self.pairs is not None and self.propositions is None:
             if self.wordings is not None or self.repeats != 1:
                 raise InputError("wordings and repeats go with propositions, not with pairs")
-            return read_pairs(self.pairs)
+            return read_pairs(self.pairs, self.rubrics)
         if self.propositions is not None and self.pairs is None:
             return read_propositions(
-                self.propositions, self.wordings, self.repeats, crossed=self.crossed
+                self.propositions,
+                self.wordings,
+                self.repeats,
+                crossed=self.crossed,
+                rubrics=self.rubrics,
             )
         raise InputError(
             "a study is made of paired prompts (--pairs FILE), of propositions "
@@ -107,7 +111,9 @@ def create_study(
     _check_rubrics(plan.rubrics)
     pairs = plan.read_prompts()
     _check_fit(plan.rubrics, pairs)
-    responses = read_responses(plan.responses, pairs) if plan.responses else None
+    responses = None
+    if plan.responses:
+        responses = read_responses(plan.responses, pairs, plan.rubrics)
     cluster = CLUSTER if CLUSTER in pairs else ""
     if plan.items is not None:
         responses, cluster = plan.items.responses, plan.items.cluster

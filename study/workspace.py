@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError, StoreAway
 from evenhand.rubrics import Rubric, load_rubric
+from evenhand.study.prompts.images import missing_images
 from evenhand.study.prompts.pairs import with_words
 from evenhand.study.prompts.units import parse_unit_id, presented_values, units_table
 from evenhand.study.questions import Question
@@ -89,6 +90,14 @@ class Study:
             if rubric.unit == "response" and block.column != "response" and block.kind != "image"
         )
         return with_words(self.units(scope), self.store.responses(), dict.fromkeys(beside))
+
+    def missing_images(self) -> list[str]:
+        """Return the ids of the prompts with an image that annotators cannot be shown: a rubric
+        names it, and it is not as a study keeps images.
+        """
+        rubrics = [rubric for rubric in self.labelled_rubrics() if rubric.images]
+        tables = (self.store.pairs(), self.store.responses()) if rubrics else ()
+        return missing_images(rubrics, *tables)
 
     def check_labelled_subjects(self) -> None:
         """Raises InputError where study.toml lets people label a subject without responses."""

@@ -14,9 +14,15 @@ from evenhand.analysis.labels.matrix import KIND_ORDER, LabelMatrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.types import Array, Codes, Mask
+from evenhand.errors import InputError
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+MOST_PLACES = 100_000_000
+"""Units times raters: each may have a label, and a table holds a place for it."""
 
 
 def encode(
@@ -41,6 +47,9 @@ def encode(
     column[order] = np.arange(len(order))
     at = (readings.unit, column[readings.rater])
     shape = (len(readings.units), len(order))
+    if shape[0] * shape[1] > MOST_PLACES:
+        counts = {"units": shape[0], "raters": shape[1], "most": MOST_PLACES}
+        raise InputError(written("too_large.places", **counts))
     codes = np.full(shape, -1, dtype=readings.code.dtype)
     asked = np.zeros(shape, dtype=bool)
     codes[at], asked[at] = readings.code, True

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import streamlit as st
 
@@ -23,7 +24,7 @@ from evenhand.reporting.new_study import (
     folder_beside,
     preview_plan,
 )
-from evenhand.reporting.workers import apart
+from evenhand.reporting.workers import apart, one_at_a_time
 from evenhand.rubrics import Rubric, load_rubric, named_rubrics, shipped_rubrics
 from evenhand.study import Study, open_study
 from evenhand.study.access.beside import settle_beside
@@ -35,6 +36,8 @@ from evenhand.texts import written
 
 if TYPE_CHECKING:
     from streamlit.runtime.uploaded_file_manager import UploadedFile
+
+Result = TypeVar("Result")
 
 _MOST_SAMPLED = 100_000
 _MOST_RATERS = 50
@@ -104,7 +107,7 @@ def _of_items(study: Study, who: Visitor, *, compared: bool) -> None:
     stratify: list[str] = []
     if upload is not None:
         try:
-            columns, stratify = _columns(upload, of_one)
+            columns, stratify = _columns(upload, of_one, who)
         except InputError as error:
             _complain(error, upload.name)
             return
@@ -132,9 +135,9 @@ def _of_items(study: Study, who: Visitor, *, compared: bool) -> None:
             folder = _new_folder(study, name.strip()) if creates else None
             with st.spinner("Reading the file"):
                 if folder is None:
-                    found, said = apart(preview_items, file, wanted)
+                    found, said = _apart(who, preview_items, file, wanted)
                 else:
-                    found, said = apart(create_items, folder, file, wanted)
+                    found, said = _apart(who, create_items, folder, file, wanted)
     except InputError as error:
         _complain(error, upload.name if upload else "")
         return
@@ -145,7 +148,9 @@ def _of_items(study: Study, who: Visitor, *, compared: bool) -> None:
     _show_preview(found)
 
 
-def _columns(upload: UploadedFile, known: ItemOptions) -> tuple[ItemOptions, list[str]]:
+def _columns(
+    upload: UploadedFile, known: ItemOptions, who: Visitor
+) -> tuple[ItemOptions, list[str]]:
     """Show what each column is taken for, with the fields that change it; return what these say,
     and the columns whose shares the sample keeps. Raises InputError where the file cannot be read.
     """
@@ -157,7 +162,7 @@ def _columns(upload: UploadedFile, known: ItemOptions) -> tuple[ItemOptions, lis
     fields = st.container()
     compared = not known.options
     key = f"{upload.file_id}-{compared}-{sheet}"
-    first = _looked(upload, replace(known, sheet=sheet), f"{key}-{known.question}")
+    first = _looked(upload, replace(known, sheet=sheet), f"{key}-{known.question}", who)
     names = [name for name, _ in first.columns]
     with (
         fields,
@@ -207,7 +212,7 @@ def _columns(upload: UploadedFile, known: ItemOptions) -> tuple[ItemOptions, lis
     )
     after = replace(said, question=known.question, options=known.options, each_turn=False)
     try:
-        found = _looked(upload, after, f"{key}-{after}")
+        found = _looked(upload, after, f"{key}-{after}", who)
     except InputError as error:  # there are no labels of that judge
         found = replace(first, fault=str(error))
     rows = [(name, text, _taken_for(name, found)) for name, text in found.columns]
@@ -220,15 +225,23 @@ def _columns(upload: UploadedFile, known: ItemOptions) -> tuple[ItemOptions, lis
     return said, stratify
 
 
-def _looked(upload: UploadedFile, options: ItemOptions, key: str) -> ItemFile:
+def _looked(upload: UploadedFile, options: ItemOptions, key: str, who: Visitor) -> ItemFile:
     """What the file holds, read once."""
     kept: dict[str, ItemFile] = st.session_state.setdefault(_LOOKED, {})
     if key not in kept:
         with written_down(OF_TOOLS, items=upload) as files, st.spinner("Reading the file"):
-            found = apart(look_at_items, files["items"], options)
+            found = _apart(who, look_at_items, files["items"], options)
         st.session_state[_LOOKED] = {**dict(list(kept.items())[-3:]), key: found}
         return found
     return kept[key]
+
+
+def _apart(who: Visitor, function: Callable[..., Result], *arguments: object) -> Result:
+    """Run a function in a process apart, within limits and once for each lead: a file that harms
+    its reader does not affect the annotators.
+    """
+    with one_at_a_time(who.name):
+        return apart(function, *arguments, is_limited=True)
 
 
 def _taken_for(column: str, found: ItemFile) -> str:
@@ -358,12 +371,11 @@ def _of_pairs(study: Study, who: Visitor) -> None:
             chosen = [known[each] for each in rubrics]
             plan = _plan(files, chosen, sample, raters, seed)
             folder = _new_folder(study, name.strip()) if creates else None
-            # In a process apart: a file that harms its reader does not affect the annotators.
             with st.spinner("Reading the files"):
                 if folder is None:
-                    found = apart(preview_plan, plan)
+                    found = _apart(who, preview_plan, plan)
                 else:
-                    found = apart(create_and_preview, folder, plan)
+                    found = _apart(who, create_and_preview, folder, plan)
     except InputError as error:
         show_complaint(str(error))
         return

@@ -282,6 +282,9 @@ def waiting(study: Study, figures: LiveFigures | None) -> list[Way]:
         for name, count in counts.items()
         if count
     ]
+    if missing := latest(study, Study.missing_images):
+        said = {"count": len(missing), "first": missing[0]}
+        found.append(Way("Rubrics", written("lead.to_do_images", **said)))
     if latest(study, rater_progress).empty:
         found.append(Way("Sessions", written("lead.invite_first")))
     if oversight(study.store).paused:

@@ -103,7 +103,7 @@ def _import_responses(study: Study, file: Path) -> None:
     from evenhand.reporting.new_study import display_of
     from evenhand.study.prompts.responses import read_responses
 
-    frame = read_responses(file, study.store.pairs())
+    frame = read_responses(file, study.store.pairs(), study.rubrics.values())
     new = study.store.add_responses(frame)
     empty = int((frame["response"].str.strip() == "").sum())
     note(study, "import", file.name, f"responses: {new}")

@@ -238,7 +238,7 @@ def _single_answers(
     notes = [*held.notes, *_hidden(columns.show, columns.hidden, options)]
     if options.each_turn:
         frame, columns = each_turn(frame, columns, name)
-    items = make_items(frame, columns, name, path.parent)
+    items = make_items(frame, columns, name, path.parent, named)
     variables = {variable for rubric in named for variable in rubric.variables}
     pairs = zip(columns.show, items.blocks, strict=True)
     unseen = [column for column, block in pairs if named and block.column not in variables]
@@ -303,7 +303,7 @@ def _comparisons(
         question=" ".join([options.question, *(each.question for each in named)]),
     )
     notes = [*held.notes, *_hidden(columns.show, columns.items.hidden, options)]
-    items = make_comparisons(frame, columns, name, path.parent)
+    items = make_comparisons(frame, columns, name, path.parent, named)
     if options.question:
         steps = 3 if options.steps is None else options.steps
         rubrics = [asked_comparison(options.question, items.blocks, steps)]
@@ -334,7 +334,8 @@ def _hidden(shown: Sequence[str], hidden: Sequence[str], options: ItemOptions) -
 
 def _shown_as_they_are(rubrics: Sequence[Rubric], items: Items) -> list[Rubric]:
     """The rubrics with conversations in turns, and images as such."""
-    kinds = {block.column: block.kind for block in items.blocks if block.kind}
+    kinds = {block.column: str(block.kind) for block in items.blocks if block.kind}
+    kinds |= dict.fromkeys(items.images, "image")
     return [rubric.with_kinds(kinds) for rubric in rubrics]
 
 

@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any, TypeVar, cast
 
 from evenhand.errors import InputError, StoreAway
+from evenhand.texts import written
 
 Result = TypeVar("Result")
 
@@ -39,7 +40,15 @@ _ENDED_EARLY = (
     "a worker process ended early, as happens when memory runs out; close other programs and run "
     "this again"
 )
+MOST_SECONDS = 120
+"""Seconds of computing that a file from a page may take in its process, and bytes of memory."""
+MOST_MEMORY = 3 * 1024**3
+_TOO_MUCH = (
+    f"this takes more than {MOST_SECONDS} seconds of computing or {MOST_MEMORY // 1024**3} GB of "
+    "memory; make the file smaller, or use the command line, which has no such limit"
+)
 _starting = threading.Lock()
+_helping: set[object] = set()
 
 
 # ---- sharing ------------------------------------------------------------------------------------
@@ -125,8 +134,10 @@ def apart(
     function: Callable[..., Result],
     *arguments: object,
     on_stage: Callable[[str], None] | None = None,
+    is_limited: bool = False,
 ) -> Result:
     """Run a function of a module in a process of its own with low priority, and return its result.
+    One that `is_limited` ends where it takes more than `MOST_SECONDS` or `MOST_MEMORY`.
 
     With `on_stage` the function gets an `on_stage` of its own, whose calls are passed on to this
     one. Nothing that it imports is loaded here, and it does not delay what waits for this process.
@@ -137,7 +148,7 @@ def apart(
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     # A daemon, so that this process need not wait for it when it wants to end.
-    asked = (sender, function, arguments, on_stage is not None)
+    asked = (sender, function, arguments, on_stage is not None, is_limited)
     process = context.Process(target=_answer, args=asked, daemon=True)
     with receiver:
         with sender, _detached():
@@ -148,7 +159,7 @@ def apart(
                     on_stage(answer)
             result, error = answer
         except EOFError:
-            raise InputError(_ENDED_EARLY) from None
+            raise InputError(_TOO_MUCH if is_limited else _ENDED_EARLY) from None
         finally:
             process.join()
     if error is not None:
@@ -161,22 +172,49 @@ def _answer(
     function: Callable[..., object],
     arguments: tuple[object, ...],
     tells: bool,
+    is_limited: bool,
 ) -> None:
     """Run the function of `apart` in its process: send the stages as texts, then a result and an
     error.
     """
     _begin(_LOW_PRIORITY)
+    if is_limited:
+        _limit()
     options = {"on_stage": sender.send} if tells else {}
     try:
         sender.send((function(*arguments, **options), None))
     except (InputError, StoreAway) as error:
         sender.send((None, error))
     except Exception as error:
-        if isinstance(error, OSError) and error.filename and error.strerror:
-            said: Exception = InputError(f"{error.filename}: {error.strerror.lower()}")
+        if isinstance(error, MemoryError):
+            said: Exception = InputError(_TOO_MUCH)
+        elif isinstance(error, OSError) and error.filename and error.strerror:
+            said = InputError(f"{error.filename}: {error.strerror.lower()}")
         else:
             said = RuntimeError(traceback.format_exc())
         sender.send((None, said))
+
+
+def _limit() -> None:
+    """Let the system end this process where it takes too much; on Windows nothing does."""
+    if sys.platform != "win32":
+        import resource
+
+        for kind, most in ((resource.RLIMIT_CPU, MOST_SECONDS), (resource.RLIMIT_AS, MOST_MEMORY)):
+            resource.setrlimit(kind, (most, most))
+
+
+@contextmanager
+def one_at_a_time(whose: object) -> Iterator[None]:
+    """Let each person have one process at work. Raises InputError where theirs is, still."""
+    with _starting:
+        if whose in _helping:
+            raise InputError(written("lead.still_reading"))
+        _helping.add(whose)
+    try:
+        yield
+    finally:
+        _helping.discard(whose)
 
 
 # ---- standing by --------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from evenhand.exchange.readers.rows import Export
 from evenhand.exchange.readers.source import Source, label_cell
 from evenhand.study.tables.decoded import CELL, MOST_DECODED
 from evenhand.study.tables.formats import FIRST_ROW, cell_text
+from evenhand.study.tables.limits import check_table
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 _MOST_UNPACKED = 256 * 1024**2
 """Bytes of a workbook's parts together; who unpacks them holds several times as much."""
-_MOST_COLUMNS = 2_000
 _ROW = 100
 _MOST_NAMED = 3
 _TIMED = re.compile(r"date|time|created|updated|stamp|(^|[_\W])(at|on|day|when)([_\W]|$)", re.I)
@@ -176,9 +176,10 @@ def _is_table(rows: Sequence[_Row]) -> bool:
 def _rows(sheet: Any, name: str) -> Iterator[_Row]:
     left = MOST_DECODED
     for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
+        check_table(row, number, name)
         # A text that many cells share is in the file once.
         left -= _ROW + sum(CELL + (len(each) if isinstance(each, str) else 0) for each in row)
-        if left < 0 or len(row) > _MOST_COLUMNS:
+        if left < 0:
             raise InputError(_TOO_LARGE.format(name=name))
         cells = [
             cell_text(value).strip() if isinstance(value, str) else label_cell(value)

@@ -26,6 +26,7 @@ from evenhand.exchange.readers.rows import (
 )
 from evenhand.exchange.readers.source import Record, Source, objects, text_of
 from evenhand.study.tables.formats import FIRST_ROW, cell_text
+from evenhand.study.tables.limits import check_table
 from evenhand.study.tables.names import likely_columns, names_items
 from evenhand.texts import written
 
@@ -105,7 +106,7 @@ def read(source: Source) -> Export:
     where, records = _items_in(source)
     records = [each for record in records for each in _whole(record)]
     if not any(_carriers(record) for record in records):
-        return Export(_table(records), _notes(where))
+        return Export(_table(records, source.name), _notes(where))
     rows = Rows(source)
     rows.note(written("exchange.json_where", where=where))
     key = _id_key(records)
@@ -141,7 +142,7 @@ def items(source: Source) -> ItemTable | None:
     if not recognises(source):
         return None
     where, records = _items_in(source)
-    return ItemTable(_table(records), _notes(where))
+    return ItemTable(_table(records, source.name), _notes(where))
 
 
 def _notes(where: str) -> list[str]:
@@ -263,9 +264,11 @@ def _contents(record: Record) -> Record:
     return {name: value for name, value in record.items() if name not in used}
 
 
-def _table(records: list[Record]) -> pd.DataFrame:
+def _table(records: list[Record], source: str) -> pd.DataFrame:
     import pandas as pd
 
+    columns = {name for each in records for name in each}
+    check_table(columns, len(records), source)
     cells = [{name: cell_text(value) for name, value in each.items()} for each in records]
     index = range(1 - FIRST_ROW, len(records) + 1 - FIRST_ROW)
     return pd.DataFrame(cells, index=index, dtype=str).fillna("")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.errors import InputError
-from evenhand.study.tables.decoded import check_parquet
+from evenhand.study.tables.decoded import check_parquet, has_small_footer
 from evenhand.study.tables.formats import DELIMITED, MOST_JSON, cell_text, delimiter_of, read_table
 
 MOST_BYTES = MOST_JSON
@@ -292,7 +292,7 @@ def _of_zstandard(packed: bytes, most: int) -> bytes:
 
 def columns_of(source: Source) -> list[str]:
     """The names of its columns; empty if it cannot be read as Parquet."""
-    if not source.head.startswith(b"PAR1"):
+    if not source.head.startswith(b"PAR1") or not has_small_footer(source.path):
         return []
     import pyarrow.parquet as parquet
 

@@ -18,6 +18,7 @@ from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
 from evenhand.rubrics.conversation import turns_of
 from evenhand.rubrics.rendering import ANSWERS
+from evenhand.study.prompts.images import with_images
 from evenhand.study.prompts.items import (
     ItemColumns,
     Items,
@@ -25,7 +26,6 @@ from evenhand.study.prompts.items import (
     item_columns,
     judge_ratings,
     make_items,
-    with_images,
 )
 from evenhand.study.prompts.responses import SUBJECT
 from evenhand.study.tables.columns import require_columns, shortened
@@ -192,9 +192,14 @@ def _with_one_answer(
 
 
 def make_comparisons(
-    frame: pd.DataFrame, columns: ComparisonColumns, name: str, folder: Path = Path()
+    frame: pd.DataFrame,
+    columns: ComparisonColumns,
+    name: str,
+    folder: Path = Path(),
+    rubrics: Sequence[Rubric] = (),
 ) -> Items:
-    """Return the rows of a file of comparisons, which lies in `folder`, as a study keeps them.
+    """Return the rows of a file of comparisons, which lies in `folder`, as a study keeps them, as
+    `make_items` does.
 
     Raises InputError naming the first bad row: as of items, or where one subject gave both answers.
     """
@@ -206,8 +211,9 @@ def make_comparisons(
         columns.items,
         name,
         folder,
+        rubrics,
     )
-    if columns.answer in columns.items.images:
+    if "response" in items.images:
         frame = with_images(frame, columns.answers[1:], name, folder)
     pairs = items.pairs
     if "prompt_a" not in pairs:
@@ -291,7 +297,7 @@ def golden_comparisons(rubric: Rubric) -> Items:
 
     frame = pd.DataFrame([golden.texts for golden in rubric.golden])
     columns = comparison_columns(frame, rubric.name, ANSWERS, show=rubric.variables)
-    return make_comparisons(frame, columns, f"{rubric.name}.toml")
+    return make_comparisons(frame, columns, f"{rubric.name}.toml", rubrics=[rubric])
 
 
 def comparison_judge(

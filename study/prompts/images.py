@@ -9,19 +9,38 @@ import binascii
 import io
 import re
 import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from math import ceil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from evenhand.rubrics.image import BEGINS, Image
+from evenhand.errors import InputError
+from evenhand.rubrics.image import BEGINS, Image, shown_image
+from evenhand.study.tables.formats import FIRST_ROW
+from evenhand.texts import written
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from PIL.Image import Image as Picture
+    from PIL.ImageFile import ImageFile
+
+    from evenhand.rubrics import Rubric
 
 MOST_BYTES = 20 * 1024**2
 MOST_PIXELS = 50_000_000
 LONGEST_SIDE = 1568
 """Pixels of the longer side that are kept: what Anthropic's models see of an image."""
-_TOO_LARGE = f"the image has more than {MOST_PIXELS:,} pixels"
+_TOO_LARGE = "the image has more than {most:,} pixels"
 _FORMATS = ("PNG", "JPEG", "WEBP")
 _FILE = re.compile(r"[^\s\0][^\n\0]{0,300}\.(png|jpe?g|webp)", re.IGNORECASE)
 _LARGEST = 700_000
 """Bytes of an image as it is kept, beyond which it is written more coarsely."""
+MOST_WORK = 400_000_000
+"""Pixels of a file's images that are decoded, at most; see `_work`."""
+MOST_KEPT = 128 * 1024**2
+"""Bytes of a file's images as they are kept, at most."""
 
 
 def looks_like_image(cell: str) -> bool:
@@ -33,6 +52,66 @@ def looks_like_image(cell: str) -> bool:
     return cell.startswith(BEGINS) or bool(_FILE.fullmatch(cell.strip()))
 
 
+def images_shown(rubrics: Iterable[Rubric], frame: pd.DataFrame) -> list[str]:
+    """Return the columns of a table of prompts or responses that these rubrics show as images."""
+    shown = {name for rubric in rubrics for name in rubric.images}
+    sides = {f"{name}_{side}" for name in shown for side in "ab"}
+    return [str(column) for column in frame if column in shown | sides]
+
+
+def missing_images(rubrics: Iterable[Rubric], *tables: pd.DataFrame) -> list[str]:
+    """Return the `pair_id` of each row of tables of prompts and responses in which these rubrics
+    show an image, and the cell is neither empty nor one that `stored_image` made.
+    """
+    rubrics = list(rubrics)
+    found = [
+        pair
+        for table in tables
+        for column in images_shown(rubrics, table)
+        for pair, cell in zip(table["pair_id"], table[column], strict=True)
+        if cell.strip() and not shown_image(cell)
+    ]
+    return list(dict.fromkeys(found))
+
+
+def with_images(
+    frame: pd.DataFrame, columns: Sequence[str], name: str, folder: Path
+) -> pd.DataFrame:
+    """Return the rows with the images of these columns in them. A column called like an image's
+    and `_alt` has its description.
+
+    Raises InputError naming the first row whose cell is neither empty nor an image, or up to which
+    there are more images than are read; that is known before one is decoded.
+    """
+    made: dict[str, Image] = {}
+
+    def kept(cell: str) -> int:
+        made[cell] = _made(cell, folder)
+        return len(made[cell].data)
+
+    def add_up(size: Callable[[str], int], most: int) -> None:
+        total, seen = 0, {""}
+        for column in columns:
+            for row, cell in zip(frame.index + FIRST_ROW, frame[column].str.strip(), strict=True):
+                try:
+                    total += 0 if cell in seen else size(cell)
+                except ValueError as fault:
+                    raise InputError(f"{name}, row {row}: {column}: {fault}") from None
+                if total > most:
+                    told = {"name": name, "row": row, "side": LONGEST_SIDE}
+                    raise InputError(written("items.many_images", **told))
+                seen.add(cell)
+
+    add_up(lambda cell: _work(cell, folder), MOST_WORK)
+    add_up(kept, MOST_KEPT)
+    cells = {}
+    for column in columns:
+        said = frame[f"{column}_alt"] if f"{column}_alt" in frame else [""] * len(frame)
+        own = zip(frame[column].str.strip(), said, strict=True)
+        cells[column] = [cell and replace(made[cell], alt=alt.strip()).cell for cell, alt in own]
+    return frame.assign(**cells)
+
+
 def stored_image(cell: str, folder: Path, alt: str = "") -> str:
     """Return an image as a study keeps it: a data URI of a JPEG, or of a PNG where parts of it are
     transparent, with no more than `LONGEST_SIDE` pixels a side and no metadata.
@@ -40,10 +119,17 @@ def stored_image(cell: str, folder: Path, alt: str = "") -> str:
     `cell` is a data URI, or the name of a file in `folder`. Raises ValueError, with a reason that
     completes a sentence, where the image is missing, damaged or too large.
     """
-    from PIL import Image as Pictures
-    from PIL import ImageOps
+    return replace(_made(cell.strip(), folder), alt=alt).cell
 
-    content = _content(cell.strip(), folder)
+
+@contextmanager
+def _opened(cell: str, folder: Path) -> Iterator[tuple[ImageFile, int]]:
+    """An image of which only the head is read, and its size in bytes. Raises ValueError as
+    `stored_image` does, also where a fault shows later.
+    """
+    from PIL import Image as Pictures
+
+    content = _content(cell, folder)
     try:
         with (
             warnings.catch_warnings(
@@ -52,26 +138,51 @@ def stored_image(cell: str, folder: Path, alt: str = "") -> str:
             ),
             Pictures.open(io.BytesIO(content), formats=_FORMATS) as picture,
         ):
-            if picture.width * picture.height > MOST_PIXELS:
-                raise ValueError(_TOO_LARGE)
-            upright = ImageOps.exif_transpose(picture)
-            clear = upright.has_transparency_data
-            upright = upright.convert("RGBA" if clear else "RGB")
+            # What is transparent stands in memory twice.
+            most = MOST_PIXELS // (1 + picture.has_transparency_data)
+            if picture.width * picture.height > most:
+                raise ValueError(_TOO_LARGE.format(most=most))
+            yield picture, len(content)
     except Pictures.DecompressionBombError:
-        raise ValueError(_TOO_LARGE) from None
+        raise ValueError(_TOO_LARGE.format(most=MOST_PIXELS)) from None
     except (OSError, SyntaxError, EOFError, MemoryError):
         raise ValueError("the image is damaged, or no PNG, JPEG or WebP") from None
-    upright.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
-    if clear and len(made := _written(upright, "PNG")) <= _LARGEST:
-        return Image("image/png", _base64(made), alt).cell
-    if clear:  # on white, as a page shows it
-        upright = Pictures.alpha_composite(Pictures.new("RGBA", upright.size, "white"), upright)
-    plain = upright.convert("RGB")
+
+
+def _work(cell: str, folder: Path) -> int:
+    """Return how much work it is to decode an image, in pixels."""
+    with _opened(cell, folder) as (picture, size):
+        # A JPEG is decoded at a lower resolution; a byte takes as long as a pixel, and to write
+        # one with transparent parts as long as to read it.
+        share = 0.25 if picture.format == "JPEG" else 1 + picture.has_transparency_data
+        return int(share * picture.width * picture.height) + size
+
+
+def _made(cell: str, folder: Path) -> Image:
+    """Return an image as a study keeps it, without a description."""
+    from PIL import Image as Pictures
+    from PIL import ImageOps
+
+    with _opened(cell, folder) as (picture, _):
+        share = LONGEST_SIDE / max(picture.size)
+        picture.draft(None, (ceil(share * picture.width), ceil(share * picture.height)))
+        mode = "RGBA" if picture.has_transparency_data else "RGB"
+        # In place where that can be, and turned last: a copy of a large image is much memory.
+        small = picture if picture.mode == mode else picture.convert(mode)
+        small.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
+        small = ImageOps.exif_transpose(small)
+    small.info.clear()  # a comment or a profile would be written again
+    if mode == "RGBA" and small.getchannel("A").getextrema() != (255, 255):
+        likely = 16 * len(_png(small.reduce(4)))  # to write a photograph in vain takes long
+        if likely <= 4 * _LARGEST and len(made := _png(small)) <= _LARGEST:
+            return Image("image/png", _base64(made))
+        # on white, as a page shows it
+        small = Pictures.alpha_composite(Pictures.new("RGBA", small.size, "white"), small)
+    plain = small.convert("RGB")
     made = next(
-        (each for q in (90, 75, 50) if len(each := _written(plain, "JPEG", quality=q)) <= _LARGEST),
-        _written(plain, "JPEG", quality=30),
+        (each for q in (90, 75, 50) if len(each := _jpeg(plain, q)) <= _LARGEST), _jpeg(plain, 30)
     )
-    return Image("image/jpeg", _base64(made), alt).cell
+    return Image("image/jpeg", _base64(made))
 
 
 def _content(cell: str, folder: Path) -> bytes:
@@ -98,10 +209,18 @@ def _content(cell: str, folder: Path) -> bytes:
     return content
 
 
-def _written(picture: object, form: str, **how: int) -> bytes:
+def _written(picture: Picture, form: str, **how: int) -> bytes:
     out = io.BytesIO()
-    picture.save(out, form, optimize=True, **how)  # type: ignore[attr-defined]
+    picture.save(out, form, **how)
     return out.getvalue()
+
+
+def _png(picture: Picture) -> bytes:
+    return _written(picture, "PNG", compress_level=3)
+
+
+def _jpeg(picture: Picture, quality: int) -> bytes:
+    return _written(picture, "JPEG", optimize=True, quality=quality)
 
 
 def _base64(content: bytes) -> str:

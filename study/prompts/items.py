@@ -19,7 +19,7 @@ from evenhand.errors import InputError
 from evenhand.rubrics import Block, Rubric
 from evenhand.rubrics.conversation import as_messages, is_conversation, turns_of
 from evenhand.rubrics.options import options_in, separators_in, set_label
-from evenhand.study.prompts.images import looks_like_image, stored_image
+from evenhand.study.prompts.images import looks_like_image, with_images
 from evenhand.study.prompts.pairs import PAIR_ID, RESERVED, numbered_ids
 from evenhand.study.prompts.responses import SUBJECT
 from evenhand.study.prompts.units import unit_id
@@ -101,6 +101,7 @@ class ItemColumns:
 class Items:
     """Items in a study's form: `pairs` and `responses` as the store keeps them, the `blocks` that
     show the texts, and a judge's labels (`judged`, pair_id and label), where a column has them.
+    `images` are the variables that hold images, shown or not.
     """
 
     pairs: pd.DataFrame
@@ -108,6 +109,7 @@ class Items:
     blocks: tuple[Block, ...]
     cluster: str
     judged: pd.DataFrame | None
+    images: tuple[str, ...] = ()
 
     @property
     def unit_ids(self) -> list[str]:
@@ -198,7 +200,7 @@ def item_columns(
         id=own_id,
         judge=judge,
         conversations=tuple(each for each in shown if is_conversation(frame[each].iloc[0])),
-        images=tuple(each for each in shown if looks_like_image(frame[each].iloc[0])),
+        images=tuple(each for each in shown if _holds_images(frame[each])),
         json=tuple(each for each in shown if _is_json(frame[each].iloc[0])),
         hidden=tuple(
             each for each in texts if each not in shown and each.removesuffix("_alt") not in shown
@@ -311,9 +313,14 @@ def _labels_of_turns(
 
 
 def make_items(
-    frame: pd.DataFrame, columns: ItemColumns, name: str, folder: Path = Path()
+    frame: pd.DataFrame,
+    columns: ItemColumns,
+    name: str,
+    folder: Path = Path(),
+    rubrics: Sequence[Rubric] = (),
 ) -> Items:
-    """Return the rows of an items file, which lies in `folder`, as a study keeps them.
+    """Return the rows of an items file, which lies in `folder`, as a study keeps them. What the
+    columns or the `rubrics` show as an image is kept as one.
 
     Raises InputError naming the first row in which no shown text is filled in, an id comes twice,
     a subject is missing where others have one, or an image cannot be read.
@@ -321,13 +328,14 @@ def make_items(
     import pandas as pd
 
     _check_rows(frame, columns, name)
-    frame = with_images(frame, columns.images, name, folder)
+    blocks = _blocks(columns, name)
+    names = dict(zip(columns.show, (each.column for each in blocks), strict=True))
+    images = _images(frame, columns, names, rubrics)
+    frame = with_images(frame, list(images), name, folder)
     own = frame[columns.id].tolist() if columns.id else []
     given = own or numbered_ids(len(frame))
     fits = all(PAIR_ID.fullmatch(each) for each in given)
     ids = pd.Series(given if fits else numbered_ids(len(frame)), index=frame.index)
-    blocks = _blocks(columns, name)
-    names = dict(zip(columns.show, (each.column for each in blocks), strict=True))
     kept = [
         str(column)
         for column in frame
@@ -354,7 +362,7 @@ def make_items(
     judged = None
     if columns.judge:
         judged = pd.DataFrame({"pair_id": ids, "label": frame[columns.judge].str.strip()})
-    return Items(pairs, responses, blocks, cluster, judged)
+    return Items(pairs, responses, blocks, cluster, judged, tuple(images.values()))
 
 
 def golden_items(rubric: Rubric) -> Items:
@@ -365,7 +373,7 @@ def golden_items(rubric: Rubric) -> Items:
     frame = pd.DataFrame([{"response": "-"} | golden.texts for golden in rubric.golden])
     prompt = "prompt" if "prompt" in frame else ""
     columns = ItemColumns(show=rubric.variables, prompt=prompt, response="response")
-    return make_items(frame, columns, f"{rubric.name}.toml")
+    return make_items(frame, columns, f"{rubric.name}.toml", rubrics=[rubric])
 
 
 def _check_rows(frame: pd.DataFrame, columns: ItemColumns, name: str) -> None:
@@ -433,23 +441,27 @@ def _kind(column: str, columns: ItemColumns) -> Literal["conversation", "image",
     return "json" if column in columns.json else ""
 
 
-def with_images(
-    frame: pd.DataFrame, columns: Sequence[str], name: str, folder: Path
-) -> pd.DataFrame:
-    """Return the rows with the images of these columns in them. A column called like an image's
-    and `_alt` has its description.
+def _images(
+    frame: pd.DataFrame, columns: ItemColumns, names: Mapping[str, str], rubrics: Sequence[Rubric]
+) -> dict[str, str]:
+    """The columns of images, each with its variable: those of the rubrics' image blocks, and those
+    that are shown and hold images.
     """
-    kept = {}
-    for column in columns:
-        said = frame[f"{column}_alt"] if f"{column}_alt" in frame else [""] * len(frame)
-        images = []
-        for row, cell, alt in zip(frame.index + FIRST_ROW, frame[column], said, strict=True):
-            try:
-                images.append(stored_image(cell, folder, alt.strip()) if cell.strip() else "")
-            except ValueError as fault:
-                raise InputError(f"{name}, row {row}: {column}: {fault}") from None
-        kept[column] = images
-    return frame.assign(**kept) if kept else frame
+    declared = {name for rubric in rubrics for name in rubric.images}
+    read = {name for rubric in rubrics for name in rubric.variables}
+    own = {each: names.get(each, each) for each in map(str, frame) if each != columns.judge}
+    return {
+        column: name
+        for column, name in own.items()
+        if column in columns.images
+        or name in declared
+        or (name in read and _holds_images(frame[column]))
+    }
+
+
+def _holds_images(cells: pd.Series) -> bool:
+    """Return True if the first cell that is filled in is an image."""
+    return looks_like_image(next(filter(str.strip, cells), ""))
 
 
 def _variable(column: str, columns: ItemColumns) -> str:

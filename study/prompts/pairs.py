@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
+from evenhand.study.prompts.images import images_shown, with_images
 from evenhand.study.tables.columns import (
     INCLUSION,
     first_repeat,
@@ -20,6 +21,8 @@ from evenhand.study.tables.formats import FIRST_ROW, read_table, row_number
 if TYPE_CHECKING:
     import pandas as pd
 
+    from evenhand.rubrics import Rubric
+
 LENGTH_COLUMNS = ("response_words", "response_a_words", "response_b_words")
 RESERVED = (
     *("sample_position", "unit_id", "cluster_id", "subject", "side", "response"),
@@ -30,8 +33,9 @@ RESERVED = (
 PAIR_ID = re.compile(r"[^\s|]{1,64}")
 
 
-def read_pairs(path: str | Path) -> pd.DataFrame:
-    """A pairs file with its columns as they are, and `pair_id` first.
+def read_pairs(path: str | Path, rubrics: Sequence[Rubric] = ()) -> pd.DataFrame:
+    """A pairs file with its columns as they are, and `pair_id` first; what the `rubrics` show as an
+    image is made one.
 
     Needs `prompt_a` and `prompt_b`; every other column is carried along. Without a column `pair_id`
     the ids are p0001, p0002, ... in row order. Raises InputError naming the first bad row: a prompt
@@ -46,6 +50,7 @@ def read_pairs(path: str | Path) -> pd.DataFrame:
     if "pair_id" not in frame:
         frame.insert(0, "pair_id", numbered_ids(len(frame)))
     _check_pairs(frame, name)
+    frame = with_images(frame, images_shown(rubrics, frame), name, Path(path).parent)
     return frame[["pair_id", *(column for column in frame if column != "pair_id")]]
 
 
@@ -132,6 +137,7 @@ def read_propositions(
     repeats: int = 1,
     *,
     crossed: bool = True,
+    rubrics: Sequence[Rubric] = (),
 ) -> pd.DataFrame:
     """Read the prompts of a propositions file, one row each: `pair_id, proposition, statement,
     wording, paraphrase, repeat, prompt_a`.
@@ -140,13 +146,16 @@ def read_propositions(
     and every other column (groups, topics) is carried along. The wordings file has `wording` (a
     name) and `template`, a text with {statement} in it; without one there is a plain wording. Each
     prompt is put `repeats` times. If not `crossed`, further paraphrases are put in the first
-    wording alone. Raises InputError naming the first bad row.
+    wording alone. What the `rubrics` show as an image is made one. Raises InputError naming the
+    first bad row.
     """
     import pandas as pd
 
     if repeats < 1:
         raise InputError(f"repeats is {repeats}; every prompt is put once at least")
     statements = _read_statements(path)
+    images = images_shown(rubrics, statements)
+    statements = with_images(statements, images, Path(path).name, Path(path).parent)
     templates = _read_wordings(wordings) if wordings else PLAIN
     own = [column for column in statements if column not in ("id", "text", "paraphrase")]
     usual, further = next(iter(templates)), statements.duplicated("id")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
+from evenhand.study.prompts.images import images_shown, with_images
 from evenhand.study.prompts.pairs import sides_of
 from evenhand.study.tables.columns import require_columns
 from evenhand.study.tables.formats import FIRST_ROW, read_table
@@ -16,11 +17,16 @@ from evenhand.study.tables.formats import FIRST_ROW, read_table
 if TYPE_CHECKING:
     import pandas as pd
 
+    from evenhand.rubrics import Rubric
+
 SUBJECT = re.compile(r"[^|\x00-\x1f]{1,120}")
 
 
-def read_responses(path: str | Path, pairs: pd.DataFrame) -> pd.DataFrame:
-    """A responses file as columns `pair_id, side, subject, response`, one row per response.
+def read_responses(
+    path: str | Path, pairs: pd.DataFrame, rubrics: Iterable[Rubric] = ()
+) -> pd.DataFrame:
+    """A responses file as columns `pair_id, side, subject, response`, one row per response; where
+    the `rubrics` show it as an image, it is made one.
 
     The file has `subject, response` and either `prompt` (the exact text of a prompt) or `pair_id`
     and, where prompts are paired, `side`. A prompt that is put several times takes a subject's
@@ -39,6 +45,8 @@ def read_responses(path: str | Path, pairs: pd.DataFrame) -> pd.DataFrame:
         )
     if frame.empty:
         raise InputError(f"{name} holds no responses")
+    images = images_shown(rubrics, frame[["response"]])
+    frame = with_images(frame, images, name, Path(path).parent)
     table = _located(frame, pairs, name)
     _check_responses(table, name)
     if len(sides_of(pairs)) == 2:

@@ -6,10 +6,13 @@ In Parquet a text that is repeated is stored once, so a few hundred kilobytes ma
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from os import SEEK_END
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
+from evenhand.study.tables.limits import check_table
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,9 +21,19 @@ if TYPE_CHECKING:
 MOST_DECODED = 1024**3
 """Bytes that a table read as a whole may hold: its texts, and `CELL` for each of its cells."""
 CELL = 32
+MOST_FOOTER = 16 * 1024**2
+"""Bytes of a Parquet file's footer, which grows with columns and row groups and is read whole."""
+_TAIL = 8  # the length of the footer, and PAR1
 _BATCH_ROWS = 16_384
 _PART = MOST_DECODED // 8
 """Bytes of texts that are made at a time where a table is read in parts."""
+
+
+def has_small_footer(path: Path) -> bool:
+    """Return True where the footer of a Parquet file can be parsed without much memory."""
+    with path.open("rb") as file:
+        file.seek(-min(_TAIL, path.stat().st_size), SEEK_END)
+        return int.from_bytes(file.read(4), "little") <= MOST_FOOTER
 
 
 def check_parquet(path: Path) -> None:
@@ -30,8 +43,11 @@ def check_parquet(path: Path) -> None:
     """
     from pyarrow.parquet import ParquetFile
 
+    if not has_small_footer(path):
+        raise InputError(written("too_large.footer", name=path.name, most=MOST_FOOTER // 1024**2))
     with ParquetFile(path) as file:
         meta, schema = file.metadata, file.schema_arrow
+        check_table(schema.names, meta.num_rows, path.name)
         groups = [meta.row_group(at) for at in range(meta.num_row_groups)]
         chunks = [group.column(at) for group in groups for at in range(group.num_columns)]
         size = sum(CELL * chunk.num_values + chunk.total_uncompressed_size for chunk in chunks)

@@ -10,13 +10,14 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.study.tables.decoded import check_parquet
+from evenhand.study.tables.limits import check_table
 from evenhand.study.tables.spreadsheets import guarded_frame, unguarded_frame
 
 if TYPE_CHECKING:
@@ -128,10 +129,12 @@ def _read_csv(path: Path, *, headed: bool) -> pd.DataFrame:
         else:
             body, numbers = [header], [1 - FIRST_ROW]
             header = [f"column{number}" for number in range(1, len(header) + 1)]
+        check_table(header, 0, path.name)
         number = 1
         for number, row in enumerate(rows, start=FIRST_ROW):
             if not row:
                 continue
+            check_table(header, number, path.name)
             if len(row) != len(header):
                 raise InputError(
                     f"{path.name}, row {number}: {len(row)} cells where the header has "
@@ -161,6 +164,7 @@ def _read_large_csv(path: Path) -> pd.DataFrame | None:
     header = content[: content.find(b"\n")].decode("utf-8-sig", errors="replace").rstrip("\r")
     mark = delimiter_of(header)
     names = header.split(mark)
+    check_table(names, content.count(b"\n"), path.name)
     _check_header(names, path.name)
     if len(names) < 2 or any(mark in content for mark in _NOT_PLAIN):
         return None
@@ -243,33 +247,39 @@ def _read_json(path: Path) -> pd.DataFrame:
     if path.stat().st_size > MOST_JSON and path.suffix.casefold() == ".json":
         raise InputError(f"{path.name} is too large to be read at once; {_ONE_A_LINE} (.jsonl)")
     text = _utf8(path)
-    if _LIST.match(text):
-        records = _listed_cells(text, path.name)
-        places = range(1 - FIRST_ROW, len(records) + 1 - FIRST_ROW)
-        return pd.DataFrame(records, index=places, dtype=str).fillna("")
-    lines = text.split("\n")
-    records = jsonl_cells(lines, path.name, 1)
-    numbers = [number - FIRST_ROW for number, line in enumerate(lines, start=1) if line.strip()]
-    return pd.DataFrame(records, index=numbers, dtype=str).fillna("")
+    is_list = _LIST.match(text)
+    records = (
+        _listed_cells(text, path.name) if is_list else jsonl_cells(io.StringIO(text), path.name)
+    )
+    numbers: list[int] = []
+    columns: dict[str, list[str]] = {}
+    for number, record in records:
+        for column in record:
+            if column not in columns:
+                columns[column] = [""] * len(numbers)
+        numbers.append(number - FIRST_ROW)
+        check_table(columns, len(numbers), path.name)
+        for column, cells in columns.items():
+            cells.append(record.get(column, ""))
+    return pd.DataFrame(columns, index=numbers, dtype=str)
 
 
-def jsonl_cells(lines: Iterable[str], name: str, first: int) -> list[dict[str, str]]:
-    """The cells of lines of JSON, of which `first` is the number of the first; blank ones are none.
-
-    Raises InputError naming the line of `name` that is no object.
+def jsonl_cells(
+    lines: Iterable[str], name: str, first: int = 1
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """The cells of lines of JSON, of which `first` is the number of the first, each with its line's
+    number; blank ones are none. Raises InputError naming the line of `name` that is no object.
     """
-    records = []
     for number, line in enumerate(lines, start=first):
         if not line.strip():
             continue
         try:
-            records.append(_cells_in(line))
+            yield number, _cells_in(line)
         except InputError as fault:
             raise InputError(f"{name}, line {number}: {fault}") from None
-    return records
 
 
-def _listed_cells(text: str, name: str) -> list[dict[str, str]]:
+def _listed_cells(text: str, name: str) -> Iterator[tuple[int, dict[str, str]]]:
     """The cells of a JSON list of objects. Raises InputError naming the element that is none."""
     try:
         found = json.loads(text)
@@ -278,13 +288,11 @@ def _listed_cells(text: str, name: str) -> list[dict[str, str]]:
         raise InputError(f"{name}: not valid JSON ({what})") from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"{name}: JSON that cannot be read ({error})") from None
-    records = []
     for number, record in enumerate(found, start=1):
         try:
-            records.append(_cells_of(record, "element"))
+            yield number, _cells_of(record, "element")
         except InputError as fault:
             raise InputError(f"{name}, element {number} of the list: {fault}") from None
-    return records
 
 
 def _cells_in(line: str) -> dict[str, str]:

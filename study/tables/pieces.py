@@ -253,7 +253,7 @@ def _jsonl(piece: Piece, theirs: Mapping[str, str]) -> Iterator[pa.Table]:
                 texts = [line.decode("utf-8-sig" if number == 1 else "utf-8") for line in lines]
             except UnicodeDecodeError:
                 raise InputError(f"{piece.name}: not UTF-8; save the file as UTF-8") from None
-            records = jsonl_cells(texts, piece.name, number)
+            records = [cells for _, cells in jsonl_cells(texts, piece.name, number)]
             cells: dict[str, list[Any]] = {
                 name: [each.get(name, "") for each in records] for name in names
             }

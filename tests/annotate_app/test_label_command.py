@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import shutil
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image as Pictures
+from PIL.PngImagePlugin import PngInfo
 from playwright.sync_api import Error
 
 from evenhand.cli.main import main
@@ -193,6 +195,78 @@ def test_an_image_is_shown_with_its_description(labelling, browser, axe, tmp_pat
     page.close()
     with open_study(tmp_path / "images-study") as study:
         assert study.units()["shot"].tolist() == ["[image: a <i>green</i> field]"]
+
+
+SHOT_RUBRIC = """
+name = "true"
+title = "True"
+unit = "response"
+level = "nominal"
+question = "Is it true?"
+instructions = "Look, then read."
+[[blocks]]
+column = "shot"
+label = "Shot"
+kind = "image"
+[[blocks]]
+column = "later"
+label = "Later"
+[[blocks]]
+column = "response"
+label = "Text"
+[[options]]
+key = "yes"
+name = "Yes"
+[[options]]
+key = "no"
+name = "No"
+"""
+
+
+def test_no_image_reaches_the_browser_that_was_not_written_here(labelling, browser, tmp_path):
+    """The rubric's own blocks name them; neither --show nor a kind does."""
+    secret, picture = b"gpt-image-1", Pictures.new("RGB", (60, 40), "green")
+    text, exif = PngInfo(), Pictures.Exif()
+    text.add_text("Software", secret.decode())
+    exif[0x0131] = secret.decode()
+    told = {"png": {"pnginfo": text}, "jpeg": {"exif": exif, "comment": secret}}
+    rows = ["shot,later,output"]
+    for form, how in told.items():
+        picture.save(tmp_path / f"1.{form}", **how)
+        content = (tmp_path / f"1.{form}").read_bytes()
+        assert secret in content
+        uri = f"data:image/{form};base64,{base64.b64encode(content).decode()}"
+        rows += [f'1.{form},"{uri}",Green from {form}.', f'"{uri}",1.{form},Green in {form}.']
+    (tmp_path / "images.csv").write_text("\n".join(rows))
+    (tmp_path / "true.toml").write_text(SHOT_RUBRIC)
+    link = labelling("images.csv", "--rubric", "true.toml", "--show", "output")
+    with open_study(tmp_path / "images-study") as study:
+        own = {*study.store.pairs()[["shot", "later"]].to_numpy().ravel()}
+        assert study.missing_images() == []
+    page, received = browser.new_page(), []
+
+    def keep(frame):
+        received.append(frame if isinstance(frame, bytes) else frame.encode())
+
+    page.on("websocket", lambda socket: socket.on("framereceived", keep))
+    page.on("response", lambda answer: received.append(answer.body() if answer.ok else b""))
+    enter(page, link)
+    for n in range(1, 5):
+        shown = page.locator(".picture")
+        assert shown.count() == 2
+        assert {shown.nth(at).get_attribute("src") for at in (0, 1)} <= own
+        before = page.locator(".material").text_content()
+        page.keyboard.press("1")
+        page.keyboard.press("Enter")
+        if n < 4:
+            page.wait_for_function(IS_NEXT, arg=before)
+    page.get_by_text("4 of 4 answered").wait_for()
+    page.wait_for_selector(SAVED, state="attached")
+    page.close()
+    everything = b"".join(received)
+    sent = {*re.findall(rb"data:image/[a-z]+;base64,[A-Za-z0-9+/=]+", everything)}
+    assert sent == {each.encode() for each in own}
+    assert secret not in b"".join([everything, *(base64.b64decode(e.split(b",")[1]) for e in sent)])
 
 
 def test_two_answers_stand_next_to_each_other(labelling, browser, axe, tmp_path, capsys):

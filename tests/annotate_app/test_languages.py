@@ -162,6 +162,7 @@ def test_every_word_of_the_panel_is_used_in_it() -> None:
         "empty_prompt",
         "empty_response",
         "empty_context",
+        "image_missing",
         "flag_coming",
         "flag_stored",
         "flag_leaving",

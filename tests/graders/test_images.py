@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import io
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from evenhand.errors import InputError
 from evenhand.graders.options import GradingOptions
 from evenhand.graders.running.dry_run import forecast
 from evenhand.rubrics import Rubric, asked_rubric
-from evenhand.rubrics.image import image_of
+from evenhand.rubrics.image import Image, image_of
 from evenhand.rubrics.options import Block
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.creation import StudyPlan
@@ -92,8 +91,14 @@ def test_a_prompt_of_ones_own_takes_the_image_along() -> None:
     blocks = [Block(column="shot", label="Shot", kind="image")]
     asked = asked_rubric("Is it red?", blocks, options=["yes", "no"])
     own = Rubric.model_validate(asked.model_dump() | {"prompt": {"template": "Look: {shot}"}})
-    prompt = own.for_prompt({"shot": "data:image/png;alt=red;base64,AAAA"})
+    shot = Image("image/png", base64.b64encode(_bare_png()).decode(), "red")
+    prompt = own.for_prompt({"shot": shot.cell})
     assert prompt.user == "Look: [image: red]"
-    ((name, image),) = prompt.images
-    assert (name, image.data) == ("shot", "AAAA")
-    assert hashlib.sha256(image.uri.encode()).hexdigest()
+    assert prompt.images == (("shot", shot),)
+    assert own.for_prompt({"shot": "shots/1.png"}).user == "Look: [image missing]"
+
+
+def _bare_png() -> bytes:
+    content = io.BytesIO()
+    Pictures.new("RGB", (4, 3), "red").save(content, "PNG")
+    return content.getvalue()

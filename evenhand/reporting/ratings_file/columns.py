@@ -84,6 +84,8 @@ _RESPONDENT = re.compile(
 """Names of columns that surveys write of a person who answered."""
 _RATERS = re.compile(r"annotator|worker|coder|rater|labell?er|turker|participant", re.I)
 _ID = re.compile(r"(^|[_\W])ids?$|Ids?$")
+_TRUTH = {word: TRUTH[0][place] for pair in TRUTH for place, word in enumerate(pair)}
+"""Words for yes and no, each as one of them."""
 _FEWEST_ROWS = 5
 _MOST_RATERS = 5
 _MARKS = ("__", " - ", ": ", "::", ".", "/", "|", ":", "_", "-", " ")
@@ -169,12 +171,19 @@ def are_counts(table: pd.DataFrame, columns: Sequence[str]) -> bool:
     """Return True if the columns hold how many annotators gave each label: whole numbers from 0
     with one sum in all rows, of which rows differ.
     """
-    cells = table[list(columns)].apply(texts)
-    if len(columns) < 2 or len(cells) < _FEWEST_ROWS or not cells.stack().str.isdecimal().all():
+    import numpy as np
+
+    if len(columns) < 2 or len(table) < _FEWEST_ROWS:
         return False
-    counts = cells.astype(int)
-    sums = counts.sum(axis=1)
-    return bool((sums == sums.iloc[0]).all() and sums.iloc[0] > 1 and (counts == 0).any(axis=None))
+    sums, has_zero = np.zeros(len(table), dtype=int), False
+    for column in columns:
+        cells = texts(table[column])
+        if not cells.str.fullmatch("[0-9]{1,9}").all():
+            return False
+        counts = cells.astype(int).to_numpy()
+        sums += counts
+        has_zero |= bool((counts == 0).any())
+    return bool((sums == sums[0]).all() and sums[0] > 1 and has_zero)
 
 
 def by_person(table: pd.DataFrame, columns: Sequence[str], labels: Sequence[str]) -> bool:
@@ -214,11 +223,9 @@ def criteria(columns: Sequence[str]) -> list[str]:
 
 def _labels(table: pd.DataFrame, column: str) -> set[str]:
     """The different labels of a column in one case, words for yes and no as one of them."""
-    words = {word: pair[place] for pair in TRUTH for place, word in enumerate(pair)}
-    truth = {word: TRUTH[0][pair.index(word)] for pair in TRUTH for word in pair}
     cells = {folded(str(cell)).casefold() for cell in texts(table[column]).unique()[:_MOST_CELLS]}
     cells -= {""}
-    return {truth[cell] for cell in cells} if cells <= words.keys() else cells
+    return {_TRUTH[cell] for cell in cells} if cells <= _TRUTH.keys() else cells
 
 
 def is_nested(cell: str) -> bool:

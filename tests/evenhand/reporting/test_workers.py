@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from evenhand.analysis.all_rubrics import analyse_rubrics
 from evenhand.analysis.request import Request
 from evenhand.errors import InputError
 from evenhand.graders.spec import parse_spec
-from evenhand.reporting.workers import StandBy, apart, workers
+from evenhand.reporting.workers import MOST_MEMORY, StandBy, apart, one_at_a_time, workers
 
 # Without a guard: were a process to run it again, it would start processes without end.
 _SHARING = """
@@ -48,6 +49,17 @@ with libraries_beside(meanwhile=print):
     print(multiprocessing.active_children()[0].pid, flush=True)
     time.sleep(600)
 """
+
+
+def _takes_memory() -> None:
+    bytearray(MOST_MEMORY)
+
+
+def _takes_time() -> None:
+    """Beyond a limit that is lowered, so that the test is fast."""
+    resource.setrlimit(resource.RLIMIT_CPU, (1, 1))
+    while True:
+        pass
 
 
 def _ratings() -> pd.DataFrame:
@@ -232,3 +244,20 @@ def test_after_one_that_was_ended_another_stands_by() -> None:
     with pytest.raises(InputError, match="a worker process ended early"):
         helper.ask(os._exit, 1)
     assert helper.ask(os.getpid) != first
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system limits no process elsewhere")
+@pytest.mark.parametrize("function", [_takes_memory, _takes_time])
+def test_a_process_for_a_page_ends_at_its_limits(
+    function: Callable[[], None],
+) -> None:
+    with pytest.raises(InputError, match="make the file smaller"):
+        apart(function, is_limited=True)
+
+
+def test_each_lead_has_one_process_at_a_time() -> None:
+    still = pytest.raises(InputError, match="still being read")
+    with one_at_a_time("ann"), one_at_a_time("ben"), still, one_at_a_time("ann"):
+        pass
+    with one_at_a_time("ann"):
+        pass

@@ -1,0 +1,34 @@
+"""Files that are small and large at once are refused soon, in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from benchmarks.limits import (
+    MOST_MEGABYTES,
+    MOST_SECONDS,
+    large_images,
+    own_keys,
+    taken,
+    wide,
+)
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (own_keys, "keys.jsonl has more than 2,500 columns; "),
+        (wide("csv"), "wide.csv has more than 2,500 columns; "),
+        (large_images, "images.csv, row 10: up to here the images are more than are read "),
+    ],
+)
+def test_a_file_beyond_all_bounds_is_refused_soon(
+    tmp_path: Path, made: Callable[[Path], list[str]], said: str
+) -> None:
+    took = taken(made(tmp_path), tmp_path)
+    assert (took.code, said in took.said, took.said.count("\n")) == (2, True, 1)
+    assert took.seconds < MOST_SECONDS
+    assert took.megabytes < MOST_MEGABYTES
