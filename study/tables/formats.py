@@ -164,10 +164,11 @@ def _read_large_csv(path: Path) -> pd.DataFrame | None:
     header = content[: content.find(b"\n")].decode("utf-8-sig", errors="replace").rstrip("\r")
     mark = delimiter_of(header)
     names = header.split(mark)
-    check_table(names, content.count(b"\n"), path.name)
+    check_table(names, 0, path.name)
     _check_header(names, path.name)
     if len(names) < 2 or any(mark in content for mark in _NOT_PLAIN):
         return None
+    check_table(names, content.count(b"\n"), path.name)  # no cell has a line of its own
     try:
         table = csv.read_csv(
             io.BytesIO(content),

@@ -9,7 +9,7 @@ from evenhand.texts import written
 
 MOST_COLUMNS = 2_500
 """Columns of a table: annotators with a column each, and facts about the items."""
-MOST_CELLS = 8_000_000
+MOST_CELLS = 40_000_000
 """Cells of a table that is read as a whole, with those that a row of JSON leaves out."""
 
 
