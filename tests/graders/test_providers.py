@@ -241,8 +241,9 @@ def test_a_table_key_does_not_follow_to_an_address_of_the_study(
     assert grade(study, ["openai:m"], **FAST).scored == 2
     assert keys_sent(server) == {"none"}
     said = 'key_env = "OPENAI_API_KEY"\n'
-    assert grade(with_settings(study, said), ["openai:m2"], **FAST).scored == 2
-    assert keys_sent(server) == {"none", OTHER_KEY}
+    with pytest.raises(InputError, match="key_env takes OPENAI_API_KEY"):
+        grade(with_settings(study, said), ["openai:m2"], **FAST)
+    assert keys_sent(server) == {"none"}
 
 
 @pytest.mark.parametrize(
@@ -279,6 +280,6 @@ def test_every_row_of_the_table_is_one_that_can_be_asked() -> None:
         assert row.client in ("", "bedrock", "vertex", "foundry")
 
 
-def test_settings_of_a_provider_name_their_secrets() -> None:
+def test_settings_of_a_provider_name_their_variables() -> None:
     said = ProviderSettings(base_url="https://h", key_env="A", headers={"x": "${B} ${C}"})
-    assert said.secrets() == {"A", "B", "C"}
+    assert {name for _, name in said.variables()} == {"A", "B", "C"}
