@@ -192,6 +192,14 @@ DENIES = _of(
     "不|没|否|ない",
 )
 """In what follows such a name: it may be meant as a denial, so that it decides nothing."""
+FAULTS = _of(
+    r"errors?|issues?|problems?|mistakes?|violations?|flaws?|faults?|concerns?|miss\w*|omi[ts]\w*|"
+    r"contradict\w*|hallucinat\w*|unsupported|inaccura\w*|harm\w*|unsafe|toxic\w*|offen[cds]\w*|"
+    r"bias\w*|hate\w*|abus\w*|attack\w*|slurs?|insult\w*|fabricat\w*|deviat\w*|leaks?",
+    r"fehler\w*|probleme?|mängel|verstöße?|widersprüch\w*|schädlich\w*",
+    r"erreurs?|problèmes?|errores|problemas?",
+)
+"""What a good answer does without."""
 NEGATIVE = r"no|not?\W.+|fail(?:s|ed)?|false|wrong|bad|reject(?:s|ed)?|nein|falsch|schlecht"
 """Options that deny by themselves, so that a denial after them may be their reason."""
 

@@ -24,6 +24,16 @@ _VALUE = (
 )
 _FIGURE = r"[\s\d.,/%]+|\s*(?:it|this|that|es|das) \w+(?: not| nicht|n['’]t)\W*"
 _FIRST = r"(?P<first>(?:^|[{,<])[\s>•|\"'#–-]*(?:\d+[.)]\s*)?(?:is[_ ])?)?"
+_FAULT = re.compile(rf"(?:{words.FAULTS})", re.IGNORECASE)
+_NO_FAULT = re.compile(
+    rf"(?<!\w)(?:{words.DENIES})\W+(?:\w+\W+){{0,4}}?(?:{words.FAULTS})(?!\w)", re.IGNORECASE
+)
+_DENIED = re.compile(
+    r"\W*(?:not|nicht|pas|never|nie|no (?:it|this|that|he|she|they|we|i|the)\b|nothing|none|"
+    r"(?:it|this|that|es|das) \w+(?: not|n['’]t))\b",
+    re.IGNORECASE,
+)
+"""What follows an option for a fault, and may deny it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,21 +139,27 @@ class FieldNames:
         return any(folded.endswith(each) for each in self._words if each != folded)
 
     def _is_reason(self, match: re.Match[str]) -> bool:
-        """Return True if what follows an option's word leaves it an answer."""
-        rest = match["rest"].strip()
+        """Return True if what follows an option's word leaves it an answer: "Pass: no errors"."""
+        word, rest = match["word"], match["rest"].strip()
         if rest.strip(" .()[]\"'").casefold() in self._of:
             return True
         first = re.split(r"(?<=[.!?])\s", rest)[0]
         length = len(re.findall(r"\w+", first))
-        value = rf"\W*(?:\d|(?:{words.YES}|{words.NO})(?!\w))"
+        value = rf"\W*(?:{words.YES}|{words.NO})\W*(?:\Z|[.,;:!)\]])"
         if length < 2 or re.match(value, rest, re.IGNORECASE) or "?" in first:
             return False
-        if self._names_another(match["word"], first):
+        if self._names_another(word, first):
             return False
+        of_fault = self._is_negative(word) or bool(_FAULT.fullmatch(word))
+        if re.match(r"\W*\d", rest):  # a count of faults, or else a score
+            return of_fault and bool(re.match(r"\W*[1-9]\d* [^\W\d]", rest)) and length == 2
         denies = re.search(rf"(?<!\w)(?:{words.DENIES})(?!\w)", first, re.IGNORECASE)
         if not denies:
             return True
-        return length > 3 and denies.start() > 0 and self._is_negative(match["word"])
+        denies_fault = bool(_NO_FAULT.search(first))
+        if not of_fault:
+            return denies_fault
+        return not denies_fault and length > 2 and not _DENIED.match(rest)
 
     def _names_another(self, word: str, sentence: str) -> bool:
         """Return True if a sentence has the word of another option than this one."""

@@ -69,10 +69,15 @@ def remember(folder: Path, declarations: Iterable[object]) -> None:
             lines.append(f"{digest} {json.dumps(place)}\n")  # the place is for who looks into it
     if lines:
         file = _file()
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-        with os.fdopen(os.open(file, flags, 0o600), "a", encoding="utf-8") as out:
-            out.write("".join(lines))
+        try:
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with os.fdopen(os.open(file, flags, 0o600), "a", encoding="utf-8") as out:
+                out.write("".join(lines))
+        except OSError as error:
+            raise InputError(
+                written("trust.not_kept", file=file, reason=str(error.strerror).lower())
+            ) from None
 
 
 def is_trusted(folder: Path, declaration: object) -> bool:

@@ -112,9 +112,9 @@ def _new(arguments: argparse.Namespace) -> None:
         raters_per_unit=arguments.raters,
         store=arguments.store,
     )
-    judged = make_study(arguments.dir, plan, made)
-    if "--store" in arguments.given:
+    if "://" in arguments.store or "$" in arguments.store:
         remember(arguments.dir, [arguments.store])  # as it was typed
+    judged = make_study(arguments.dir, plan, made)
     with open_study(arguments.dir) as study:
         if made:
             print_lines(made.said(judged, arguments.dir, study.config.sample.pairs))

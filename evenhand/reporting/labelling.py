@@ -116,13 +116,14 @@ def label_items(
     from evenhand.study import open_study
     from evenhand.study.access.admission import make_invites
 
+    made, option = None, "show=" if wanted.items.in_python else "--show"
     if (folder / FILE_NAME).is_file():
         said = [written("items.goes_on", folder=folder), *_compared(source, folder, wanted, ask)]
     else:
         made, judged = _make(source, folder, wanted, ask)
         said = made.said(judged, folder, read_config(folder).sample.pairs)
     with open_study(folder) as study:
-        said += names_shown(study, "show=" if wanted.items.in_python else "--show")
+        said += names_shown(study, option if made is not None else "")
         places = study.config.annotation.raters_per_unit
         raters = [f"rater-{n}" for n in range(1, places + 1)]
         invites = make_invites(study, raters, hours=168.0)
@@ -132,7 +133,7 @@ def label_items(
     return Labelling(folder, links, port, said)
 
 
-_TO_READ = ("--judge", "--missing", "--sheet")
+_TO_READ = ("--judge", "--missing", "--sheet", "--show", "--subject", "--cluster")
 """Options that may be given again without a question: they say how to read the file."""
 
 

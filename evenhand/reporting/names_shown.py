@@ -6,31 +6,38 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from evenhand.rubrics.image import image_of
 from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.study import Study
 
+_VERSION = r"\d(?:[\w.-]*\w)?"
 _MODELS = (
-    r"chat-?gpt|gpt-?\d[\w.-]*|claude|gemini|gemma|(?:code)?llama|mistral|ministral|magistral|mixtral|"
-    r"qwen|qwq|deepseek|grok|command-r|phi-\d|o[134]-(?:mini|preview|pro)|vicuna|alpaca|"
-    r"openai|anthropic"
+    rf"(?i:chat-?gpt|(?:gpt|llama|gemini|grok|phi|alpaca)-?{_VERSION}|claude-\w[\w.-]*\w|gemma|"
+    r"codellama|mistral-\w+|ministral|magistral|mixtral|qwen|qwq|deepseek|command-r|vicuna|"
+    r"o[134]-(?:mini|preview|pro)|openai|anthropic)|"
+    r"Claude|Gemini|Grok|LLaMA|Llama|Mistral"  # in small letters some are words
 )
 """Names of families of models, and of those who make them."""
+_WORDS = {"score", "rating", "label", "answer", "verdict", "grade", "correct", "result"}
+"""Names of judges' columns that texts hold for other reasons."""
 _NO_SUBJECT = "responses"  # the subject of items of which none is known
 _SHORTEST = 3
 
 
-def names_shown(study: Study, option: str = "--show") -> list[str]:
+def names_shown(study: Study, option: str = "") -> list[str]:
     """Return sentences on items whose shown texts, and on headings that, hold the name of a model,
-    of a subject of the study or of a judge; `option` is what leaves a column out.
+    of a subject of the study or of a judge; `option` is what leaves a column out, "" if none does.
     """
     from evenhand.study.store.store import rater_kinds
 
     with study.store.read() as connection:
         judges = [name for name, kind in rater_kinds(connection).items() if kind == "model"]
     subjects = [name for name in study.subjects() if name != _NO_SUBJECT]
-    in_texts = _pattern(subjects, [rf"{re.escape(name)}(?=\s*[:=])" for name in judges])
+    in_texts = _pattern(
+        subjects, [rf"{re.escape(name)}(?=\s*[:=])" for name in judges if name not in _WORDS]
+    )
     in_headings = _pattern([*subjects, *judges], [])
     items: dict[str, str] = {}
     for item, column, text in _shown_texts(study):
@@ -42,18 +49,19 @@ def names_shown(study: Study, option: str = "--show") -> list[str]:
     if items:
         first, what = next(iter(items.items()))
         counts = {"count": len(items), "total": len(study.store.pairs())}
-        found = {"first": first, "what": what, "option": option}
-        said.append(written("items.names_in_texts", **counts, **found))
+        said.append(written("items.names_in_texts", **counts, first=first, what=what))
     if headings:
         listed = ", ".join(headings)
-        said.append(written("items.names_in_headings", headings=listed, option=option))
+        said.append(written("items.names_in_headings", headings=listed))
+    if said and option:
+        said.append(written("items.names_left_out", option=option))
     return said
 
 
 def _pattern(names: list[str], others: list[str]) -> re.Pattern[str]:
     """A pattern of whole words; letter case counts in the names, but not in those of models."""
     exact = [re.escape(name) for name in names if len(name) >= _SHORTEST or re.search(r"\d", name)]
-    either = "|".join([*sorted(exact, key=len, reverse=True), *others, rf"(?i:{_MODELS})"])
+    either = "|".join([*sorted(exact, key=len, reverse=True), *others, _MODELS])
     return re.compile(rf"(?<![\w-])(?:{either})(?![\w])")
 
 
@@ -67,5 +75,5 @@ def _shown_texts(study: Study) -> Iterator[tuple[str, str, str]]:
     for column in pairs.columns.drop(["pair_id", "sample_position"]):
         if column in shown or sides.get(column) in shown:
             for item, text in zip(pairs["pair_id"], pairs[column], strict=True):
-                if not text.startswith("data:"):
-                    yield item, sides.get(column, column), text
+                image = image_of(text)
+                yield item, sides.get(column, column), text if image is None else image.alt

@@ -74,6 +74,7 @@ def make_study(folder: Path, plan: StudyPlan, items: ItemStudy | None = None) ->
 def preview_of(study: Study) -> StudyPreview:
     """Return the preview of a study, as printed by `evenhand new`."""
     from evenhand.analysis.planning.pass_chance import study_precision
+    from evenhand.study.prompts.items import ITEM_ID
     from evenhand.study.prompts.pairs import cluster_noun, prompts_noun
     from evenhand.study.workload import workload
 
@@ -98,7 +99,7 @@ def preview_of(study: Study) -> StudyPreview:
         workload(study),
         tuple(precision),
         display_of(study),
-        tuple(names_shown(study)),
+        tuple(names_shown(study, "--show" if ITEM_ID in pairs else "")),
     )
 
 

@@ -49,6 +49,16 @@ _OF_REPLY = frozenset((
     "prompt_eval_duration", "eval_count", "eval_duration", "logprobs", "chat_history",
 ))  # fmt: skip
 """Keys of a provider's reply beside its text."""
+_SIGNATURE = frozenset((
+    "modelVersion", "usageMetadata", "finish_reason", "stopReason", "stop_reason", "done",
+    "chat_history", "generated_text", "prompt_token_count", "inputTextTokenCount",
+    "system_fingerprint",
+))  # fmt: skip
+"""Keys of replies alone, at their top or in their first choice."""
+_LANGUAGE_MODEL = re.compile(
+    r"(?:[\w.-]+/)*(?:gpt|o[134]-|claude|gemini|gemma|llama|mi[sx]tral|qwen|deepseek|command|phi-)",
+    re.I,
+)
 _DOCUMENT = ("page_content", "pageContent", "content", "text", "document", "document.content")
 _SPOKEN = {"text", "output_text", "input_text", "refusal"}
 _THOUGHT = {"reasoning", "thinking", "redacted_thinking"}
@@ -230,10 +240,33 @@ def reply_text(cell: str) -> str:
     >>> reply_text('{"model": "a", "response": "Hi", "done": true}')
     'Hi'
     """
-    value = opened(cell)
+    value = opened(cell) if cell[:1] in "[{ \t\r\n" else cell
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
-    return cell_of(said(value, ANSWERED)) if is_reply(value) else cell
+    if not (isinstance(value, dict) and _is_signed(value) and is_reply(value)):
+        return cell
+    return cell_of(said(value, ANSWERED)) or cell
+
+
+def _is_signed(value: Record) -> bool:
+    """Return True if an object has what only a provider's reply has; others' data may have the
+    same keys for their texts.
+    """
+    if _SIGNATURE & value.keys() or isinstance(value.get("usage"), dict):
+        return True
+    if _LANGUAGE_MODEL.match(text_of(value.get("model"))):
+        return True
+    kind = text_of(value.get("object"))
+    firsts = [
+        each
+        for name in ("choices", "candidates", "outputs")
+        for each in objects(value.get(name))[:1]
+    ]
+    return (
+        kind.startswith(("chat.completion", "text_completion"))
+        or any(_SIGNATURE & each.keys() or inside(each, "content", "parts") for each in firsts)
+        or (isinstance(value.get("generations"), list) and "meta" in value)
+    )
 
 
 def _reply_in(value: object) -> object:
@@ -250,7 +283,9 @@ def _reply_in(value: object) -> object:
         if isinstance(first, dict) and name == "candidates":
             content = first.get("content")
             return {"role": "model", **content} if isinstance(content, dict) else content
-        known = name < "o" or bool({"outputText", "stop_reason"} & set(first or ()))
+        known = isinstance(first, dict) and (
+            name < "o" or bool({"outputText", "stop_reason"} & first.keys())
+        )
         if isinstance(first, dict) and known:
             return first.get("message") or first.get("text") or first.get("outputText")
         if isinstance(first, list) and name < "o":

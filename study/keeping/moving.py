@@ -47,7 +47,8 @@ def move_store(folder: Path, to: str) -> States:
     """
     config = read_config(folder)
     place = _new_place(folder, config.store, to)
-    remember(folder, [place])  # as it was typed
+    if "://" in place or "$" in place:
+        remember(folder, [place])  # as it was typed
     store = Database.connect(config.store, folder, alone=True, silent=SILENT)
     with contextlib.closing(store), store.only_user() as source:
         moved = _to_database(store, source, place, folder)

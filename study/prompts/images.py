@@ -37,9 +37,11 @@ _FORMATS = ("PNG", "JPEG", "WEBP")
 _FILE = re.compile(r"[^\s\0][^\n\0]{0,300}\.(png|jpe?g|webp)", re.IGNORECASE)
 _LARGEST = 700_000
 """Bytes of an image as it is kept, beyond which it is written more coarsely."""
-MOST_WORK = 400_000_000
+MOST_WORK = 1_500_000_000
 """Pixels of a file's images that are decoded, at most; see `_work`."""
-MOST_KEPT = 128 * 1024**2
+_PLAIN, _MADE_LARGE = 500, 10
+"""An image of more pixels to a byte was made to be large: each counts as so many."""
+MOST_KEPT = 256 * 1024**2
 """Bytes of a file's images as they are kept, at most."""
 
 
@@ -89,7 +91,7 @@ def with_images(
         made[cell] = _made(cell, folder)
         return len(made[cell].data)
 
-    def add_up(size: Callable[[str], int], most: int) -> None:
+    def add_up(size: Callable[[str], int], most: int, fault_key: str) -> None:
         total, seen = 0, {""}
         for column in columns:
             for row, cell in zip(frame.index + FIRST_ROW, frame[column].str.strip(), strict=True):
@@ -99,11 +101,11 @@ def with_images(
                     raise InputError(f"{name}, row {row}: {column}: {fault}") from None
                 if total > most:
                     told = {"name": name, "row": row, "side": LONGEST_SIDE}
-                    raise InputError(written("items.many_images", **told))
+                    raise InputError(written(fault_key, **told))
                 seen.add(cell)
 
-    add_up(lambda cell: _work(cell, folder), MOST_WORK)
-    add_up(kept, MOST_KEPT)
+    add_up(lambda cell: _work(cell, folder), MOST_WORK, "items.many_images")
+    add_up(kept, MOST_KEPT, "items.many_bytes")
     cells = {}
     for column in columns:
         said = frame[f"{column}_alt"] if f"{column}_alt" in frame else [""] * len(frame)
@@ -152,10 +154,10 @@ def _opened(cell: str, folder: Path) -> Iterator[tuple[ImageFile, int]]:
 def _work(cell: str, folder: Path) -> int:
     """Return how much work it is to decode an image, in pixels."""
     with _opened(cell, folder) as (picture, size):
-        # A JPEG is decoded at a lower resolution; a byte takes as long as a pixel, and to write
-        # one with transparent parts as long as to read it.
-        share = 0.25 if picture.format == "JPEG" else 1 + picture.has_transparency_data
-        return int(share * picture.width * picture.height) + size
+        # A JPEG is decoded at a lower resolution, and a byte takes as long as a pixel.
+        pixels = picture.width * picture.height
+        share = 0.25 if picture.format == "JPEG" else 1
+        return int(share * pixels * (_MADE_LARGE if pixels > _PLAIN * size else 1)) + size
 
 
 def _made(cell: str, folder: Path) -> Image:

@@ -35,9 +35,10 @@ def check_url(url: str) -> None:
     evenhand.errors.InputError: the address of the database cannot be read; write ...
     """
     _, found, rest = url.partition("://")
-    before, _, after = rest.rpartition("@")
-    hosts = re.split(r"[/?#]", after, maxsplit=1)[0].split(",")
-    if not (found and "@" not in before and all(map(_HOST.fullmatch, hosts))):
+    authority, *behind = re.split(r"[/?#]", rest, maxsplit=1)
+    before, _, after = authority.rpartition("@")
+    is_clear = "@" not in "".join([before, *behind])
+    if not (found and is_clear and all(map(_HOST.fullmatch, after.split(",")))):
         raise InputError(_FORM)
 
 
@@ -58,7 +59,7 @@ def check_store(location: str, folder: Path) -> None:
     if is_address and kind.startswith("sqlite"):  # a file anywhere
         raise InputError(written("trust.outside", key="store", name=location))
     if is_address:
-        login = rest.rpartition("@")[0]
+        login = re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")[0]
         asked = parse_qs(rest.partition("?")[2])
         if not login.partition(":")[2] and "password" not in asked:
             names += [name for name in _LIBPQ if os.environ.get(name)]

@@ -12,7 +12,7 @@ from tests.benchmarks.conftest import STARTS
 
 ROOT = Path(__file__).resolve().parents[2]
 HELPERS = {"commands", "cost", "documents", "simulated"}
-BY_PARTS = {"scale"}
+BY_PARTS = {"limits", "scale"}
 """Never small enough to be started whole."""
 
 

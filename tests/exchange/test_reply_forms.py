@@ -149,6 +149,11 @@ OTHERS = [
     "plain", '{"name": "Ann", "age": 3}', '{"model": "T", "wheels": 4}', '{"text": "x"}',
     '{"answer": "yes", "why": "x"}', '{"type": "refund", "text": "T"}', "[1, 2]",
     '{"title": "A", "message": {"role": "user", "content": "b"}}', '{"outputs": [{"a": 1}]}',
+    '{"candidates": [{"name": "Ann", "score": 3}]}', '{"results": [true, false]}',
+    '{"question": "Capital?", "choices": [{"text": "Paris"}, {"text": "Lyon"}]}',
+    '{"model": "Model 3", "text": "A red car", "provider": "Tesla"}',
+    '[{"provider": "Vodafone", "result": "approved"}]', '{"choices": [{"label": "A"}], "q": "?"}',
+    '{"results": [{"stop_reason": "x", "station": "Main St"}]}',
 ]  # fmt: skip
 
 

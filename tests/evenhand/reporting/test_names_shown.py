@@ -25,13 +25,14 @@ ASKED = ["--question", "Right?", "--options", "yes,no"]
         ({"output": "As GPT-4o, I say blue."}, [], "in 1 of 2 items, p0002 first (GPT-4o"),
         ({"output": "I am Claude, made by Anthropic."}, [], "2 first (Claude in response)"),
         ({"output": "As m1, I say blue."}, [], "2 first (m1 in response)"),
-        ({"context": "Written by gemini-2.5-pro."}, [], "2 first (gemini in context)"),
+        ({"context": "Written by gemini-2.5-pro."}, [], "2 first (gemini-2.5-pro in context)"),
         ({"output": "Blue. gpt_judge: yes"}, ["--judge", "gpt_judge"], "(gpt_judge in response)"),
         ({"gpt-4o": "It is blue.", "claude-opus": "It is red."},
          ["--show", "question,gpt-4o,claude-opus"],
          "in headings: Gpt-4o, Claude-opus. Rename these columns"),
         ({"output": "It is blue. The judge ruled so."}, ["--judge", "judge"], ""),
         ({"output": "It is blue, in m12 and at 4o'clock."}, [], ""),
+        ({"output": "A llama and an alpaca met. rating: none."}, [], ""),
     ],
 )  # fmt: skip
 def test_names_in_texts_and_headings_are_counted(
@@ -48,6 +49,6 @@ def test_names_in_texts_and_headings_are_counted(
     assert main(words) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert told in printed
-    assert ("Annotators will see names" in printed) == bool(told)
+    assert ("Annotators may see names" in printed) == bool(told)
     again = eh.label(tmp_path / "items.csv", tmp_path / "s")
-    assert [note[:25] for note in again.notes[1:]] == ["Annotators will see names"] * bool(told)
+    assert [note[:24] for note in again.notes[1:]] == ["Annotators may see names"] * bool(told)
