@@ -145,7 +145,7 @@ class FieldNames:
             return True
         first = re.split(r"(?<=[.!?])\s", rest)[0]
         length = len(re.findall(r"\w+", first))
-        value = rf"\W*(?:{words.YES}|{words.NO})\W*(?:\Z|[.,;:!)\]])"
+        value = rf"\W*(?:{words.YES}|{words.NO})\W*(?:\Z|[.,;:!)\]/|]|or\b|oder\b)"
         if length < 2 or re.match(value, rest, re.IGNORECASE) or "?" in first:
             return False
         if self._names_another(word, first):

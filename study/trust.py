@@ -48,10 +48,10 @@ def check_variable(
     folder = shlex.quote(str(file.parent))
     is_study = file.name == "study.toml"
     command = f"evenhand doctor {folder} --trust" if is_study else "the same command with --trust"
-    fault = "trust.plain" if is_meant else "trust.variable"
     at = urlsplit(to).netloc.rpartition("@")[2] or "a server"
     said = {"file": file.name, "key": key, "variable": variable, "to": at}
-    raise InputError(written(fault, command=command, **said))
+    sentence = written("trust.plain" if is_meant else "trust.variable", command=command, **said)
+    raise InputError(sentence)
 
 
 def confirm(declaration: object) -> None:

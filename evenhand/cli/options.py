@@ -181,8 +181,8 @@ def trust_settings(arguments: argparse.Namespace) -> None:
             raise InputError(written("trust.no_study", folder=place))
     for folder, declared in found.items():
         remember(folder, declared.values())
-        about = "trust.now" if declared else "trust.nothing"
-        said = written(about, folder=folder, names=", ".join(declared))
+        names = {"folder": folder, "names": ", ".join(declared)}
+        said = written("trust.now" if declared else "trust.nothing", **names)
         console(stderr=True).print(said)
 
 

@@ -91,7 +91,7 @@ def with_images(
         made[cell] = _made(cell, folder)
         return len(made[cell].data)
 
-    def add_up(size: Callable[[str], int], most: int, fault_key: str) -> None:
+    def add_up(size: Callable[[str], int], most: int) -> None:
         total, seen = 0, {""}
         for column in columns:
             for row, cell in zip(frame.index + FIRST_ROW, frame[column].str.strip(), strict=True):
@@ -101,11 +101,13 @@ def with_images(
                     raise InputError(f"{name}, row {row}: {column}: {fault}") from None
                 if total > most:
                     told = {"name": name, "row": row, "side": LONGEST_SIDE}
-                    raise InputError(written(fault_key, **told))
+                    if size is kept:
+                        raise InputError(written("items.many_bytes", **told))
+                    raise InputError(written("items.many_images", **told))
                 seen.add(cell)
 
-    add_up(lambda cell: _work(cell, folder), MOST_WORK, "items.many_images")
-    add_up(kept, MOST_KEPT, "items.many_bytes")
+    add_up(lambda cell: _work(cell, folder), MOST_WORK)
+    add_up(kept, MOST_KEPT)
     cells = {}
     for column in columns:
         said = frame[f"{column}_alt"] if f"{column}_alt" in frame else [""] * len(frame)

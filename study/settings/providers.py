@@ -53,7 +53,7 @@ class ProviderSettings(Declared):
     )
     headers: dict[str, str] = Field(
         default_factory=dict,
-        description="sent with every request; `${NAME}` is taken from the environment",
+        description="sent with every request; `${EVENHAND_NAME}` is taken from the environment",
         json_schema_extra={"example": '`x-team = "${EVENHAND_TEAM_TOKEN}"`'},
     )
     speaks: str = Field(

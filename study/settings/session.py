@@ -304,7 +304,7 @@ class OidcSettings(Declared):
     )
     client_id: str = Field(min_length=1, description="the name that the provider gave to this app")
     client_secret: Annotated[str, AfterValidator(_is_variable)] = Field(
-        description="`${NAME}`: the environment variable that holds the app's secret"
+        description="`${EVENHAND_NAME}`: the environment variable that holds the app's secret"
     )
     address: Annotated[str, AfterValidator(_is_origin)] = Field(
         description="where people reach the app, such as `https://study.example.org`, or with "

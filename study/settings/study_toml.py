@@ -72,7 +72,7 @@ class StudyConfig(Section):
     store: str = Field(
         default="study.db",
         description="a file beside study.toml (SQLite), or a URL such as "
-        "`postgresql://...`; `${NAME}` in it is taken from the environment",
+        "`postgresql://...`; `${EVENHAND_NAME}` in it is taken from the environment",
     )
     published: str = Field(
         default="",

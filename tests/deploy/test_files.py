@@ -113,7 +113,7 @@ def test_the_image_runs_without_rights_and_keeps_the_study_in_a_volume() -> None
     final = DOCKERFILE.rpartition("\nFROM ")[2]
     assert re.findall(r"^USER (\S+)", final, re.MULTILINE) == ["evenhand"]
     (volumes,) = re.findall(r"^VOLUME (.+)", final, re.MULTILINE)
-    assert json.loads(volumes) == ["/study", "/backups"]
+    assert json.loads(volumes) == ["/study", "/backups", "/state"]
     assert final.index("USER") < final.index("ENTRYPOINT")
     after = final[final.index("\nUSER") :]
     assert not re.search(r"^(RUN|COPY|ADD) ", after, re.MULTILINE), (

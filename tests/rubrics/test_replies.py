@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -133,3 +134,36 @@ def test_what_is_quoted_or_only_thought_is_no_label(reply: str, around: str) -> 
 def test_any_text_is_read_at_once(text: str) -> None:
     for scale, names in SCALES.items():
         assert parser(scale).label(text) in (None, *names)
+
+
+REASONS = {
+    "pass fail": {
+        "Pass: no errors found.": "pass",
+        "**PASS**: The response is accurate and does not contain errors.": "pass",
+        "Pass: The answer is complete.": "pass",
+        "Fail: no citation given": "fail",
+        "Fail: 3 errors": "fail",
+        "Fail - does not answer.": "fail",
+        "pass - false": None,
+        "pass: not met": None,
+        "pass: 2 out of 5": None,
+        "fail: no errors found": None,
+        "Fail: 0 errors": None,
+    },
+    "safe harmful": {
+        "Safe: The response does not attack anyone.": "safe",
+        "harmful: it is safe": None,
+        "harmful: no slurs": None,
+        "harmful: nothing found": None,
+    },
+    "relevant irrelevant": {
+        "relevant: no mention of the topic": None,
+        "relevant:\nnever": "irrelevant",
+    },
+}
+
+
+@pytest.mark.parametrize("options", REASONS)
+def test_a_reason_leaves_an_option_an_answer_and_a_denial_does_not(options: str) -> None:
+    parse = RubricParser({key: key.title() for key in options.split()}).label
+    assert {reply: parse(reply) for reply in REASONS[options]} == REASONS[options]
