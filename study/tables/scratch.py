@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from glob import escape
@@ -13,8 +12,12 @@ from pathlib import Path
 
 from evenhand.study.tables.private import new_folder
 
-if sys.platform != "win32":
+try:
     import fcntl
+
+    HAS_LOCKS = True
+except ModuleNotFoundError:  # Windows
+    HAS_LOCKS = False
 
 
 @contextmanager
@@ -50,7 +53,7 @@ def _new(parent: Path, prefix: str, lock: ExitStack) -> Path:
 @contextmanager
 def _locked(folder: Path, *, wait: bool) -> Iterator[None]:
     """Hold the lock of a folder. Raises OSError where it cannot be had."""
-    if sys.platform == "win32":
+    if not HAS_LOCKS:
         if not wait:
             raise OSError("no locks")
         yield
