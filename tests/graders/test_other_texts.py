@@ -108,13 +108,12 @@ def test_what_was_tried_is_no_part_of_the_study(claude: str, study: Study) -> No
     before, _ = analyse_study(study, look=False)
     grade(study, [claude], text=NEW)
     after, _ = analyse_study(study, look=False)
-    usage = after.results["statistic"].str.startswith(("grades_", "tokens_", "cost_"))
-    pd.testing.assert_frame_equal(
-        after.results[~usage].reset_index(drop=True),
-        before.results[
-            ~before.results["statistic"].str.startswith(("grades_", "tokens_", "cost_"))
-        ].reset_index(drop=True),
-    )
+    of_usage = ("grades_", "tokens_", "cost_", "models_")
+    rest = [
+        results[~results["statistic"].str.startswith(of_usage)].reset_index(drop=True)
+        for results in (after.results, before.results)
+    ]
+    pd.testing.assert_frame_equal(*rest)
     assert after.notes == before.notes
     assert study.edited_rubrics() == []
 
