@@ -72,7 +72,7 @@ import_ratings(study, split_ratings(read_table("ratings.csv"), "ratings.csv")[0]
 over = start_watch(study, every=0.1)
 maker = FiguresMaker(Path("small"))
 maker.wanted("now")
-until = time.monotonic() + 60
+until = time.monotonic() + 240
 while (maker.latest is None or not oversight(study.store).exclusions) and time.monotonic() < until:
     time.sleep(0.1)
 over.set()
@@ -359,7 +359,7 @@ def test_uvx_shows_the_demo_in_an_empty_folder(
     demo = subprocess.Popen(
         [*uvx, "evenhand", "demo", "--port", str(port)], cwd=tmp_path, start_new_session=True
     )
-    until = time.monotonic() + 600
+    until = time.monotonic() + 2400
     try:
         while not _answers(f"http://127.0.0.1:{port}/health"):
             assert demo.poll() is None, "it has ended"
