@@ -197,7 +197,7 @@ def test_a_kill_in_the_middle_leaves_the_old_file_or_the_new_one(study: Study) -
         ({"pay": {"complete": 1.0, "currency": "pounds"}}, "three capital letters, such as GBP"),
         ({"annotation": {"rubrics": ["gone"]}}, "annotation.rubrics names the rubric 'gone'"),
         ({"training": {"file": "none.toml"}}, "names none.toml, which cannot be read"),
-        ({"training": {"file": "/etc/passwd"}}, "/etc/passwd is not in the study's folder"),
+        ({"training": {"file": "/etc/passwd"}}, "/etc/passwd, which is not in the study's folder"),
         ({"comprehension_": {"x": 1}}, "comprehension_ is no known key"),
     ],
 )
