@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
@@ -118,7 +119,7 @@ def _document() -> str:
         [
             "# Limits",
             "",
-            f"Written by `python -m benchmarks.limits`, {library_versions()}.",
+            f"Written by `python -m benchmarks.limits`, {date.today()}, {library_versions()}.",
             "",
             f"CPU seconds and the most memory of a whole command; at most {MOST_SECONDS:.0f} s and "
             f"{MOST_MEGABYTES:.0f} MB.",

@@ -13,7 +13,7 @@ from evenhand.cli.main import main
     ("words", "says"),
     [
         ("reprot study", "invalid choice: 'reprot' (did you mean report?)"),
-        ("rubric imprt", "invalid choice: 'imprt' (did you mean import?)"),
+        ("rubric sugest", "invalid choice: 'sugest' (did you mean suggest?)"),
         ("frobnicate", "invalid choice: 'frobnicate'; see `evenhand --help`"),
         ("--vesion", "unrecognized option: --vesion (did you mean --version?)"),
         ("report study --ot x", "unrecognized option: --ot (did you mean --out?)"),

@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from PIL import Image as Pictures
 
 from evenhand.errors import InputError
 from evenhand.graders.audit import attacks
 from evenhand.graders.audit.attacks import places_of, suite, targets_of
 from evenhand.rubrics import Block, Rubric, asked_rubric, load_rubric
+from evenhand.study.prompts.images import stored_image
 from evenhand.study.questions import AttackedQuestion
 from evenhand.study.tables.attacks import ATTACKS, LONG_PLACEBO, PLACEBO
 
@@ -78,15 +80,17 @@ def test_an_attack_reaches_every_block_and_every_turn() -> None:
     assert in_context.presented(values) == {"context": "C!", "response": chat}
 
 
-def test_an_attack_reaches_the_description_of_an_image() -> None:
+def test_an_attack_reaches_the_description_of_an_image(tmp_path: Path) -> None:
     blocks = [Block(column="shot", label="Shot", kind="image")]
     rubric = asked_rubric("Is it red?", blocks, options=["yes", "no"])
     (places,) = places_of(rubric)
     attacked = AttackedQuestion("u", rubric, attack="flattery", side=places[0], suffix=" ATTACK")
-    shown = attacked.presented({"shot": "data:image/png;alt=red;base64,AAAA"})
+    Pictures.new("RGB", (8, 8), "red").save(tmp_path / "1.png")
+    cell = stored_image("1.png", tmp_path, "red")
+    shown = attacked.presented({"shot": cell})
     prompt = rubric.for_prompt(shown)
     assert "[image: red ATTACK]" in prompt.user
-    assert [image.data for _, image in prompt.images] == ["AAAA"]
+    assert [image.data for _, image in prompt.images] == [cell.partition("base64,")[2]]
 
 
 def test_attacks_of_ones_own_are_asked_besides(tmp_path: Path) -> None:
