@@ -22,7 +22,7 @@ from benchmarks.limits import (
     [
         (own_keys, "keys.jsonl has more than 2,500 columns; "),
         (wide("csv"), "wide.csv has more than 2,500 columns; "),
-        (large_images, "images.csv, row 10: up to here the images are more than are read "),
+        (large_images, "images.csv, row 5: up to here the images are more than are read "),
     ],
 )
 def test_a_file_beyond_all_bounds_is_refused_soon(
