@@ -83,8 +83,11 @@ def reach_together(
     for start in range(0, count, _TOGETHER):
         some = slice(start, start + _TOGETHER)
         drawn = resampled(some)
+        undefined = np.isnan(drawn).all(axis=0)
+        drawn = np.where(undefined, 0.0, drawn)
         # Resampling n clusters has (n - 1) / n of the variance.
-        variance[some] = np.nanvar(drawn, axis=0) * (freedom[some] + 1.0) / freedom[some]
+        spread = np.nanvar(drawn, axis=0) * (freedom[some] + 1.0) / freedom[some]
+        variance[some] = np.where(undefined, np.nan, spread)
         varying = variance[some] > 1e-12
         moved = np.abs(drawn - np.nanmean(drawn, axis=0))[:, varying]
         apart = np.nan_to_num(moved, nan=-1.0) / np.sqrt(variance[some][varying])

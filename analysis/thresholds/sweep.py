@@ -129,7 +129,9 @@ class Sweep:
     @property
     def optimism(self) -> float:
         """Mean excess of a tuned threshold's value where it was tuned, over that on the data."""
-        return float(np.nanmean((self.tuned - self.transferred)[1:]))
+        excess = (self.tuned - self.transferred)[1:]
+        known = excess[~np.isnan(excess)]
+        return float(known.mean()) if len(known) else np.nan
 
 
 @dataclass(frozen=True)

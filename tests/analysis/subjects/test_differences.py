@@ -150,3 +150,13 @@ def test_subjects_who_answered_other_prompts_are_compared_as_far_as_they_share_t
         "s0>s2": "",
         "s1>s2": "300 of 400 clusters answered by both",
     }
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_figure_that_no_resample_has_is_undefined_without_a_warning() -> None:
+    drawn = np.random.default_rng(1).normal(size=(50, 3))
+    drawn[:, 1] = np.nan
+    reach = differences.reach_together(
+        lambda some: drawn[:, some], np.full(3, 10), [np.zeros(3)], 0.05
+    )
+    assert np.isnan(reach).tolist() == [False, True, False]
