@@ -22,6 +22,7 @@ ADDRESSES = [
     "postgresql://lead:s3cret@127.0.0.1:999999/db",
     f"postgresql://lead:s3cret@{PORT}/db?connect_timeout=tail",
     f"postgresql://lead:s3cret%zz@{PORT}/db",
+    "postgresql://host/db?application_name=lead:s3cret@tail9",  # a driver takes host for the host
     "postgresql://[",
     "postgresql://:::",
     "://",
