@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.reporting.item_study import Ask, ItemOptions, ItemStudy, item_study
-from evenhand.reporting.names_shown import names_shown
+from evenhand.reporting.names_shown import names_shown, shown_texts
 from evenhand.reporting.new_study import (
     StudyPreview,
     check_numbers,
@@ -116,14 +116,15 @@ def label_items(
     from evenhand.study import open_study
     from evenhand.study.access.admission import make_invites
 
-    made, option = None, "show=" if wanted.items.in_python else "--show"
+    leaves_out = ""
     if (folder / FILE_NAME).is_file():
         said = [written("items.goes_on", folder=folder), *_compared(source, folder, wanted, ask)]
     else:
         made, judged = _make(source, folder, wanted, ask)
         said = made.said(judged, folder, read_config(folder).sample.pairs)
+        leaves_out = "show=" if wanted.items.in_python else "--show"
     with open_study(folder) as study:
-        said += names_shown(study, option if made is not None else "")
+        said += names_shown(study, leaves_out)
         places = study.config.annotation.raters_per_unit
         raters = [f"rater-{n}" for n in range(1, places + 1)]
         invites = make_invites(study, raters, hours=168.0)
@@ -185,13 +186,10 @@ def _differences(study: Study, items: Items) -> list[str]:
     for table in (items.pairs, items.responses):
         for item, *cells in table.itertuples(index=False):  # the id comes first in both
             texts.setdefault(str(item), set()).update(map(str, cells))
-    stored = study.store.responses()
-    present = set(stored["pair_id"])
+    present = set(study.store.pairs()["pair_id"])
     more = [item for item in texts if item not in present]
     changed = [
-        item
-        for item, text in zip(stored["pair_id"], stored["response"], strict=True)
-        if item in texts and text not in texts[item]
+        item for item, _, text in shown_texts(study) if item in texts and text not in texts[item]
     ]
     return [
         written(f"items.{what}", count=len(set(ids)), first=ids[0])

@@ -40,7 +40,9 @@ def names_shown(study: Study, option: str = "") -> list[str]:
     )
     in_headings = _pattern([*subjects, *judges], [])
     items: dict[str, str] = {}
-    for item, column, text in _shown_texts(study):
+    for item, column, cell in shown_texts(study):
+        image = image_of(cell)
+        text = cell if image is None else image.alt
         if item not in items and (name := in_texts.search(text)):
             items[item] = f"{name[0]} in {column}"
     blocks = [block for rubric in study.labelled_rubrics() for block in rubric.blocks]
@@ -65,8 +67,8 @@ def _pattern(names: list[str], others: list[str]) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w-])(?:{either})(?![\w])")
 
 
-def _shown_texts(study: Study) -> Iterator[tuple[str, str, str]]:
-    """The item, column and text of what the rubrics show."""
+def shown_texts(study: Study) -> Iterator[tuple[str, str, str]]:
+    """Yield the item, the column and the text, or image, of every cell that the rubrics show."""
     shown = {name for rubric in study.labelled_rubrics() for name in rubric.variables}
     sides = {f"{name}_{side}": name for name in ("prompt", "stance") for side in "ab"}
     pairs, responses = study.store.pairs(), study.store.responses()
@@ -75,5 +77,4 @@ def _shown_texts(study: Study) -> Iterator[tuple[str, str, str]]:
     for column in pairs.columns.drop(["pair_id", "sample_position"]):
         if column in shown or sides.get(column) in shown:
             for item, text in zip(pairs["pair_id"], pairs[column], strict=True):
-                image = image_of(text)
-                yield item, sides.get(column, column), text if image is None else image.alt
+                yield item, sides.get(column, column), text

@@ -78,8 +78,8 @@ class _Workers(ProcessPoolExecutor):
 def workers() -> Iterator[Executor | None]:
     """Processes to share work with, or None on a machine with one core.
 
-    They are no copies of this process, as it may have threads; there are two for
-    each core. Raises InputError where one of them ends early.
+    They are no copies of this process, as it may have threads; there are two for each core. Raises
+    InputError where one of them ends early.
     """
     cores = os.cpu_count() or 1
     if cores < 2:

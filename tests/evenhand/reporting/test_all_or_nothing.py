@@ -136,17 +136,24 @@ def test_a_study_that_is_there_is_compared_with_the_file(tmp_path: Path) -> None
     assert _graded(folder) == 0
     again = eh.label(frame, folder, **asked, judge="verdict")
     assert again.notes[1:] == [
-        "6 labels of verdict were not in the study, and are stored now. Raters never see them."
+        "Labels of verdict that the study did not have: 6. They are stored now, and annotators "
+        "never see them."
     ]
     assert eh.label(frame, folder, judge="verdict").notes[1:] == []
     assert _graded(folder) == 6
     more = pd.concat([frame, frame.tail(2).assign(id=["new-1", "new-2"])])
-    told = "2 items of the file are not in the study, new-1 first; to label them, name a new folder"
+    told = "Items of the file that the study does not have: 2, new-1 first."
     assert told in eh.label(more, folder).notes[1]
     with pytest.raises(InputError, match=told):
         eh.label(more, folder, **asked)
     other = frame.assign(output=[*frame["output"][:5], "It is nothing, as one can see."])
-    assert "1 items of the file have another text" in eh.label(other, folder).notes[1]
+    told = "Items of the file that have another text in the study: 1, q5 first."
+    assert told in eh.label(other, folder).notes[1]
+    asked_otherwise = frame.assign(question=["What was it?", *frame["question"][1:]])
+    told = "Items of the file that have another text in the study: 1, q0 first."
+    assert told in eh.label(asked_otherwise, folder).notes[1]
+    with pytest.raises(InputError, match=told):
+        eh.label(asked_otherwise, folder, **asked)
     assert _graded(folder) == 6
 
 
