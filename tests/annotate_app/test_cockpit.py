@@ -269,10 +269,10 @@ def test_a_unit_stays_with_its_person_and_can_be_taken_over(
         for number, unit in enumerate(units):
             take_over(study.store, f"ghost{number}", unit)
     again.reload()
-    expect(again.get_by_text("ghost0 has one open since")).to_be_visible()
+    expect(again.get_by_text("ghost0 has had one open since")).to_be_visible()
     press(again, "Take over from ghost0")
     shown(again)
-    expect(again.get_by_text("ghost0 has one open since")).to_have_count(0)
+    expect(again.get_by_text("ghost0 has had one open since")).to_have_count(0)
     with open_study(served.folder) as study:
         for number in range(len(units)):
             give_back(study.store, f"ghost{number}")

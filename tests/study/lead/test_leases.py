@@ -106,7 +106,7 @@ def test_a_revision_is_a_new_decision_and_the_latest_counts(study):
     again = reopen_case(study, "ada", case.key)
     assert again.labels == case.labels
     assert again.reasons == ()  # what the adjudicator wrote is nobody's remark on the unit
-    with pytest.raises(InputError, match="ada has this unit open since"):
+    with pytest.raises(InputError, match="ada has had this unit open since"):
         reopen_case(study, "ben", case.key)
     decide(study, "ada", *case.key, "5", "read again", holder="ada")
     decide(study, "ben", *open_next(study, "ben", RULE)[0].key, "2", "plain", holder="ben")
