@@ -48,7 +48,10 @@ _TOO_MUCH = (
     "memory; make the file smaller, or use the command line, which has no such limit"
 )
 _starting = threading.Lock()
-_helping: set[object] = set()
+_turns = threading.Condition()
+_at_work: set[object] = set()
+_newest: dict[object, object] = {}
+"""Who has a process at work, and who of those that wait for theirs came last."""
 
 
 # ---- sharing ------------------------------------------------------------------------------------
@@ -206,15 +209,25 @@ def _limit() -> None:
 
 @contextmanager
 def one_at_a_time(whose: object) -> Iterator[None]:
-    """Let each person have one process at work. Raises InputError where theirs is, still."""
-    with _starting:
-        if whose in _helping:
+    """Let each person have one process at work, and wait for the one before. Raises InputError
+    where another came to wait meanwhile: a page that was asked again needs its last answer only.
+    """
+    turn = object()
+    with _turns:
+        _newest[whose] = turn
+        _turns.notify_all()
+        _turns.wait_for(lambda: whose not in _at_work or _newest.get(whose) is not turn)
+        if _newest.get(whose) is not turn:
             raise InputError(written("lead.still_reading"))
-        _helping.add(whose)
+        _at_work.add(whose)
     try:
         yield
     finally:
-        _helping.discard(whose)
+        with _turns:
+            _at_work.remove(whose)
+            if _newest.get(whose) is turn:
+                del _newest[whose]
+            _turns.notify_all()
 
 
 # ---- standing by --------------------------------------------------------------------------------

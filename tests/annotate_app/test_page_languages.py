@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 
 from evenhand.reporting.exporting import exported_ratings
 from evenhand.rubrics import load_rubric
@@ -50,7 +51,7 @@ def test_a_whole_session_by_keyboard_in_german(new_context, polyglot, axe):
     page.goto(polyglot.url)
     page.get_by_role("heading", name="Texte annotieren").wait_for()
     page.wait_for_function(f"{LANG} === 'de'")
-    assert page.title() == "Annotation von Texten"
+    expect(page).to_have_title("Annotation von Texten")
     axe(page, "entry")
     page.get_by_label("Ihr Code").focus()
     page.keyboard.type("zoe")

@@ -7,6 +7,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -255,9 +256,25 @@ def test_a_process_for_a_page_ends_at_its_limits(
         apart(function, is_limited=True)
 
 
-def test_each_lead_has_one_process_at_a_time() -> None:
-    still = pytest.raises(InputError, match="still being read")
-    with one_at_a_time("ann"), one_at_a_time("ben"), still, one_at_a_time("ann"):
-        pass
-    with one_at_a_time("ann"):
-        pass
+def test_each_lead_has_one_process_and_one_that_waits() -> None:
+    """Of two that come meanwhile the later takes the place of the other, and gets its turn."""
+    ends: list[str] = []
+    is_refused = threading.Event()
+
+    def ask() -> None:
+        try:
+            with one_at_a_time("ann"):
+                ends.append("had its turn")
+        except InputError as error:
+            ends.append(str(error))
+            is_refused.set()
+
+    two = [threading.Thread(target=ask, daemon=True) for _ in range(2)]
+    with one_at_a_time("ann"), one_at_a_time("ben"):
+        for thread in two:
+            thread.start()
+        assert is_refused.wait(60)
+    for thread in two:
+        thread.join(60)
+    refusal = "Your last file is still being read. Wait until that is done, and try again."
+    assert ends == [refusal, "had its turn"]
