@@ -61,7 +61,7 @@ def turn_to(page: Page, title: str) -> None:
 
 def settled(page: Page) -> Page:
     """The page, once it is all drawn: what is typed into a part that is drawn anew is lost."""
-    page.wait_for_selector("[data-test-script-state=notRunning]")
+    page.wait_for_selector("[data-test-script-state=notRunning]", timeout=90_000)
     return page
 
 

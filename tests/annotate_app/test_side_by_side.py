@@ -105,7 +105,7 @@ def test_a_name_that_is_not_the_apps_is_refused_by_each_study(together: ServedTo
 
 def settled(page: Page) -> Page:
     """The page, once it is all drawn: what is typed into a part that is drawn anew is lost."""
-    page.wait_for_selector("[data-test-script-state=notRunning]")
+    page.wait_for_selector("[data-test-script-state=notRunning]", timeout=90_000)
     return page
 
 
