@@ -7,9 +7,9 @@
 
 It runs the command line as users do, each command in a process, two at a time, and `evenhand.check`
 and `analyse` in this one: on both demos, the README's labels, synthetic studies with what an
-analysis can have in it, and, where EVENHAND_SHARED has them, real labels. What it writes is the
-same from run to run, to the byte: `normalised` says what is taken out. Data sets that are absent
-are named in `left-out.txt`.
+analysis can have in it, and, where EVENHAND_SHARED has them, real labels. `harness.frozen_pages`
+adds pages, stores and requests. What it writes is the same from run to run, to the byte:
+`normalised` says what is taken out. Data sets that are absent are named in `left-out.txt`.
 """
 
 from __future__ import annotations
@@ -399,6 +399,9 @@ def freeze(out: Path, names: Sequence[str] = ()) -> None:
             made.mkdir(parents=True)
             _library(made)
             _names(made)
+        if not names or "pages" in names:
+            made = Path(home) / "pages" / KEPT
+            subprocess.run([sys.executable, "-P", "-m", "harness.frozen_pages", made], check=True)
         for folder in sorted(Path(home).iterdir()):
             _keep(folder, out / folder.name, home, started)
 
@@ -596,7 +599,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m harness.frozen", description=__doc__)
     parser.add_argument("folder", type=Path, nargs="?", help="a new folder to freeze into")
     parser.add_argument("--compare", type=Path, nargs=2, metavar=("BEFORE", "AFTER"))
-    cases = [*(case.name for case in CASES), "library"]
+    cases = [*(case.name for case in CASES), "library", "pages"]
     parser.add_argument("--only", action="append", default=[], choices=cases, help="repeatable")
     given = parser.parse_args(arguments)
     if given.compare:
