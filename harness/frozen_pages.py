@@ -117,7 +117,9 @@ def _studies(home: Path) -> Iterator[tuple[str, Path]]:
 
 def _labelled(study: Study) -> str:
     """The page's data for each item, as the annotator's answers bring them."""
-    desk, view, receipts, pages = AnnotationDesk(study), View(), {}, []
+    desk, view = AnnotationDesk(study), View()
+    receipts: dict[str, str] = {}
+    pages: list[dict[str, Any]] = []
     for number in range(_ITEMS + 1):
         data = page_data(desk, "ann", receipts, view)
         pages.append(data)
