@@ -106,5 +106,5 @@ def test_what_cannot_be_read_is_named(name: str, content: str, said: str, tmp_pa
 
 
 def test_a_place_without_anything_is_said() -> None:
-    with pytest.raises(InputError, match="there is no file nowhere"):
+    with pytest.raises(InputError, match="there is nothing at nowhere"):
         pieces_of("nowhere", WANTED, {})
