@@ -36,10 +36,7 @@ def test_forms_of_one_key_are_merged(form: str) -> None:
 
 
 def test_decoded_bytes_count_and_a_token_outside_the_top_20_has_no_mass() -> None:
-    tokens = [
-        Token(token="<0x43>", bytes=[0x43], logprob=math.log(0.5)),
-        Token(token="A", logprob=-9999.0),
-    ]
+    tokens = [Token(token="<0x43>", bytes=[0x43], logprob=-0.7), Token(token="A", logprob=-9999.0)]
     asked = Position(token="C", logprob=math.log(0.25), top_logprobs=tokens)
     reading = read_options([asked], "C", "C", ABC)
     assert reading is not None
