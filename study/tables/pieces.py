@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import TextIOWrapper
 from itertools import islice
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
@@ -121,6 +121,8 @@ def _opened(source: str) -> tuple[Any, str]:
     from fsspec.core import url_to_fs
 
     if "://" not in source:
+        if not (path := Path(source)).exists():
+            raise InputError(f"there is no file {path.name} in {path.absolute().parent}")
         return filesystem("file"), source
     try:
         system, path = url_to_fs(source)
