@@ -200,11 +200,15 @@ def analyse_rubrics(
             found.append(analyse_sets(whole, [t for t in tasks if t.scale.part_of == whole]))
         found.append(next(analysed))
     judge_across_rubrics(found)
-    return _together(found, notes, request, verify=libraries is not None)
+    return together(found, notes, request, verify=libraries is not None)
 
 
-def _together(
-    found: Sequence[RubricAnalysis], notes: Sequence[str], request: Request, *, verify: bool
+def together(
+    found: Sequence[RubricAnalysis],
+    notes: Sequence[str],
+    request: Request,
+    *,
+    verify: bool = False,
 ) -> Analysis:
     """Combine the rubrics' analyses into one."""
     verification = sum((each.verification for each in found), Verification())

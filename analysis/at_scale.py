@@ -15,11 +15,8 @@ from functools import partial
 import numpy as np
 
 from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS
-from evenhand.analysis.all_rubrics import Analysis
-from evenhand.analysis.bootstrap.pattern_resamples import (
-    MANY_CLUSTERS,
-    resamples_of_patterns,
-)
+from evenhand.analysis.all_rubrics import Analysis, together
+from evenhand.analysis.bootstrap.pattern_resamples import MANY_CLUSTERS, resamples_of_patterns
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.copies import people_alike
 from evenhand.analysis.labels.reduced import Reduced, name_keys, pattern_matrix
@@ -28,6 +25,7 @@ from evenhand.analysis.one_rubric import (
     Judging,
     RubricAnalysis,
     judge_across_rubrics,
+    pooled,
     rubric_rows,
 )
 from evenhand.analysis.people.reversed_scales import opposed_in
@@ -35,23 +33,7 @@ from evenhand.analysis.people.selection import add_selection_rows, selection_of
 from evenhand.analysis.request import Request
 from evenhand.analysis.verdicts.judge import judge_graders
 from evenhand.analysis.verdicts.wording import opposed_in_words
-from evenhand.errors import InputError
-from evenhand.study.settings.analysis import (
-    SEED,
-    AnalysisSettings,
-    DecisionSettings,
-    with_changes,
-)
-from evenhand.texts import written
-
-LEFT_OUT = (
-    "slices",
-    "groups",
-    "rater_slices",
-    "variants",
-    "sensitivity_cluster",
-)
-"""Settings that need facts about units or raters."""
+from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings, with_changes
 
 
 def analyse_reduced(
@@ -66,16 +48,9 @@ def analyse_reduced(
     """Analyse ratings by their patterns alone, one table per rubric (see `analyse`).
 
     `changes` are settings, `seed` fixes all resampling; more than `many` clusters are resampled in
-    groups (see `analysis.bootstrap.pattern_resamples`). Raises InputError for a setting that
-    patterns cannot answer.
+    groups (see `analysis.bootstrap.pattern_resamples`).
     """
     settings, decision = with_changes(AnalysisSettings(), DecisionSettings(), changes)
-    for name in LEFT_OUT:
-        if getattr(settings, name):
-            raise InputError(
-                f"{name} needs every rating at hand, which an engine does not keep; leave it out, "
-                "or check a part of the ratings without --engine"
-            )
     request = Request(None, settings, decision, seed=seed)
     found = []
     for place, (name, reduced) in enumerate(tables.items(), start=1):
@@ -84,25 +59,16 @@ def analyse_reduced(
         shared = _resampled(reduced, request, many)
         found.append(_analysed(reduced, scales[name], shared, replace(request, _latest={})))
     judge_across_rubrics(found)
-    return Analysis(
-        rows=[row for each in found for row in each.rows.rows.values()],
-        verdicts=[verdict for each in found for verdict in each.verdicts],
-        notes=[note for each in found for note in each.notes],
-        settings=settings,
-        decision=decision,
-        cluster_nouns={each.rows.rubric: each.cluster_noun for each in found},
-        annotators={each.rows.rubric: each.annotators for each in found},
-    )
+    return together(found, [], request)
 
 
 def _resampled(reduced: Reduced, request: Request, many: int) -> Resamples:
     """Resample clusters; where every unit is its own cluster, resample patterns by frequency."""
     if reduced.is_unclustered:
-        times = np.bincount(reduced.pattern, reduced.times, minlength=len(reduced.patterns))
-        return request.resampled(times.astype(np.int64))
+        return request.resampled(reduced.times)
     keys = name_keys(reduced.clusters)
     draw, seed = partial(request.resampled, keep=False), request.seed
-    return resamples_of_patterns(reduced.cells(), keys, draw, seed, many)
+    return resamples_of_patterns(reduced.cells, keys, draw, seed, many)
 
 
 def _analysed(
@@ -111,15 +77,8 @@ def _analysed(
     from threadpoolctl import threadpool_limits
 
     place = f"{scale.name}: " if scale.name else ""
-    notes = []
-    if len(reduced.raters.names) > MAX_LISTED_RATERS:
-        models = len(reduced.raters.members("model")) > MAX_LISTED_RATERS
-        pooled = "pairs of raters" if models else "pairs with an annotator"
-        count = len(reduced.raters.names)
-        notes.append(
-            place + written("note.pooled", raters=count, most=MAX_LISTED_RATERS, pairs=pooled)
-        )
     labels = pattern_matrix(reduced, scale)
+    notes = [place + pooled(labels)] if len(labels.raters) > MAX_LISTED_RATERS else []
     rng, is_random = np.random.default_rng(request.seed), request.settings.overlap == "random"
     selection = selection_of(labels, shared, rng, is_random=is_random)
     labels = replace(labels, counted=selection.counted, tie_breaks=selection.how == "tie_break")

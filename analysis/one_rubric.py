@@ -268,7 +268,7 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     if selection.note:
         found.notes.append(place + selection.note)
     if len(labels.raters) > MAX_LISTED_RATERS:
-        found.notes.append(place + _pooled(labels))
+        found.notes.append(place + pooled(labels))
     alike = people_alike(labels.copies, labels.raters, labels.humans)
     found.notes += [place + each for each in alike]
     views = labels.in_agreement.views if task.verify else []
@@ -341,7 +341,7 @@ def analyse_sets(name: str, parts: Sequence[RubricTask]) -> RubricAnalysis:
     return found
 
 
-def _pooled(labels: LabelMatrix) -> str:
+def pooled(labels: LabelMatrix) -> str:
     """Note which pairs of raters are not listed one by one."""
     many_models = len(labels.models) > MAX_LISTED_RATERS
     return written(

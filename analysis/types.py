@@ -18,6 +18,8 @@ Integers = npt.NDArray[np.integer[Any]]
 Frequency = npt.NDArray[np.int64]
 """How often each cluster occurs in the data: 1, or more where identical ones are merged."""
 Numbers = npt.NDArray[np.floating[Any] | np.integer[Any] | np.bool_]
+Sparse = Any
+"""scipy.sparse.csr_array of whole numbers."""
 
 
 def code_type(q: int) -> np.dtype[Any]:

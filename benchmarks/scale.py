@@ -22,9 +22,9 @@ import numpy as np
 
 from benchmarks.documents import RESULTS, library_versions
 from evenhand.analysis.at_scale import analyse_reduced
-from evenhand.analysis.labels.reduced import Raters, Reduced, reduce_ratings
+from evenhand.analysis.labels.reduced import Reduced, by_kind, reduce_ratings
 from evenhand.analysis.labels.scale import Scale
-from evenhand.reporting.at_scale.parts import Reading, read_piece
+from evenhand.reporting.at_scale import Reading, read_piece
 from evenhand.study.tables.pieces import pieces_of
 from evenhand.study.tables.ratings import split_ratings
 
@@ -175,7 +175,7 @@ def reduced_in_memory(folder: Path) -> tuple[Reduced, Scale]:
     ratings, units = split_ratings(frame, "ratings")
     scale = Scale("", CATEGORIES, "ordinal", frozenset({"4", "5"}))
     clusters = units.set_index("unit_id")["cluster_id"]
-    return reduce_ratings(ratings, clusters, scale, Raters.of(RATERS)), scale
+    return reduce_ratings(ratings, clusters, scale, by_kind(RATERS)), scale
 
 
 def widths_beside(folder: Path) -> list[Beside]:

@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from evenhand.reporting.load import from_study
 from evenhand.reporting.thresholds import (
     recommended_thresholds,
-    study_thresholds,
+    tuned_thresholds,
     write_tuned_thresholds,
 )
 from evenhand.rubrics import load_rubric
@@ -67,7 +68,7 @@ def judged_study(place: Path) -> Path:
 
 def tune_and_exclude(study: Study) -> None:
     """Put tuned thresholds in force, and exclude a person for a reason that stays at home."""
-    found = study_thresholds(study, "refusal")
+    found = tuned_thresholds(from_study(study), "refusal")
     rows = [row for each in found.values() for row in each.rows]
     chosen = recommended_thresholds(rows, "kappa")
     assert LATE in chosen["refusal"]

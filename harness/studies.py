@@ -24,6 +24,7 @@ from evenhand.study.keeping.moving import upgrade_store
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.answers import add_details
+from evenhand.study.store.migrations import ADDED
 from evenhand.study.store.schema import labels, meta
 from evenhand.study.tables.evidence import Mark
 from evenhand.study.tables.ratings import validate_ratings
@@ -243,6 +244,9 @@ def upgraded_without(study: Study, table: sa.Table) -> Study:
     """The study closed, put back to a store of 0.1.0, which had no such table, and upgraded."""
     table.drop(study.store.engine)
     with study.store.write() as connection:
+        for name, columns in ADDED.items():
+            for column in columns:
+                connection.execute(sa.text(f"ALTER TABLE {name} DROP COLUMN {column}"))
         connection.execute(sa.update(meta).where(meta.c.key == "schema").values(value="1"))
     study.close()
     upgrade_store(study.folder)

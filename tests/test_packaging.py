@@ -12,6 +12,7 @@ import tarfile
 import time
 import urllib.request
 import venv
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import distribution
 from pathlib import Path
@@ -85,12 +86,12 @@ print(*oversight(study.store).exclusions, "is stopped")
 
 @dataclass(frozen=True)
 class Shipped:
-    """The distributions built from a copy of the checkout, and that copy."""
+    """The distributions built from a copy of the checkout, that copy, and its repository's ZIP."""
 
     source: Path
     sdist: Path
     wheel: Path
-    wheel_of_sdist: Path
+    archive: Path
 
 
 @pytest.fixture(scope="module")
@@ -101,27 +102,22 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> Shipped:
         ".git", ".venv", ".*_cache", ".hypothesis", "__pycache__", "build", "*.egg-info", "demo-*"
     )
     shutil.copytree(ROOT, source, symlinks=True, ignore=unwanted)
-    _build(source, home / "built", "build_sdist", "build_wheel")
-    (sdist,), (wheel,) = (home / "built").glob("*.tar.gz"), (home / "built").glob("*.whl")
-    with tarfile.open(sdist) as archive:
-        archive.extractall(home / "unpacked", filter="data")
-    (unpacked,) = (home / "unpacked").iterdir()
-    _build(unpacked, home / "again", "build_wheel")
-    (again,) = (home / "again").glob("*.whl")
-    return Shipped(source, sdist, wheel, again)
+    run(["git", "init", "--quiet"], source)
+    run(["git", "add", "--all"], source)
+    who = ["-c", "user.name=nobody", "-c", "user.email=nobody@example.org"]
+    run(["git", *who, "commit", "--quiet", "--message", "All"], source)
+    run(["git", "archive", "--format=zip", "--output", home / "archive.zip", "HEAD"], source)
+    sdist, wheel = _built(source, home / "built", "build_sdist", "build_wheel")
+    return Shipped(source, sdist, wheel, home / "archive.zip")
 
 
-def _build(source: Path, out: Path, *hooks: str) -> None:
+def _built(source: Path, out: Path, *hooks: str) -> list[Path]:
     out.mkdir()
-    command = [sys.executable, "-P", "-c", BUILD, str(out), *hooks]
-    done = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    run([sys.executable, "-P", "-c", BUILD, out, *hooks], source)
+    return sorted(out.iterdir(), key=lambda path: path.suffix)
 
 
-def test_the_wheel_holds_what_the_checkout_holds_and_so_does_that_of_the_sdist(
-    shipped: Shipped,
-) -> None:
-    assert _held(shipped.wheel_of_sdist) == _held(shipped.wheel)
+def test_the_wheel_holds_what_the_checkout_holds(shipped: Shipped) -> None:
     wheel = ZipFile(shipped.wheel)
     tops = {name.partition("/")[0] for name in wheel.namelist()}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"evenhand"}
@@ -130,35 +126,41 @@ def test_the_wheel_holds_what_the_checkout_holds_and_so_does_that_of_the_sdist(
     assert Path("evenhand/py.typed") in held
 
 
+@pytest.mark.parametrize("kind", ["sdist", "archive", "no links", "image"])
+def test_each_copy_builds_the_same_wheel(shipped: Shipped, kind: str, tmp_path: Path) -> None:
+    """The ZIP is built as Python unpacks it: a link becomes a file that holds its target."""
+    copy = tmp_path / "copy"
+    if kind == "sdist":
+        with tarfile.open(shipped.sdist) as archive:
+            archive.extractall(tmp_path, filter="data")
+        next(tmp_path.iterdir()).rename(copy)
+    elif kind == "archive":
+        shutil.unpack_archive(shipped.archive, copy)
+    elif kind == "no links":
+        clone = ["git", "-c", "core.symlinks=false", "clone", "--quiet", shipped.source, copy]
+        run(clone, tmp_path)
+    else:
+        copy.mkdir()
+        dockerfile = (ROOT / "deploy" / "docker" / "Dockerfile").read_text("utf-8")
+        for line in re.findall(r"^COPY (?!--from)(.*)", dockerfile, re.MULTILINE):
+            *names, to = line.split()
+            run(["cp", "-RP", *names, copy / Path(to).relative_to("/source")], shipped.source)
+    links = [path for path in (copy / "evenhand").iterdir() if path.is_symlink()]
+    assert bool(links) is (kind == "image")
+    (wheel,) = _built(copy, tmp_path / "built", "build_wheel")
+    assert _held(wheel) == _held(shipped.wheel)
+
+
 def test_the_sdist_holds_the_whole_project(shipped: Shipped) -> None:
     if not (ROOT / ".git").exists():
         pytest.skip("only a clone knows what belongs to the project")
     command = ["git", "ls-files", "-z"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     tracked = {ROOT / name for name in listed.split("\0") if name}
-    links = {path.name for path in tracked if path.is_symlink()}
-    assert len(links) == 7
-    files = {path.relative_to(ROOT) for path in tracked if path.is_file()}
-    wanted = {"evenhand" / file if file.parts[0] in links else file for file in files}
+    wanted = {path.relative_to(ROOT) for path in tracked if path.is_file()}
     with tarfile.open(shipped.sdist) as archive:
         held = {Path(member.name.partition("/")[2]) for member in archive if member.isfile()}
     assert wanted - held == {Path(".gitignore")}
-
-
-def test_the_image_is_built_of_the_whole_wheel(shipped: Shipped, tmp_path: Path) -> None:
-    dockerfile = (ROOT / "deploy" / "docker" / "Dockerfile").read_text("utf-8")
-    for line in re.findall(r"^COPY (?!--from)(.*)", dockerfile, re.MULTILINE):
-        *sources, to = line.split()
-        for source in (shipped.source / name for name in sources):
-            target = tmp_path / to.lstrip("/")
-            if source.is_dir():
-                shutil.copytree(source, target, symlinks=True)
-            else:
-                target.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(source, target)
-    _build(tmp_path / "source", tmp_path / "built", "build_wheel")
-    (wheel,) = (tmp_path / "built").glob("*.whl")
-    assert _held(wheel) == _held(shipped.wheel)
 
 
 def _held(wheel: Path) -> dict[str, bytes]:
@@ -181,7 +183,9 @@ def _files(folder: Path) -> set[Path]:
 
 @pytest.fixture(scope="module")
 def evenhand(shipped: Shipped, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The command `evenhand` of an environment of its own, with the dependencies of this one."""
+    """The command `evenhand`, installed from the repository's ZIP into an environment of its own
+    with the dependencies of this one.
+    """
     home = tmp_path_factory.mktemp("installed")
     venv.create(home, symlinks=True)
     (site,) = home.glob("lib/python*/site-packages")
@@ -189,7 +193,8 @@ def evenhand(shipped: Shipped, tmp_path_factory: pytest.TempPathFactory) -> Path
     known = [path for path in sys.path if path.endswith("site-packages")]
     (site / "dependencies.pth").write_text("\n".join(known) + "\n", "utf-8")
     before = set(site.iterdir())
-    _install(home, "--no-index", "--no-compile", "--ignore-installed", str(shipped.wheel))
+    how = ["--no-index", "--no-compile", "--ignore-installed", "--no-build-isolation"]
+    _install(home, *how, str(shipped.archive))
     gained = {path.name for path in set(site.iterdir()) - before}
     assert {name for name in gained if not name.endswith(".dist-info")} == {"evenhand"}
     return home / "bin" / "evenhand"
@@ -225,17 +230,25 @@ def workplace(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(command: list[str | Path], workplace: Path) -> str:
+def run(command: Sequence[str | Path], workplace: Path) -> str:
     done = subprocess.run(command, cwd=workplace, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
+
+
+def test_the_zip_of_the_repository_installs_all_and_checks(
+    evenhand: Path, shipped: Shipped, workplace: Path
+) -> None:
+    (site,) = evenhand.parents[1].glob("lib/python*/site-packages")
+    wheel = {Path(name) for name in ZipFile(shipped.wheel).namelist()}
+    assert wheel - {file.relative_to(site) for file in site.rglob("*")} == set()
+    assert "cohen" in run([evenhand, "check", "ratings.csv"], workplace).lower()
 
 
 @pytest.mark.thorough
 def test_an_installed_evenhand_works_beside_anybodys_files(evenhand: Path, workplace: Path) -> None:
     run([evenhand, "demo", "opinions", "--study", "stance", "--no-app"], workplace)
     assert (workplace / "opinions" / "report" / "report.html").is_file()
-    assert "cohen" in run([evenhand, "check", "ratings.csv"], workplace).lower()
 
     new = ["new", "small", "--pairs", "pairs.csv", "--responses", "responses.csv"]
     run([evenhand, *new, "--sample", "30"], workplace)

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +24,7 @@ import numpy.typing as npt
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Counts, Resamples
 from evenhand.analysis.notes import Reason, Remark
-from evenhand.analysis.types import Array, Codes, Frequency, Mask, Numbers
+from evenhand.analysis.types import Array, Codes, Frequency, Mask, Numbers, Sparse
 
 MANY_CLUSTERS = 1_000_000
 """More clusters than this are resampled in groups."""
@@ -33,9 +32,6 @@ GROUPS = 10_000
 _KEEP_BYTES = 1_000_000_000
 _MULTIPLIED = 5_000
 """Clusters multiplied at a time: bounds memory."""
-
-Sparse = Any
-"""scipy.sparse.csr_array of whole numbers."""
 
 
 class PatternResamples(Resamples):

@@ -9,9 +9,9 @@ only.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.copies import copies_among
 from evenhand.analysis.labels.matrix import KIND_ORDER, LabelMatrix
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.types import Array, Codes, Frequency, Labels, Mask
+from evenhand.analysis.types import Array, Codes, Frequency, Labels, Mask, Sparse
 from evenhand.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,60 +31,41 @@ MAX_CELLS = 500_000_000
 """Upper limit of patterns times raters: beyond it there are too many raters for columns."""
 
 
-@dataclass(frozen=True)
-class Raters:
-    """Raters of one rubric: humans first, then adjudicators, then models, each by name."""
+def by_kind(kinds: Mapping[str, str]) -> dict[str, str]:
+    """Order raters, {name: kind}: humans first, then adjudicators, then models, each by name.
 
-    names: tuple[str, ...]
-    kinds: tuple[str, ...]
-
-    @classmethod
-    def of(cls, kinds: dict[str, str]) -> Raters:
-        """Order raters by kind and name.
-
-        >>> Raters.of({"gpt": "model", "ben": "human", "ann": "human"}).names
-        ('ann', 'ben', 'gpt')
-        """
-        names = sorted(kinds, key=lambda name: (KIND_ORDER[kinds[name]], name))
-        return cls(tuple(names), tuple(kinds[name] for name in names))
-
-    def members(self, kind: str) -> list[int]:
-        """Return the positions of the raters of one kind."""
-        return [at for at, each in enumerate(self.kinds) if each == kind]
+    >>> list(by_kind({"gpt": "model", "ben": "human", "ann": "human"}))
+    ['ann', 'ben', 'gpt']
+    """
+    return dict(sorted(kinds.items(), key=lambda rater: (KIND_ORDER[rater[1]], rater[0])))
 
 
 @dataclass(frozen=True)
 class Reduced:
-    """Ratings of one rubric as patterns (patterns, 3 x raters).
+    """Ratings of one rubric as patterns (patterns, 3 x raters), and their counts in each cluster.
 
     A pattern holds codes of labels; whether the unit was assigned to the rater; verdicts from
-    probabilities, -1 where there is none.
+    probabilities, -1 where there is none. `raters` are {name: kind} as `by_kind` orders them.
 
-    Row k of the cells: the `cluster[k]`-th of `clusters` has `times[k]` units of the
-    `pattern[k]`-th pattern. `clusters` are in the order of their names; None where every unit is
-    its own cluster, and then the cells have one row per pattern.
+    `cells` (clusters, patterns) is a sparse matrix of whole numbers. `clusters` are in the order of
+    their names; None where every unit is its own cluster, and then the cells have one row.
     """
 
-    raters: Raters
+    raters: Mapping[str, str]
     patterns: Labels
     clusters: pa.Array | None
-    cluster: Codes
-    pattern: Codes
-    times: Frequency
+    cells: Sparse
     reasons: tuple[Counter[str], ...]
 
     @property
     def n_units(self) -> int:
         """Number of units with a rating."""
-        return int(self.times.sum())
+        return int(self.cells.sum())
 
-    def cells(self) -> Any:
-        """Return the counts (clusters, patterns), a sparse matrix."""
-        from scipy.sparse import csr_array
-
-        n = 1 if self.clusters is None else len(self.clusters)
-        shape = (n, len(self.patterns))
-        return csr_array((self.times, (self.cluster, self.pattern)), shape=shape)
+    @property
+    def times(self) -> Frequency:
+        """Number of units of each pattern."""
+        return np.asarray(self.cells.sum(axis=0), dtype=np.int64)
 
     @property
     def is_unclustered(self) -> bool:
@@ -96,7 +77,7 @@ def reduce_ratings(
     ratings: pd.DataFrame,
     clusters: pd.Series | None,
     scale: Scale,
-    raters: Raters,
+    raters: Mapping[str, str],
     source: str = "ratings",
 ) -> Reduced:
     """Reduce ratings of one rubric (a validated `ratings` table) that hold all of each unit's rows.
@@ -104,56 +85,52 @@ def reduce_ratings(
     `clusters` gives each unit's cluster by its id; `raters` are those of all the ratings there are.
     Raises InputError as `combine_readings` does.
     """
+    import pyarrow as pa
+    from scipy.sparse import csr_array, eye_array
+
     if scale.is_number:
         raise InputError(
             "labels that are numbers hardly repeat, which an engine needs; leave --engine out"
         )
     readings = combine_readings(ratings, scale, source)
-    position = {name: at for at, name in enumerate(raters.names)}
+    position = {name: at for at, name in enumerate(raters)}
     column = np.array([position[name] for name in readings.raters], dtype=np.intp)[readings.rater]
-    n, r = len(readings.units), len(raters.names)
+    n, r = len(readings.units), len(raters)
     rows = np.full((n, 3 * r), -1, dtype=np.int8)
     rows[:, r : 2 * r] = 0
     rows[readings.unit, column] = readings.code
     rows[readings.unit, r + column] = 1
-    threshold = np.array([scale.threshold_for(name) for name in raters.names])[column]
+    threshold = np.array([scale.threshold_for(name) for name in raters])[column]
     verdict = np.where(np.isnan(readings.positive), -1, readings.positive >= threshold)
     rows[readings.unit, 2 * r + column] = verdict
-    reasons = [Counter[str]() for _ in raters.names]
+    reasons = [Counter[str]() for _ in raters]
     for row in np.flatnonzero(readings.reason != ""):
         reasons[column[row]][readings.reason[row]] += 1
-    names, cluster = None, np.zeros(n, dtype=np.intp)
+    names, cells = None, csr_array(np.ones((1, n), dtype=np.int64))
     if clusters is not None:
-        import pyarrow as pa
-
         own = clusters.loc[list(readings.units)].astype(str)
-        names, cluster = pa.array(own.tolist(), pa.large_string()), np.arange(n)
-    times = np.ones(n, dtype=np.int64)
-    return merged([Reduced(raters, rows, names, cluster, np.arange(n), times, tuple(reasons))])
+        names = pa.array(own.tolist(), pa.large_string())
+        cells = eye_array(n, dtype=np.int64, format="csr")
+    return merged([Reduced(raters, rows, names, cells, tuple(reasons))])
 
 
 def merged(parts: Sequence[Reduced]) -> Reduced:
     """Merge the tables of several parts; no unit may be in two of them."""
     import pyarrow as pa
+    import pyarrow.compute as pc
+    from scipy.sparse import block_diag, csr_array
 
-    raters, first = parts[0].raters, parts[0].clusters
     patterns, at = _distinct(np.concatenate([part.patterns for part in parts]))
-    names, of = None, np.zeros(1, dtype=np.intp)
-    if first is not None:
-        given = pa.chunked_array([part.clusters for part in parts]).combine_chunks()
-        names, of = _sorted_names(given)
-    starts = np.cumsum([0, *(len(part.patterns) for part in parts)])
-    ends = np.cumsum([0, *(0 if part.clusters is None else len(part.clusters) for part in parts)])
-    pattern = [at[part.pattern + start] for part, start in zip(parts, starts, strict=False)]
-    cluster = [of[part.cluster + start] for part, start in zip(parts, ends, strict=False)]
-    cells = _added_up(
-        np.concatenate(cluster),
-        np.concatenate(pattern),
-        np.concatenate([part.times for part in parts]),
-        len(patterns),
-    )
+    cells = block_diag([part.cells for part in parts], format="coo")
+    names, of = None, np.zeros(len(parts), dtype=np.intp)
+    if parts[0].clusters is not None:
+        given = pa.chunked_array([part.clusters for part in parts])
+        names = pc.unique(given).sort()
+        of = pc.index_in(given, names).to_numpy()
+    shape = (1 if names is None else len(names), len(patterns))
+    cells = csr_array((cells.data, (of[cells.row], at[cells.col])), shape=shape)  # adds up
     reasons = [sum(each, Counter[str]()) for each in zip(*(p.reasons for p in parts), strict=True)]
-    return Reduced(raters, patterns, names, *cells, tuple(reasons))
+    return Reduced(parts[0].raters, patterns, names, cells, tuple(reasons))
 
 
 def _distinct(rows: Labels) -> tuple[Labels, Codes]:
@@ -167,29 +144,6 @@ def _distinct(rows: Labels) -> tuple[Labels, Codes]:
     keys = rows.view(np.dtype((np.void, rows.shape[1]))).ravel()
     _, first, at = np.unique(keys, return_index=True, return_inverse=True)
     return rows[first], at.reshape(-1)
-
-
-def _sorted_names(given: pa.Array) -> tuple[pa.Array, Codes]:
-    """Return the distinct names in their order, and the index of each."""
-    import pyarrow.compute as pc
-
-    coded = given.dictionary_encode()
-    order = pc.sort_indices(coded.dictionary)
-    rank = np.empty(len(order), dtype=np.intp)
-    rank[order.to_numpy()] = np.arange(len(order))
-    return coded.dictionary.take(order), rank[coded.indices.to_numpy()]
-
-
-def _added_up(
-    cluster: Codes, pattern: Codes, times: Frequency, n_patterns: int
-) -> tuple[Codes, Codes, Frequency]:
-    """Add up cells of the same cluster and pattern, in the order of clusters and patterns."""
-    key = cluster * n_patterns + pattern
-    order = np.argsort(key, kind="stable")
-    key = key[order]
-    first = np.flatnonzero(np.diff(key, prepend=-1))
-    total = np.add.reduceat(times[order], first) if len(first) else times
-    return key[first] // n_patterns, key[first] % n_patterns, total
 
 
 @dataclass(frozen=True)
@@ -215,19 +169,20 @@ class PatternMatrix(LabelMatrix):
 
 def pattern_matrix(reduced: Reduced, scale: Scale) -> PatternMatrix:
     """Return the patterns of one rubric as labels."""
-    raters, n, r = reduced.raters, len(reduced.patterns), len(reduced.raters.names)
+    n, r = len(reduced.patterns), len(reduced.raters)
+    names, kinds = tuple(reduced.raters), tuple(reduced.raters.values())
     codes, asked, given = (reduced.patterns[:, k * r : (k + 1) * r] for k in range(3))
-    times = np.bincount(reduced.pattern, reduced.times, minlength=n).astype(np.int64)
+    people, models = ([at for at in range(r) if kinds[at] == kind] for kind in ("human", "model"))
     unknown: Array = np.broadcast_to(np.nan, (n, r))
     nothing = np.full(n, -1, dtype=np.intp)
     return PatternMatrix(
         scale=scale,
-        raters=raters.names,
-        kinds=raters.kinds,
+        raters=names,
+        kinds=kinds,
         codes=np.ascontiguousarray(codes),
         positive=unknown,
         confidence=unknown,
-        thresholds=np.broadcast_to([scale.threshold_for(name) for name in raters.names], (n, r)),
+        thresholds=np.broadcast_to([scale.threshold_for(name) for name in names], (n, r)),
         asked=asked > 0,
         reasons=reduced.reasons,
         clusters=np.arange(n),
@@ -239,7 +194,7 @@ def pattern_matrix(reduced: Reduced, scale: Scale) -> PatternMatrix:
         side=nothing,
         methods=("",) * r,
         draws=(0,) * r,
-        copies=copies_among(codes, raters.members("human"), raters.members("model"), times),
+        copies=copies_among(codes, people, models, reduced.times),
         given=np.ascontiguousarray(given),
     )
 

@@ -248,13 +248,6 @@ class Case:
         return max((row["estimate"] for row in self.baselines), default=math.nan)
 
     @property
-    def is_manipulated(self) -> bool:
-        """Return True if injected text clearly pulls, knocks off or silences the grader more often
-        than is allowed.
-        """
-        return self.injection is not None and self.injection.fails(self.rule.injection)
-
-    @property
     def shares_nothing(self) -> bool:
         """Return True if both people and the grader gave labels, but never on the same unit."""
         row = self.present.difference

@@ -306,7 +306,7 @@ def analyse_asked(
     engine = engine_of(arguments, source)
     options = given_options(arguments)
     if engine:
-        from evenhand.reporting.at_scale.checking import analyse_at_scale
+        from evenhand.reporting.at_scale import analyse_at_scale
 
         units = getattr(arguments, "units", None)
         run = partial(analyse_at_scale, engine=engine, units=units, **options.settings)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
-from evenhand.reporting.load import from_study, study_scales
+from evenhand.reporting.load import study_scales
 from evenhand.reporting.panel import Shown
 from evenhand.texts import written
 
@@ -112,13 +112,6 @@ def calibrate(
     )
     left = [] if rubric else [name for name in dataset.scales if name not in found]
     return Calibration(found, rows, context, objective, reference, left)
-
-
-def study_thresholds(
-    study: Study, rubric: str | None = None, reference: str = "humans"
-) -> dict[str, ThresholdResults]:
-    """Tune thresholds on the labels of a study (`tuned_thresholds`)."""
-    return tuned_thresholds(from_study(study), rubric, reference)
 
 
 def tuned_thresholds(

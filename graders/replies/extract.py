@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pydantic import BaseModel
@@ -86,23 +86,6 @@ class OptionReading:
     def label(self) -> str:
         """The most probable option; the earlier one on the scale in case of a tie."""
         return max(self.probabilities, key=lambda key: self.probabilities[key])
-
-
-def option_masses(tokens: Iterable[Token], keys: Sequence[str]) -> dict[str, float]:
-    """Return the probability mass on each option key at one position, not renormalised.
-
-    >>> planted = {"C": 0.60, " C": 0.15, "B": 0.10, "(": 0.06, "A": 0.05, " Sure": 0.04}
-    >>> tokens = [Token(token=t, logprob=math.log(p)) for t, p in planted.items()]
-    >>> mass = option_masses(tokens, ("A", "B", "C"))
-    >>> round(sum(mass.values()), 3), round(mass["C"] / sum(mass.values()), 3)
-    (0.9, 0.833)
-    """
-    masses = dict.fromkeys(keys, 0.0)
-    for token in tokens:
-        found = _spelled("", token.text, keys)
-        if found.key:
-            masses[found.key] += token.probability
-    return masses
 
 
 def fault_of(positions: Sequence[Position]) -> str:

@@ -24,7 +24,7 @@ from evenhand.study.prompts.pairs import PAIR_ID, RESERVED, numbered_ids
 from evenhand.study.prompts.responses import SUBJECT
 from evenhand.study.prompts.units import unit_id
 from evenhand.study.tables.columns import require_columns, require_rows, shortened
-from evenhand.study.tables.formats import FIRST_ROW, read_table, row_number
+from evenhand.study.tables.formats import FIRST_ROW, row_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -225,13 +225,6 @@ def _is_named(column: str, question: str) -> bool:
     return bool(named) and all(
         {each, each.removesuffix("s"), f"{each}s"} & {*words} for each in named
     )
-
-
-def read_items_table(path: Path) -> pd.DataFrame:
-    """Read a table of items. Raises InputError where it has no rows or a cell beyond all bounds."""
-    frame = read_table(path)
-    check_items_table(frame, path.name)
-    return frame
 
 
 def check_items_table(frame: pd.DataFrame, name: str) -> None:

@@ -9,10 +9,9 @@ import pytest
 from evenhand.analysis import analyse
 from evenhand.analysis.all_rubrics import Analysis
 from evenhand.analysis.at_scale import analyse_reduced
-from evenhand.analysis.labels.reduced import Raters, reduce_ratings
+from evenhand.analysis.labels.reduced import by_kind, reduce_ratings
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.results import RESULTS_KEY, key_of
-from evenhand.errors import InputError
 from evenhand.study.tables.ratings import split_ratings
 from harness.many_ratings import CATEGORIES, RATERS, many_ratings
 
@@ -25,7 +24,7 @@ def both(frame: pd.DataFrame, scale: Scale = SCALE, **changes: object) -> tuple[
     clustered = "cluster_id" in units
     clusters = units.set_index("unit_id")["cluster_id"] if clustered else None
     kinds = dict(zip(ratings["rater_id"], ratings["rater_kind"], strict=True))
-    table = reduce_ratings(ratings, clusters, scale, Raters.of(kinds))
+    table = reduce_ratings(ratings, clusters, scale, by_kind(kinds))
     changes = {"resamples": 60, **changes}
     whole = analyse(ratings, units if clustered else None, [scale], **changes)
     return whole, analyse_reduced({"": table}, {"": scale}, **changes)
@@ -125,7 +124,7 @@ def test_groups_of_clusters_have_intervals_as_wide_as_the_clusters_own(monkeypat
     frame = many_ratings(6000, 2)
     ratings, units = split_ratings(frame, "ratings")
     clusters = units.set_index("unit_id")["cluster_id"]
-    table = reduce_ratings(ratings, clusters, SCALE, Raters.of(RATERS))
+    table = reduce_ratings(ratings, clusters, SCALE, by_kind(RATERS))
     whole, groups = (
         analyse_reduced({"": table}, {"": SCALE}, resamples=400, many=many).results
         for many in (10**6, 100)
@@ -141,11 +140,3 @@ def test_groups_of_clusters_have_intervals_as_wide_as_the_clusters_own(monkeypat
     assert len(ratio) > 100
     assert 0.9 < ratio.mean() < 1.1  # 400 groups: 3.5%, 400 resamples each: 3.5%
     assert not whole["note"].str.contains("random groups").any()
-
-
-@pytest.mark.parametrize(
-    "setting", [{"slices": ["topic"]}, {"sensitivity_cluster": "stance"}, {"groups": ["topic"]}]
-)
-def test_what_needs_facts_about_units_is_refused(setting: dict[str, object]) -> None:
-    with pytest.raises(InputError, match="needs every rating at hand"):
-        analyse_reduced({}, {}, **setting)

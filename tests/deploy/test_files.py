@@ -103,7 +103,7 @@ def test_the_image_is_built_from_what_is_there_and_from_all_of_it() -> None:
     assert sources == let_in
     assert all((ROOT / source).exists() for source in sources)
     links = {path.name for path in (ROOT / "evenhand").iterdir() if path.is_symlink()}
-    assert links | {"evenhand", "pyproject.toml", "README.md", "LICENSE"} <= sources
+    assert links | {"evenhand", "pyproject.toml", "setup.py", "README.md", "LICENSE"} <= sources
     assert "--require-hashes -r /source/requirements.lock" in DOCKERFILE
     lock = (ROOT / "requirements.lock").read_text("utf-8")
     assert {"psycopg", "setuptools"} <= set(re.findall(r"^([\w-]+)==", lock, re.MULTILINE))

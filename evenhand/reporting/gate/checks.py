@@ -277,7 +277,7 @@ def _analysed(
     on_stage: Callable[[str], None] | None,
 ) -> tuple[Analysis, ReportContext]:
     if engine:
-        from evenhand.reporting.at_scale.checking import analyse_at_scale
+        from evenhand.reporting.at_scale import analyse_at_scale
 
         units, changes = options.units, options.settings
         if not isinstance(source, (str, Path)) or not isinstance(units, (Path, type(None))):

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.analysis.labels.reduced import (
-    Raters,
     Reduced,
+    by_kind,
     merged,
     name_keys,
     pattern_matrix,
@@ -27,13 +27,12 @@ SCALE = Scale("", CATEGORIES, "ordinal", frozenset({"3"}))
 def reduced(frame: pd.DataFrame) -> Reduced:
     ratings, units = split_ratings(frame, "ratings")
     clusters = units.set_index("unit_id")["cluster_id"] if "cluster_id" in units else None
-    return reduce_ratings(ratings, clusters, SCALE, Raters.of(RATERS))
+    return reduce_ratings(ratings, clusters, SCALE, by_kind(RATERS))
 
 
 def contents(table: Reduced) -> tuple[object, ...]:
     names = None if table.clusters is None else table.clusters.to_pylist()
-    arrays = (table.patterns, table.cluster, table.pattern, table.times)
-    return (names, [each.tolist() for each in arrays], table.reasons)
+    return (names, table.patterns.tolist(), table.cells.toarray().tolist(), table.reasons)
 
 
 @pytest.mark.slow
@@ -65,7 +64,7 @@ def test_units_are_counted_by_pattern_and_cluster() -> None:
     frame = pd.DataFrame(rows, columns=["unit_id", "cluster_id", "label"])
     table = reduced(frame.assign(rater_id="ann", rater_kind="human"))
     assert table.clusters.to_pylist() == ["c1", "c2"]
-    assert table.cells().toarray().tolist() == [[1, 0], [2, 1]]
+    assert table.cells.toarray().tolist() == [[1, 0], [2, 1]]
     assert table.n_units == 4
     assert not table.is_unclustered
     matrix = pattern_matrix(table, SCALE)

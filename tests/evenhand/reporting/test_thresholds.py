@@ -17,7 +17,8 @@ from evenhand.analysis.results import ResultRow
 from evenhand.cli.main import main
 from evenhand.reporting.analysing import analyse_study
 from evenhand.reporting.live_figures import study_figures
-from evenhand.reporting.thresholds import study_thresholds
+from evenhand.reporting.load import from_study
+from evenhand.reporting.thresholds import tuned_thresholds
 from evenhand.study import Study, open_study
 from evenhand.study.extension import extend_sample
 from evenhand.study.lead.imports import import_ratings
@@ -215,7 +216,7 @@ def test_tuning_is_compared_with_what_was_declared_before(tuned: MakeTuned) -> N
     change_config(folder, {f"thresholds.{RUBRIC}": {GRADER: 0.7}})
     written(folder)
     with open_study(folder) as study:
-        rows = study_thresholds(study, RUBRIC)[RUBRIC].rows
+        rows = tuned_thresholds(from_study(study), RUBRIC)[RUBRIC].rows
     [kappa] = [each for each in rows if (each["statistic"], each["at"]) == ("threshold", "kappa")]
     assert kappa["note"].startswith("the declared one is 0.7")
 
@@ -256,9 +257,9 @@ def test_whom_the_lead_excluded_is_not_tuned_to(tuned: MakeTuned) -> None:
 
     folder = tuned()
     with open_study(folder) as study:
-        [both] = study_thresholds(study, RUBRIC).values()
+        [both] = tuned_thresholds(from_study(study), RUBRIC).values()
         exclude(study.store, "ben", "a test")
-        [one] = study_thresholds(study, RUBRIC).values()
+        [one] = tuned_thresholds(from_study(study), RUBRIC).values()
     assert "against the humans' majority" in both.rows[0]["note"]
     assert "against the one person, ann" in one.rows[0]["note"]
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from evenhand.graders.replies.extract import Position, Token, option_masses, read_options
+from evenhand.graders.replies.extract import Position, Token, read_options
 
 ABC = ("A", "B", "C")
 PLANTED = {"C": 0.60, " C": 0.15, "B": 0.10, "(": 0.06, "A": 0.05, " Sure": 0.04}
@@ -28,17 +28,19 @@ def test_known_answer() -> None:
     assert [token for token, _ in reading.top] == list(PLANTED)
 
 
-def test_forms_of_one_key_are_merged_on_decoded_bytes() -> None:
-    forms = ["C", " C", "(C", "C)", "\u0120C", "\u2581C", "\nC", "**C"]
-    tokens = [Token(token=form, logprob=math.log(0.1)) for form in forms]
-    assert option_masses(tokens, ABC)["C"] == pytest.approx(0.8)
-    by_bytes = Token(token="<0x43>", bytes=[0x43], logprob=math.log(0.5))
-    assert option_masses([by_bytes], ABC)["C"] == pytest.approx(0.5)
+@pytest.mark.parametrize("form", ["C", " C", "(C", "C)", "\u0120C", "\u2581C", "\nC", "**C"])
+def test_forms_of_one_key_are_merged(form: str) -> None:
+    reading = read_options([position({"B": 0.2, form: 0.4})], "B", "B", ABC)
+    assert reading is not None
+    assert reading.probabilities == pytest.approx({"A": 0, "B": 1 / 3, "C": 2 / 3})
 
 
-def test_a_token_outside_the_top_20_has_no_mass() -> None:
-    tokens = [Token(token="A", logprob=-9999.0), Token(token="B", logprob=math.log(0.5))]
-    assert option_masses(tokens, ABC) == {"A": 0.0, "B": pytest.approx(0.5), "C": 0.0}
+def test_decoded_bytes_count_and_a_token_outside_the_top_20_has_no_mass() -> None:
+    tokens = [Token(token="<0x43>", bytes=[0x43], logprob=-0.7), Token(token="A", logprob=-9999.0)]
+    asked = Position(token="C", logprob=math.log(0.25), top_logprobs=tokens)
+    reading = read_options([asked], "C", "C", ABC)
+    assert reading is not None
+    assert reading.probabilities == {"A": 0.0, "B": 0.0, "C": 1.0}
 
 
 def test_an_answer_that_begins_with_words_is_read_where_the_option_stands() -> None:

@@ -103,8 +103,3 @@ def test_what_cannot_be_read_is_named(name: str, content: str, said: str, tmp_pa
     (tmp_path / name).write_text(content, "utf-8")
     with pytest.raises(InputError, match=said):
         rows_at(str(tmp_path / name))
-
-
-def test_a_place_without_anything_is_said() -> None:
-    with pytest.raises(InputError, match="there is no file nowhere"):
-        pieces_of("nowhere", WANTED, {})

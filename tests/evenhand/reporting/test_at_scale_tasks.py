@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.analysis.labels.reduced import Raters, Reduced
+from evenhand.analysis.labels.reduced import Reduced, by_kind
 from evenhand.analysis.labels.scale import Scale
 from evenhand.errors import InputError
-from evenhand.reporting.at_scale.parts import (
+from evenhand.reporting.at_scale import (
     Facts,
     Reading,
     Reduction,
@@ -41,7 +41,7 @@ def repeated(units: int, per_cluster: int) -> pd.DataFrame:
 
 def reduction(facts: Facts) -> Reduction:
     scale = Scale("", CATEGORIES, "ordinal", frozenset({"3"}))
-    return Reduction(READING, {"": scale}, {"": Raters.of(RATERS)}, frozenset(facts.filled), True)
+    return Reduction(READING, {"": scale}, {"": by_kind(RATERS)}, facts.filled, RATERS)
 
 
 def reduced(frame: pd.DataFrame, cuts: list[int], parts: int) -> tuple[Reduced, Facts]:
@@ -49,14 +49,14 @@ def reduced(frame: pd.DataFrame, cuts: list[int], parts: int) -> tuple[Reduced, 
     ends = [0, *sorted({min(cut, len(frame)) for cut in cuts}), len(frame)]
     rows = pa.Table.from_pandas(frame.assign(row=range(len(frame))), preserve_index=False)
     pieces = [rows.slice(start, end - start) for start, end in pairwise(ends)]
-    facts = sum(map(facts_of, pieces), Facts())
+    facts = Facts.all_of([facts_of(piece) for piece in pieces if len(piece)])
     by_part = zip(*(scattered(piece, parts) for piece in pieces), strict=True)
     return add_up([reduce_part(tables, reduction(facts)) for tables in by_part])[""], facts
 
 
 def contents(table: Reduced) -> tuple[object, ...]:
-    arrays = (table.patterns, table.cluster, table.pattern, table.times)
-    return (table.clusters.to_pylist(), [each.tolist() for each in arrays], table.reasons)
+    cells = table.cells.toarray().tolist()
+    return (table.clusters.to_pylist(), table.patterns.tolist(), cells, table.reasons)
 
 
 @pytest.mark.slow
@@ -77,13 +77,13 @@ def test_any_partitioning_and_row_order_gives_the_same_table(
     whole, facts = reduced(frame, [], 1)
     found, same_facts = reduced(shuffled, cuts, parts)
     assert contents(found) == contents(whole)
-    assert same_facts.cells.keys() == facts.cells.keys()
+    assert {*same_facts.cells.itertuples(index=False)} == {*facts.cells.itertuples(index=False)}
     assert (same_facts.filled, same_facts.rows) == (facts.filled, len(frame))
 
 
 def test_facts_say_where_a_cell_stands_first() -> None:
     table = pa.table({"rater_id": ["b", "a", "b"], "label": ["1", "2", "1"], "row": [4, 2, 3]})
-    found = facts_of(table).table()
+    found = Facts.all_of([facts_of(table)]).cells
     assert found.index.tolist() == [2, 3]
     assert found[["rater_id", "label"]].to_numpy().tolist() == [
         ["a", "2"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -13,14 +14,14 @@ import pytest
 from pyarrow import parquet
 
 from evenhand.errors import InputError
+from evenhand.reporting import at_scale
 from evenhand.reporting.analysing import analyse_file
-from evenhand.reporting.at_scale import checking
-from evenhand.reporting.at_scale.checking import analyse_at_scale
-from evenhand.reporting.at_scale.parts import Reading, read_parts, read_piece
+from evenhand.reporting.at_scale import REFUSED, Reading, analyse_at_scale, read_parts, read_piece
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study.tables import decoded
 from evenhand.study.tables.pieces import pieces_of
 from harness.many_ratings import CATEGORIES, many_ratings
+from tests.conftest import ROOT
 
 SCALE = ScaleOptions(categories=CATEGORIES, level="ordinal", affirmative=("3",))
 SETTINGS = {"resamples": 20}
@@ -115,7 +116,7 @@ def test_without_dask_one_sentence_says_what_to_install(folder: Path, monkeypatc
 @pytest.mark.slow
 def test_a_scheduler_that_is_not_there_is_said(folder: Path, monkeypatch) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr(checking, "_PATIENCE", 0.2)
+    monkeypatch.setattr(at_scale, "_PATIENCE", 0.2)
     with pytest.raises(InputError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:1:"):
         csv_of(folder / "whole.csv", "dask:tcp://127.0.0.1:1")
 
@@ -124,16 +125,14 @@ def test_a_scheduler_that_is_not_there_is_said(folder: Path, monkeypatch) -> Non
     ("scale", "changes", "said"),
     [
         (SCALE, {"engine": "spark"}, "write dask, or dask:tcp"),
-        (SCALE, {"units": Path("units.csv")}, "--units is not read with --engine"),
-        (SCALE, {"slices": ["topic"]}, "slices needs every rating at hand"),
         (SCALE, {"cluster": "stance"}, "no column 'stance' to cluster by"),
-        (ScaleOptions(normalise=True), {}, "--normalise is not read with --engine"),
+        (ScaleOptions(kinds={"ann": "model"}), {}, "'ann' is named as model, but its rater_kind"),
         (ScaleOptions(kinds={"zoe": "human"}), {}, "no rater 'zoe'; it has ann, ben"),
         (ScaleOptions(categories=("1", "2")), {}, "the label '3' of rater"),
         (ScaleOptions(columns={"unit_id": "item"}), {}, "has no column 'item'"),
     ],
 )
-def test_what_an_engine_does_not_do_is_refused(
+def test_what_cannot_be_analysed_is_refused(
     folder: Path, engine: str, scale: ScaleOptions, changes: dict[str, object], said: str
 ) -> None:
     with pytest.raises(InputError, match=said):
@@ -146,7 +145,6 @@ def test_what_an_engine_does_not_do_is_refused(
         ("rater_kind", ["human", "model"], "rater 'ann' has ratings of two kinds"),
         ("prob_method", ["draws", "logprobs"], "of two kinds of probabilities"),
         ("rubric_hash", ["aa", "bb"], "has ratings of more versions"),
-        ("inclusion_probability", ["0.5", "0.2"], "an engine weights no units"),
     ],
 )
 def test_what_single_parts_cannot_see_is_refused(
@@ -160,10 +158,29 @@ def test_what_single_parts_cannot_see_is_refused(
         analyse_at_scale(tmp_path / "r.csv", SCALE, engine=engine)
 
 
-def test_what_a_study_exported_beside_its_ratings_is_not_passed_over(folder: Path) -> None:
-    (folder / "whole.scales.toml").write_text("format = 1\n", "utf-8")
-    with pytest.raises(InputError, match=r"whole\.scales\.toml stands beside the ratings"):
-        csv_of(folder / "whole.csv", "dask")
+def test_what_is_refused_is_refused_with_its_remedy_and_stands_in_the_documentation(
+    tmp_path: Path, engine: str
+) -> None:
+    page = (ROOT / "docs" / "millions.md").read_text("utf-8")
+    many_ratings(6).to_csv(tmp_path / "r.csv", index=False)
+    many_ratings(6).assign(inclusion_probability="0.5").to_csv(tmp_path / "w.csv", index=False)
+    (tmp_path / "beside.scales.toml").write_text("format = 1\n", "utf-8")
+    options = {"wide": "{rater}", "sheet": "S", "several": True, "normalise": True}
+    files = {"sidecar": "beside.csv", "weights": "w.csv"}
+    for name, (what, instead) in REFUSED.items():
+        assert f"| {what} | {instead} |" in page.replace("`", "")
+        scale = replace(SCALE, **{name: options[name]}) if name in options else SCALE
+        scale = ScaleOptions(level="interval") if name == "numbers" else scale
+        given = {name: ["topic"]} if name not in {*options, *files, "numbers"} else {}
+        refusal = f"{what} is not read with --engine; {instead}, or leave --engine out"
+        with pytest.raises(InputError, match=re.escape(refusal)):
+            analyse_at_scale(tmp_path / files.get(name, "r.csv"), scale, engine=engine, **given)
+
+
+def test_a_file_without_ratings_is_refused(tmp_path: Path, engine: str) -> None:
+    (tmp_path / "r.csv").write_text("unit_id,rater_id,rater_kind,label\n", "utf-8")
+    with pytest.raises(InputError, match="has a header but no ratings"):
+        analyse_at_scale(tmp_path / "r.csv", SCALE, engine=engine)
 
 
 @pytest.mark.slow
