@@ -34,7 +34,7 @@ def _report_options(report: Parser) -> None:
 
 def _check_options(check: Parser) -> None:
     check.add_argument("file", type=path_or_address, metavar="RATINGS")
-    add_analysis_options(check, without=["--drift-margin"])
+    add_analysis_options(check, without=["drift_margin"])
     add_engine(check)
     check.add_argument("--out", type=Path, metavar="DIR", help="also write the four report files")
     _add_form(check)

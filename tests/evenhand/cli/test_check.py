@@ -239,8 +239,8 @@ def test_slices_raters_and_margin_by_option(tmp_path: Path) -> None:
             lines.append(f"u{unit},{rater},{kind},{label},{'tax' if unit % 2 else 'war'},{leaning}")
     (tmp_path / "r.csv").write_text("\n".join(lines) + "\n")
     results = checked(
-        tmp_path, str(tmp_path / "r.csv"), "--slice", "topic", "--rater-slice", "leaning",
-        "--sensitivity-cluster", "topic", "--interval", "bca", "--margin", "0.2",
+        tmp_path, str(tmp_path / "r.csv"), "--slice", "topic", "--set", "rater_slices=leaning",
+        "--set", "sensitivity_cluster=topic", "--set", "interval=bca", "--margin", "0.2",
     )  # fmt: skip
     assert {"topic=tax", "topic=war", "leaning=left"} <= set(results["subset"])
     assert "cluster=topic" in set(results["at"])
@@ -297,7 +297,7 @@ def test_groups_and_variants_by_option(tmp_path: Path) -> None:
                 lines.append(f"{unit},{rater},{kind},{label},q{question},{source},{wording}")
     (tmp_path / "r.csv").write_text("\n".join(lines) + "\n")
     results = checked(
-        tmp_path, str(tmp_path / "r.csv"), "--group", "source", "--variant", "wording"
+        tmp_path, str(tmp_path / "r.csv"), "--set", "groups=source", "--set", "variants=wording"
     )
     keyed = results.set_index(["statistic", "rater_a", "rater_b", "subset", "at"])["estimate"]
     keyed = pd.to_numeric(keyed)
