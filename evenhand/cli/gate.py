@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.cli.options import (
     FILE_OPTIONS,
+    ONLY_CHECK,
     SCALE_OPTIONS,
     add_analysis_options,
     add_engine,
@@ -34,8 +35,8 @@ _SETTINGS = {
     *("resamples", "interval", "seed"),
 }
 """Settings that a comparison depends on."""
-_OF_SAVE = {*SCALE_OPTIONS, *_SETTINGS, "cluster", "reference"} - {"--sides"}
-_OF_COMPARE = {*FILE_OPTIONS, *_SETTINGS, "--rubric"}
+_OF_SAVE = {*SCALE_OPTIONS, *_SETTINGS, "cluster", "reference"} - {*ONLY_CHECK}
+_OF_COMPARE = {*FILE_OPTIONS, *_SETTINGS, "--rubric"} - {*ONLY_CHECK}
 
 
 def _gate_options(gate: Parser) -> None:

@@ -89,6 +89,16 @@ SCALE_OPTIONS: dict[str, dict[str, Any]] = {
     },
 }
 """Options that only a ratings file needs: a study has rubrics and units of its own."""
+ONLY_CHECK = (
+    "--wide",
+    "--sheet",
+    "--format",
+    "--several",
+    "--sides",
+    "--threshold",
+    "--independent",
+)
+"""Options that `check` alone has, and writes next to the ratings for other verbs."""
 NEEDED = {
     *("--human", "--model", "--columns", "--categories", "--affirmative", "--level"),
     *("--units", "--cluster", "--rubric", "--margin", "--missing"),
@@ -204,7 +214,8 @@ def add_source(
         "source", type=path_or_address, metavar="DIR|RATINGS", nargs=nargs, help=text
     )
     parser.add_trust()
-    add_analysis_options(parser, without)
+    add_analysis_options(parser, {*without, *ONLY_CHECK})
+    parser.replaced |= {option: written("options.of_file", option=option) for option in ONLY_CHECK}
 
 
 def add_analysis_options(parser: Parser, without: Collection[str] = ()) -> None:
@@ -380,8 +391,8 @@ def file_options(arguments: argparse.Namespace) -> dict[str, Any]:
         "columns": columns_in(arguments.columns),
         "kinds": kinds_of(people, models),
         "normalise": arguments.normalise,
-        "wide": arguments.wide or "",
-        "sheet": arguments.sheet or "",
+        "wide": getattr(arguments, "wide", None) or "",
+        "sheet": getattr(arguments, "sheet", None) or "",
     }
 
 
@@ -407,7 +418,7 @@ def given_settings(arguments: argparse.Namespace) -> dict[str, Any]:
     from evenhand.study.settings.sections import fault_of
 
     fields = _settings().model_fields
-    given = {
+    given: dict[str, Any] = {
         name: keys_in(text) if isinstance(text, str) and _is_several(fields[name]) else text
         for name in _OWN_OPTIONS
         if (text := getattr(arguments, name, None)) is not None

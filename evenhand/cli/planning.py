@@ -26,7 +26,7 @@ ASSUMED = (
 RULE = ("--margin", "--set")
 """Requirements on a grader, with a pilot or without."""
 _UNUSED = (
-    *("--sides", "slices", "groups", "variants", "rater_slices", "sensitivity_cluster"),
+    *("slices", "groups", "variants", "rater_slices", "sensitivity_cluster"),
     *("epsilon", "leanings", "families", "confidence_cut", "confidence_target"),
     *("min_coverage", "min_stability", "min_information", "bias_bound"),
     *("max_injection", "max_knocked_off", "max_silenced", "drift_margin", "overlap"),
