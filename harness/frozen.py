@@ -256,22 +256,23 @@ progress: progress study
 
 YES = "--categories yes,no --affirmative yes"
 RICH = f"""
-check: check weighted.csv {YES} --slice topic --group side --out out/check
-variants: check plain.csv {YES} --slice topic --group side --variant wording \
---leaning left=left --leaning right=right --family g=good,weak --out out/variants \
+check: check weighted.csv {YES} --slice topic --set groups=side --out out/check
+variants: check plain.csv {YES} --slice topic --set groups=side --set variants=wording \
+--set leanings.left=left --set leanings.right=right --set families.g=good,weak --out out/variants \
 --figures out/figures
-others: check plain.csv {YES} --scope like_these --interval bca --margin-share 0.2 \
---sensitivity-cluster topic --full --out out/others
-looks: check plain.csv {YES} --looks 3
-threshold: check plain.csv {YES} --threshold sure=0.4 --confidence-cut 0.8 --confidence-target 0.9
+others: check plain.csv {YES} --set scope=like_these --set interval=bca --set margin_share=0.2 \
+--set sensitivity_cluster=topic --full --out out/others
+looks: check plain.csv {YES} --set looks=3
+threshold: check plain.csv {YES} --threshold sure=0.4 --set confidence_cut=0.8 \
+--set confidence_target=0.9
 reference: check plain.csv {YES} --reference ann --out out/reference
 units: check ratings.csv --units units.csv {YES} --slice topic
-unit: check plain.csv {YES} --cluster unit --min-clusters 300 --epsilon 0.1
+unit: check plain.csv {YES} --cluster unit --set min_clusters=300 --epsilon 0.1
 undeclared: check ratings.csv
 rubric: check ratings.csv --rubric refusal
 select: select weighted.csv {YES}
 select-reference: select plain.csv {YES} --reference ann
-select-looks: select plain.csv {YES} --looks 4 --scope like_these
+select-looks: select plain.csv {YES} --set looks=4 --set scope=like_these
 plan: plan plain.csv {YES}
 plan-reference: plan plain.csv {YES} --reference ann
 plan-nothing: plan
@@ -316,7 +317,7 @@ check: check ratings.csv {YES} --resamples 200
 one: gate one.csv {YES} --grader g
 one-reference: gate one.csv {YES} --grader g --reference ann --json
 no-yes: gate ratings.csv --grader g --require 'cohen_kappa|binary.low > 0.5'
-save: baseline save ratings.csv {YES} --grader g --drift-margin 0.12 --file out/baseline.json
+save: baseline save ratings.csv {YES} --grader g --set drift_margin=0.12 --file out/baseline.json
 same: gate ratings.csv --grader g --baseline out/baseline.json
 changed: gate ratings.csv --grader worse --baseline out/baseline.json --json --junit out/changed.xml
 open: gate ratings.csv --grader some --baseline out/baseline.json --summary out/open.md

@@ -9,13 +9,8 @@ from evenhand.cli.terminal import print_lines
 from evenhand.cli.verbs import Parser, Verb
 
 _UNUSED_BY_SELECT = (
-    "--drift-margin",
-    "--epsilon",
-    "--group",
-    "--variant",
-    "--sensitivity-cluster",
-    "--confidence-cut",
-    "--confidence-target",
+    *("drift_margin", "epsilon", "groups", "variants"),
+    *("sensitivity_cluster", "confidence_cut", "confidence_target"),
 )
 """A ranking rests on verdicts, the audit and prices; these change none of them."""
 

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from evenhand.cli.options import (
     FILE_OPTIONS,
+    ONLY_CHECK,
     SCALE_OPTIONS,
     add_analysis_options,
     add_engine,
     add_source,
     engine_of,
     given_options,
-    option_names,
+    setting_names,
 )
 from evenhand.cli.terminal import console, print_line, print_lines, working
 from evenhand.cli.verbs import Parser, Verb, add_verbs, refuse
@@ -27,21 +28,15 @@ from evenhand.visible import escaped_json
 if TYPE_CHECKING:
     from evenhand.reporting.gate.checks import Gate
 
-_UNUSED = ("--rater-slice", "--sensitivity-cluster")
+_UNUSED = ("rater_slices", "sensitivity_cluster")
 """A rule is held against the verdict and the rows on all units, and these change neither."""
 _SETTINGS = {
-    "--margin",
-    "--drift-margin",
-    "--min-coverage",
-    "--min-clusters",
-    "--min-rarer",
-    "--resamples",
-    "--interval",
-    "--seed",
+    *("margin", "drift_margin", "min_coverage", "min_clusters", "min_rarer"),
+    *("resamples", "interval", "seed"),
 }
 """Settings that a comparison depends on."""
-_OF_SAVE = {*SCALE_OPTIONS, *_SETTINGS, "--cluster", "--reference"} - {"--sides"}
-_OF_COMPARE = {*FILE_OPTIONS, *_SETTINGS, "--rubric"}
+_OF_SAVE = {*SCALE_OPTIONS, *_SETTINGS, "cluster", "reference"} - {*ONLY_CHECK}
+_OF_COMPARE = {*FILE_OPTIONS, *_SETTINGS, "--rubric"} - {*ONLY_CHECK}
 
 
 def _gate_options(gate: Parser) -> None:
@@ -157,7 +152,7 @@ def _add_common(verb: Parser, file: str, options: set[str]) -> None:
     verb.add_trust()
     verb.add_argument("--grader", required=True, metavar="NAME", help="the grader")
     verb.add_argument("--file", required=True, type=Path, metavar="FILE", help=file)
-    add_analysis_options(verb, without={*SCALE_OPTIONS, *option_names()} - options)
+    add_analysis_options(verb, without={*SCALE_OPTIONS, *setting_names()} - options)
 
 
 def _refuse_beside_a_study(arguments: argparse.Namespace) -> None:

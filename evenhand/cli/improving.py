@@ -47,40 +47,17 @@ def _options(improve: Parser) -> None:
         help="another grader to try, asked as the old one is; repeatable",
     )
     improve.add_argument(
-        "--try-effort",
-        action="append",
-        default=[],
-        metavar="WORD",
-        help="try the old grader at this effort; repeatable",
-    )
-    improve.add_argument(
-        "--try-draws",
-        type=int,
-        default=0,
-        metavar="K",
-        help="try the majority of K answers of the old grader",
-    )
-    improve.add_argument(
         "--propose",
         type=int,
         default=0,
         metavar="K",
-        help="have a model write K sets of instructions from what the old grader got wrong",
+        help="have GEPA (an extra) propose up to K sets of instructions from what it got wrong",
     )
     improve.add_argument(
         "--proposer",
         default="",
         metavar="GRADER",
-        help="the model that writes them (the old grader's); gepa or gepa:GRADER lets GEPA decide "
-        "what is rewritten",
-    )
-    improve.add_argument(
-        "--examples",
-        type=int,
-        action="append",
-        default=[],
-        metavar="N",
-        help="try the old grader with N labelled examples in its prompt; repeatable",
+        help="the model that writes them (the old grader's)",
     )
     improve.add_argument(
         "--draws", type=int, default=1, metavar="K", help="ask K times, as the grader is asked (1)"
@@ -106,7 +83,6 @@ def _improve(arguments: argparse.Namespace) -> int:
         improve,
         provable,
     )
-    from evenhand.reporting.proposals import Wanted
     from evenhand.reporting.suggestions import rubric_first
     from evenhand.study import open_study
 
@@ -116,13 +92,8 @@ def _improve(arguments: argparse.Namespace) -> int:
         grading=grading_options(arguments),
         candidates=arguments.candidates,
         others=arguments.candidate,
-        efforts=arguments.try_effort,
-        draws=arguments.try_draws,
-        learn=Wanted(
-            proposals=arguments.propose,
-            proposer=arguments.proposer,
-            examples=arguments.examples,
-        ),
+        proposals=arguments.propose,
+        proposer=arguments.proposer,
     )
     with open_study(arguments.dir) as study:
         if arguments.learn:
@@ -146,7 +117,7 @@ def _improve(arguments: argparse.Namespace) -> int:
 
 
 def _write_learn(study: Study, options: ImproveOptions, file: Path) -> int:
-    from evenhand.reporting.to_learn import labels_to_learn
+    from evenhand.reporting.improving import labels_to_learn
     from evenhand.study.tables.formats import write_table
 
     found = labels_to_learn(study, options, done_by=operator())

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from evenhand.cli.terminal import console, working
 from evenhand.cli.verbs import Parser, refuse
-from evenhand.errors import InputError
+from evenhand.errors import InputError, nearest
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -89,11 +89,26 @@ SCALE_OPTIONS: dict[str, dict[str, Any]] = {
     },
 }
 """Options that only a ratings file needs: a study has rubrics and units of its own."""
+ONLY_CHECK = (
+    "--wide",
+    "--sheet",
+    "--format",
+    "--several",
+    "--sides",
+    "--threshold",
+    "--independent",
+)
+"""Options that `check` alone has, and writes next to the ratings for other verbs."""
 NEEDED = {
     *("--human", "--model", "--columns", "--categories", "--affirmative", "--level"),
     *("--units", "--cluster", "--rubric", "--margin", "--missing"),
 }
 """Options on a file and its analysis that most need."""
+_OWN_OPTIONS = (
+    *("cluster", "missing", "reference", "slices"),
+    *("margin", "epsilon", "resamples", "seed"),
+)
+"""Settings that have an option of their own; all others are given by `--set`."""
 
 
 def app_address(text: str) -> str:
@@ -199,24 +214,40 @@ def add_source(
         "source", type=path_or_address, metavar="DIR|RATINGS", nargs=nargs, help=text
     )
     parser.add_trust()
-    add_analysis_options(parser, without)
+    add_analysis_options(parser, {*without, *ONLY_CHECK})
+    parser.replaced |= {option: written("options.of_file", option=option) for option in ONLY_CHECK}
 
 
 def add_analysis_options(parser: Parser, without: Collection[str] = ()) -> None:
     """Add the options on a ratings file, on the meaning of its labels and on the analysis, that a
-    study has in its study.toml instead; `without` lists those that a verb cannot use. Help shows
-    `NEEDED`, and the others where it is asked for all.
+    study has in its study.toml instead; `without` lists options and settings that a verb cannot
+    use. Help shows `NEEDED`, and the others where it is asked for all.
     """
     from evenhand.study.settings.sections import keys_of
 
     for option, how in SCALE_OPTIONS.items():
         if option not in without:
             parser.add_argument(option, **how)
-    for name, field in keys_of(_settings()).items():
-        option = _option(name, field)
-        if option not in without:
-            parser.add_argument(option, dest=name, help=_help(field), **_shape(field))
+    fields = keys_of(_settings())
+    for name in _OWN_OPTIONS:
+        option = _option(name, fields[name])
+        if name not in without:
+            how = {"help": _help(fields[name]), **_shape(fields[name])}
+            parser.add_argument(option, dest=name, **how)
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="any other setting of [analysis] or [decision], as in looks=3; repeatable "
+        "(docs/study-settings.md)",
+    )
     parser.seldom_needed({*SCALE_OPTIONS, *option_names()} - NEEDED)
+    parser.set_defaults(unused=without)
+    rest = {
+        _option(name, field): name for name, field in fields.items() if name not in _OWN_OPTIONS
+    }
+    parser.replaced |= {option: written("options.set", name=name) for option, name in rest.items()}
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
@@ -229,8 +260,13 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
 
 
 def option_names() -> list[str]:
-    """The options of all settings."""
-    return [_option(name, field) for name, field in _settings().model_fields.items()]
+    """The options of settings that have one."""
+    return [_option(name, _settings().model_fields[name]) for name in _OWN_OPTIONS]
+
+
+def setting_names() -> list[str]:
+    """The settings of an analysis."""
+    return [*_settings().model_fields]
 
 
 def _option(name: str, field: FieldInfo) -> str:
@@ -259,8 +295,6 @@ def _shape(field: FieldInfo) -> dict[str, Any]:
     kind = get_origin(field.annotation)
     if kind is Literal:
         return {"choices": get_args(field.annotation)}
-    if kind is dict:
-        return {"action": "append", "metavar": "NAME=KEY,..."}
     if isinstance(field.json_schema_extra, dict) and "metavar" in field.json_schema_extra:
         return {"metavar": field.json_schema_extra["metavar"]}
     if kind is tuple:
@@ -357,8 +391,8 @@ def file_options(arguments: argparse.Namespace) -> dict[str, Any]:
         "columns": columns_in(arguments.columns),
         "kinds": kinds_of(people, models),
         "normalise": arguments.normalise,
-        "wide": arguments.wide or "",
-        "sheet": arguments.sheet or "",
+        "wide": getattr(arguments, "wide", None) or "",
+        "sheet": getattr(arguments, "sheet", None) or "",
     }
 
 
@@ -384,11 +418,19 @@ def given_settings(arguments: argparse.Namespace) -> dict[str, Any]:
     from evenhand.study.settings.sections import fault_of
 
     fields = _settings().model_fields
-    given = {
-        name: _parsed(text, name, field)
-        for name, field in fields.items()
+    given: dict[str, Any] = {
+        name: keys_in(text) if isinstance(text, str) and _is_several(fields[name]) else text
+        for name in _OWN_OPTIONS
         if (text := getattr(arguments, name, None)) is not None
     }
+    for word in getattr(arguments, "set", ()):
+        name, entry, value = _set(word)
+        if name in getattr(arguments, "unused", ()):
+            raise InputError(written("options.unused", name=name))
+        if entry:
+            given[name] = {**given.get(name, {}), entry: value}
+        else:
+            given[name] = (*given.get(name, ()), *value) if isinstance(value, tuple) else value
     if not given:
         return {}
     try:
@@ -413,20 +455,28 @@ def _settings() -> type[Section]:
 def _called(place: str) -> str:
     """The option at the head of a place such as "leanings.left"."""
     name = place.partition(".")[0]
+    if name and name not in _OWN_OPTIONS:
+        return f"--set {name}"
     return _option(name, _settings().model_fields[name]) if name else ""
 
 
-def _parsed(given: str | list[str], name: str, field: FieldInfo) -> object:
-    """A value for the settings' class from the words that followed the option."""
-    if isinstance(given, str):
-        return keys_in(given) if get_origin(field.annotation) is tuple else given
+def _is_several(field: FieldInfo) -> bool:
+    return get_origin(field.annotation) is tuple
+
+
+def _set(word: str) -> tuple[str, str, object]:
+    """Return the setting that a word of `--set` names, the entry where it has entries ("": it has
+    none), and the value. Raises InputError where there is no such setting.
+    """
+    fields = _settings().model_fields
+    named, equals, value = word.partition("=")
+    name, _, entry = named.strip().partition(".")
+    if not equals or name not in fields:
+        near = nearest(name, fields)
+        raise InputError(written("options.no_setting", word=word, near=near or "looks"))
+    field = fields[name]
     if get_origin(field.annotation) is dict:
-        return dict(_entry(word, name, field) for word in given)
-    return given
-
-
-def _entry(word: str, name: str, field: FieldInfo) -> tuple[str, tuple[str, ...]]:
-    key, _, keys = word.partition("=")
-    if not key or not keys:
-        raise InputError(f"{_option(name, field)} is {word!r}; write NAME=KEY,...")
-    return key, keys_in(keys) or ()
+        if not entry or not keys_in(value):
+            raise InputError(written("options.entry", name=name))
+        return name, entry, keys_in(value)
+    return name, "", keys_in(value) if _is_several(field) else value.strip()

@@ -23,38 +23,15 @@ ASSUMED = (
     "--strictness",
     "--power",
 )
-RULE = (
-    "--margin",
-    "--looks",
-    "--margin-share",
-    "--min-people-kappa",
-    "--min-rarer",
-    "--min-clusters",
-)
+RULE = ("--margin", "--set")
 """Requirements on a grader, with a pilot or without."""
 _UNUSED = (
-    "--overlap",  # of an assumed study, a share
-    "--sides",
-    "--slice",
-    "--group",
-    "--variant",
-    "--rater-slice",
-    "--sensitivity-cluster",
-    "--epsilon",
-    "--leaning",
-    "--family",
-    "--confidence-cut",
-    "--confidence-target",
-    "--min-coverage",
-    "--min-stability",
-    "--min-information",
-    "--bias-bound",
-    "--max-injection",
-    "--max-knocked-off",
-    "--max-silenced",
-    "--drift-margin",
+    *("slices", "groups", "variants", "rater_slices", "sensitivity_cluster"),
+    *("epsilon", "leanings", "families", "confidence_cut", "confidence_target"),
+    *("min_coverage", "min_stability", "min_information", "bias_bound"),
+    *("max_injection", "max_knocked_off", "max_silenced", "drift_margin", "overlap"),
 )
-"""Options of files that say nothing of people's agreement, nor of how many pairs decide."""
+"""What says nothing of people's agreement, nor of how many pairs decide."""
 
 
 def _options(plan: Parser) -> None:
@@ -113,7 +90,6 @@ def _plan(arguments: argparse.Namespace) -> None:
     assumed = Assumptions(
         **{each.name: getattr(arguments, each.name) for each in fields(Assumptions)}
     )
-    del arguments.overlap  # a share; the setting of this name says how items were chosen
     if arguments.source is not None:
         refuse(arguments, ASSUMED, "is an assumption for planning without a pilot; leave it out")
         print_lines(plan_from(analysis_of(arguments, why=True), wanted).lines)

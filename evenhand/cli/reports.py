@@ -7,9 +7,15 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.cli.options import add_analysis_options, add_engine, analyse_asked, path_or_address
+from evenhand.cli.options import (
+    add_analysis_options,
+    add_engine,
+    analyse_asked,
+    given_options,
+    path_or_address,
+)
 from evenhand.cli.terminal import console, print_lines, print_table, working
-from evenhand.cli.verbs import Parser, Verb
+from evenhand.cli.verbs import Parser, Verb, refuse
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note
 from evenhand.texts import written
@@ -34,8 +40,13 @@ def _report_options(report: Parser) -> None:
 
 def _check_options(check: Parser) -> None:
     check.add_argument("file", type=path_or_address, metavar="RATINGS")
-    add_analysis_options(check, without=["--drift-margin"])
+    add_analysis_options(check, without=["drift_margin"])
     add_engine(check)
+    check.add_argument(
+        "--write-settings",
+        action="store_true",
+        help="write what the options say into a file next to RATINGS, for all verbs that read it",
+    )
     check.add_argument("--out", type=Path, metavar="DIR", help="also write the four report files")
     _add_form(check)
 
@@ -104,6 +115,8 @@ def _check(arguments: argparse.Namespace) -> None:
         raise InputError(
             f"{arguments.file} is a study's folder; write `evenhand report {arguments.file}`"
         )
+    if arguments.engine:
+        refuse(arguments, ["--write-settings"], "needs the labels in one table")
     with _libraries(arguments) as verify:
         from evenhand.reporting.analysing import analyse_file
 
@@ -113,6 +126,11 @@ def _check(arguments: argparse.Namespace) -> None:
     for title, columns, rows in render_table_text(analysis, context):
         print_table(columns, rows, title=title)
     _print_verdicts(analysis)
+    if arguments.write_settings:
+        from evenhand.reporting.ratings_file.sidecar import write_settings
+
+        written_to = write_settings(arguments.file, given_options(arguments))
+        console().print(written("reading.wrote_settings", file=written_to))
     if out is not None:
         from evenhand.analysis.report import write_report
 

@@ -287,18 +287,18 @@ def _proposed(
     from evenhand.graders.running.runner import grading_in_rounds
     from evenhand.reporting.suggestions import drafted, request_for
 
-    asked, name, proposer = [request_for(own, flags)], own.rubric.name, arguments.proposer
+    asked, name, proposer = request_for(own, flags), own.rubric.name, arguments.proposer
     if arguments.dry_run:
-        print_forecast([forecast_proposals(study, name, proposer, asked)])
+        print_forecast([forecast_proposals(study, name, proposer, [asked])])
         return None, DONE
     with grading_in_rounds(study, request_limits(arguments)) as rounds:
-        answers = propose(rounds, name, proposer, asked, {"part": "rubric suggest"})
+        answer = propose(rounds, name, proposer, asked, {"part": "rubric suggest"})
         run = rounds.so_far
     print_run(run)
     print_stop("rubric suggest", run.stopped, [w for each in run.graders for w in each.warnings])
-    if not answers:
+    if answer is None:
         return None, ended(over_budget=run.over_budget, stopped=bool(run.stopped))
-    return drafted(study, own, proposer, answers[0]), DONE
+    return drafted(study, own, proposer, answer), DONE
 
 
 def _write_new(path: Path, text: str) -> None:

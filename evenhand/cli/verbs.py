@@ -38,6 +38,8 @@ class Parser(ArgumentParser):
         super().__init__(**options)
         self.verbs: dict[str, Parser] = {}
         self.seldom: set[str] = set()
+        self.replaced: dict[str, str] = {}
+        """What to write in place of an option that is none any more."""
         self._undeclared = verb
 
     def add_study(self) -> None:
@@ -114,6 +116,8 @@ class Parser(ArgumentParser):
             if word.startswith("--") and " " not in word:
                 named = word.partition("=")[0]
                 meant = [named] if named in options else [o for o in options if o.startswith(named)]
+                if not meant and named in self.replaced:
+                    self.error(f"{named} {self.replaced[named]}")
                 if not meant:
                     self.error(f"unrecognized option: {named}{_suggestion(named, options)}")
                 given += meant[:1]

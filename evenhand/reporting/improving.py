@@ -19,11 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
-from evenhand.graders.grader_settings import REASON_FIRST
 from evenhand.graders.options import GradingOptions, RequestLimits
 from evenhand.reporting.panel import Shown
-from evenhand.reporting.proposals import Parent, Wanted
-from evenhand.rubrics import JudgePrompt, read_own_words
+from evenhand.rubrics import Instructions, JudgePrompt, read_own_words
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -37,10 +35,10 @@ if TYPE_CHECKING:
     from evenhand.graders.audit.injection import AuditOptions
     from evenhand.graders.running.run import Progress
     from evenhand.graders.running.runner import Rounds
-    from evenhand.reporting.lessons import Lesson
+    from evenhand.reporting.by_gepa import Proposed, Start
     from evenhand.reporting.panel import Line
-    from evenhand.reporting.proposals import Learnt
-    from evenhand.rubrics import Instructions, PromptText, Rubric
+    from evenhand.reporting.to_learn import LearnUnit
+    from evenhand.rubrics import PromptText, Rubric
     from evenhand.study import Study
     from evenhand.study.store.logs.proposals import ProposalAttempt
 
@@ -51,17 +49,13 @@ eight.
 """
 
 
-_ONE_LABEL = ("", "label", REASON_FIRST)
-"""Methods of which several answers make another grader; more draws of the others only add to it."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class ImproveOptions:
     """The user's options: the old `grader` of a `rubric` and how it is asked; `candidates`, a
-    folder of judge prompts made elsewhere; `others`, graders to try as the old one is asked;
-    `efforts` to try with the old one, and of how many `draws` the majority (0: none); and what is
-    to be made from the labels to learn from. Where the old one's labels were imported, the first of
-    the `others` is asked in its place.
+    folder of judge prompts made elsewhere; `others`, graders to try as the old one is asked; how
+    many `proposals` of instructions GEPA may have written, and by which model (`proposer`, "": the
+    old grader's). Where the old one's labels were imported, the first of the `others` is asked in
+    its place.
     """
 
     rubric: str
@@ -69,15 +63,14 @@ class ImproveOptions:
     grading: GradingOptions = field(default_factory=GradingOptions)
     candidates: Path | None = None
     others: Sequence[str] = ()
-    efforts: Sequence[str] = ()
-    draws: int = 0
-    learn: Wanted = field(default_factory=Wanted)
+    proposals: int = 0
+    proposer: str = ""
 
 
 @dataclass(frozen=True)
 class Candidate:
     """A way of grading: the grader's name as typed, how it is asked, and its rater id. `origin`
-    says where it comes from: a file's name, another grader or an effort. One whose labels were
+    says where it comes from: a file's name, another grader or a proposal. One whose labels were
     imported cannot be asked.
     """
 
@@ -233,6 +226,21 @@ def provable(study: Study, options: ImproveOptions) -> str:
     return "" if math.isnan(gain) else written("improve.provable", clusters=clusters, gain=gain)
 
 
+def labels_to_learn(study: Study, options: ImproveOptions, *, done_by: str = "") -> pd.DataFrame:
+    """Return a row for each labelled unit of *learn*, those on which the old grader differs from
+    most people first: `unit_id`, the texts, people's `labels` and their `majority`, the old
+    `grader`'s label and whether it `agrees`, people's `reasons` and the `words` that they marked.
+    Labels are parted and the parts written down if they were not. Raises InputError as `improve`
+    does.
+    """
+    from evenhand.reporting.to_learn import table_of
+
+    trial = Trial(study, options)
+    found = table_of(trial.units_to_learn())
+    trial.note_parts(done_by)
+    return found
+
+
 def forecast_improving(study: Study, options: ImproveOptions) -> list[GraderForecast]:
     """Forecast the requests and their cost, without network or key, as if candidates were left
     behind from the last one on. Writes nothing. Raises InputError as `improve` does.
@@ -245,9 +253,9 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[GraderFore
     trial = Trial(study, options)
     scrubber = Scrubber.from_environment(study.config.providers)
     known = {each.rater_id for each in trial.candidates}
-    asked = trial.forecast_learning()
+    asked = trial.forecast_proposals()
     made = {each.rater_id for each in trial.candidates} - known
-    learn = trial.clusters_in("learn") if options.learn else []
+    learn = trial.clusters_in("learn") if options.proposals else []
     choose = trial.clusters_in("choose")
     prove = trial.clusters_in("prove")
     sizes = round_sizes(len(choose), len(trial.candidates))
@@ -261,8 +269,8 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[GraderFore
     own = len(wanted)
     for at, each in enumerate(trial.candidates):
         last = prove if at == 0 else []
-        if each.rater_id in made and options.learn.by_gepa:
-            last = [*last, *learn]  # where it tries each of them
+        if each.rater_id in made:
+            last = [*last, *learn]  # where GEPA tries each of them
         wanted += trial.asked(each, [*choose[: most[each.rater_id]], *last])
     found = [forecast_of(study, task) for task in planned(study, wanted, scrubber)]
     for at, each in enumerate(trial.candidates, start=own):
@@ -286,20 +294,17 @@ class Trial:
         if options.rubric not in study.rubrics:
             known = ", ".join(study.rubrics)
             raise InputError(f"the study has no rubric {options.rubric!r}; it has {known}")
-        one_label = options.grading.draws == 1 and options.grading.method in _ONE_LABEL
-        if options.draws and not (options.draws > 1 and one_label):
-            raise InputError(written("improve.one_label"))
         self.study = study
         self.rubric = study.rubrics[options.rubric]
         if self.rubric.several:
             raise InputError(written("improve.several", rubric=self.rubric.name))
         self._options = options
-        self._learnt: list[tuple[str, GradingOptions, str]] = []
+        self._made: list[tuple[str, GradingOptions, str]] = []
         self.asker = self._asker()
         """The grader that is asked with other words: the old one, or if its labels were imported
         the first to be tried in its place; "" where there is none.
         """
-        options.learn.check(study, self.rubric, self.asker)
+        self._check_proposals()
         dataset = from_study(study)
         check_clusters(study.store, self.rubric.name, dataset.settings.cluster)
         ratings = study.ratings()
@@ -325,7 +330,7 @@ class Trial:
 
     @cached_property
     def _graders(self) -> list[Candidate]:
-        ways = _candidates(self.study, self.rubric, self._options, self._learnt, self.asker)
+        ways = _candidates(self.study, self.rubric, self._options, self._made, self.asker)
         return list(ways)
 
     @property
@@ -361,39 +366,54 @@ class Trial:
         return replace(self._dataset, ratings=both).counted(self.rubric.name)
 
     @property
-    def wanted(self) -> Wanted:
-        """What is to be made from the labels to learn from."""
-        return self._options.learn
+    def proposals(self) -> int:
+        """How many proposals GEPA may have written."""
+        return self._options.proposals
 
     @property
-    def parent(self) -> Parent:
-        """The old grader, as one whose words are to be changed."""
-        return Parent(self.old.rater_id, self.asker, self.old.grading.prompt)
+    def proposer(self) -> str:
+        """The model that writes proposals."""
+        return self._options.proposer or self.asker
 
-    def lessons(self, grader: str = "") -> list[Lesson]:
-        """Return what the labels of people and a grader, the old one if not named by its rater id,
-        tell on clusters to learn from.
-        """
-        from evenhand.analysis.labels.combine import combine_readings
-        from evenhand.reporting.lessons import lessons_from
+    def _check_proposals(self) -> None:
+        """Raise InputError where no proposals can be written for this grader."""
+        from evenhand.graders.running.proposing import writer_of
+        from evenhand.reporting.by_gepa import MOST_PROPOSALS, check_installed
 
-        grader = grader or self.old.rater_id
-        own = self._ratings_of([grader], self.clusters_in("learn"))
-        readings = combine_readings(own, self._scale)
-        return lessons_from(self.study, self.rubric, readings, grader)
+        if self.proposals not in range(MOST_PROPOSALS + 1):
+            raise InputError(written("improve.count_proposals", most=MOST_PROPOSALS))
+        if not self.proposals:
+            return
+        if self.rubric.number or self.rubric.prompt:
+            raise InputError(written("improve.no_proposals", rubric=self.rubric.name))
+        writer_of(self.study, self.proposer)
+        check_installed()
 
-    def add(self, learnt: Learnt) -> None:
+    def units_to_learn(self) -> list[LearnUnit]:
+        """Return the units to learn from, with the old grader's labels."""
+        from evenhand.reporting.to_learn import units_to_learn
+
+        clusters, old = self.clusters_in("learn"), self.old_rater
+        ratings, graded = self._ratings_of([], clusters), self.grades_of(old, clusters)
+        return units_to_learn(self.study, self.rubric.name, ratings, old, graded)
+
+    def start(self) -> Start:
+        """Return what GEPA begins with."""
+        from evenhand.reporting.by_gepa import Start
+
+        prompt = self.old.grading.prompt
+        words = prompt.instructions if isinstance(prompt, Instructions) else ""
+        units, old = self.units_to_learn(), self.old.rater_id
+        return Start(self.rubric, old, words or self.rubric.instructions, units, self.proposals)
+
+    def add(self, proposed: Proposed) -> None:
         """Add candidates that read these words, asked as the old grader is."""
-        self._learnt = [self._way(*each) for each in learnt.words]
+        self._made = [self._way(*each) for each in proposed.words]
         del self._graders
 
-    def learnt_labels(self, candidate: Candidate) -> dict[str, str]:
-        """Return a candidate's labels of units to learn from."""
-        return {each.unit_id: each.graded for each in self.lessons(candidate.rater_id)}
-
     def reworded(self, words: Instructions) -> Candidate:
-        """Return the old grader with these words, as one that is tried while it learns."""
-        alone = replace(self._options, candidates=None, others=(), efforts=(), draws=0)
+        """Return the old grader with these words, as GEPA tries it."""
+        alone = replace(self._options, candidates=None, others=())
         way = self._way(words, written("improve.while_learning"))
         _, found = _candidates(self.study, self.rubric, alone, [way], self.asker)
         return found
@@ -403,17 +423,16 @@ class Trial:
         method = "" if isinstance(grading.prompt, JudgePrompt) else grading.method
         return self.asker, replace(grading, prompt=words, method=method), origin
 
-    def forecast_learning(self) -> list[GraderForecast]:
+    def forecast_proposals(self) -> list[GraderForecast]:
         """Forecast the requests for proposals, and add candidates that cost as much as those that
         may come of them.
         """
-        from evenhand.reporting.proposals import forecast_learning
+        from evenhand.reporting.by_gepa import forecast_gepa
 
-        if not (wanted := self.wanted):
+        if not self.proposals:
             return []
-        study, rubric = self.study, self.rubric
-        found, learnt = forecast_learning(study, rubric, self.lessons(), self.parent, wanted)
-        self.add(learnt)
+        found, proposed = forecast_gepa(self.study, self.start(), self.proposer)
+        self.add(proposed)
         return found
 
     def is_reworded(self, candidate: Candidate) -> bool:
@@ -595,7 +614,7 @@ class Trial:
             return self.labels_of(raters, clusters)
 
         try:
-            made = [self._way(*each) for each in self._learnt_so_far().words]
+            made = [self._way(*each) for each in self._proposed_so_far().words]
             graders = _candidates(self.study, self.rubric, self._options, made, self.asker)
             by_id = {each.rater_id: each for each in graders}
             old, *names = by_id
@@ -604,32 +623,29 @@ class Trial:
             return True
         return False
 
-    def _learnt_so_far(self) -> Learnt:
-        """Return what was made from the clusters to learn from. Raises _OpenQuestion where a label
-        or an answer is still to be asked for.
+    def _proposed_so_far(self) -> Proposed:
+        """Return what GEPA made from known answers. Raises _OpenQuestion where a label or an answer
+        is still to be asked for.
         """
         from evenhand.graders.running.proposing import answered
-        from evenhand.reporting.proposals import Learnt, learn
+        from evenhand.reporting.by_gepa import Proposed, proposed_by_gepa
 
-        study, rubric, wanted = self.study, self.rubric, self.wanted
-        if not wanted:
-            return Learnt(())
-        self._check_asked(self.asked(self.old, self.clusters_in("learn")))
+        if not self.proposals:
+            return Proposed()
+        learn = self.clusters_in("learn")
+        self._check_asked(self.asked(self.old, learn))
 
-        def known(
-            asked: Sequence[PromptText], about: Mapping[str, Any]
-        ) -> Sequence[ProposalAttempt]:
-            found = answered(study, rubric.name, wanted.writer(self.asker), asked)
-            if len(found) < len(asked):
-                raise _OpenQuestion
-            return found
+        def known(asked: PromptText, about: Mapping[str, Any]) -> ProposalAttempt:
+            if answer := answered(self.study, self.rubric.name, self.proposer, asked):
+                return answer
+            raise _OpenQuestion
 
         def tried(words: Instructions, units: Sequence[str]) -> Mapping[str, str]:
             way = self.reworded(words)
             self._check_asked([way.on(units)])
-            return self.learnt_labels(way)
+            return self.grades_of(way.rater_id, learn)
 
-        return learn(study, rubric, self.lessons(), self.parent, wanted, known, tried)
+        return proposed_by_gepa(self.start(), self.study.config.seed, known, tried)
 
     def _check_asked(self, wanted: Sequence[tuple[str, GradingOptions]]) -> None:
         """Raise _OpenQuestion where a grader is still to be asked some of this."""
@@ -674,11 +690,11 @@ def _candidates(
     study: Study,
     rubric: Rubric,
     options: ImproveOptions,
-    learnt: Sequence[tuple[str, GradingOptions, str]],
+    made: Sequence[tuple[str, GradingOptions, str]],
     asker: str,
 ) -> Iterator[Candidate]:
-    """Yield the old grader, then the candidates that differ from it and from one another: `learnt`
-    are those made from the clusters to learn from, and `asker` reads all other words.
+    """Yield the old grader, then the candidates that differ from it and from one another: `made`
+    are those that GEPA proposed, and `asker` reads all other words.
     """
     from evenhand.graders.running.runner import planned
     from evenhand.graders.scrub import Scrubber
@@ -706,13 +722,7 @@ def _candidates(
             asked = replace(grading, prompt=prompt)
         ways.append((asker, asked, file.name))
     ways += [(other, grading, written("improve.other_grader")) for other in options.others]
-    for effort in options.efforts:
-        asked = replace(grading, effort=effort)
-        ways.append((asker, asked, written("improve.effort", effort=effort)))
-    if draws := options.draws:
-        asked = replace(grading, draws=draws)
-        ways.append((asker, asked, written("improve.draws", draws=draws)))
-    ways += learnt
+    ways += made
     scrubber = Scrubber.from_environment(study.config.providers)
     for grader, asked, origin in ways:
         (task,) = planned(study, [(grader, asked)], scrubber)
@@ -720,7 +730,7 @@ def _candidates(
         if rater not in known:
             yield Candidate(rater, origin, grader, asked)
         known.add(rater)
-    if len(known) < 2 and not options.learn:
+    if len(known) < 2 and not options.proposals:
         raise InputError(written("improve.no_candidates"))
 
 
@@ -779,8 +789,8 @@ class _Run:
         sizes = Counter[str](trial.parts[each] for each in trial.units)
         found = Improved(trial.rubric.name, trial.old, trial.candidates, sizes)
         try:
-            if trial.wanted:
-                found = self._learnt(found)
+            if trial.proposals:
+                found = self._proposed(found)
             found = self._chosen(found)
             if found.best is not None:
                 found = self._proved(found, found.best)
@@ -819,23 +829,31 @@ class _Run:
             wanted += self.trial.asked(self._by_id[rater], new)
         _go_on(self.rounds.grade(wanted, lambda: self.trial.note_candidates(self.done_by)))
 
-    def _learnt(self, found: Improved) -> Improved:
-        """Make candidates from the clusters to learn from, and write them down."""
-        from evenhand.graders.running.proposing import propose
-        from evenhand.reporting.proposals import Ended, learn
+    def _proposed(self, found: Improved) -> Improved:
+        """Have GEPA make candidates from the clusters to learn from, and write them down."""
+        from evenhand.graders.running.proposing import writer_of
+        from evenhand.graders.running.runner import priced
+        from evenhand.reporting.by_gepa import proposed_by_gepa
 
-        trial, rubric, wanted = self.trial, self.trial.rubric, self.trial.wanted
-        wanted.check_price(self.rounds, trial.asker)
+        trial, study = self.trial, self.trial.study
+        spec, _ = writer_of(study, trial.proposer)
+        priced(spec, self.rounds.context.budget, "", study.config.prices)
         self._ask([trial.old.rater_id], trial.clusters_in("learn"))
-        lessons, parent = trial.lessons(), trial.parent
-        asked = partial(propose, self.rounds, rubric.name, wanted.writer(parent.grader))
-        try:
-            learnt = learn(trial.study, rubric, lessons, parent, wanted, asked, self._tried)
-        except Ended:
-            raise _Stopped(self.rounds.so_far) from None
-        trial.add(learnt)
+        seed = study.config.seed
+        proposed = proposed_by_gepa(trial.start(), seed, self._answered, self._tried)
+        trial.add(proposed)
         trial.note_candidates(self.done_by)
-        return replace(found, candidates=trial.candidates, said=tuple(learnt.said))
+        return replace(found, candidates=trial.candidates, said=tuple(proposed.said))
+
+    def _answered(self, asked: PromptText, about: Mapping[str, Any]) -> ProposalAttempt:
+        """Return the answer of the model that writes, asked once."""
+        from evenhand.graders.running.proposing import propose
+
+        trial = self.trial
+        answer = propose(self.rounds, trial.rubric.name, trial.proposer, asked, about)
+        if answer is None:
+            raise _Stopped(self.rounds.so_far)
+        return answer
 
     def _tried(self, words: Instructions, units: Sequence[str]) -> dict[str, str]:
         """Return the old grader's labels of some units to learn from, under other words."""
@@ -843,7 +861,7 @@ class _Run:
         candidate = trial.reworded(words)
         note = partial(trial.note_candidates, self.done_by, [candidate])
         _go_on(self.rounds.grade([candidate.on(units)], note))
-        return trial.learnt_labels(candidate)
+        return trial.grades_of(candidate.rater_id, trial.clusters_in("learn"))
 
     def _audited(self, found: Improved, best: Candidate) -> Improved:
         """Audit the best candidate where it reads other words, before the proof is read: what was

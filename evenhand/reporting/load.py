@@ -329,7 +329,10 @@ def from_file(
     from evenhand.reporting.ratings_file.dataframes import rows_of_file, units_table
     from evenhand.reporting.ratings_file.sidecar import attacked_beside, read_sidecar, units_beside
 
-    sidecar, attacked, units = read_sidecar(file), None, options.units
+    sidecar, attacked = read_sidecar(file), None
+    if sidecar is not None:
+        options = sidecar.file.under(options)
+    units = options.units
     if sidecar is not None and scales is None:
         units = units or units_beside(file, sidecar)
         attacked = attacked_beside(file, sidecar)

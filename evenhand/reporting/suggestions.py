@@ -4,6 +4,7 @@ and what people's disagreements with one another have in common. A basis for a b
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +12,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
-from evenhand.reporting.lessons import MOST_WORDS, RefusedProposal, checked
+from evenhand.reporting.proposals import MOST_WORDS, RefusedProposal, checked
 from evenhand.rubrics import PromptText, Rubric, dump_rubric
 from evenhand.rubrics.rendering import neutralised, without_tags
 from evenhand.texts import written
@@ -366,7 +367,9 @@ def drafted(study: Study, own: Divided, proposer: str, answer: ProposalAttempt) 
     try:
         if answer.unscored_reason:
             raise RefusedProposal(written("improve.no_answer", why=answer.unscored_reason))
-        words = checked(answer.reply, own.rubric)
+        between = re.compile(r"<instructions>(.*?)</instructions>", re.DOTALL | re.IGNORECASE)
+        texts = between.findall(answer.reply)
+        words = checked(texts[0] if len(texts) == 1 else "", own.rubric)
     except RefusedProposal as refused:
         raise InputError(written("suggest.refused", proposer=proposer, why=refused)) from None
     return draft_of(study, own.rubric, instructions=words)

@@ -37,42 +37,34 @@ def asked_for(system: str, user: str) -> PromptText:
 
 
 def propose(
-    rounds: Rounds,
-    rubric: str,
-    proposer: str,
-    wanted: Sequence[PromptText],
-    about: Mapping[str, Any],
-) -> list[ProposalAttempt]:
-    """Put requests to a model, within the budget of these rounds, and return its answers in the
-    order of the requests; where the rounds ended early, as their summary says, those that there
-    are. `about` is kept with them.
+    rounds: Rounds, rubric: str, proposer: str, wanted: PromptText, about: Mapping[str, Any]
+) -> ProposalAttempt | None:
+    """Put a request to a model, within the budget of these rounds, and return its answer; None
+    where the rounds ended early, as their summary says. `about` is kept with it.
 
     Raises InputError where the model is not known, writes nothing or has no key, or, under a
     budget, its price is not known.
     """
     study, context = rounds.study, rounds.context
     spec, settings = writer_of(study, proposer)
-    digests = [_digest(spec, each) for each in wanted]
-    known = proposals_of(study.store, rubric)
-    missing = {d: each for d, each in zip(digests, wanted, strict=True) if d not in known}
+    known = answered(study, rubric, proposer, wanted)
     name = written("improve.proposer", model=spec.text)
-    summary = rounds.part(name, len(set(digests)) - len(missing), len(missing))
-    if missing:
-        tariff = priced(spec, context.budget, "", study.config.prices)
-        model = open_grader(spec, settings, context.scrubber, context.limits.timeout)
-        job = _ProposalJob(study, rubric, model, missing, about)
-        run_all([LiveRun(job, context, summary, tariff)], context.progress)
+    summary = rounds.part(name, int(known is not None), int(known is None))
+    if known:
+        return known
+    tariff = priced(spec, context.budget, "", study.config.prices)
+    model = open_grader(spec, settings, context.scrubber, context.limits.timeout)
+    job = _ProposalJob(study, rubric, model, wanted, about)
+    run_all([LiveRun(job, context, summary, tariff)], context.progress)
     return answered(study, rubric, proposer, wanted)
 
 
 def answered(
-    study: Study, rubric: str, proposer: str, wanted: Sequence[PromptText]
-) -> list[ProposalAttempt]:
-    """Return a model's answers to those of these requests that have one, in their order."""
+    study: Study, rubric: str, proposer: str, wanted: PromptText
+) -> ProposalAttempt | None:
+    """Return a model's answer to this request that is kept; None where there is none."""
     spec, _ = writer_of(study, proposer)
-    known = proposals_of(study.store, rubric)
-    digests = (_digest(spec, each) for each in wanted)
-    return [known[each] for each in digests if each in known]
+    return proposals_of(study.store, rubric).get(_digest(spec, wanted))
 
 
 def forecast_proposals(
@@ -122,31 +114,31 @@ def _digest(spec: GraderSpec, prompt: PromptText) -> str:
 
 
 class _ProposalJob:
-    """The open requests to one model, by their digests, and its answers."""
+    """An open request to a model, whose question is its digest, and its answer."""
 
     def __init__(
         self,
         study: Study,
         rubric: str,
         model: Grader,
-        wanted: Mapping[str, PromptText],
+        wanted: PromptText,
         about: Mapping[str, Any],
     ) -> None:
         self.rater_id = model.spec.text
         self.grader = model
         self._study = study
         self._rubric = rubric
-        self._open = wanted
+        self._wanted = wanted
         self._about = about
 
     def __len__(self) -> int:
-        return len(self._open)
+        return 1
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._open)
+        return iter([_digest(self.grader.spec, self._wanted)])
 
     def prompts(self, questions: Sequence[str]) -> list[PromptText]:
-        return [self._open[each] for each in questions]
+        return [self._wanted for _ in questions]
 
     async def ask(self, question: str, prompt: PromptText, before: BeforeSending) -> Reply:
         return await self.grader.ask(None, prompt, before)
@@ -171,8 +163,8 @@ class _ProposalJob:
             rubric=self._rubric,
             proposer=self.rater_id,
             request=question,
-            system=self._open[question].system,
-            user=self._open[question].user,
+            system=self._wanted.system,
+            user=self._wanted.user,
             about=self._about,
             reply=reply,
             unscored_reason=reason,

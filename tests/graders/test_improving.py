@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import random
 import re
 import shlex
@@ -11,7 +12,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -31,11 +31,10 @@ from evenhand.reporting.improving import (
     Trial,
     forecast_improving,
     improve,
+    labels_to_learn,
 )
 from evenhand.reporting.load import from_study, load
 from evenhand.reporting.noting import operator
-from evenhand.reporting.proposals import Wanted
-from evenhand.reporting.to_learn import labels_to_learn
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study, open_study
 from evenhand.study.lead.imports import import_ratings
@@ -315,7 +314,7 @@ def test_the_budget_is_never_passed_and_more_money_goes_on(
 PROGRAM = """
 import sys
 from pathlib import Path
-from evenhand.graders import GradingOptions, RequestLimits, grade
+from evenhand.graders import GradingOptions, RequestLimits
 from evenhand.reporting.improving import ImproveOptions, improve
 from evenhand.study import open_study
 
@@ -325,20 +324,22 @@ improve(
         rubric="kind",
         grader=sys.argv[2],
         grading=GradingOptions(method="label"),
-        candidates=Path(sys.argv[3]),
+        candidates=Path(sys.argv[3]) if sys.argv[3] else None,
+        proposals=int(sys.argv[4]),
     ),
     RequestLimits(concurrency=8, wait_scale=0.001),
 )
 """
 
 
-def run_and_kill(study: Study, server: ProtocolServer, folder: Path, calls: int) -> bool:
+def run_and_kill(
+    study: Study, server: ProtocolServer, calls: int, folder: Path | None, proposals: int = 0
+) -> bool:
     """Improve in a process of its own; kill -9 it after so many more requests. False: it ended."""
     wanted = len(server.calls) + calls
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-c", PROGRAM, str(study.folder), server.openai, str(folder)],
-        cwd=ROOT,
-    )
+    how = [str(study.folder), server.openai, str(folder or ""), str(proposals)]
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen([sys.executable, "-P", "-c", PROGRAM, *how], cwd=ROOT, env=env)
     try:
         deadline = time.monotonic() + 120
         while len(server.calls) < wanted:
@@ -370,7 +371,7 @@ def test_a_run_that_is_killed_finds_the_same(
     server.script = lambda call: replace(grades(call), delay=0.01)
     killed = 0
     for _ in range(kills):
-        killed += run_and_kill(study, server, folder, random.randint(1, 2 * total // (kills + 2)))
+        killed += run_and_kill(study, server, random.randint(1, 2 * total // (kills + 2)), folder)
     assert killed > 0
     time.sleep(0.05)
     found = improve(study, options(server, folder), FAST)
@@ -658,50 +659,6 @@ def test_the_command_asks_as_the_winner_was_asked(
     assert graders[found.best.rater_id] == 2 * PAIRS
 
 
-def test_the_majority_of_several_answers_is_a_candidate(
-    study: Study, server: ProtocolServer
-) -> None:
-    once = GradingOptions(method="label", rubrics=["kind"])
-    grade(study, [server.openai], once, FAST)
-    server.calls.clear()
-    lock, answers = threading.Lock(), Counter[str]()
-
-    def script(call: Call) -> Reply:
-        with lock:
-            answers[call.unit] += 1
-            nth = answers[call.unit]
-        reply = completion(said(f"answer {nth}", call.unit, 0.9))
-        return replace(reply, body=reply.body | {"id": f"{call.unit} {nth}"})
-
-    server.script = script
-    asked = ImproveOptions(rubric="kind", grader=server.openai, grading=once, draws=5)
-    forecast = forecast_improving(study, asked)
-    found = improve(study, asked, FAST)
-    assert (found.outcome, found.best and found.best.origin) == (
-        "better",
-        "the majority of 5 answers",
-    )
-    assert set(answers.values()) == {5}
-    assert len(server.calls) == sum(each.new for each in forecast) == 5 * 96
-    assert "--draws=5" in found.command
-    study.close()
-    assert main(shlex.split(found.command)[1:]) == 0
-    assert (len(answers), set(answers.values())) == (2 * PAIRS, {5})
-
-
-@pytest.mark.parametrize(
-    "grading", [GradingOptions(draws=3), GradingOptions(method="verbalised"), GradingOptions()]
-)
-def test_a_majority_of_answers_needs_a_grader_that_is_asked_once_for_a_label(
-    study: Study, server: ProtocolServer, grading: GradingOptions
-) -> None:
-    draws = 5 if grading != GradingOptions() else 1
-    asked = ImproveOptions(rubric="kind", grader=server.openai, grading=grading, draws=draws)
-    with pytest.raises(InputError, match="--try-draws takes a number from 2 on"):
-        improve(study, asked, FAST)
-    assert server.calls == []
-
-
 def test_other_grades_of_the_same_winner_are_another_reading(
     study: Study, server: ProtocolServer, tmp_path: Path
 ) -> None:
@@ -808,6 +765,8 @@ def test_where_no_level_is_left_nothing_is_asked(
         improve(study, more, FAST)
     assert server.calls == []
     assert improve(study, asked, FAST).gain == found.gain, "what was found can be told again"
+    wider = changed(study, {"decision": {"min_clusters": 60}})
+    assert Trial(wider, asked).parts, "parts that are known stand"
 
 
 def test_other_clusters_than_the_parted_ones_are_refused(
@@ -907,20 +866,6 @@ def test_the_verdict_on_a_winner_is_a_look_of_the_study(
     found = improve(study, options(server, candidates(tmp_path / "c")), FAST)
     assert found.verdict is not None
     assert from_study(study).facts.looks == {"kind": 1}, "the report has the same look"
-
-
-def test_where_no_level_is_left_examples_are_not_tried_either(
-    study: Study, server: ProtocolServer, tmp_path: Path
-) -> None:
-    study = changed(study, {"decision": {"looks": 1}})
-    asked = options(server, candidates(tmp_path / "c"))
-    improve(study, asked, FAST)
-    server.calls.clear()
-    with pytest.raises(InputError, match="no level is left"):
-        improve(study, options(server, None, learn=Wanted(examples=[4])), FAST)
-    assert server.calls == []
-    wider = changed(study, {"decision": {"min_clusters": 60}})
-    assert Trial(wider, asked).parts, "parts that are known stand"
 
 
 def test_no_level_is_told_as_the_reason() -> None:

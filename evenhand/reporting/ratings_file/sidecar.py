@@ -12,6 +12,7 @@ any ratings; all of it but a scale's `categories` may be left out.
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -28,6 +29,8 @@ from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from evenhand.reporting.ratings_file.declared import ScaleOptions
 
 SUFFIX = ".scales.toml"
 _MOST_BYTES = 50_000_000
@@ -132,6 +135,39 @@ class ScaleSection(Section):
         )
 
 
+class FileSection(Section):
+    """What the file itself means, as options of `evenhand check` say it (`ScaleOptions`)."""
+
+    format: Line = ""
+    columns: dict[Line, Line] = Field(default_factory=dict)
+    human: tuple[Line, ...] = ()
+    model: tuple[Line, ...] = ()
+    wide: Line = ""
+    sheet: Line = ""
+    normalise: bool | None = None
+    independent: bool = False
+    several: bool = False
+    level: Level | None = None
+    categories: tuple[Line, ...] = ()
+    affirmative: tuple[Line, ...] = ()
+    sides: tuple[Line, ...] = ()
+    thresholds: dict[Line, Share] = Field(default_factory=dict)
+
+    def under(self, options: ScaleOptions) -> ScaleOptions:
+        """Return the options, with these where nothing else is given."""
+        own = self.model_dump(exclude={"human", "model"}, exclude_defaults=True)
+        if self.human or self.model:
+            own["kinds"] = dict.fromkeys(self.human, "human")
+            own["kinds"] |= dict.fromkeys(self.model, "model")
+        usual = type(options)()
+        left = {
+            name: value
+            for name, value in own.items()
+            if getattr(options, name) == getattr(usual, name)
+        }
+        return replace(options, **left)
+
+
 class WordingTrial(Section):
     """A trial of a wording among people (`analysis.study_facts.TriedWording`)."""
 
@@ -156,6 +192,7 @@ class Sidecar(Section):
     attacked: Line = ""
     strata: tuple[Line, ...] = ()
     excluded: dict[Line, Line] = Field(default_factory=dict)
+    file: FileSection = FileSection()
     analysis: AnalysisSettings = AnalysisSettings()
     decision: DecisionSettings = DecisionSettings()
     scales: dict[Line, ScaleSection] = Field(default_factory=dict)
@@ -277,6 +314,43 @@ def read_sidecar(ratings: Path) -> Sidecar | None:
     except InputError as error:
         raise _refusal(path, str(error)) from None
     return found
+
+
+def write_settings(ratings: Path, options: ScaleOptions) -> Path:
+    """Write what the options say of a ratings file, of its units and of its analysis into its
+    sidecar, beside what that says already. Raises InputError where the units are elsewhere.
+    """
+    import tomlkit
+
+    from evenhand.study.tables.atomic import atomic_write
+
+    path = sidecar_path(ratings)
+    document = tomlkit.parse(path.read_text("utf-8-sig") if path.exists() else "")
+    if isinstance(options.units, Path):
+        if options.units.resolve().parent != ratings.resolve().parent:
+            raise InputError(written("reading.units_elsewhere", units=options.units))
+        document["units"] = options.units.name
+    file = {name: getattr(options, name, ()) for name in FileSection.model_fields}
+    for kind in ("human", "model"):
+        file[kind] = [rater for rater, of in options.kinds.items() if of == kind]
+    normalise = {} if options.normalise is None else {"normalise": options.normalise}
+    given: dict[str, dict[str, Any]] = {
+        "file": {name: value for name, value in file.items() if value} | normalise,
+        "analysis": {},
+        "decision": {},
+    }
+    for name, value in options.settings.items():
+        if name == "seed":
+            document["seed"] = value
+        else:
+            section = "analysis" if name in AnalysisSettings.model_fields else "decision"
+            given[section][name] = value
+    for section, values in given.items():
+        if values:
+            document.setdefault(section, tomlkit.table()).update(values)
+    atomic_write(path, tomlkit.dumps(document).encode())
+    read_sidecar(ratings)
+    return path
 
 
 def units_beside(ratings: Path, sidecar: Sidecar) -> Path | None:

@@ -204,7 +204,7 @@ VERDICTS = (
         "two people tell nothing of how people differ",
         labels(GOOD, {name: PEOPLE[name] for name in ("ann", "ben")}),
         "needs three",
-        more="--scope like_these",
+        more="--set scope=like_these",
     ),
     file("no person", "nobody to set it beside", labels(GOOD, {}), "No person has labelled"),
 )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import tomllib
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from evenhand.cli.exits import BAD_INPUT
 from evenhand.cli.main import main
 from evenhand.study.tables.formats import read_table
 
@@ -239,8 +241,8 @@ def test_slices_raters_and_margin_by_option(tmp_path: Path) -> None:
             lines.append(f"u{unit},{rater},{kind},{label},{'tax' if unit % 2 else 'war'},{leaning}")
     (tmp_path / "r.csv").write_text("\n".join(lines) + "\n")
     results = checked(
-        tmp_path, str(tmp_path / "r.csv"), "--slice", "topic", "--rater-slice", "leaning",
-        "--sensitivity-cluster", "topic", "--interval", "bca", "--margin", "0.2",
+        tmp_path, str(tmp_path / "r.csv"), "--slice", "topic", "--set", "rater_slices=leaning",
+        "--set", "sensitivity_cluster=topic", "--set", "interval=bca", "--margin", "0.2",
     )  # fmt: skip
     assert {"topic=tax", "topic=war", "leaning=left"} <= set(results["subset"])
     assert "cluster=topic" in set(results["at"])
@@ -297,7 +299,7 @@ def test_groups_and_variants_by_option(tmp_path: Path) -> None:
                 lines.append(f"{unit},{rater},{kind},{label},q{question},{source},{wording}")
     (tmp_path / "r.csv").write_text("\n".join(lines) + "\n")
     results = checked(
-        tmp_path, str(tmp_path / "r.csv"), "--group", "source", "--variant", "wording"
+        tmp_path, str(tmp_path / "r.csv"), "--set", "groups=source", "--set", "variants=wording"
     )
     keyed = results.set_index(["statistic", "rater_a", "rater_b", "subset", "at"])["estimate"]
     keyed = pd.to_numeric(keyed)
@@ -313,3 +315,53 @@ def test_groups_and_variants_by_option(tmp_path: Path) -> None:
     assert keyed["stability_fleiss_kappa", "g", "", "all", "wording"] == pytest.approx(
         (observed - chance) / (1 - chance)
     )
+
+
+@pytest.mark.parametrize(
+    ("asked", "grader"),
+    [
+        ("--wide {rater}_{rubric} --human ann,ben --model gpt --affirmative yes", "gpt"),
+        (
+            "--human ann_tone,ben_tone --model gpt_tone --categories no,yes --no-normalise",
+            "gpt_tone",
+        ),
+        (
+            "--human ann_tone,ben_tone --model gpt_tone --set looks=3 --seed 5 --margin .2",
+            "gpt_tone",
+        ),
+    ],
+)
+def test_settings_that_check_wrote_are_those_of_each_verb(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], asked: str, grader: str
+) -> None:
+    rows = ["item,ann_tone,ben_tone,gpt_tone"]
+    for n in range(40):
+        labels = ["yes" if (n * k) % 7 < 3 + (k == 5) else "no" for k in (1, 1, 5)]
+        rows.append(",".join([f"q{n}", *labels]))
+    file = tmp_path / "r.csv"
+    file.write_text("\n".join(rows) + "\n", "utf-8")
+    (tmp_path / "r.scales.toml").write_text("[analysis]\nresamples = 100\n", "utf-8")
+    given = checked(tmp_path, str(file), *asked.split(), "--write-settings")
+    pd.testing.assert_frame_equal(checked(tmp_path, str(file)), given)
+    written = tomllib.loads((tmp_path / "r.scales.toml").read_text("utf-8"))
+    assert ("normalise" in written["file"]) == ("--no-normalise" in asked)
+    assert written["analysis"]["resamples"] == 100, "what it said already stays"
+    capsys.readouterr()
+    rule = ["--require", "cohen_kappa > -1", "--grader", grader]
+    assert main(["gate", str(file), *rule]) == 0
+    assert main(["plan", str(file)]) == main(["select", str(file)]) == 0
+    assert main(["gate", str(file), *rule, "--wide", "{rater}"]) == BAD_INPUT
+    assert "evenhand check RATINGS --wide ... --write-settings" in capsys.readouterr().err
+
+
+def test_units_elsewhere_are_not_written_as_settings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "far").mkdir()
+    units, file = tmp_path / "far" / "u.csv", tmp_path / "r.csv"
+    units.write_text("unit_id,topic\n1,a\n2,b\n", "utf-8")
+    file.write_text("unit_id,a,b\n1,x,x\n2,x,y\n", "utf-8")
+    asked = ["check", str(file), "--human", "a,b", "--units", str(units), "--write-settings"]
+    assert main(asked) == BAD_INPUT
+    assert "put it next to the ratings" in capsys.readouterr().err
+    assert not (tmp_path / "r.scales.toml").exists()

@@ -211,7 +211,7 @@ def test_plan_without_and_with_a_pilot(
 def test_plan_counts_people_who_differ(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "SIZES", (50, 200))
     monkeypatch.setattr(planning, "PEOPLE", (3, 4))
-    alike = run("plan", "--strictness", "0", "--looks", "5", "--prevalence", "0.6")
+    alike = run("plan", "--strictness", "0", "--set", "looks=5", "--prevalence", "0.6")
     assert alike.returncode == 0, alike.stderr
     said = " ".join(alike.stdout.split())
     assert "say yes to 60% ± 0% of them" in said

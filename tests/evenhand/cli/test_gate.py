@@ -47,7 +47,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def saved(run: Run, folder: Path) -> Path:
     """The baseline's file."""
     file = folder / "baseline.json"
-    options = ("--affirmative", "yes", "--drift-margin", "0.12", "--file", file)
+    options = ("--affirmative", "yes", "--set", "drift_margin=0.12", "--file", file)
     done = run("baseline", "save", folder / "ratings.csv", "--grader", "g", *options)
     assert done.returncode == 0, done.stderr
     assert f"Saved 200 units with labels of 2 people and of g in {file}." in done.stdout
@@ -151,7 +151,10 @@ def test_what_we_cannot_tell_is_an_error_to_junit_and_never_a_pass() -> None:
         (("--require", "verdict,"), "'' is not a valid condition; write verdict, or STATISTIC"),
         (("--require", "verdict > 0"), "there is no statistic 'verdict' here"),
         (("--require", RULE, "--new-rubric"), "--new-rubric is about a comparison with a baseline"),
-        (("--require", RULE, "--drift-margin", "0.2"), "--drift-margin is about a comparison with"),
+        (
+            ("--require", RULE, "--set", "drift_margin=0.2"),
+            "drift_margin is about a comparison with",
+        ),
         (("--baseline", "nothing.json"), "there is no file nothing.json; make one with"),
         (("--require", RULE, "--junit", "/nowhere/j.xml"), "there is no folder /nowhere"),
         (("--require", RULE, "--summary", "/dev/full"), "/dev/full is a device; name a file"),

@@ -83,8 +83,8 @@ def test_the_actions_of_a_verb_have_help_too(capsys: pytest.CaptureFixture[str])
             ["--half-width", "--agreement", "--units", "--cluster"],
             ["--epsilon", "--sides"],
         ),
-        ("select", ["--slice", "--margin"], ["--epsilon", "--group", "--variant"]),
-        ("gate", ["--require", "--slice", "--margin"], ["--rater-slice", "--sensitivity-cluster"]),
+        ("select", ["--slice", "--margin"], ["--epsilon", "--group"]),
+        ("gate", ["--require", "--slice", "--margin"], ["--rater-slice"]),
         ("check", ["--slice", "--margin", "--epsilon", "--sides"], ["--grader"]),
     ],
 )

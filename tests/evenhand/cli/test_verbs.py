@@ -20,7 +20,7 @@ from evenhand.cli.main import main
         ("report study --ot=x", "unrecognized option: --ot (did you mean --out?)"),
         # A required option is not called missing where it was mistyped.
         ("gate study --grader g --requier r", "unrecognized option: --requier (did you mean --req"),
-        ("plan --sides a,b", "evenhand plan: unrecognized option: --sides"),
+        ("plan --sides a,b", "evenhand plan: --sides says what a file means: write it once with"),
         ("report study other", "unrecognized arguments: other"),
         ("gate study", "the following arguments are required: --grader"),
         ("check labels.csv --level nominl", "invalid choice: 'nominl' (choose from"),
