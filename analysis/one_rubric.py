@@ -54,7 +54,7 @@ from evenhand.analysis.people.disagreements import (
 )
 from evenhand.analysis.people.gross_errors import add_gross_error_rows
 from evenhand.analysis.people.group_gap import add_group_performance_rows
-from evenhand.analysis.people.majority_rates import add_corrected_rows, add_majority_rows
+from evenhand.analysis.people.majority_rates import add_majority_rows
 from evenhand.analysis.people.recoded import add_recoded_rows
 from evenhand.analysis.people.reversed_scales import add_annotator_rows, opposed_in
 from evenhand.analysis.people.rewording import add_trial_rows
@@ -72,7 +72,6 @@ from evenhand.analysis.results import ResultRows
 from evenhand.analysis.subjects.corrected_rates import (
     add_corrected_rate_rows,
     add_part_rate_rows,
-    add_poststratified_rows,
 )
 from evenhand.analysis.subjects.preference import add_preference_rows
 from evenhand.analysis.subjects.scores import add_overall_rows
@@ -417,8 +416,6 @@ def rubric_rows(
         reference = request.decision.reference
         beside = labels.beside_only(reference).on_verdicts() if reference else everything
         add_majority_rows(rows, beside, shared, reference=bool(reference))
-        if not reference:
-            add_corrected_rows(rows, beside, shared)
         _add_verdict_rows(rows, labels, shared, kappas, request)
     Judging(labels, shared, request).add_rows(rows)
     return rows
@@ -473,9 +470,7 @@ def _add_verdict_rows(
         add_overall_rows(rows, overall, shared)
     strata = overall.columns(request.strata)
     add_corrected_rate_rows(rows, overall, shared, strata, request.rubrics)
-    parts = overall.columns(request.screened)
-    add_part_rate_rows(rows, overall, shared, parts)
-    add_poststratified_rows(rows, overall, shared, parts)
+    add_part_rate_rows(rows, overall, shared, overall.columns(request.screened))
     add_part_rate_rows(rows, labels, shared, labels.sides)
 
 

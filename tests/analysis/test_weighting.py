@@ -23,7 +23,6 @@ NOT_SUMS = (
     "recalibrated",
     "threshold_recommended",
     # The spread of resamples, of which there are others.
-    "rate_order_flip",
     "_at_most",
     "_detectable",
     "_corrected",

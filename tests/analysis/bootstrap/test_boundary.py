@@ -100,7 +100,6 @@ NO_RANGE = {
     "observed_agreement_at_threshold_corrected",
     "prevalence_match_at_threshold_corrected",
     "price_per_1000_units",
-    "rate_order_flip",
     "reference_rarer_clusters",
     "routing_hours_saved",
     "same_best",
