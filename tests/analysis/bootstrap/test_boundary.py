@@ -108,12 +108,8 @@ NO_RANGE = {
     "tokens_output",
     "youden_at_threshold_corrected",
     # Unbounded, or not bounded by 1.
-    "cross_entropy",
-    "cross_entropy_excess",
-    "people_entropy",
     "rater_seconds_drift",
     "squared_distance",
-    "squared_distance_difference",
     "stability_sd",
     "strength",
 }

@@ -1,4 +1,4 @@
-"""What the pictures of probabilities show: thresholds, reliability, the confidence filter."""
+"""What the pictures of probabilities show: thresholds and reliability."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis import Analysis, Scale, analyse
+from evenhand.analysis import Scale, analyse
 from evenhand.analysis.report import ReportContext
 from evenhand.analysis.report.blocks import Chart
-from evenhand.analysis.report.charts.confidence import coverage_curves
 from evenhand.analysis.report.charts.reliability import reliability_diagrams
 from evenhand.analysis.report.charts.style import MAX_LISTED
 from evenhand.analysis.report.charts.svg import inline_svg
@@ -100,16 +99,6 @@ def test_every_panel_has_a_cap() -> None:
     for chart in (
         *threshold_curves(many, "tone", "kappa"),
         *reliability_diagrams(many, "tone"),
-        *coverage_curves(many, "tone"),
     ):
         assert len({each["grader"] for each in data_of(chart)}) == MAX_LISTED
         assert f"first {MAX_LISTED} graders" in chart.note
-
-
-def test_the_confidence_curve_marks_the_declared_cut(analysis: Analysis) -> None:
-    [chart] = coverage_curves(Source.of(analysis, ReportContext("study")), "R")
-    for grader in {each["grader"] for each in data_of(chart)}:
-        assert [each["at"] for each in data_of(chart, grader=grader, declared=True)] == [0.9]
-        assert len(data_of(chart, grader=grader, chosen=True)) <= 1
-        kept = [each["kept"] for each in data_of(chart, grader=grader)]
-        assert kept == sorted(kept, reverse=True)
