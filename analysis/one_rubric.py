@@ -66,7 +66,7 @@ from evenhand.analysis.people.slices import (
     add_slice_rows,
 )
 from evenhand.analysis.planning.g_study import VarianceComponents, components_of
-from evenhand.analysis.raters.pace import add_rater_rows, seconds_per_label
+from evenhand.analysis.raters.pace import add_rater_rows
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.subjects.corrected_rates import (
@@ -278,7 +278,7 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     found.notes += [each.note for each in found.thresholds if each.note]
     _refuse_sides_own_columns(labels, request)
     folded, shared = _resampled(labels, request)
-    found.rows = rows = rubric_rows(folded, shared, request, seconds_per_label(own))
+    found.rows = rows = rubric_rows(folded, shared, request)
     found.notes += [place + opposed_in_words(each, "note") for each in opposed_in(rows)]
     if selection.how == "unknown":
         add_selection_rows(rows, labels, selection, request.resampled(once, labels.weight))
@@ -361,12 +361,10 @@ def _resampled(labels: LabelMatrix, request: Request) -> tuple[LabelMatrix, Resa
     return folded, request.resampled(frequency, folded.weight)
 
 
-def rubric_rows(
-    labels: LabelMatrix, shared: Resamples, request: Request, seconds: float
-) -> ResultRows:
+def rubric_rows(labels: LabelMatrix, shared: Resamples, request: Request) -> ResultRows:
     """Compute all rows of one rubric, on the same resamples of the clusters of `labels`.
 
-    `labels` may be folded; `seconds` is the time that humans take for a label.
+    `labels` may be folded.
     """
     rows = ResultRows(labels.scale.name)
     settings = request.settings
@@ -409,7 +407,7 @@ def rubric_rows(
         add_confidence_rows(rows, labels, shared, settings)
     look, looks = request.facts.looks.get(labels.scale.name, 1), request.decision.looks
     target, level = settings.confidence_target, level_of_look(look, looks, ERROR)
-    add_routing_rows(rows, labels, shared, target=target, level=level, seconds=seconds)
+    add_routing_rows(rows, labels, shared, target=target, level=level)
     add_stability_rows(rows, labels, shared, labels.columns(settings.variants))
     if labels.has_verdicts:
         # The last view is the binary verdict.

@@ -16,9 +16,7 @@ from evenhand.analysis.agreement.counts import category_shares, majority_codes
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.distributions import distances
 from evenhand.analysis.distributions.response_sets import (
-    AFFIRMED_SHARES,
     RIGHT_SHARES,
-    affirmed,
     right_by_others,
     right_labels,
     right_without_one,
@@ -40,7 +38,7 @@ from evenhand.analysis.writer import Writer
 TOTAL_VARIATION, EXCESS = "total_variation", "total_variation_excess"
 SQUARED, WORTH = "squared_distance", "people_worth"
 FORCED = "forced_choice_agreement"
-RIGHT, SEVERAL, AFFIRMED = "response_set_agreement", "response_set_several", "share_rule_agreement"
+RIGHT, SEVERAL = "response_set_agreement", "response_set_several"
 HALVES = "halves"
 
 
@@ -52,7 +50,7 @@ def add_distribution_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resa
 
     `total_variation`, `total_variation_excess`, `squared_distance` and `people_worth` compare
     probabilities with shares; `forced_choice_agreement`, `response_set_agreement`,
-    `response_set_several` and `share_rule_agreement` compare labels with one right answer and with
+    `response_set_several` compare labels with one right answer and with
     several.
     """
     for view in labels.views if labels.models else ():
@@ -157,27 +155,20 @@ def _add_rows(of: _Compared) -> None:
     right = [
         (label * right_without_one(people.counts, share)).sum(axis=1) for share in RIGHT_SHARES
     ]
-    affirming = [affirmed(people.counts, share) for share in AFFIRMED_SHARES]
-    by_share = [np.where(each, label[:, 0], label[:, 1]) for each in affirming]
     apart = distances.total_variation(of.stated.shares, people.counts)
-    shares, [forced], right, by_share = _means(
+    shares, [forced], right = _means(
         of.out,
         (of.held, [apart, of.squared, *people.groups.T, people.one_person]),
         (of.told, [of.right]),
         (of.labelled, right),
-        (of.labelled, by_share if of.view.is_binary else []),
     )
     add = partial(of.out.add, reason="no_pairable_units", a="humans", b=of.stated.name)
     _add_distance_rows(of, add, shares)
     untold = of.out.count(of.labelled & ~of.told)[0]
     note = f"{untold} tied units left out" if untold else ""
     add(FORCED, forced, units=of.out.count(of.told), note=note)
-    for statistic, cuts, found in (
-        (RIGHT, RIGHT_SHARES, right),
-        (AFFIRMED, AFFIRMED_SHARES, by_share),
-    ):
-        for share, values in zip(cuts, found, strict=False):
-            add(statistic, values, units=of.out.count(of.labelled), at=f"{share:g}")
+    for share, values in zip(RIGHT_SHARES, right, strict=True):
+        add(RIGHT, values, units=of.out.count(of.labelled), at=f"{share:g}")
 
 
 def _add_distance_rows(of: _Compared, add: Callable[..., object], means: list[Array]) -> None:

@@ -23,9 +23,6 @@ NOT_SUMS = (
     "recalibrated",
     "threshold_recommended",
     # The spread of resamples, of which there are others.
-    "_at_most",
-    "_detectable",
-    "_corrected",
     "best_grader_difference",
     # Counts, and lists of units.
     "rarer_clusters",

@@ -85,9 +85,9 @@ def _lines(figures: ResultsIndex, cut: Figure) -> str:
 
 
 def _beside(figures: ResultsIndex, cut: Figure) -> list[Figure]:
-    """Return share, agreement and hours saved of the labels above the cut; empty without a cut."""
+    """Return share and agreement of the labels above the cut; empty without a cut."""
     rubric, _, *place = cut.key
-    names = (routing.SHARE, routing.AGREEMENT, routing.HOURS)
+    names = (routing.SHARE, routing.AGREEMENT)
     found = (figures.by_key((rubric, name, *place)) for name in names)
     return [each for each in found if each]
 
@@ -111,19 +111,13 @@ def _no_route(reason: Remark, target: str) -> str:
     return written("confidence.label_more", target=target, units=units, more=more[0])
 
 
-def _route(cut: Figure, target: str, share: Figure, agreement: Figure, hours: Figure) -> str:
+def _route(cut: Figure, target: str, share: Figure, agreement: Figure) -> str:
     below = 1.0 - cut.bounds[1]
     places = max(3, math.ceil(-math.log10(below))) if below > 0 else 3  # 0.99996 is not 1
-    routes = written(
-        "confidence.routes" if hours.reason else "confidence.routes_saving",
-        share=share.bounds[1],
-        hours=hours.estimate,
-        per=routing.HOURS_PER,
-    )
     return written(
         "confidence.trust",
         cut=f"{cut.bounds[1]:.{places}f}", certainty=1 - routing.ERROR, target=target,
-        agreement=agreement.bounds[1], routes=routes,
+        agreement=agreement.bounds[1], share=share.bounds[1],
     )  # fmt: skip
 
 

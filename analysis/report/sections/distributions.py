@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from evenhand.analysis.distributions import rows as named
 from evenhand.analysis.distributions.distances import MOST_PEOPLE
-from evenhand.analysis.distributions.response_sets import AFFIRMED_SHARES, RIGHT_SHARES
+from evenhand.analysis.distributions.response_sets import RIGHT_SHARES
 from evenhand.analysis.distributions.stated import MIN_PEOPLE
 from evenhand.analysis.report.blocks import Block, Items, ReportSection
 from evenhand.analysis.report.figures import ALL, Figure
@@ -28,7 +28,7 @@ def section(source: Source) -> ReportSection | None:
         lambda rubric: Layers(
             answers=_answer(source, rubric),
             folded=_every(source, rubric, _distances, _said),
-            appendix=_every(source, rubric, _right_answers, _verdicts_by_share),
+            appendix=_every(source, rubric, _right_answers),
         ),
         about=[written("distributions.about", least=MIN_PEOPLE)],
     )
@@ -89,21 +89,6 @@ def _right_answers(source: Source, rubric: str, subset: str, raters: list[str]) 
             rater_title(rater) if rater else written("distributions.one_annotator"),
             [forced, *right],
         )
-    return [*draft.finish()]
-
-
-def _verdicts_by_share(source: Source, rubric: str, subset: str, raters: list[str]) -> list[Block]:
-    shares = [f"{share:g}" for share in AFFIRMED_SHARES]
-    draft = TableDraft(
-        source.caption(rubric, written("distributions.affirmed")),
-        "Grader",
-        [written("distributions.affirmed_from", share=each) for each in AFFIRMED_SHARES],
-    )
-    for rater in raters:
-        row = [
-            source.figures.get(rubric, named.AFFIRMED, "humans", rater, subset, at) for at in shares
-        ]
-        draft.add(rater_title(rater), row)
     return [*draft.finish()]
 
 
