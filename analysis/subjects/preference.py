@@ -50,12 +50,12 @@ def add_preference_rows(
     facts: UnitFacts,
     resampled: Resampling,
 ) -> None:
-    """Add win rates, strengths and places of the subjects by human raters and by every grader, and
+    """Add win rates and strengths of the subjects by human raters and by every grader, and
     how alike they rank them; nothing where units do not name two subjects or no option favours a
     side.
 
     `labels` are not folded: `facts` describe their units in the same order. `ratings` are the
-    rubric's rows before orders are combined. `win_rate`, `strength` and `strength_rank`
+    rubric's rows before orders are combined. `win_rate` and `strength`
     are on all units that a rater compared; two raters are compared on the units that both have.
     `win_rate_ppi` is what people's win rate would be on all units that a grader compared.
     """

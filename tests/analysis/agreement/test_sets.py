@@ -83,7 +83,7 @@ def test_alpha_is_that_of_another_implementation(name: str, gaps: float) -> None
 
 def test_two_raters_and_the_whole_by_hand() -> None:
     """Two units, D_o and D_e in the open: {a} with {a, b}, and {c} with {c}."""
-    half = 1.0 - 1 / 2  # Jaccard distance of {a} and {a, b}
+    half = 1.0 - 1 / 2 * 2 / 3  # MASI distance of {a} and {a, b}, one of which holds the other
     totals = {"a": 1, "ab": 1, "c": 2}
     observed = 2 * half / 4
     expected = 2 * (1 * 1 * half + 1 * 2 + 1 * 2) / (4 * 3)
@@ -103,7 +103,7 @@ def test_two_raters_and_the_whole_by_hand() -> None:
         coded,
         Resamples(np.ones(2), 1, np.random.default_rng()),
     )
-    assert found["krippendorff_alpha_jaccard"][0] == pytest.approx(1 - observed / expected)
+    assert found["krippendorff_alpha_masi"][0] == pytest.approx(1 - observed / expected)
     assert found["observed_agreement"][0] == pytest.approx(0.5)
 
 
