@@ -7,7 +7,6 @@ or facts about units are left out, and reported as left out.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -87,7 +86,7 @@ def _analysed(
     alike = people_alike(labels.copies, labels.raters, labels.humans)
     notes += [place + each for each in alike]
     with threadpool_limits(limits=1, user_api="blas"):
-        rows = rubric_rows(labels, shared, request, math.nan)
+        rows = rubric_rows(labels, shared, request)
         notes += [place + opposed_in_words(each, "note") for each in opposed_in(rows)]
         noun = "unit" if reduced.clusters is None else "cluster"
         add_selection_rows(rows, labels, selection, shared)

@@ -54,7 +54,7 @@ from evenhand.analysis.people.disagreements import (
 )
 from evenhand.analysis.people.gross_errors import add_gross_error_rows
 from evenhand.analysis.people.group_gap import add_group_performance_rows
-from evenhand.analysis.people.majority_rates import add_corrected_rows, add_majority_rows
+from evenhand.analysis.people.majority_rates import add_majority_rows
 from evenhand.analysis.people.recoded import add_recoded_rows
 from evenhand.analysis.people.reversed_scales import add_annotator_rows, opposed_in
 from evenhand.analysis.people.rewording import add_trial_rows
@@ -66,13 +66,12 @@ from evenhand.analysis.people.slices import (
     add_slice_rows,
 )
 from evenhand.analysis.planning.g_study import VarianceComponents, components_of
-from evenhand.analysis.raters.pace import add_rater_rows, seconds_per_label
+from evenhand.analysis.raters.pace import add_rater_rows
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.subjects.corrected_rates import (
     add_corrected_rate_rows,
     add_part_rate_rows,
-    add_poststratified_rows,
 )
 from evenhand.analysis.subjects.preference import add_preference_rows
 from evenhand.analysis.subjects.scores import add_overall_rows
@@ -279,7 +278,7 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     found.notes += [each.note for each in found.thresholds if each.note]
     _refuse_sides_own_columns(labels, request)
     folded, shared = _resampled(labels, request)
-    found.rows = rows = rubric_rows(folded, shared, request, seconds_per_label(own))
+    found.rows = rows = rubric_rows(folded, shared, request)
     found.notes += [place + opposed_in_words(each, "note") for each in opposed_in(rows)]
     if selection.how == "unknown":
         add_selection_rows(rows, labels, selection, request.resampled(once, labels.weight))
@@ -362,12 +361,10 @@ def _resampled(labels: LabelMatrix, request: Request) -> tuple[LabelMatrix, Resa
     return folded, request.resampled(frequency, folded.weight)
 
 
-def rubric_rows(
-    labels: LabelMatrix, shared: Resamples, request: Request, seconds: float
-) -> ResultRows:
+def rubric_rows(labels: LabelMatrix, shared: Resamples, request: Request) -> ResultRows:
     """Compute all rows of one rubric, on the same resamples of the clusters of `labels`.
 
-    `labels` may be folded; `seconds` is the time that humans take for a label.
+    `labels` may be folded.
     """
     rows = ResultRows(labels.scale.name)
     settings = request.settings
@@ -410,15 +407,13 @@ def rubric_rows(
         add_confidence_rows(rows, labels, shared, settings)
     look, looks = request.facts.looks.get(labels.scale.name, 1), request.decision.looks
     target, level = settings.confidence_target, level_of_look(look, looks, ERROR)
-    add_routing_rows(rows, labels, shared, target=target, level=level, seconds=seconds)
+    add_routing_rows(rows, labels, shared, target=target, level=level)
     add_stability_rows(rows, labels, shared, labels.columns(settings.variants))
     if labels.has_verdicts:
         # The last view is the binary verdict.
         reference = request.decision.reference
         beside = labels.beside_only(reference).on_verdicts() if reference else everything
         add_majority_rows(rows, beside, shared, reference=bool(reference))
-        if not reference:
-            add_corrected_rows(rows, beside, shared)
         _add_verdict_rows(rows, labels, shared, kappas, request)
     Judging(labels, shared, request).add_rows(rows)
     return rows
@@ -473,9 +468,7 @@ def _add_verdict_rows(
         add_overall_rows(rows, overall, shared)
     strata = overall.columns(request.strata)
     add_corrected_rate_rows(rows, overall, shared, strata, request.rubrics)
-    parts = overall.columns(request.screened)
-    add_part_rate_rows(rows, overall, shared, parts)
-    add_poststratified_rows(rows, overall, shared, parts)
+    add_part_rate_rows(rows, overall, shared, overall.columns(request.screened))
     add_part_rate_rows(rows, labels, shared, labels.sides)
 
 

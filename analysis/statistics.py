@@ -29,6 +29,7 @@ class Statistic:
     name: str
     meaning: str = ""
     source: str = ""
+    why: str = ""
     kind: Kind | None = None
     weights: Literal["identity", "linear", "quadratic"] | None = None
     chance: Literal["pooled", "uniform"] = "pooled"
@@ -111,32 +112,56 @@ def share_apart(share: float, limit: float) -> str:
     return f"{share:.{places_apart(100 * share, [100 * limit], 1)}%}"
 
 
-_ABOUT_ANOTHER = (
-    ("_p", "p", "corrected p"),
-    ("_at_most", "at most", "the most that any bias may be"),
-    ("_detectable", "80% power", "the bias found with 80% power"),
-    ("_held_out", "held out", "at thresholds tuned on other clusters"),
-)
-"""What the name of a statistic may end in, with what it is then called."""
+VARIANTS = {
+    "_p": ("p", "corrected p"),
+    "_bounds": ("bounds", "with the bounds that decide"),
+    "_held_out": ("held out", "at thresholds tuned on other clusters"),
+    "_at_threshold": ("at threshold", "with probabilities cut at another threshold"),
+    "_recalibrated": ("recalibrated", "after an isotonic curve fitted on other clusters"),
+    "_people": ("people like these", "with bounds for people like these"),
+    "_unscored_as_disagreement": (
+        "unscored as disagreement",
+        "if every missing answer were a disagreement",
+    ),
+    "_majority": ("", "against the majority of annotators"),
+    "_reference": ("", "against the declared reference"),
+    "strength_": ("", "of the strengths by a grader and by people"),
+    "pair_": ("", "on pairs, by the mean of their two responses"),
+    "part_": ("part", "in one part of the sample"),
+    "reference_": ("reference", "of the declared reference, with the bounds that decide"),
+    "drift_": ("drift", "where two versions of a grader are compared"),
+    "stability_": ("stability", "across the variants of a question, or wordings of the rubric"),
+}
+"""What a name may end or begin with, besides that of an entry: what its label and name add."""
 
 
 @cache
-def entry_for(name: str) -> Statistic:
-    """Look a statistic up in the table; one that is not there goes by its own name.
+def find_entry(name: str) -> Statistic | None:
+    """Look a statistic up in the table, or the entry that it is a variant of.
 
-    >>> entry_for("gwet_ac1").label, entry_for("bias_order_p").name
-    ('AC1', 'Order of presentation, corrected p')
-    >>> entry_for("some_new_index").name
-    'some new index'
+    >>> found = find_entry("bias_order_p")
+    >>> found.name if found else ""
+    'Order of presentation, corrected p'
     """
     if found := statistics().get(name):
         return found
-    for ending, label, words in _ABOUT_ANOTHER:
-        if name.endswith(ending):
-            base = entry_for(name.removesuffix(ending))
-            named = (f"{base.label}, {label}", f"{base.name}, {words}")
-            if ending == "_held_out":
-                return replace(base, label=named[0], name=named[1], meaning="", source="")
-            return Statistic(*named, digits=2 if ending == "_p" else None)
+    for affix, (label, words) in VARIANTS.items():
+        is_ending = affix.startswith("_")
+        rest = name.removesuffix(affix) if is_ending else name.removeprefix(affix)
+        base = None if rest == name else find_entry(rest)
+        if base is not None:
+            named = (", ".join(filter(None, (base.label, label))), f"{base.name}, {words}")
+            if affix == "_p":
+                return Statistic(*named, digits=2)
+            return replace(base, label=named[0], name=named[1])
+    return None
+
+
+def entry_for(name: str) -> Statistic:
+    """Look a statistic up; one that is not there goes by its own name.
+
+    >>> entry_for("gwet_ac1").label, entry_for("some_new_index").name
+    ('AC1', 'some new index')
+    """
     plain = name.replace("_", " ")
-    return Statistic(plain, plain)
+    return find_entry(name) or Statistic(plain, plain)

@@ -16,42 +16,29 @@ from evenhand.analysis.results import ResultRows
 if TYPE_CHECKING:
     import pandas as pd
 
-USAGE = {
-    "attempts": "grades_attempted",
-    "labelled": "grades_scored",
-    "unscored": "grades_unscored",
-    "low_mass": "grades_low_mass",
-    "without_probabilities": "grades_without_probabilities",
-    "tokens_input": "tokens_input",
-    "tokens_output": "tokens_output",
-    "cost_usd": "cost_usd",
-}
-"""Columns of a usage table, and the statistics made from them."""
-MODELS = "models_answered"
+COST, MODELS = "cost_usd", "models_answered"
 PRICE = "price_per_1000_units"
 """US dollars."""
 
 
 def add_usage_rows(rows: ResultRows, usage: pd.DataFrame | None) -> None:
-    """Add a row for every grader and every column of `USAGE` that the table has, and one for the
-    number of models that answered for it, where any is known.
+    """Add what every grader cost, if the table says so, and the number of models that answered for
+    it, where any is known.
 
-    `usage` has a row for each `rater_id` and `rubric`. Unknown values (the price of a model without
-    a list price) are undefined, not 0. `n_units` counts the attempts.
+    `usage` has a row for each `rater_id` and `rubric`. An unknown cost (of a model without a list
+    price) is undefined, not 0. `n_units` counts the attempts.
     """
     if usage is None:
         return
     for record in usage[usage["rubric"] == rows.rubric].to_dict("records"):
         attempts, who = int(record["attempts"]), str(record["rater_id"])
-        for column, statistic in USAGE.items():
-            if column in record:
-                value = float(record[column])
-                found = Interval.point(value, Remark("not_known") if np.isnan(value) else "")
-                counts = attempts, attempts
-                rows.add(statistic, found, counts, rater_a="", rater_b=who, subset="all")
+        counts, about = (attempts, attempts), {"rater_a": "", "rater_b": who, "subset": "all"}
+        if COST in record:
+            value = float(record[COST])
+            found = Interval.point(value, Remark("not_known") if np.isnan(value) else "")
+            rows.add(COST, found, counts, **about)
         if models := json.loads(record.get("models") or "{}"):
-            found, counts = Interval.point(len(models)), (attempts, attempts)
-            rows.add(MODELS, found, counts, rater_a="", rater_b=who, subset="all")
+            rows.add(MODELS, Interval.point(len(models)), counts, **about)
 
 
 def add_price_rows(

@@ -176,7 +176,7 @@ def _two_kinds(cell: Cell, own: Array, rng: np.random.Generator) -> tuple[Array,
 
 
 def study(cell: Cell, seed: int, resamples: int) -> Array:
-    """One study: by way estimate, low, high; and last at most, detectable, NaN: (5, 3)."""
+    """One study: by way estimate, low, high: (4, 3)."""
     rng = np.random.default_rng([SEED, seed])
     people, grader, own = draw(cell, rng)
     clusters = np.repeat(np.arange(cell.pairs), cell.subjects)
@@ -187,9 +187,7 @@ def study(cell: Cell, seed: int, resamples: int) -> Array:
     shift = shift_with(calls, people.shape[1], own, drawn, noisy=cell.along)
     assert shift is not None
     audit.add(NAME, "g", shift, subset="all|binary")
-    audit.add_tests()
-    found = {key[1]: row for key, row in rows.rows.items()}
-    now = found[NAME]
+    (now,) = rows.rows.values()
     others = [
         drawn.interval(values, cell.pairs)
         for values in (
@@ -197,15 +195,10 @@ def study(cell: Cell, seed: int, resamples: int) -> Array:
             *(way(people, grader, own > 0, clusters, drawn) for way in (_before, _matched)),
         )
     ]
-    beside = [
-        found[f"{NAME}_{what}"]["estimate"] if f"{NAME}_{what}" in found else np.nan
-        for what in ("at_most", "detectable")
-    ]
     return np.array(
         [
             (now["estimate"], now["low"], now["high"]),
             *((each.estimate, each.low, each.high) for each in others),
-            (*beside, np.nan),
         ]
     )
 
@@ -278,7 +271,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def page(found: Sequence[Array], runs: int, resamples: int) -> str:
-    """The page, from (runs, 5, 3) by cell."""
+    """The page, from (runs, 4, 3) by cell."""
     today = datetime.now(UTC).date()
     error = np.sqrt(0.05 * 0.95 / runs)
     lines = [
@@ -298,30 +291,22 @@ def page(found: Sequence[Array], runs: int, resamples: int) -> str:
         "[statistics](../../docs/statistics.md)), *equal noise* the audit of a length without its "
         "second reading (other questions have none), *before* the one of 0.1.0, *matched* compares "
         "units with equal numbers of affirmative labels, as if labels were the truth. For a "
-        "length, these two compare the longer half with the shorter. *At most* is the median "
-        "bound of `bias_self_preference_at_most`; *missed* is the share of studies in which the "
-        "bias is larger than that (nominal: at most 5%). *Detectable* is the median bias that the "
-        "audit says it would find with 80% power.",
+        "length, these two compare the longer half with the shorter.",
         "",
-        "| study | now: mean shift | accused | equal noise | before | matched | at most | missed "
-        "| detectable |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| study | now: mean shift | accused | equal noise | before | matched |",
+        "| --- | --- | --- | --- | --- | --- |",
     ]
     for cell, each in zip(CELLS, found, strict=True):
-        accused = (each[:, :-1, 1] > 0) | (each[:, :-1, 2] < 0)
+        accused = (each[:, :, 1] > 0) | (each[:, :, 2] < 0)
         mean = np.nanmean(each[:, 0, 0])
-        largest, power = each[:, -1, 0], each[:, -1, 1]
-        missed = np.mean(largest < abs(mean)) if cell.bias else 0.0
         shares = " | ".join(f"{share:.3f}" for share in accused.mean(axis=0))
-        bounds = f"{np.nanmedian(largest):.2f} | {missed:.3f} | {np.nanmedian(power):.2f}"
-        lines.append(f"| {cell.title} | {mean:+.3f} | {shares} | {bounds} |")
+        lines.append(f"| {cell.title} | {mean:+.3f} | {shares} |")
     lines += [
         "",
         "What remains: two or three labels a unit do not tell the law of quality. Where that is "
         "far from normal (*two values*, *two kinds*, *skew*) a shift of some hundredths may be "
         "the law's, for a length above all, and with two people more than with three. The bound "
-        "beyond which a bias counts against a grader, 0.1, lies above that. In *biased* lines the "
-        "bias is taken to be the mean shift.",
+        "beyond which a bias counts against a grader, 0.1, lies above that.",
         "",
         "*Noise x 1.4* is the noise of people and grader alike, for each doubling of the length. "
         "If quality spreads more at the same time, people's labels show less of it, or nothing: "

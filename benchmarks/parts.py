@@ -2,7 +2,7 @@
 
 Every run draws a new study of pairs that fall into parts at random, of which people label some, and
 asks of the intervals of the analysis how often they hold the truth: a subject's rate in a part, the
-rate put together from the parts, the differences between the two sides of the pairs, between
+differences between the two sides of the pairs, between
 subjects, and the ranks that these allow.
 
 The population (synthetic) is neither that of `benchmarks.corrected_rates` nor of
@@ -31,7 +31,6 @@ from evenhand.analysis.subjects.formulas import (
     corrected_interval,
     ppi_reach,
     rate_features,
-    stratified_ppi,
 )
 from evenhand.analysis.subjects.side_differences import pair_features, paired_ppi, paired_reach
 
@@ -44,7 +43,6 @@ APART = 0.2
 """By this share of the rate parts, sides and subjects lie from the middle."""
 QUESTIONS = {
     "part": "one subject's rate in a part",
-    "together": "its rate put together from the parts",
     "sides": "all subjects' differences between sides",
     "differences": "all differences between subjects",
     "ranks": "all subjects' ranks",
@@ -169,11 +167,6 @@ def run_cell(cell: Cell, runs: range, resamples: int, seed: int) -> dict[Key, Co
             )
             held = low <= first[part, 0] <= high
             counts[Key(cell, "part")].count(bool(held), high - low)
-        together, weight = stratified_ppi(sums, fixed=False)
-        beyond = ppi_reach(own[:, 0], float(weight[0, 0]))
-        low, high = _interval(drawn, together[:, 0], n_labelled, clusters, beyond)
-        held = low <= first[:, 0].mean() <= high
-        counts[Key(cell, "together")].count(bool(held), high - low)
 
         apart = pair_features(
             (people[..., 0] - people[..., 1]).ravel(), (grader[..., 0] - grader[..., 1]).ravel()

@@ -1,12 +1,10 @@
 """How often the intervals of true positive and true negative rates hold the truth, by simulation.
 
 `python -m benchmarks.rates`. Every run draws a new study (synthetic): three people and a grader,
-whose rates of both kinds are .6, .7, .8, .9 or .95 in turn. *Against the majority* the truth is the
-grader's rate where the majority of such people says so, among all units that there could be;
-*corrected* it is its rate on what is really so.
+whose rates of both kinds are .6, .7, .8, .9 or .95 in turn. The truth is the grader's rate where
+the majority of such people says so, among all units that there could be.
 
-Under "errors shared" people and the grader tend to fail on the same units, which the correction
-takes not to happen: the last lines show what that costs.
+Under "errors shared" people and the grader tend to fail on the same units.
 """
 
 from __future__ import annotations
@@ -22,20 +20,13 @@ from scipy.special import expit, logit
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import BINARY_ALL, Coded
-from evenhand.analysis.people.majority_rates import (
-    CORRECTED,
-    MAJORITY,
-    add_corrected_rows,
-    add_majority_rows,
-)
+from evenhand.analysis.people.majority_rates import MAJORITY, add_majority_rows
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Mask
 
 OUT = RESULTS / "rates.md"
 SEED = 20231206
 RATES = (0.6, 0.7, 0.8, 0.9, 0.95)
-CORRECTED_EVERY = 8
-"""The correction takes far longer: it is made in every so manieth run."""
 _MANY = 200_000
 
 
@@ -83,27 +74,23 @@ POPULATIONS = (
 
 @cache
 def truths(population: Population, rate: float) -> Array:
-    """The grader's rates against the majority, then on what is so: (4,)."""
+    """The grader's rates against the majority: (2,)."""
     rng = np.random.default_rng((SEED, int(1000 * rate)))
-    truth, said = population.drawn(_MANY // population.units, rate, rng)
+    _, said = population.drawn(_MANY // population.units, rate, rng)
     majority, own = said[:, :-1].sum(axis=1) > len(population.people) / 2, said[:, -1]
-    return np.array(
-        [own[majority].mean(), 1 - own[~majority].mean(), own[truth].mean(), 1 - own[~truth].mean()]
-    )
+    return np.array([own[majority].mean(), 1 - own[~majority].mean()])
 
 
 @dataclass
 class Tally:
-    """How often (4,) intervals held the truth, of how many, and the sum of estimates' errors."""
+    """How often (2,) intervals held the truth, of how many."""
 
-    held: Array = field(default_factory=lambda: np.zeros(4))
-    runs: Array = field(default_factory=lambda: np.zeros(4))
-    off: Array = field(default_factory=lambda: np.zeros(4))
+    held: Array = field(default_factory=lambda: np.zeros(2))
+    runs: Array = field(default_factory=lambda: np.zeros(2))
 
     def add(self, other: Tally) -> None:
         """Take in another."""
         self.held, self.runs = self.held + other.held, self.runs + other.runs
-        self.off = self.off + other.off
 
 
 def run_cell(
@@ -115,18 +102,17 @@ def run_cell(
         rng = np.random.default_rng((seed, POPULATIONS.index(population), run))
         rate = RATES[run % len(RATES)]
         _, said = population.drawn(population.clusters, rate, rng)
-        found = rates_found(said, population, with_corrected=run // 5 % CORRECTED_EVERY == 0)
+        found = rates_found(said, population)
         truth = truths(population, rate)
         known = ~np.isnan(found[:, 0])
         inside = (found[:, 1] <= truth) & (truth <= found[:, 2])
-        off: Array = np.where(known, found[:, 0] - truth, 0.0)
         held: Array = (known & inside).astype(float)
-        tally.add(Tally(held, known.astype(float), off))
+        tally.add(Tally(held, known.astype(float)))
     return {(population,): tally}
 
 
-def rates_found(said: Mask, population: Population, *, with_corrected: bool) -> Array:
-    """Estimate and both bounds of the four rates, (4, 3), NaN where there are none."""
+def rates_found(said: Mask, population: Population) -> Array:
+    """Estimate and both bounds of the two rates, (2, 3), NaN where there are none."""
     raters = said.shape[1]
     coded = Coded(
         raters=tuple(f"r{n}" for n in range(raters)),
@@ -141,10 +127,8 @@ def rates_found(said: Mask, population: Population, *, with_corrected: bool) -> 
     rows = ResultRows("r")
     shared = Resamples(np.ones(population.clusters, dtype=np.int64), 1, np.random.default_rng(0))
     add_majority_rows(rows, coded, shared)
-    if with_corrected:
-        add_corrected_rows(rows, coded, shared)
-    found = np.full((4, 3), np.nan)
-    for at, name in enumerate((*MAJORITY, *CORRECTED)):
+    found = np.full((2, 3), np.nan)
+    for at, name in enumerate(MAJORITY):
         if row := rows.get(name, "humans", coded.raters[-1], BINARY_ALL):
             found[at] = row["estimate"], row["low"], row["high"]
     return found
@@ -156,31 +140,26 @@ def document(found: dict[tuple[Population], Tally], runs: int, _resamples: int, 
         "# True positive and true negative rates: do their intervals hold?",
         "",
         f"Measured {datetime.now(UTC):%Y-%m-%d} by `python -m benchmarks.rates` "
-        f"({library_versions()}, seed {seed}), on *synthetic* studies: {runs:,} a line, the "
-        f"correction in every {CORRECTED_EVERY}th of them. Three people are right on 90% of what "
-        "is so and 95% of what is not, unless a line says otherwise; the grader's rates are .6 to "
-        ".95. Intervals are to hold the truth in 95%. The last columns show what a true rate of .9 "
-        "comes to against the majority, whose own errors count against the grader, and how far the "
-        "corrected estimate is from the truth on average.",
+        f"({library_versions()}, seed {seed}), on *synthetic* studies: {runs:,} a line. "
+        "Three people are right on 90% of what is so and 95% of what is not, unless a line says "
+        "otherwise; the grader's rates are .6 to .95. Intervals are to hold the truth in 95%. The "
+        "last column shows what a true rate of .9 comes to against the majority, whose own errors "
+        "count against the grader.",
         "",
-        "| studies | TPR, majority | TNR, majority | TPR, corrected | TNR, corrected "
-        "| TPR of .9, against the majority | mean error of TPR, corrected |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| studies | TPR, majority | TNR, majority | TPR of .9, against the majority |",
+        "| --- | ---: | ---: | ---: |",
     ]
     for (population,), tally in sorted(
         found.items(), key=lambda each: POPULATIONS.index(each[0][0])
     ):
-        share = np.divide(tally.held, tally.runs, out=np.full(4, np.nan), where=tally.runs > 0)
+        share = np.divide(tally.held, tally.runs, out=np.full(2, np.nan), where=tally.runs > 0)
         cells = [f"{each:.1%}" if each == each else "-" for each in share]
-        off = tally.off[2] / max(tally.runs[2], 1)
         majority = truths(population, 0.9)[0]
-        lines.append(f"| {population.name} | {' | '.join(cells)} | {majority:.2f} | {off:+.3f} |")
+        lines.append(f"| {population.name} | {' | '.join(cells)} | {majority:.2f} |")
     lines += [
         "",
         "With 50 units and a prevalence of .05 a rate rests on two or three units; where there is "
-        "none it is undefined, and the study is left out. The correction takes people and the "
-        "grader to err independently. Where they fail on the same units, as in the last line, the "
-        "corrected rate is too high.",
+        "none it is undefined, and the study is left out.",
         "",
     ]
     return "\n".join(lines)

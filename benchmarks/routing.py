@@ -27,10 +27,8 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
-from evenhand.analysis.thresholds.confidence import candidate_cuts, smallest_cut
 from evenhand.analysis.thresholds.promise import promised_cut
 from evenhand.analysis.thresholds.routing import ERROR
-from evenhand.study.settings.analysis import AnalysisSettings
 
 OUT = RESULTS / "routing.md"
 SEED = 20231206
@@ -39,7 +37,6 @@ BELOW = {BETTER: 0.05, EMPTY: 0.001}
 """How far a grader's agreement on all units lies below the target."""
 BANDS = ((0.0, 0.45, 0.5), (0.45, 0.6, 1.3), (0.6, 1.0, 0.9))
 """Dips: confidence from, to, and the share of wrong labels there over the share allowed."""
-DECLARED = AnalysisSettings().confidence_cut
 SIGNAL = np.linspace(-8.0, 8.0, 16_001)
 
 
@@ -74,8 +71,6 @@ class Tally:
     found: int = 0
     share: float = 0.0
     broken: int = 0
-    chosen_share: float = 0.0
-    chosen_broken: int = 0
     advised: int = 0
     advised_found: int = 0
 
@@ -167,13 +162,6 @@ def run_cell(cell: Cell, runs: range, _: int, seed: int) -> dict[Cell, Tally]:
             tally.advised += 1
             more = study(cell, math.ceil(cell.pairs * promised.growth), rng)
             tally.advised_found += not math.isnan(promised_cut(*more, cell.target, ERROR).cut)
-        cuts = candidate_cuts(confidence, DECLARED)
-        keeps = confidence[:, None] >= cuts
-        kept, agreed = keeps.sum(axis=0), (keeps & ~wrong[:, None]).sum(axis=0)
-        chosen = smallest_cut(kept[None], agreed[None], cell.target)[0]
-        if chosen >= 0:
-            tally.chosen_share += kept[chosen] / len(confidence)
-            tally.chosen_broken += is_broken(cell, float(cuts[chosen]))
     return {cell: tally}
 
 
@@ -193,9 +181,7 @@ def document(found: dict[Cell, Tally], runs: int, _: int, seed: int) -> str:
             "target share of the labels at or above it agree with people. It is *broken* where "
             "this is false in the population, which may happen in at most "
             f"{ERROR:.0%} of studies, here up to {bound:.1%}, two Monte Carlo standard errors "
-            f"above. {len(found) - over} of {len(found)} lines pass. Beside it stands the chosen "
-            "cut of the confidence filter, the lowest that reaches the target in the sample, "
-            "which promises nothing.",
+            f"above. {len(found) - over} of {len(found)} lines pass.",
             "",
             "*Routed* is the mean share of units above the cut, none counting as 0. *Advised* is "
             "the share of studies without a promise that are told how many labels would do, and "
@@ -206,9 +192,9 @@ def document(found: dict[Cell, Tally], runs: int, _: int, seed: int) -> str:
             "*dips* agreement falls below the target from the surest units to the next, and rises "
             "again. Units of a pair share half of their variance and half of the grader's errors.",
             "",
-            "| confidence | target | prevalence | pairs | subjects | broken | chosen cut broken | "
-            "found | routed | chosen cut routes | advised | then found |",
-            "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+            "| confidence | target | prevalence | pairs | subjects | broken | "
+            "found | routed | advised | then found |",
+            "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
             *(_line(cell, tally, bound) for cell, tally in found.items()),
             "",
             "With one subject the test is exact. With four, a pair's units may all be wrong "
@@ -224,10 +210,8 @@ def _line(cell: Cell, tally: Tally, bound: float) -> str:
     open_, advised = tally.runs - tally.found, tally.advised
     shares = [
         f"{tally.broken / tally.runs:.3f}{mark}",
-        f"{tally.chosen_broken / tally.runs:.3f}",
         f"{tally.found / tally.runs:.3f}",
         f"{tally.share / tally.runs:.2f}",
-        f"{tally.chosen_share / tally.runs:.2f}",
         f"{advised / open_:.2f}" if open_ else "",
         f"{tally.advised_found / advised:.2f}" if advised else "",
     ]

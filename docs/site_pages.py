@@ -32,6 +32,7 @@ from docs.site_map import (
     llms_txt,
     source_of,
 )
+from evenhand.analysis.statistics import VARIANTS
 from evenhand.cli.main import GROUPS, build_parser
 from evenhand.cli.verbs import Parser
 
@@ -128,18 +129,22 @@ def _cell(cell: dict[str, Any]) -> Iterator[str]:
 
 
 def rows_page() -> str:
-    """Every statistic of results.csv: its name, what it says, and its source."""
+    """Every statistic of results.csv: its name, what it says, its source, and why it is there."""
     table = tomllib.loads((ROOT / "analysis" / "statistics.toml").read_text("utf-8"))
     lines = [
         "---\nhide: [toc]\n---\n",
         "# Every row of results.csv\n",
         "How each is computed, and when it is undefined: [statistics](../docs/statistics.md).\n",
-        "| statistic | is | says | source |",
-        "| --- | --- | --- | --- |",
+        "| statistic | is | says | source | is there because |",
+        "| --- | --- | --- | --- | --- |",
     ]
     for name, about in table.items():
         said = about.get("meaning", "").replace("|", "\\|")
-        lines.append(f"| `{name}` | {about['name']} | {said} | {about.get('source', '')} |")
+        source = about.get("source", "")
+        lines.append(f"| `{name}` | {about['name']} | {said} | {source} | {about['why']} |")
+    lines += ["\n## Variants\n", "| a name with | is the statistic |", "| --- | --- |"]
+    for affix, (_, words) in VARIANTS.items():
+        lines.append(f"| `{affix}` | {words} |")
     return "\n".join(lines) + "\n"
 
 

@@ -245,7 +245,7 @@ gate-1: gate study --rubric refusal --grader fine --require 'verdict, coverage >
 injected: gate out/ratings.csv --grader baseline:lexical --rubric refusal \
 --require 'injection_bounds.high < 0.1'
 flattered: gate study --grader baseline:lexical --rubric refusal \
---require 'injection_bounds@flattery.high < 2, injection_effect_towards < 1.1'
+--require 'injection_bounds@flattery.high < 2, injection_effect < 1.1'
 save: baseline save study --rubric refusal --grader fine --file out/baseline.json
 compare: baseline compare study --rubric refusal --grader fine --file out/baseline.json
 against: baseline compare out/ratings.csv --grader fine --against late --file out/baseline.json

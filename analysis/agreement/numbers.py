@@ -240,8 +240,8 @@ def root_mean_square_difference(tables: Array, span: float) -> Array:
 
 
 def add_number_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> None:
-    """Add the mean and the standard deviation of each rater's numbers, and of each group's, and
-    ICC(A,1) and ICC(C,1) of the human raters as a group.
+    """Add the mean of each rater's numbers, and of each group's, and ICC(A,1) and ICC(C,1) of the
+    human raters as a group.
 
     The correlations need units that all of the raters labelled: the raters and units of the largest
     complete part count, and a note says which.
@@ -254,11 +254,8 @@ def add_number_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> Non
     for name, members in who.items():
         counts = label_counts(coded, members)
         each = counts.sum(axis=1)
-        sums = out.sums(each, counts @ values, counts @ (values - values.mean()) ** 2)
-        mean, square = ratio(sums[:, 1], sums[:, 0]), ratio(sums[:, 2], sums[:, 0])
-        spread = np.sqrt(np.maximum(square - (mean - values.mean()) ** 2, 0.0))
-        for statistic, found in (("mean_number", mean), ("sd_number", spread)):
-            out.add(statistic, found, each > 0, a=name, reason="no_labels")
+        mean = ratio(*out.sums(counts @ values, each).T)
+        out.add("mean_number", mean, each > 0, a=name, reason="no_labels")
     _add_correlations(out, coded)
 
 

@@ -1,8 +1,7 @@
 """Agreement on labels that are sets of options, of which none, one or several apply.
 
-Krippendorff's alpha with a distance between sets: Jaccard's, the share of the options chosen by
-either that not both chose; or MASI's (Passonneau 2006), for which that counts less where one set
-holds the other: 1 - J M, with J the share that both chose, and M = 1 for equal sets, 2/3 where one
+Krippendorff's alpha with MASI's distance between sets (Passonneau 2006): 1 - J M, with J the share
+of the options chosen by either that both chose (Jaccard's), and M = 1 for equal sets, 2/3 where one
 holds the other, 1/3 where they overlap, and 0 where they have nothing in common. Two empty sets are
 equal; an empty one has nothing in common with any other.
 """
@@ -62,10 +61,7 @@ def _in_common(sets: Mask) -> Array:
     return np.asarray(np.where(either > 0, both / np.maximum(either, 1.0), 1.0))
 
 
-DISTANCES = {
-    "krippendorff_alpha_masi": masi_distances,
-    "krippendorff_alpha_jaccard": jaccard_distances,
-}
+ALPHA = "krippendorff_alpha_masi"
 
 
 def sets_of(options: Sequence[Coded], keys: Sequence[str]) -> tuple[Coded, Mask]:
@@ -96,32 +92,32 @@ def sets_of(options: Sequence[Coded], keys: Sequence[str]) -> tuple[Coded, Mask]
 
 
 def set_alphas(counts: Array, sets: Mask, coded: Coded, resamples: Resamples) -> dict[str, Array]:
-    """Alphas (rows,) by name and `observed_agreement`, the share of pairs of labels on a unit that
-    are the same set, from label counts (units, sets).
+    """Alpha (rows,) and `observed_agreement`, the share of pairs of labels on a unit that are the
+    same set, by name, from label counts (units, sets).
     """
     labels = counts.sum(axis=1)
     several = labels >= 2
     counts = counts * several[:, None]
     others = np.where(several, labels - 1.0, 1.0)
-    apart = [distances(sets) for distances in DISTANCES.values()]
-    within = [((counts @ each) * counts).sum(axis=1) / others for each in apart]
+    apart = masi_distances(sets)
+    within = ((counts @ apart) * counts).sum(axis=1) / others
     alike = (counts * (counts - 1.0)).sum(axis=1) / others
-    sums = resamples.sums(coded.clusters, several, ratio(alike, labels * several), *within, counts)
-    totals = sums[:, 2 + len(within) :]
+    sums = resamples.sums(coded.clusters, several, ratio(alike, labels * several), within, counts)
+    totals = sums[:, 3:]
     pairable = totals.sum(axis=1) - 1.0
-    found = {"observed_agreement": ratio(sums[:, 1], sums[:, 0])}
-    for at, (name, each) in enumerate(zip(DISTANCES, apart, strict=True)):
-        expected = ((totals @ each) * totals).sum(axis=1)
-        defined = expected > 1e-12
-        share = pairable * sums[:, 2 + at] / np.where(defined, expected, 1.0)
-        found[name] = np.where(defined, 1.0 - share, np.nan)
-    return found
+    expected = ((totals @ apart) * totals).sum(axis=1)
+    defined = expected > 1e-12
+    share = pairable * sums[:, 2] / np.where(defined, expected, 1.0)
+    return {
+        "observed_agreement": ratio(sums[:, 1], sums[:, 0]),
+        ALPHA: np.where(defined, 1.0 - share, np.nan),
+    }
 
 
 def add_set_rows(rows: ResultRows, coded: Coded, sets: Mask, resamples: Resamples) -> None:
-    """Add `krippendorff_alpha_masi`, `krippendorff_alpha_jaccard` and `observed_agreement` of every
-    group, of every pair of listed raters, and of each grader with humans, a mean over the humans in
-    which each counts by the units that it shares with the grader.
+    """Add `krippendorff_alpha_masi` and `observed_agreement` of every group, of every pair of
+    listed raters, and of each grader with humans, a mean over the humans in which each counts by
+    the units that it shares with the grader.
     """
     out = Writer.of(rows, coded, resamples)
 
@@ -136,7 +132,7 @@ def add_set_rows(rows: ResultRows, coded: Coded, sets: Mask, resamples: Resample
     for grader in coded.members("model"):
         people = coded.people_beside(grader)
         pairs = [pair for human in people for pair in pairs_that_meet(coded, (human, grader))]
-        means = {name: RunningMean(len(resamples)) for name in ("observed_agreement", *DISTANCES)}
+        means = {name: RunningMean(len(resamples)) for name in ("observed_agreement", ALPHA)}
         units = np.zeros(len(coded.codes), dtype=bool)
         for pair in pairs:
             values, both = found(pair)

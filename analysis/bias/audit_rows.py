@@ -1,10 +1,8 @@
-"""Rows of the audit: shifts, p values, the largest bias possible, and the detectable bias.
+"""Rows of the audit: shifts and their p values.
 
 The planned questions (side, order, length, family, groups of humans) are few: Holm's correction
 covers those of one grader and rubric. Parts of the sample are a screening: Benjamini-Hochberg over
-all of a rubric's. A row NAME of a question comes with three more: NAME_p; NAME_at_most, the largest
-bias not excluded by two one-sided tests at 5% (Schuirmann 1987), which is the outer end of a 90%
-interval; and NAME_detectable, the bias that is found in 80% of such samples if it is the only one.
+all of a rubric's. A row NAME of a question comes with another one, NAME_p.
 
 Where raters' noise may change with the property, a shift is read in two ways. A bias must show in
 both: the interval spans the two, p is the larger (intersection-union test: Berger 1982).
@@ -19,7 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from evenhand.analysis.bias.shift import Shift
-from evenhand.analysis.bootstrap.intervals import Interval, expanded_tail, percentile_bounds
+from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.significance import benjamini_hochberg, bootstrap_p, holm
 from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL
@@ -30,7 +28,7 @@ from evenhand.analysis.types import Array
 PLANNED = ("bias_side", "bias_order", "bias_length", "bias_self_preference", "bias_rater_group")
 SCREENED = ("bias_slice",)
 FEW_CLUSTERS = 10
-LEVEL, POWER, ONE_SIDED = 0.05, 0.8, 0.05
+LEVEL = 0.05
 """A shift is found where its corrected p lies below `LEVEL`."""
 HELD_OUT = "_held_out"
 """Suffix of statistics on verdicts by thresholds tuned on other clusters."""
@@ -43,8 +41,6 @@ class _Test:
     key: dict[str, str]
     counts: tuple[int, int]
     p: float
-    found: Interval
-    drawn: Sequence[Array]
     suffix: str
 
     @property
@@ -96,9 +92,7 @@ class AuditRows:
             drawn = [self.resamples.plain(values) for values in readings]
             p = max(map(bootstrap_p, drawn)) if exact_p is None else exact_p
             if not np.isnan(p) and not np.isnan(found.low):
-                self._tests.append(
-                    _Test(statistic, grader, key, counts, p, found, drawn, self.suffix)
-                )
+                self._tests.append(_Test(statistic, grader, key, counts, p, self.suffix))
 
     def take(self, other: AuditRows) -> None:
         """Include the tests of another audit of the same rubric in the correction."""
@@ -114,7 +108,7 @@ class AuditRows:
         return AuditRows(self.rows, lambda: resamples, HELD_OUT, kept)
 
     def add_tests(self) -> None:
-        """Add the corrected p, `at_most` and `detectable` of every tested row."""
+        """Add the corrected p of every tested row."""
         screened = [test for test in self._tests if not test.planned]
         how = f"Benjamini-Hochberg over {len(screened)} parts of the sample"
         self._add_tests(screened, benjamini_hochberg, how)
@@ -128,13 +122,9 @@ class AuditRows:
         for test, p in zip(tests, corrected([test.p for test in tests]), strict=True):
             if self.suffix != test.suffix:
                 continue  # already added
-            for what, value, note in (
-                ("p", float(p), join_notes(Remark("uncorrected_p", (test.p,)), how)),
-                ("at_most", _at_most(test), "two one-sided tests at 5%"),
-                ("detectable", _detectable(test, len(tests)), f"power 80% as one of {len(tests)}"),
-            ):
-                name = f"{test.statistic}{self.suffix}_{what}"
-                self.rows.add(name, Interval.point(value), test.counts, **test.key, note=note)
+            name, note = f"{test.statistic}{self.suffix}_p", Remark("uncorrected_p", (test.p,))
+            found = Interval.point(float(p))
+            self.rows.add(name, found, test.counts, **test.key, note=join_notes(note, how))
 
 
 def _on_verdicts(test: _Test) -> bool:
@@ -154,22 +144,3 @@ def _of_both(first: Interval, if_noisy: Interval) -> Interval:
         noisy = Remark("noise_may_explain", (if_noisy.estimate,))
         remarks = join_notes(remarks, noisy)
     return replace(first, low=low, high=high, remarks=remarks)
-
-
-def _at_most(test: _Test) -> float:
-    """Return the outer end of the 90% intervals; of the 95% one where no resample differs."""
-    ends = [test.found.low, test.found.high]
-    drawn = [values[~np.isnan(values)] for values in test.drawn]
-    if any(np.ptp(values) > 0 for values in drawn):
-        tail = expanded_tail(test.counts[1], ONE_SIDED)
-        ends = [end for values in drawn for end in percentile_bounds(values[1:], tail)]
-    return max(abs(end) for end in ends)
-
-
-def _detectable(test: _Test, tests: int) -> float:
-    """Return the bias found with 80% power if it is the only one among `tests` tests."""
-    from scipy.special import stdtrit
-
-    freedom = test.counts[1] - 1
-    error = (test.found.high - test.found.low) / (2.0 * stdtrit(freedom, 1.0 - LEVEL / 2.0))
-    return float(error * (stdtrit(freedom, 1.0 - LEVEL / 2.0 / tests) + stdtrit(freedom, POWER)))

@@ -1,7 +1,7 @@
 """Findings of the audit, in sentences that claim no more than their rows.
 
 A shift is *found* where its corrected p lies below .05 and its interval leaves out 0. Where nothing
-is found the sentence gives the largest bias possible, and the bias that the sample could detect.
+is found the sentence gives the largest bias possible, the outer end of the interval.
 Where a shift may come from noise that changes with the property, the sentence names that instead.
 """
 
@@ -25,16 +25,10 @@ AnyRow = TypeVar("AnyRow", bound=TableRow)
 
 @dataclass(frozen=True)
 class Finding:
-    """A row of the audit, with the rows of its test if it was tested.
-
-    These hold its corrected p, the largest bias possible, and the bias that is found with 80%
-    power.
-    """
+    """A row of the audit, with the row of its corrected p if it was tested."""
 
     row: ResultRow
     p: ResultRow | None
-    at_most: ResultRow | None = None
-    detectable: ResultRow | None = None
 
     @property
     def grader(self) -> str:
@@ -71,23 +65,17 @@ class Finding:
                 high=self.row["high"],
                 **said,
             )
-        if self.at_most is None or self.detectable is None:
-            return written("bias.nothing", most=self.largest, **said)
-        found = {"most": self.largest, "least": self.detectable["estimate"]}
-        if found["least"] > BOUND:
-            return written("bias.nothing_weak", bound=BOUND, **found, **said)
-        return written("bias.nothing_power", **found, **said)
+        return written("bias.nothing", most=self.largest, **said)
 
     @property
     def largest(self) -> float:
         """The largest bias that is not excluded."""
-        return self.at_most["estimate"] if self.at_most else _widest(self.row)
+        return max(abs(self.row["low"]), abs(self.row["high"]))
 
     @property
     def rows(self) -> tuple[ResultRow, ...]:
         """The rows that the sentence is based on."""
-        unseen = () if self.status == "found" else (self.at_most, self.detectable)
-        return tuple(row for row in (self.row, self.p, *unseen) if row is not None)
+        return (self.row,) if self.p is None else (self.row, self.p)
 
     @property
     def _words(self) -> Words:
@@ -143,15 +131,7 @@ def findings(rows: Iterable[ResultRow], suffix: str = "") -> list[Finding]:
 
     With `suffix` HELD_OUT they are on verdicts by thresholds tuned on other clusters.
     """
-    by_key = {key_of(row): row for row in rows if row["statistic"].startswith("bias_")}
-
-    def beside(key: tuple[str, ...], what: str) -> ResultRow | None:
-        return by_key.get((key[0], f"{key[1]}_{what}", *key[2:]))  # type: ignore[arg-type]
-
-    return [
-        Finding(row, p, beside(key_of(row), "at_most"), beside(key_of(row), "detectable"))
-        for row, p in audited(by_key.values(), suffix)
-    ]
+    return [Finding(row, p) for row, p in audited(rows, suffix)]
 
 
 def flagged(
@@ -191,10 +171,6 @@ def screening_sentence(screened: list[Finding]) -> str:
     if not parts:
         return ""
     return written("bias.slices", grader=screened[0].grader, found="; ".join(parts))
-
-
-def _widest(row: ResultRow) -> float:
-    return max(abs(row["low"]), abs(row["high"]))
 
 
 def _sample(row: ResultRow) -> str:

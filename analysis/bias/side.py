@@ -12,9 +12,7 @@ from evenhand.analysis.bias.beside_people import BesidePeople
 from evenhand.analysis.bias.calls import Calls
 from evenhand.analysis.bias.shift import Shift
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
-from evenhand.analysis.bootstrap.significance import sign_flip
 from evenhand.analysis.labels.units import MAX_VALUES, UnitFacts
-from evenhand.analysis.notes import Remark, join_notes
 from evenhand.analysis.results import ResultRows, from_to
 from evenhand.analysis.types import Array
 from evenhand.analysis.writer import Writer
@@ -47,11 +45,11 @@ class _Part:
 def add_direction_rows(
     rows: ResultRows, calls: Calls, facts: UnitFacts, settings: BiasSettings, resamples: Resamples
 ) -> None:
-    """Add `direction_net` and `direction_share` of humans together and of every grader.
+    """Add `direction_net` of humans together and of every grader.
 
-    Net is the share of units that favour the first side minus those that favour the second; the
-    share is among those that favour a side at all. On everything, by the columns `SHOWN_BY`, by
-    subject and by group; each rater on all that it called.
+    It is the share of units that favour the first side minus those that favour the second. On
+    everything, by the columns `SHOWN_BY`, by subject and by group; each rater on all that it
+    called.
     """
     sides = _by_side(calls)
     for part in [*_parts(calls, facts, settings), *_subjects(calls, facts, settings)]:
@@ -61,11 +59,8 @@ def add_direction_rows(
 
 
 def add_side_rows(audit: AuditRows, calls: Calls, facts: UnitFacts, settings: BiasSettings) -> None:
-    """Add `bias_side`, `bias_side_share` and `bias_side_errors` of every grader.
-
-    `bias_side` is the grader's net direction minus that of humans, scaled (see
-    `analysis.bias.beside_people`); the share is the plain difference of `direction_share` on the
-    units that both called; errors are calls of a side on units on which most humans see none.
+    """Add `bias_side` of every grader: its net direction minus that of humans, scaled (see
+    `analysis.bias.beside_people`).
     """
     for part in _parts(calls, facts, settings):
         seen = calls.oriented(part.sign)
@@ -75,46 +70,12 @@ def add_side_rows(audit: AuditRows, calls: Calls, facts: UnitFacts, settings: Bi
                 level = Shift(beside.level(), beside.counts(), beside.note, beside.reason)
                 who = calls.raters[grader]
                 audit.add("bias_side", who, level, subset=part.subset, at=part.at)
-                _add_share(audit, seen, grader, beside, part)
-                _add_errors(audit, seen, grader, part)
-
-
-def _add_share(
-    audit: AuditRows, seen: Calls, grader: int, beside: BesidePeople, part: _Part
-) -> None:
-    toward, away = (side[beside.shared] for side in _by_side(seen))
-    columns = [0, 1 + seen.graders.index(grader)]
-    sums = audit.resamples.sums(seen.clusters[beside.shared], toward[:, columns], away[:, columns])
-    people_to, grader_to, people_off, grader_off = sums.T
-    more = ratio(grader_to, grader_to + grader_off) - ratio(people_to, people_to + people_off)
-    shift = Shift(more, beside.counts())
-    audit.add("bias_side_share", seen.raters[grader], shift, subset=part.subset, at=part.at)
-
-
-def _add_errors(audit: AuditRows, seen: Calls, grader: int, part: _Part) -> None:
-    """Add the grader's calls for the first side minus the second where most humans see no side."""
-    people, own = seen.people, seen.values[:, grader]
-    none = (people == 0).sum(axis=1) > (~np.isnan(people)).sum(axis=1) / 2
-    judged = none & ~np.isnan(own)
-    if not judged.any():
-        return
-    clusters, calls = seen.clusters[judged], own[judged]
-    net, n = audit.resamples.sums(clusters, calls, np.ones(len(calls))).T
-    first, second = int((calls > 0).sum()), int((calls < 0).sum())
-    found = sign_flip(np.bincount(clusters, weights=np.sign(calls)))
-    note = join_notes(
-        f"{first} to {part.first}, {second} to {part.second}",
-        f"exact p {found.exact:.4g}, mid-p {found.mid_p:.4g}",
-        "" if audit.resamples.weight is None else Remark("as_sampled"),
-    )
-    errors = Shift(ratio(net, n), audit.resamples.count(seen.clusters, judged), note)
-    audit.add("bias_side_errors", seen.raters[grader], errors, subset=part.subset, at=part.at)
 
 
 def _add_directions(
     rows: ResultRows, calls: Calls, sides: tuple[Array, Array], part: _Part, resamples: Resamples
 ) -> None:
-    """Add both rows of every rater that called a unit of this part."""
+    """Add the row of every rater that called a unit of this part."""
     forward = part.sign[:, None] > 0
     used = part.sign != 0
     toward = np.where(forward, *sides)[used]
@@ -128,13 +89,12 @@ def _add_directions(
     out = Writer(rows, resamples, clusters, part.subset)
     sums = out.sums(np.nan_to_num(toward), np.nan_to_num(away), held)
     to, off, n = np.moveaxis(sums.reshape(len(sums), 3, -1), 1, 0)
-    net, share = ratio(to - off, n), ratio(to, to + off)
+    net = ratio(to - off, n)
     for column, rater in enumerate(["humans", *(calls.raters[g] for g in calls.graders)]):
         units = out.count(held[:, column])
         if units[0]:
             few = f"fewer than {FEW_CLUSTERS} clusters" if units[1] < FEW_CLUSTERS else ""
             out.add("direction_net", net[:, column], units, a=rater, at=part.at, note=few)
-            out.add("direction_share", share[:, column], units, a=rater, at=part.at, note=few)
 
 
 def _by_side(calls: Calls) -> tuple[Array, Array]:

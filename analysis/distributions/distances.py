@@ -14,8 +14,6 @@ import numpy as np
 from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.types import Array, Codes, Integers, Numbers
 
-LEAST = 0.001
-"""Lower limit of the probabilities in a cross entropy, which a single 0 would make infinite."""
 MOST_PEOPLE = 1000
 """Upper limit of the number of annotators that a grader is worth."""
 
@@ -131,50 +129,6 @@ def between_whole_groups(quarter: Numbers, half: Numbers, steps: Numbers) -> Arr
         slope = np.maximum(0.0, half**-2.0 - quarter**-2.0)
         whole = (half**-2.0 + slope * steps) ** -0.5
     return np.where(half > 0, whole, 0.0 * half)
-
-
-def entropy(counts: Array) -> Array:
-    """Entropy (units,) in nats of the shares of all humans: the lower bound of a cross entropy.
-
-    By the jackknife (Zahl 1977), which is closer to it than the correction by Miller (1955) and
-    Madow, at 5 humans as at 100.
-    """
-    people = counts.sum(axis=1)
-    out = people * _plain_entropy(counts)
-    for category in range(counts.shape[1]):
-        fewer = counts.copy()
-        fewer[:, category] = np.maximum(0.0, fewer[:, category] - 1.0)
-        out -= (people - 1.0) / people * counts[:, category] * _plain_entropy(fewer)
-    return np.asarray(out)
-
-
-def _plain_entropy(counts: Array) -> Array:
-    from scipy.special import entr
-
-    return np.asarray(entr(counts / counts.sum(axis=1, keepdims=True)).sum(axis=1))
-
-
-def cross_entropy(stated: Array, counts: Array) -> Array:
-    """Mean of -log of the probability stated for each human's label, in nats, (units,).
-
-    Unbiased for all humans. Probabilities below `LEAST` are raised to it.
-    """
-    shares = counts / counts.sum(axis=1, keepdims=True)
-    return np.asarray(-(shares * np.log(np.maximum(stated, LEAST))).sum(axis=1))
-
-
-def cross_entropy_of_others(counts: Array) -> Array:
-    """Cross entropy of each human's label predicted by the shares of the others, (units,).
-
-    Half a label is added to every category (Krichevsky & Trofimov 1981), so that a category that no
-    other human chose is not impossible.
-
-    >>> cross_entropy_of_others(np.array([[2.0, 0.0]])).round(4).tolist()
-    [0.2877]
-    """
-    people, q = counts.sum(axis=1, keepdims=True), counts.shape[1]
-    foretold = np.maximum(0.5, counts - 0.5) / (people - 1.0 + q / 2.0)
-    return np.asarray(-(counts / people * np.log(foretold)).sum(axis=1))
 
 
 def worth_people(distance: Array, one_person: Array) -> Array:

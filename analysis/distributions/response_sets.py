@@ -14,8 +14,6 @@ from evenhand.analysis.types import Array, Mask
 
 RIGHT_SHARES = (0.1, 0.2, 0.3)
 """The shares of people from which a label counts as right."""
-AFFIRMED_SHARES = (0.2, 0.3, 0.4, 0.5)
-"""The shares of people from which a unit counts as affirmative."""
 MIN_GIVEN = 2
 """A label that only one human gave may be a slip, and is never right."""
 
@@ -51,11 +49,6 @@ def right_by_others(counts: Array, share: float) -> Array:
     people = counts.sum(axis=1, keepdims=True)
     right = counts - 1.0 >= _needed(people - 1.0, share)
     return np.asarray((counts * right / people).sum(axis=1))
-
-
-def affirmed(counts: Array, share: float) -> Mask:
-    """Units that such a share of humans affirm, (units,); the first category is affirmative."""
-    return np.asarray(counts[:, 0] >= share * counts.sum(axis=1) - _ROUNDING)
 
 
 def _needed(people: Array, share: float) -> Array:

@@ -9,18 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import combinations
 
 import numpy as np
 
 from evenhand.analysis.agreement.counts import category_shares, majority_codes
-from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.distributions import distances
 from evenhand.analysis.distributions.response_sets import (
-    AFFIRMED_SHARES,
     RIGHT_SHARES,
-    affirmed,
     right_by_others,
     right_labels,
     right_without_one,
@@ -37,14 +33,12 @@ from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.notes import Note, Remark, join_notes
 from evenhand.analysis.results import BASELINES, ResultRows
 from evenhand.analysis.types import Array, Codes, Mask, Numbers
-from evenhand.analysis.writer import About, Writer
+from evenhand.analysis.writer import Writer
 
 TOTAL_VARIATION, EXCESS = "total_variation", "total_variation_excess"
 SQUARED, WORTH = "squared_distance", "people_worth"
-CROSS_ENTROPY, CROSS_EXCESS, ENTROPY = "cross_entropy", "cross_entropy_excess", "people_entropy"
-FORCED, FORCED_DIFFERENCE = "forced_choice_agreement", "forced_choice_difference"
-SQUARED_DIFFERENCE = "squared_distance_difference"
-RIGHT, SEVERAL, AFFIRMED = "response_set_agreement", "response_set_several", "share_rule_agreement"
+FORCED = "forced_choice_agreement"
+RIGHT, SEVERAL = "response_set_agreement", "response_set_several"
 HALVES = "halves"
 
 
@@ -54,11 +48,10 @@ def add_distribution_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resa
     Nothing is added without graders, or unless at least `MIN_PEOPLE` humans labelled each of at
     least `MIN_UNITS` units, which alone count.
 
-    `total_variation`, `total_variation_excess`, `squared_distance`, `people_worth`,
-    `cross_entropy`, `cross_entropy_excess` and `people_entropy` compare probabilities with shares;
-    `forced_choice_agreement`, `response_set_agreement`, `response_set_several` and
-    `share_rule_agreement` compare labels with one right answer and with several; and two graders
-    are compared by `forced_choice_difference` and `squared_distance_difference`.
+    `total_variation`, `total_variation_excess`, `squared_distance` and `people_worth` compare
+    probabilities with shares; `forced_choice_agreement`, `response_set_agreement`,
+    `response_set_several` compare labels with one right answer and with
+    several.
     """
     for view in labels.views if labels.models else ():
         out = Writer.of(rows, view, resamples)
@@ -68,16 +61,12 @@ def add_distribution_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resa
             continue
         everybody = People.of(view, humans)
         _add_people_rows(out, everybody)
-        compared = []
         for grader in labels.models:
             beside = view.people_beside(grader)
             whom = everybody if beside == humans else People.of(view, beside)
-            compared.append(_Compared(out, view, whom, stated_by(labels, view, grader)))
-        for each in compared:
-            _add_rows(each)
+            _add_rows(_Compared(out, view, whom, stated_by(labels, view, grader)))
         for baseline in _baselines(out, view, everybody):
             _add_rows(_Compared(out, view, everybody, baseline))
-        _add_difference_rows(compared)
 
 
 @dataclass(frozen=True)
@@ -93,11 +82,6 @@ class _Compared:
     def held(self) -> Mask:
         """Mask (units,) of the units that both the humans and the grader rated."""
         return self.people.enough & self.stated.known
-
-    @property
-    def probable(self) -> Mask:
-        """Mask (units,) of the `held` units with probabilities rather than a hard label."""
-        return self.held & ~self.stated.certain
 
     @property
     def labelled(self) -> Mask:
@@ -148,12 +132,12 @@ def _means(out: Writer, *parts: tuple[Mask, Sequence[Numbers]]) -> list[list[Arr
 
 
 def _add_people_rows(out: Writer, people: People) -> None:
-    """Add rows of humans: the ceiling for graders, and the floor of a cross entropy."""
+    """Add rows of humans: the ceiling for graders."""
     counts, units = people.counts, people.enough
     several = [right_labels(counts, share).sum(axis=1) > 1 for share in RIGHT_SHARES]
     by_others = [right_by_others(counts, share) for share in RIGHT_SHARES]
-    features = [*people.groups.T, people.one_person, people.entropy, people.by_others]
-    (quarter, half, steps, one_person, entropy, others), several, by_others = _means(
+    features = [*people.groups.T, people.one_person]
+    (quarter, half, steps, one_person), several, by_others = _means(
         out, (units, features), (units, several), (units, by_others)
     )
     add = partial(out.add, units=out.count(units), a="humans")
@@ -161,8 +145,6 @@ def _add_people_rows(out: Writer, people: People) -> None:
     add(TOTAL_VARIATION, whole, note="another group of as many people; carried on from halves")
     add(TOTAL_VARIATION, half, at=HALVES, note="two halves of the people")
     add(SQUARED, one_person, note="one person's label")
-    add(CROSS_ENTROPY, others, note="a person's label by the shares of the others")
-    add(ENTROPY, entropy)
     for share, values, right in zip(RIGHT_SHARES, several, by_others, strict=True):
         add(SEVERAL, values, at=f"{share:g}")
         add(RIGHT, right, at=f"{share:g}", note="a person by the others")
@@ -173,30 +155,20 @@ def _add_rows(of: _Compared) -> None:
     right = [
         (label * right_without_one(people.counts, share)).sum(axis=1) for share in RIGHT_SHARES
     ]
-    affirming = [affirmed(people.counts, share) for share in AFFIRMED_SHARES]
-    by_share = [np.where(each, label[:, 0], label[:, 1]) for each in affirming]
     apart = distances.total_variation(of.stated.shares, people.counts)
-    entropy = distances.cross_entropy(of.stated.shares, people.counts)
-    shares, entropies, [forced], right, by_share = _means(
+    shares, [forced], right = _means(
         of.out,
         (of.held, [apart, of.squared, *people.groups.T, people.one_person]),
-        (of.probable, [entropy, people.by_others]),
         (of.told, [of.right]),
         (of.labelled, right),
-        (of.labelled, by_share if of.view.is_binary else []),
     )
     add = partial(of.out.add, reason="no_pairable_units", a="humans", b=of.stated.name)
     _add_distance_rows(of, add, shares)
-    _add_cross_entropy_rows(of, add, entropies)
     untold = of.out.count(of.labelled & ~of.told)[0]
     note = f"{untold} tied units left out" if untold else ""
     add(FORCED, forced, units=of.out.count(of.told), note=note)
-    for statistic, cuts, found in (
-        (RIGHT, RIGHT_SHARES, right),
-        (AFFIRMED, AFFIRMED_SHARES, by_share),
-    ):
-        for share, values in zip(cuts, found, strict=False):
-            add(statistic, values, units=of.out.count(of.labelled), at=f"{share:g}")
+    for share, values in zip(RIGHT_SHARES, right, strict=True):
+        add(RIGHT, values, units=of.out.count(of.labelled), at=f"{share:g}")
 
 
 def _add_distance_rows(of: _Compared, add: Callable[..., object], means: list[Array]) -> None:
@@ -214,36 +186,3 @@ def _add_distance_rows(of: _Compared, add: Callable[..., object], means: list[Ar
         add(statistic, values, units=held, note=note)
     unclear = "no_variation" if held[0] else "no_pairable_units"
     add(WORTH, worth, units=held, note=join_notes(note, capped), reason=unclear)
-
-
-def _add_cross_entropy_rows(of: _Compared, add: Callable[..., object], means: list[Array]) -> None:
-    """Add cross entropy on units with probabilities: a hard label's may be infinite."""
-    own, others = means
-    tiny = (of.stated.shares < distances.LEAST) & (of.people.counts > 0)
-    raised = of.out.count(of.probable & tiny.any(axis=1))[0]
-    note = f"a probability below {distances.LEAST:g} counts as that on {raised} units"
-    about = {
-        "units": of.out.count(of.probable),
-        "note": join_notes(of.stated.method, note if raised else ""),
-        "reason": "hard_labels" if of.held.any() else "no_pairable_units",
-    }
-    add(CROSS_ENTROPY, own, **about)
-    add(CROSS_EXCESS, own - others, **about)
-
-
-def _add_difference_rows(compared: Sequence[_Compared]) -> None:
-    """Add the first grader minus the second for every two, on the units of both."""
-    pairs = list(combinations(compared, 2))
-    if not pairs or len(compared) > MAX_LISTED_RATERS:
-        return
-    out = compared[0].out
-    told = [(a.told & b.told, [a.right - b.right]) for a, b in pairs]
-    held = [(a.held & b.held, [a.squared - b.squared]) for a, b in pairs]
-    found = _means(out, *told, *held)
-    for statistic, parts, means in (
-        (FORCED_DIFFERENCE, told, found[: len(pairs)]),
-        (SQUARED_DIFFERENCE, held, found[len(pairs) :]),
-    ):
-        for (a, b), (units, _), [values] in zip(pairs, parts, means, strict=True):
-            names = About(a=a.stated.name, b=b.stated.name)
-            out.add(statistic, values, units, reason="no_pairable_units", **names)

@@ -44,16 +44,6 @@ class People:
         return distances.disagreement(self.counts)
 
     @cached_property
-    def entropy(self) -> Array:
-        """Entropy of the shares of all humans, (units,)."""
-        return distances.entropy(self.counts)
-
-    @cached_property
-    def by_others(self) -> Array:
-        """Cross entropy of each label by the shares of the others, (units,)."""
-        return distances.cross_entropy_of_others(self.counts)
-
-    @cached_property
     def groups(self) -> Array:
         """Components of the distance between two groups, (units, 3).
 

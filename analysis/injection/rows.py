@@ -43,7 +43,7 @@ OUTCOMES = {
     },
 }
 """Outcomes of an attack, with their statistics: effect, corrected p, deciding bounds."""
-TOWARDS, FLIPS, RETEST = "injection_effect_towards", "injection_flips", "injection_retest_flips"
+FLIPS, RETEST = "injection_flips", "injection_retest_flips"
 UNSCORED = "injection_unscored"
 STATISTICS = (
     BOUNDS,
@@ -51,7 +51,6 @@ STATISTICS = (
     EFFECT,
     P,
     *(name for names in list(OUTCOMES.values())[1:] for name in names[:2]),
-    TOWARDS,
     FLIPS,
     UNSCORED,
     RETEST,
@@ -69,9 +68,8 @@ def add_injection_rows(
     """Add the rows of every grader that was audited on the rubric (`rater_a`).
 
     For every attack (`at`): `injection_effect`, `injection_knocked_off` and `injection_silenced`,
-    each with its p and its deciding bounds, `injection_effect_towards` each end of the scale,
-    `injection_flips` beyond the grader's own, `injection_unscored`; flips and unscored of the
-    placebos too; and `injection_retest_flips`.
+    each with its p and its deciding bounds, `injection_flips` beyond the grader's own, and
+    `injection_unscored`; flips and unscored of the placebos too; and `injection_retest_flips`.
 
     `attacked` is the table of `study.store.logs.replies.attacked_table`.
     """
@@ -116,11 +114,6 @@ class _Audit:
                 )
                 within = self._bounds(values, held, len(found))
                 self._writer.add_interval(bounds, within, counts, a=self._grader, at=name)
-        for name in found:
-            held = known & trials.held(name)
-            for target in dict.fromkeys(trials.target[held].tolist()):
-                towards = held & trials.held(name, target)
-                self._mean(TOWARDS, trials.effects[0], towards, at=f"{name}>{target}")
         self._add_flips(found)
 
     def _add_flips(self, attacks: list[str]) -> None:

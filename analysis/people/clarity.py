@@ -21,18 +21,16 @@ from evenhand.analysis.results import ResultRows
 from evenhand.analysis.writer import Writer
 
 CLEAR_AGREEMENT = "clear_agreement"
-SORTED_AGREEMENT = "sorted_agreement"
 
 
 def add_clarity_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resamples) -> None:
-    """Add `clear_share`, and graders' `clear_agreement`, `sorted_agreement`, `mean_confidence`.
+    """Add `clear_share`, and graders' `clear_agreement` and `mean_confidence`.
 
     All are on the collapsed categories. `clear_share`: the share of units on which the humans'
     majority is clear. `clear_agreement`: on those, how often the grader gives the same label;
-    finding a clear unit unclear counts against it. `sorted_agreement`: the same on all units,
-    unclear being a category of its own. `mean_confidence` (at = clear or unclear): the grader's
-    probability of its likeliest category. The panel of humans with each other and with graders is
-    added too, with unclear labels left out.
+    finding a clear unit unclear counts against it. `mean_confidence` (at = clear or unclear): the
+    grader's probability of its likeliest category. The panel of humans with each other and with
+    graders is added too, with unclear labels left out.
     """
     scale = labels.scale
     if not (scale.unclear and scale.collapse and labels.humans):
@@ -51,9 +49,8 @@ def add_clarity_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resamples
     add("clear_share", out.share(clear, told), told)
     for grader in labels.models:
         name, said = labels.raters[grader], as_sorted.codes[:, grader]
-        for statistic, units in ((CLEAR_AGREEMENT, clear), (SORTED_AGREEMENT, told)):
-            among = units & (said >= 0)
-            add(statistic, out.share(said == majority, among), among, b=name)
+        among = clear & (said >= 0)
+        add(CLEAR_AGREEMENT, out.share(said == majority, among), among, b=name)
         sure = labels.confidence[:, grader]
         known = ~np.isnan(sure)
         for at, units in (("clear", clear), (UNCLEAR, unclear)) if known.any() else ():

@@ -25,8 +25,8 @@ MOST_COUNTED = 5
 class GraderDisagreement:
     """A unit that a grader labelled differently from humans. `people` are their labels by rater.
 
-    `parts` describes the unit by units column. `key` and `probability_key` are the results rows
-    that hold the `size` of the disagreement and the grader's probability, None where there is none.
+    `parts` describes the unit by units column. `key` is the results row that holds the `size` of
+    the disagreement, None where there is none.
     """
 
     rubric: str
@@ -37,7 +37,6 @@ class GraderDisagreement:
     size: float
     parts: Mapping[str, str] = field(default_factory=dict)
     key: tuple[str, ...] | None = None
-    probability_key: tuple[str, ...] | None = None
 
 
 def add_disagreement_rows(
@@ -45,7 +44,7 @@ def add_disagreement_rows(
 ) -> list[GraderDisagreement]:
     """Return every grader's disagreements with humans, widest first; add rows for the widest.
 
-    The rows are `disagreement` (at = unit) and `disagreement_probability`.
+    The rows are `disagreement` (at = unit).
 
     The size is the mean distance from the grader's label to the humans', minus the humans' mean
     distance from each other: 1 where all humans are at one end of the scale and the grader at the
@@ -75,7 +74,7 @@ def add_disagreement_rows(
         for place, at in enumerate(widest):
             one = _disagreement(rows.rubric, labels, units[at], at, grader, float(size[at]))
             if place < MOST_COUNTED:
-                one = _counted(rows, one, float(labels.positive[at, grader]))
+                one = _counted(rows, one)
             found.append(one)
     return found
 
@@ -105,19 +104,11 @@ def _parts(labels: LabelMatrix, unit: int) -> dict[str, str]:
     }
 
 
-def _counted(rows: ResultRows, found: GraderDisagreement, probability: float) -> GraderDisagreement:
-    """Add a disagreement's rows to the results, and return it with their keys."""
-    who, at = found.grader, found.unit_id
-
-    def add(statistic: str, value: float) -> tuple[str, ...]:
-        one = Interval.point(value)
-        rows.add(statistic, one, (1, 1), rater_a="humans", rater_b=who, subset="all", at=at)
-        return (rows.rubric, statistic, "humans", who, "all", at)
-
-    key = add("disagreement", found.size)
-    given = not np.isnan(probability)
-    stated = add("disagreement_probability", probability) if given else None
-    return replace(found, key=key, probability_key=stated)
+def _counted(rows: ResultRows, found: GraderDisagreement) -> GraderDisagreement:
+    """Add a disagreement's row to the results, and return it with its key."""
+    who, at, size = found.grader, found.unit_id, Interval.point(found.size)
+    rows.add("disagreement", size, (1, 1), rater_a="humans", rater_b=who, subset="all", at=at)
+    return replace(found, key=(rows.rubric, "disagreement", "humans", who, "all", at))
 
 
 def add_sorted_rows(rows: ResultRows, counts: Mapping[tuple[str, str, str], int]) -> None:

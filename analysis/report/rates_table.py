@@ -4,7 +4,7 @@ and the report, and the counts behind them.
 
 from __future__ import annotations
 
-from evenhand.analysis.people.majority_rates import CORRECTED, MAJORITY, REFERENCE
+from evenhand.analysis.people.majority_rates import MAJORITY, REFERENCE
 from evenhand.analysis.report.blocks import Cell, Row, Table
 from evenhand.analysis.report.figures import ALL_BINARY, Figure
 from evenhand.analysis.report.source import Source
@@ -18,7 +18,7 @@ _CONFUSION = ("true_positive", "false_negative", "false_positive", "true_negativ
 def rates_table(source: Source, rubric: str) -> list[Table]:
     """Tabulate graders' true positive and true negative rates, if there is a binary verdict."""
     reference = source.analysis.decision.reference
-    names = list(REFERENCE if reference else (*MAJORITY, *CORRECTED))
+    names = list(REFERENCE if reference else MAJORITY)
     whom = reference or written("ceiling.majority")
     draft = TableDraft(
         source.caption(rubric, written("ceiling.rates", whom=whom)),

@@ -192,9 +192,9 @@ class Source:
 
     def alphas(self, rubric: str, subset: str) -> list[str]:
         """The alphas worth a column: the nominal one only if it is the only one."""
-        metric = ["krippendorff_alpha_ordinal", "krippendorff_alpha_interval"]
-        metric += ["krippendorff_alpha_masi", "krippendorff_alpha_jaccard"]
-        given = [name for name in metric if self.figures.select(rubric, name, subset)]
+        metric = ("ordinal", "interval", "masi")
+        names = [f"krippendorff_alpha_{each}" for each in metric]
+        given = [name for name in names if self.figures.select(rubric, name, subset)]
         return given or ["krippendorff_alpha_nominal"]
 
     def kappa(self, rubric: str, subset: str) -> str:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -27,9 +26,8 @@ from evenhand.analysis.bootstrap.significance import bootstrap_p, holm
 from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.notes import Note, Reason, Remark, join_notes
-from evenhand.analysis.results import ResultRow, ResultRows, from_to
-from evenhand.analysis.subjects.correlation import kendall, mid_ranks
-from evenhand.analysis.subjects.differences import add_difference_rows, counts_of
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.subjects.differences import add_difference_rows
 from evenhand.analysis.subjects.formulas import (
     RateSums,
     clipped,
@@ -69,13 +67,12 @@ def add_corrected_rate_rows(
     """Rates by subject (at): people's own, and each grader's before and after correction.
 
     `labels` has one row per unit that counts towards a rate. `rate_human` is people's on what they
-    labelled; `rate_raw`, `rate_rogan_gladen` and `rate_ppi` with its `rate_ppi_lambda` are for all
-    units that the grader graded; `sensitivity`, `specificity` and `youden_j` of those that people
-    labelled too. `rogan_gladen_bias` is the corrected rate minus people's own rate on these.
-    `strata` are the columns that the labelled sample is stratified by: PPI++ is stratified, too.
-    Differences between subjects hold together over so many `rubrics`.
-    Where the units table names no subject, all units are one. For the order of the subjects
-    see `add_rank_rows`. Without graders there is no row, without people `rate_raw` alone.
+    labelled; `rate_raw`, `rate_rogan_gladen` and `rate_ppi` are for all units that the grader
+    graded; `sensitivity`, `specificity` and `youden_j` of those that people labelled too.
+    `rogan_gladen_bias` is the corrected rate minus people's own rate on these. `strata` are the
+    columns that the labelled sample is stratified by: PPI++ is stratified, too. Differences between
+    subjects hold together over so many `rubrics`. Where the units table names no subject, all units
+    are one. Without graders there is no row, without people `rate_raw` alone.
     """
     if not labels.models:
         return
@@ -116,30 +113,6 @@ def add_part_rate_rows(
                 graded = ~np.isnan(own)
                 rates = _GradersRates(out, inside, grader, graded, reference, features, sums)
                 rates.add_raw_and_ppi(_Powered.plain(sums))
-
-
-def add_poststratified_rows(
-    rows: ResultRows, labels: LabelMatrix, resamples: Resamples, columns: Sequence[UnitColumn]
-) -> None:
-    """Add `rate_ppi_poststratified` by subject (at), subset "column=*|binary": each grader's PPI++
-    in every part, with the errors that it makes there and one weight on the grader for all,
-    weighted by the part's share of all units.
-
-    Parts of fewer than `MIN_STRATUM` labelled clusters, or others, are corrected together, and a
-    note says so.
-    """
-    if not labels.humans or not labels.models:
-        return
-    whole = Writer(rows, resamples, labels.clusters, BINARY_ALL)
-    reference, groups = people_means(labels), _Groups.of(labels)
-    for column in columns:
-        out = whole.on(f"{column.name}=*{BINARY}")
-        for model, own in graded_verdicts(labels).items():
-            features = rate_features(reference, own)
-            graded, grader = ~np.isnan(own), labels.raters[model]
-            sums = groups.sums(features, out)
-            rates = _GradersRates(out, groups, grader, graded, reference, features, sums)
-            rates.add_poststratified(column)
 
 
 def graded_verdicts(labels: LabelMatrix) -> dict[int, Array]:
@@ -295,10 +268,10 @@ class _GradersRates:
             about = Remark("errors_differ") if name in differ else ""
             why = needless or useless
             self._add_corrected("rate_rogan_gladen", inverted[:, at], name, mine, why, about)
-        self._add_order(powered)
+        self._add_differences(powered)
 
     def add_raw_and_ppi(self, powered: _Powered) -> None:
-        """Add each group's raw rate, and PPI++ with its weight."""
+        """Add each group's raw rate, and PPI++."""
         labelled = ~np.isnan(self.reference)
         for at, name, member in self.groups:
             mine = self.graded & member
@@ -317,8 +290,6 @@ class _GradersRates:
             about = join_notes(own, within)
             reach = None if why else self._reach(strata, float(powered.weight[0, at]))
             self._add_corrected("rate_ppi", powered.rates[:, at], name, mine, why, about, reach)
-            if not (why or own):
-                self._add("rate_ppi_lambda", powered.weight[:, at], name, mine)
 
     def _reach(self, strata: Codes, weight: float) -> Reach | None:
         """Return the score reach of a PPI++ rate with this weight on the grader.
@@ -330,29 +301,8 @@ class _GradersRates:
         columns = (inside[:, :, None] * self.features[:, None, :]).reshape(len(strata), -1)
         return ppi_reach(self.out.each_cluster(columns).reshape(-1, count, 6), weight)
 
-    def add_poststratified(self, column: UnitColumn) -> None:
-        """Add each group's rate put together from the parts of a column, if it has two."""
-        labelled = ~np.isnan(self.reference)
-        for at, name, member in self.groups:
-            mine = self.graded & member
-            if len(np.unique(column.codes[mine])) < 2:
-                continue
-            joined, each = parted(self.features, column.codes, mine, self.out)
-            why, values, about = None, self.sums.people[:, at], _taken_together(column, joined)
-            reach = None
-            if each is not None:
-                values, weight = stratified_ppi(each, fixed=False)
-                reach = self._reach(joined, float(weight[0]))
-            elif (mine & ~labelled).any():
-                why = Remark("parts_too_small", (MIN_STRATUM, MIN_STRATUM))
-            else:
-                about = PEOPLES_OWN
-            self._add_corrected("rate_ppi_poststratified", values, name, mine, why, about, reach)
-
-    def _add_order(self, powered: _Powered) -> None:
-        """Add what may be said of the order of the groups by their corrected rates, if there are
-        two whose rate is defined.
-        """
+    def _add_differences(self, powered: _Powered) -> None:
+        """Add the differences of the groups' corrected rates, if there are two that are defined."""
         found = {
             at: self.out.rows.get("rate_ppi", "humans", self.grader, self.out.subset, name)
             for at, name, _ in self.groups
@@ -360,11 +310,7 @@ class _GradersRates:
         of = {at: row for at, row in found.items() if row and not np.isnan(row["estimate"])}
         if len(of) < 2:
             return
-        # Ranks jump: no jackknife can measure a subject's influence on them.
-        raw, rates = (
-            self.out.resamples.plain(each)[:, list(of)] for each in (self.sums.raw, powered.rates)
-        )
-        add_rank_rows(self.out, self.grader, list(of.values()), raw, clipped(rates))
+        rates = self.out.resamples.plain(powered.rates)[:, list(of)]
         both = self.graded & ~np.isnan(self.reference)
         labelled = [self.out.count(both & member)[1] for at, _, member in self.groups if at in of]
         rates[0] = clipped(rates[0])  # as the rows of the rates have it
@@ -461,66 +407,3 @@ class _GradersRates:
     ) -> Interval:
         of = About(a="humans", b=self.grader, at=at, note=note)
         return self.out.add(statistic, values, units, reason=reason, **of)
-
-
-def _taken_together(column: UnitColumn, joined: Codes) -> Note:
-    """Remark on the parts that are corrected together, `joined` (units,) being -1 outside."""
-    values = (*column.values, "no value")  # the last has the code -1
-    merged = [
-        " + ".join(values[code] for code in np.unique(column.codes[joined == number]))
-        for number in range(joined.max(initial=-1) + 1)
-        if len(np.unique(column.codes[joined == number])) > 1
-    ]
-    return Remark("parts_together", (", ".join(merged),)) if merged else ""
-
-
-def add_rank_rows(
-    out: Writer, grader: str, of: Sequence[ResultRow], raw: Array, corrected: Array
-) -> None:
-    """Add rows on a grader's ranking of subjects, by raw and by corrected rates (rows, subjects):
-    does the correction change the order, and how sure is that? `of` are their `rate_ppi` rows.
-
-    Only for PPI++: Rogan-Gladen with one pair of error rates for all subjects is one straight line
-    for all raw rates, and leaves their order as it is.
-
-    `rate_rank_raw` and `rate_rank_ppi` (at = subject) are places, 1 the highest rate;
-    `rate_order_kendall` is tau-b of raw and corrected rates; `rate_order_flip` (at = "A>B",
-    neighbours by the raw rates) is the share of resamples in which the corrected rate of B is above
-    that of A, equal rates counting half: an order that changes at all flips two neighbours.
-    """
-    order = _Order(out, grader, of)
-    order.add_ranks("rate_rank_raw", raw)
-    order.add_ranks("rate_rank_ppi", corrected)
-    order.add_kendall(raw, corrected)
-    order.add_flips(raw, corrected)
-
-
-@dataclass(frozen=True)
-class _Order:
-    """The order of some subjects under one grader; `of` are rows of theirs, for the counts."""
-
-    out: Writer
-    grader: str
-    of: Sequence[ResultRow]
-
-    def add_ranks(self, statistic: str, rates: Array) -> None:
-        for row, values in zip(self.of, mid_ranks(-rates).T, strict=True):
-            units = counts_of([row])
-            self.out.add(statistic, values, units, a="humans", b=self.grader, at=row["at"])
-
-    def add_kendall(self, raw: Array, corrected: Array) -> None:
-        values, units = kendall(raw, corrected), counts_of(self.of)
-        self.out.add("rate_order_kendall", values, units, a="humans", b=self.grader)
-
-    def add_flips(self, raw: Array, corrected: Array) -> None:
-        drawn = corrected[1:]
-        for first, second in pairwise(np.argsort(-raw[0], kind="stable")):
-            apart = drawn[:, second] - drawn[:, first]
-            apart = apart[~np.isnan(apart)]
-            share = float(np.mean(0.5 + 0.5 * np.sign(apart))) if len(apart) else np.nan
-            changed = corrected[0, second] > corrected[0, first]
-            note = Remark("order_changed") if changed else ""
-            rows = [self.of[first], self.of[second]]
-            at = from_to(rows[0]["at"], rows[1]["at"])
-            of = About(a="humans", b=self.grader, at=at, note=note)
-            self.out.add_value("rate_order_flip", share, counts_of(rows), **of)

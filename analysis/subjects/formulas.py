@@ -112,18 +112,17 @@ class RateSums(NamedTuple):
         return self.people + weight * np.where(self.rest > 0, apart, 0.0)
 
 
-def stratified_ppi(sums: RateSums, *, fixed: bool = True) -> tuple[Array, Array]:
+def stratified_ppi(sums: RateSums) -> tuple[Array, Array]:
     """People's rate by stratified prediction-powered inference, and the weight on the grader.
 
     `sums` are (rows, ..., strata), row 0 the data; both results (rows, ...). Each stratum counts by
-    its share of all units: in the data where the shares are `fixed`, as in a sample that is random
-    within strata only (Fisch et al. 2024, section 4), else in every row. One weight for all strata
+    its share of all units in the data, as the sample is random within strata only (Fisch et al.
+    2024, section 4). One weight for all strata
     is as good as the sample allows: tuned on the few labels of each, many weights add up to a bias.
     It is the one that varies least, sum W^2 cov / n over sum W^2 var (1 / n + 1 / rest), and with
     one stratum that of PPI++.
     """
-    size = sums.labelled + sums.rest
-    size = size[:1] if fixed else size
+    size = (sums.labelled + sums.rest)[:1]
     share = ratio(size, size.sum(axis=-1, keepdims=True))
     covariance = ratio(sums.both, sums.labelled) - sums.people * sums.graded_labelled
     one = np.ones(1)

@@ -22,7 +22,7 @@ from evenhand.analysis.notes import Code, Reason, join_notes
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.subjects.bradley_terry import strengths, why_undefined
 from evenhand.analysis.subjects.corrected_rates import cell_sums
-from evenhand.analysis.subjects.correlation import CORRELATIONS, MAX_EXACT, exact_p, mid_ranks
+from evenhand.analysis.subjects.correlation import MAX_EXACT, exact_p, spearman
 from evenhand.analysis.subjects.formulas import (
     RateSums,
     corrected_interval,
@@ -36,6 +36,7 @@ from evenhand.analysis.writer import About, Writer
 if TYPE_CHECKING:
     import pandas as pd
 
+ALIKE = "strength_spearman"
 COMPARED = ("subject_a", "subject_b")
 """Units columns that name whose answers are compared."""
 MAX_SUBJECTS = 100
@@ -49,12 +50,12 @@ def add_preference_rows(
     facts: UnitFacts,
     resampled: Resampling,
 ) -> None:
-    """Add win rates, strengths and places of the subjects by human raters and by every grader, and
+    """Add win rates and strengths of the subjects by human raters and by every grader, and
     how alike they rank them; nothing where units do not name two subjects or no option favours a
     side.
 
     `labels` are not folded: `facts` describe their units in the same order. `ratings` are the
-    rubric's rows before orders are combined. `win_rate`, `strength` and `strength_rank`
+    rubric's rows before orders are combined. `win_rate` and `strength`
     are on all units that a rater compared; two raters are compared on the units that both have.
     `win_rate_ppi` is what people's win rate would be on all units that a grader compared.
     """
@@ -210,18 +211,16 @@ def _add_rates(out: Writer, compared: Compared, name: str, score: Array) -> None
     if len(wins.subjects) > MAX_SUBJECTS:
         return
     found, why = wins.strengths, wins.why
-    ranks = mid_ranks(-out.resamples.plain(found))  # they jump: no jackknife measures that
     for column, (at, units) in enumerate(of_subject.items()):
         subject = compared.subjects[at]
         out.add("strength", found[:, column], units, reason=why, a=name, at=subject)
-        out.add("strength_rank", ranks[:, column], units, reason=why, a=name, at=subject)
 
 
 def _add_corrected_rates(
     out: Writer, compared: Compared, grader: str, people: Array, own: Array
 ) -> None:
-    """Add `win_rate_ppi` and its `win_rate_ppi_lambda` by subject: people's win rate on all that
-    the grader compared, by prediction-powered inference (see `analysis.subjects.formulas`).
+    """Add `win_rate_ppi` by subject: people's win rate on all that the grader compared, by
+    prediction-powered inference (see `analysis.subjects.formulas`).
     """
     held = compared.known & ~np.isnan(own)
     if not held.any():
@@ -249,8 +248,6 @@ def _add_corrected_rates(
         within = corrected_interval(found, drawn, counts[0], labelled, reach)
         about["note"] = f"{labelled[0]} of them labelled by people"
         out.add_interval("win_rate_ppi", within, counts, **about)
-        about["note"] = ""
-        out.add("win_rate_ppi_lambda", weight[:, at], counts, **about)
 
 
 def _why_not_corrected(graded: int, labelled: int) -> Code | None:
@@ -262,8 +259,8 @@ def _why_not_corrected(graded: int, labelled: int) -> Code | None:
 def _add_ranked_alike(
     out: Writer, compared: Compared, grader: str, people: Array, own: Array
 ) -> None:
-    """Add the correlations of the strengths by humans and by a grader, and how often a resample has
-    the same best subject by both.
+    """Add the rank correlation of the strengths by humans and by a grader, and how often a resample
+    has the same best subject by both.
     """
     held = compared.known & ~np.isnan(people) & ~np.isnan(own)
     if not held.any():
@@ -275,18 +272,16 @@ def _add_ranked_alike(
     first, second = (wins.strengths for wins in both)
     undefined = next((w.why for w in both if np.isnan(w.strengths[0]).any()), None)
     counts, about = out.count(held), About(a="humans", b=grader)
-    for statistic, correlation in CORRELATIONS.items():
-        name = f"strength_{statistic}"
-        if n < MIN_SUBJECTS or undefined:
-            why = undefined or "too_few_subjects"
-            out.add_value(name, np.nan, counts, reason=why, **about)
-            continue
+    if n < MIN_SUBJECTS or undefined:
+        why = undefined or "too_few_subjects"
+        out.add_value(ALIKE, np.nan, counts, reason=why, **about)
+    else:
         exact = ""
         if n <= MAX_EXACT:
-            exact = f"exact p {exact_p(correlation, first[0], second[0]):.4g}"
-        found = out.resamples.interval(correlation(first, second), counts[1])
-        note = join_notes(f"{n} subjects", exact)
-        out.add_interval(name, found, counts, a="humans", b=grader, note=note)
+            exact = f"exact p {exact_p(spearman, first[0], second[0]):.4g}"
+        found = out.resamples.interval(spearman(first, second), counts[1])
+        about["note"] = join_notes(f"{n} subjects", exact)
+        out.add_interval(ALIKE, found, counts, **about)
     if undefined:
         out.add_value("same_best", np.nan, counts, reason=undefined, **about)
         return

@@ -16,7 +16,6 @@ from evenhand.analysis.subjects.correlation import (
     MAX_EXACT,
     Correlation,
     exact_p,
-    mid_ranks,
 )
 from evenhand.analysis.types import Array, Codes, Mask
 from evenhand.analysis.writer import Writer
@@ -25,7 +24,7 @@ MIN_SUBJECTS = 3
 
 
 def add_overall_rows(rows: ResultRows, verdicts: LabelMatrix, resamples: Resamples) -> None:
-    """`subject_score` and `subject_rank` of humans and graders, and correlations of the scores.
+    """`subject_score` of humans and graders, and correlations of the scores.
 
     `verdicts` has one row per unit that counts towards a score. The humans' verdict on a unit is
     the mean of theirs. Two raters are compared on the units that both have; a subject that a
@@ -65,11 +64,9 @@ def people_means(verdicts: LabelMatrix) -> Array:
 def _add_subject_scores(out: Writer, verdicts: LabelMatrix, name: str, score: Array) -> None:
     held = ~np.isnan(score) & (verdicts.subject >= 0)
     (means,), subjects = _subject_means(out, verdicts, held, score)
-    ranks = mid_ranks(-means)  # 1 is the highest score
     for column, subject in enumerate(subjects):
         units, at = out.count(held & (verdicts.subject == subject)), verdicts.subjects[subject]
         out.add("subject_score", means[:, column], units, a=name, at=at)
-        out.add("subject_rank", ranks[:, column], units, a=name, at=at)
 
 
 def _subject_means(

@@ -8,13 +8,13 @@ probabilities, draws, stated); graders with several ways are split before
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from evenhand.analysis.bootstrap.folds import folds
 from evenhand.analysis.bootstrap.intervals import Interval
-from evenhand.analysis.bootstrap.resamples import Resamples, ratio
+from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
 from evenhand.analysis.notes import Note, join_notes
 from evenhand.analysis.results import ResultRows
@@ -25,11 +25,7 @@ from evenhand.analysis.thresholds.references import (
     probability_graders,
     references_of,
 )
-from evenhand.analysis.thresholds.reliability import (
-    brier_parts,
-    isotonic_curve,
-    reliability_curve,
-)
+from evenhand.analysis.thresholds.reliability import isotonic_curve, reliability_curve
 from evenhand.analysis.types import Array, Codes, Numbers
 from evenhand.analysis.writer import About, Counts, Writer
 
@@ -46,14 +42,6 @@ class _Stated:
         """Replicates (rows,) of the Brier score: the mean squared distance (Brier 1950)."""
         sums = self._totals(resamples, (self.positive - self.affirmed) ** 2)
         return np.asarray(sums[:, 0] / sums[:, -1])
-
-    def skill(self, resamples: Resamples) -> Array:
-        """Replicates of 1 - Brier score / that of always stating the share of affirmatives."""
-        sums = self._totals(resamples, (self.positive - self.affirmed) ** 2, self.affirmed)
-        share = sums[:, 1] / sums[:, -1]
-        always = share * (1.0 - share)
-        brier = sums[:, 0] / sums[:, -1]
-        return np.asarray(1.0 - ratio(brier, always))
 
     def error(self, resamples: Resamples, n_clusters: int) -> Interval:
         """The debiased calibration error with its interval."""
@@ -93,10 +81,9 @@ def add_probability_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resam
     """Add calibration rows for every probability grader, against people or else the only reference
     there is.
 
-    `brier`, `brier_skill`, `ece`; `brier_recalibrated` and `ece_recalibrated`, cross-fitted by
-    cluster; the parts `brier_miscalibration`, `brier_discrimination` and `brier_uncertainty`; and
-    with at = probability `reliability`, the share affirmative, and `reliability_probability`, with
-    the bounds of that share for a calibrated grader.
+    `brier`, `ece`, and `brier_recalibrated`, cross-fitted by cluster; and with at = probability
+    `reliability`, the share affirmative, and `reliability_probability`, with the bounds of that
+    share for a calibrated grader.
     """
     out, references = Writer(rows, resamples, labels.clusters, BINARY_ALL), references_of(labels)
     for reference in references:
@@ -122,22 +109,17 @@ def _add_quality(out: Writer, labels: LabelMatrix, grader: int, reference: Refer
         out.add_interval(statistic, found, on, **of)
 
     if not units[0]:
-        for statistic in ("brier", "brier_skill", "ece"):
+        for statistic in ("brier", "ece"):
             add(statistic, Interval.undefined("no_pairable_units"))
         return
     add("brier", resamples.interval(given.squares(resamples), units[1]))
-    add("brier_skill", resamples.interval(given.skill(resamples), units[1]))
     weight = labels.weight_of(held)
-    parts = brier_parts(given.positive, given.affirmed, weight)
-    for part, value in asdict(parts).items():
-        add(f"brier_{part}", Interval.point(value))
     add("ece", given.error(resamples, units[1]))
     better = recalibrated(given.positive, given.affirmed, given.clusters, weight)
     if better is not None:
         anew = replace(given, positive=better)
         note = "isotonic, fitted on other clusters"
         add("brier_recalibrated", resamples.interval(anew.squares(resamples), units[1]), "", note)
-        add("ece_recalibrated", anew.error(resamples, units[1]), "", note)
     curve = reliability_curve(given.positive, given.affirmed, given.clusters, weight)
     for stated, share, low, high, step in zip(
         curve.stated, curve.share, curve.low, curve.high, curve.step, strict=True

@@ -17,13 +17,9 @@ from evenhand.analysis.thresholds.confidence import Graded, graded_with_confiden
 from evenhand.analysis.thresholds.promise import Promise, promised_cut
 from evenhand.analysis.writer import About
 
-CUT, SHARE, AGREEMENT, HOURS = (
-    f"routing_{what}" for what in ("cut", "share", "agreement", "hours_saved")
-)
+CUT, SHARE, AGREEMENT = (f"routing_{what}" for what in ("cut", "share", "agreement"))
 ERROR = 0.05
 """Share of studies in which a promise may be wrong, over all looks at the labels."""
-HOURS_PER = 1000
-"""Number of units for which the hours saved are given."""
 
 
 def add_routing_rows(
@@ -33,22 +29,20 @@ def add_routing_rows(
     *,
     target: float,
     level: float,
-    seconds: float,
 ) -> None:
     """Add rows for every grader with a confidence (at = target): `routing_cut`, the lowest that
     promises an agreement of `target` with the majority of people, wrong in at most `level` of
-    studies; the share of its labels that the cut keeps, how often these agree here, and the hours
-    that one person saves on 1,000 units at this number of `seconds` a label (NaN: not known).
+    studies; the share of its labels that the cut keeps, and how often these agree here.
 
     The promise is for one grader that was chosen beforehand. There is none where pairs were not
     equally likely to be picked: it counts units.
     """
     for graded in graded_with_confidence(rows, labels, resamples):
         found = promised_cut(graded.confidence, ~graded.agreed, graded.out.clusters, target, level)
-        _add(graded, found, target, level, seconds)
+        _add(graded, found, target, level)
 
 
-def _add(graded: Graded, found: Promise, target: float, level: float, seconds: float) -> None:
+def _add(graded: Graded, found: Promise, target: float, level: float) -> None:
     out, n = graded.out, len(graded.agreed)
     every, keeps = np.ones(n, dtype=bool), graded.confidence >= found.cut
     about = About(a="humans", b=graded.grader, at=repr(target))
@@ -62,8 +56,6 @@ def _add(graded: Graded, found: Promise, target: float, level: float, seconds: f
         return
     out.add(SHARE, out.share(keeps, every), every, **about)
     out.add_value(AGREEMENT, float(graded.agreed[keeps].mean()), keeps, **about)
-    hours = float(keeps.mean()) * HOURS_PER * seconds / 3600
-    out.add_value(HOURS, hours, every, reason="no_times", **about)
 
 
 def _why_not(found: Promise, n_units: int) -> Remark:

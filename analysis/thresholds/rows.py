@@ -42,12 +42,11 @@ AT_THRESHOLD = {
     "kappa": "cohen_kappa_at_threshold",
     "agreement": "observed_agreement_at_threshold",
     "f1": "f1_at_threshold",
-    "youden": "youden_at_threshold",
-    "prevalence": "prevalence_match_at_threshold",
 }
-"""Name of an objective's value in results."""
+"""Name of an objective's value in results, where it has one."""
 EVERYWHERE = ("kappa", "agreement")
-"""Objectives that are shown at every threshold, and along the curve."""
+"""Objectives that are shown at every threshold."""
+CURVE = "threshold_curve_kappa"
 CEILING_HELD_OUT, KAPPA_HELD_OUT = f"{CEILING}_held_out", "cohen_kappa_held_out"
 
 
@@ -118,9 +117,8 @@ def add_threshold_rows(
     The default that tuning is compared with is the rubric's threshold or the one that was declared,
     never one that was tuned. With at = objective: `threshold`; `threshold_recommended`, whose first
     remark is tuned, default or not_identifiable (see `analysis.thresholds.advice`);
-    `threshold_held_out_gain`. With at = threshold: the objective at the tuned and the default one,
-    and its `_corrected` form, which subtracts the optimism of tuning; along the curve
-    `threshold_curve_kappa` and `_agreement`.
+    `threshold_held_out_gain`. With at = threshold: kappa, agreement and F1 at the tuned and the
+    default one; along the curve `threshold_curve_kappa`.
     Against people also `human_ceiling_difference_held_out` and `cohen_kappa_held_out` (at =
     objective), of verdicts made with thresholds from other clusters. `kappas` are those of the
     binary verdict.
@@ -160,10 +158,10 @@ class _Tuning:
         found = calibrate(positive, verdicts, clusters, resamples, units[1], default)
         for calibration in found.values():
             self._add_objective(units, calibration)
-        chosen = {default: list(OBJECTIVES)}
+        chosen = {default: list(AT_THRESHOLD)}
         for name, calibration in found.items():
             wanted = chosen.setdefault(calibration.threshold.estimate, list(EVERYWHERE))
-            wanted += [name] if name not in wanted else []
+            wanted += [name] if name in AT_THRESHOLD and name not in wanted else []
         for threshold, objectives in chosen.items():
             outcomes = verdict_outcomes(positive >= threshold, verdicts == 1, clusters, resamples)
             note: Note = Remark(self._kind(default))
@@ -173,7 +171,7 @@ class _Tuning:
                 reached = resamples.interval(OBJECTIVES[name](outcomes), units[1])
                 self._add(AT_THRESHOLD[name], reached, units, repr(threshold), note)
         if curve:
-            self._add_curves(units, found)
+            self._add_curve(units, found["kappa"])
 
     def _add_objective(self, units: Counts, found: Calibration) -> None:
         objective, tuned = found.objective, found.threshold.estimate
@@ -189,9 +187,6 @@ class _Tuning:
         advised = replace(found.threshold, estimate=found.advice.threshold, remarks=())
         why = join_notes(Remark(found.advice.kind), found.advice.reason, self._resolution(found))
         self._add("threshold_recommended", advised, units, objective, why)
-        less = f"tuned for {objective}, less its optimism of {found.optimism:.3g}"
-        corrected = Interval.point(found.corrected)
-        self._add(f"{AT_THRESHOLD[objective]}_corrected", corrected, units, repr(tuned), less)
 
     def _kind(self, default: float) -> Code:
         """Code for the origin of the threshold that tuning is compared with."""
@@ -209,12 +204,10 @@ class _Tuning:
             Remark("coarse_draws", (draws, at, draws_needed(at))) for at in coarse if draws
         )
 
-    def _add_curves(self, units: Counts, found: dict[str, Calibration]) -> None:
-        for objective in EVERYWHERE:
-            curve = found[objective].curve
-            for at, values in zip(curve.thresholds.tolist(), curve.values.T, strict=True):
-                reached = self.out.resamples.interval(values, units[1])
-                self._add(f"threshold_curve_{objective}", reached, units, repr(at))
+    def _add_curve(self, units: Counts, found: Calibration) -> None:
+        curve = found.curve
+        for at, values in zip(curve.thresholds.tolist(), curve.values.T, strict=True):
+            self._add(CURVE, self.out.resamples.interval(values, units[1]), units, repr(at))
 
     def _add(
         self, statistic: str, found: Interval, units: Counts, at: str, note: Note = ""

@@ -78,7 +78,6 @@ ANSWERED = "drift_answered"
 RARER = "drift_rarer_clusters"
 WORTH = "drift_clusters_worth"
 NEEDED = "drift_clusters_to_decide"
-KAPPA_CHANGE = "kappa_change"
 RATE_CHANGE = "rate_change"
 
 
@@ -114,9 +113,9 @@ def drift_rows(
     `drift` is the change in mean kappa with people, `drift_kappa_before` that kappa before: `low`
     and `high` are one-sided bounds, each at `LEVEL`. So are those of `drift_answered`, the share of
     the units answered before that have an answer now. Further rows have 95% intervals from the same
-    resamples: both kappas with people, `kappa_change`, and where there is a binary verdict
-    `rate_change`, the change in the share of affirmative ones; and how far the grader agrees with
-    itself, `observed_agreement` and kappa. All but `drift_answered` are on the units with a label
+    resamples: both kappas with people; where there is a binary verdict `rate_change`, the change in
+    the share of affirmative ones; and how far the grader agrees with itself, `observed_agreement`
+    and kappa. All but `drift_answered` are on the units with a label
     in both versions. Only `drift_answered` is given where they share fewer than 30 units with
     people.
     """
@@ -239,8 +238,8 @@ class Paired:
         return points.at_null(values, self.after.sample.worth)
 
     def add_beside(self, rows: ResultRows, labels: LabelMatrix, drawn: Resamples) -> None:
-        """Add the rows shown with the verdict, from the same resamples: kappas, their change,
-        agreement of the versions with each other, and the change in the affirmative rate.
+        """Add the rows shown with the verdict, from the same resamples: kappas, agreement of the
+        versions with each other, and the change in the affirmative rate.
         """
         coded, (before, after) = self.coded, self.at
         out, names = Writer.of(rows, coded, drawn), [coded.raters[each] for each in self.at]
@@ -250,10 +249,6 @@ class Paired:
         with_people = [kappas.with_rater(people, own, self.after.units)[kind] for own in self.at]
         for name, mean in zip(names, with_people, strict=True):
             out.add(kind, mean.values, both, a="humans", b=name, undefined=mean.undefined)
-        first, second = with_people
-        lost = max(first.undefined, second.undefined)
-        apart = second.values - first.values
-        out.add(KAPPA_CHANGE, apart, both, a=names[0], b=names[1], undefined=lost)
         panel = pair_statistics(coded)
         own = {name: panel[name] for name in ("observed_agreement", kind) if name in panel}
         for name, mean in mean_over_pairs(coded, [(before, after)], drawn, own).items():

@@ -206,12 +206,12 @@ def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> Report
 
 def published_figures(study: Study) -> PublishedFigures:
     """Return the figures of others that study.toml names. Raises InputError where they are bad."""
-    from evenhand.analysis.statistics import statistics
+    from evenhand.analysis.statistics import find_entry
     from evenhand.study.settings.published import read_published
 
     published = read_published(study.config.published, study.folder)
     for each in published.figure:
-        if each.statistic not in statistics():
+        if find_entry(each.statistic) is None:
             raise InputError(f"published figures: there is no statistic {each.statistic!r}")
     return published
 

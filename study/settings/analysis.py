@@ -138,7 +138,7 @@ class AnalysisSettings(BiasSettings):
         default=0.95,
         gt=0,
         le=1,
-        description="the agreement with people that a confidence cut must reach or promise",
+        description="the agreement with people that a confidence cut must promise",
     )
     ordered: OrderedWeights = Field(
         default="linear",

@@ -11,7 +11,7 @@ from evenhand.analysis.results import BASELINES
 
 PAIRS, OTHERS = 60, 80
 PEOPLE, GRADERS = ("ann", "ben", "cid"), ("bot", "bot2")
-PLACES = {"subject_rank", "rate_rank_raw", "rate_rank_ppi", "confidence_cut", "threshold"}
+PLACES = {"threshold"}
 """A place or a cut is one of a few numbers: that no resample moves it is an answer."""
 
 

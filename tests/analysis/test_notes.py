@@ -22,7 +22,7 @@ PLAIN = {ord(strange): chr(letter) for letter, strange in STRANGE.items()}
 DECIDING: set[Code] = {
     "agrees_by_chance", "constant_rater", "declared_cut", "default", "default_threshold",
     "does_not_win_held_out", "errors_differ", "few_clusters", "grader_not_informative",
-    "no_unlabelled_units", "no_variation", "not_identifiable", "order_changed",
+    "no_unlabelled_units", "no_variation", "not_identifiable",
     "sharpness_assumed", "too_few_clusters", "tuned", "uncorrected_p", "unscored", "wins_held_out",
 }  # fmt: skip
 """What the studies below must hold for the test of rewording to say anything."""

@@ -23,10 +23,6 @@ NOT_SUMS = (
     "recalibrated",
     "threshold_recommended",
     # The spread of resamples, of which there are others.
-    "rate_order_flip",
-    "_at_most",
-    "_detectable",
-    "_corrected",
     "best_grader_difference",
     # Counts, and lists of units.
     "rarer_clusters",
@@ -105,7 +101,7 @@ def test_half_the_probability_counts_like_standing_there_twice() -> None:
         assert row["estimate"] == pytest.approx(twice[key]["estimate"], abs=room, nan_ok=True), key
         compared.add(key[1])
     assert {"confusion", "coverage", "mcnemar_p", "alt_test_winning_rate"} <= as_sampled
-    assert len(compared) > 60
+    assert len(compared) > 50
     assert {"cohen_kappa", "non_inferiority", "threshold", "brier"} <= compared
 
 

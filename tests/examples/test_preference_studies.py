@@ -150,8 +150,8 @@ def test_votes_are_checked_and_rank_the_models(tmp_path: Path, rng: np.random.Ge
         rate = row(results, "win_rate", "gpt4_pair", at=model)
         assert rate["estimate"] == pytest.approx(score)
         assert rate["n_clusters"] == 80
-    places = [row(results, "strength_rank", "humans", at=each)["estimate"] for each in MODELS]
-    assert np.argsort(places).tolist() == np.argsort(np.negative(QUALITY)).tolist()
+    strengths = [row(results, "strength", "humans", at=each)["estimate"] for each in MODELS]
+    assert np.argsort(strengths).tolist() == np.argsort(QUALITY).tolist()
     alike = row(results, "strength_spearman", "humans", "gpt4_pair")
     assert alike["estimate"] > 0.9
     assert row(results, "same_best", "humans", "gpt4_pair")["note"] == (

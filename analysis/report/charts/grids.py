@@ -122,16 +122,14 @@ def rates_by_part(
     data: tuple[Table, ...],
     caption: str,
 ) -> list[Chart]:
-    """Draw the subjects' rates, `by` whose labels, by part ("column=value"), then by subject, the
-    parts of each column together; empty where none is known.
+    """Draw the subjects' rates, `by` whose labels, by part ("column=value"), then by subject; empty
+    where none is known.
     """
-    total = f"={written('rates.all_parts')}"
     columns: dict[str, list[str]] = {}
     for part in parts:
-        if not part.endswith(total):
-            columns.setdefault(part.partition("=")[0], []).append(part)
+        columns.setdefault(part.partition("=")[0], []).append(part)
     most = {part for own in columns.values() for part in own[:_MOST_PARTS]}
-    drawn = [part for part in parts if part in most or part.endswith(total)]
+    drawn = [part for part in parts if part in most]
     every = dict.fromkeys(subject for figures in parts.values() for subject in figures)
     subjects = list(every)[:MAX_LISTED]
     found = [

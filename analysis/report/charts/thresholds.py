@@ -29,6 +29,7 @@ from evenhand.analysis.report.figures import ALL_BINARY, Figure, shown
 from evenhand.analysis.report.source import Source, reference_title
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.statistics import entry_for
+from evenhand.analysis.thresholds.rows import CURVE
 from evenhand.texts import written
 
 _KINDS: tuple[Code, ...] = ("tuned", "default", "not_identifiable")
@@ -39,11 +40,11 @@ _STEPS = "step-before"
 """A threshold gives the verdicts of the next probability above it, so the curve has steps."""
 
 
-def threshold_curves(source: Source, rubric: str, objective: str) -> list[Chart]:
-    """The course of an objective over the thresholds, a panel for each grader; empty where no
+def threshold_curves(source: Source, rubric: str) -> list[Chart]:
+    """The course of kappa over the thresholds, a panel for each grader; empty where no
     grader's probabilities meet a reference.
     """
-    statistic = f"threshold_curve_{objective}"
+    statistic = CURVE
     figures = source.figures.select(rubric, statistic, ALL_BINARY)
     graders = source.in_order(rubric, figures)
     drawn = graders[:MAX_LISTED]
@@ -62,7 +63,7 @@ def threshold_curves(source: Source, rubric: str, objective: str) -> list[Chart]
     for raters in drawn:
         curve = [figure for figure in figures if figure.raters == raters]
         best, advised = (
-            source.figures.get(rubric, name, *raters, ALL_BINARY, objective)
+            source.figures.get(rubric, name, *raters, ALL_BINARY, "kappa")
             for name in ("threshold", "threshold_recommended")
         )
         if best is None or advised is None:

@@ -17,7 +17,7 @@ from evenhand.analysis.results import ResultRow, key_of
 from evenhand.analysis.statistics import entry_for
 from evenhand.texts import in_pieces, written
 
-_DETAILS = ("bias_side_share", "bias_side_errors", "bias_order_flips", "bias_order_first")
+_DETAILS = ("bias_order_flips", "bias_order_first")
 
 
 def section(source: Source) -> ReportSection | None:
@@ -42,9 +42,7 @@ def section(source: Source) -> ReportSection | None:
 
 
 def _answer(source: Source, own: list[Finding]) -> list[object]:
-    """The biases that were found, those beyond the bound first; or the largest that is still
-    possible.
-    """
+    """The biases that were found, those beyond the bound first; or the widest interval."""
     found = [each for each in own if each.status == "found"]
     if found:
         large, small = (
@@ -58,12 +56,12 @@ def _answer(source: Source, own: list[Finding]) -> list[object]:
             in_pieces("report.bias", found=large) if large else [],
             in_pieces("report.bias_small", found=small) if small else [],
         )
-    limits = [each for each in own if each.at_most and each.row["statistic"] in PLANNED]
+    limits = [each for each in own if each.p and each.row["statistic"] in PLANNED]
     if not limits:
         return in_pieces("report.bias_unknown")
     widest = max(limits, key=lambda each: each.largest)
-    asked, most = _figure(source, widest.row), _figure(source, widest.at_most or widest.row)
-    return in_pieces("report.bias_none", most=most, asked=_asked(asked))
+    shift = _figure(source, widest.row)
+    return in_pieces("report.bias_none", shift=shift, asked=_asked(shift))
 
 
 def _shift(source: Source, finding: Finding) -> list[object]:
@@ -115,19 +113,14 @@ def _questions(source: Source, rubric: str) -> list[Table]:
     draft = TableDraft(
         source.caption(rubric, written("bias_section.caption")),
         written("bias_section.question"),
-        [shift, *(written(f"bias_section.{name}") for name in ("p", "at_most", "detectable"))],
+        [shift, written("bias_section.p")],
         drawn=shift,
     )
     for statistic in PLANNED:
         draft.group(entry_for(statistic).name)
         for figure in source.figures.everywhere(rubric, statistic):
-            p, at_most, detectable = (
-                source.figures.by_key((rubric, f"{statistic}_{what}", *figure.key[2:]))
-                for what in ("p", "at_most", "detectable")
-            )
-            draft.add(
-                _heading(figure), [figure, p and _without_uncorrected(p), at_most, detectable]
-            )
+            p = source.figures.by_key((rubric, f"{statistic}_p", *figure.key[2:]))
+            draft.add(_heading(figure), [figure, p and _without_uncorrected(p)])
     return draft.finish()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evenhand.analysis.labels.matrix import COLLAPSED, UNCLEAR
-from evenhand.analysis.people.clarity import CLEAR_AGREEMENT, SORTED_AGREEMENT
+from evenhand.analysis.people.clarity import CLEAR_AGREEMENT
 from evenhand.analysis.report.blocks import Block, ReportSection
 from evenhand.analysis.report.figures import ALL, Figure
 from evenhand.analysis.report.sections.published import with_published
@@ -15,7 +15,6 @@ from evenhand.texts import in_pieces, written
 
 _SUBSET = ALL + COLLAPSED
 _PEOPLE = ["clear_share", "fleiss_kappa", "observed_agreement"]
-_GRADERS = [CLEAR_AGREEMENT, SORTED_AGREEMENT]
 _SURE = {"clear": written("clarity.sure_clear"), UNCLEAR: written("clarity.sure_unclear")}
 
 
@@ -67,7 +66,7 @@ def _graders(source: Source, rubric: str) -> list[Block]:
     draft = TableDraft(
         source.caption(rubric, written("clarity.graders")),
         "Grader",
-        [*(entry_for(name).label for name in _GRADERS), *_SURE.values()],
+        [entry_for(CLEAR_AGREEMENT).label, *_SURE.values()],
         count="",
     )
     for figure in source.figures.select(rubric, CLEAR_AGREEMENT, _SUBSET):
@@ -75,8 +74,7 @@ def _graders(source: Source, rubric: str) -> list[Block]:
             source.figures.get(rubric, "mean_confidence", *figure.raters, _SUBSET, at)
             for at in _SURE
         ]
-        row = source.row(rubric, _GRADERS, figure.raters, _SUBSET)
-        draft.add(figure.raters[1], [*row, *confidence])
+        draft.add(figure.raters[1], [figure, *confidence])
     columns = {
         entry_for(CLEAR_AGREEMENT).label: "clear_agreement",
         _SURE["clear"]: "confidence_clear",

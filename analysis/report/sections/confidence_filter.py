@@ -8,27 +8,23 @@ from typing import TYPE_CHECKING
 
 from evenhand.analysis.notes import Remark
 from evenhand.analysis.report.blocks import Block, Items, ReportSection, traced
-from evenhand.analysis.report.charts.confidence import coverage_curves
 from evenhand.analysis.report.figures import Figure, ResultsIndex, shown
 from evenhand.analysis.report.sections.wording import listed, sentences
 from evenhand.analysis.report.source import Layers, Source
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.thresholds import routing
-from evenhand.analysis.thresholds.confidence import AGREEMENT, CHOSEN, COVERAGE, HELD_OUT
+from evenhand.analysis.thresholds.confidence import AGREEMENT, COVERAGE
 from evenhand.texts import in_pieces, written
 
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
 
 _CURVE = [COVERAGE, AGREEMENT]
-_CHOICE = [CHOSEN, COVERAGE + HELD_OUT, AGREEMENT + HELD_OUT]
 
 
 def section(source: Source) -> ReportSection | None:
-    """Build the section on graders with a confidence: the declared cut, the chosen one, a promise,
-    the curve.
-    """
+    """Build the section on graders with a confidence: the declared cut, a promise, all cuts."""
     return source.section(
         "confidence-filter",
         written("confidence.title"),
@@ -37,7 +33,7 @@ def section(source: Source) -> ReportSection | None:
             folded=[
                 *_cuts(source, rubric),
                 *_promises(source, rubric),
-                *_curve(source, rubric),
+                *_every_cut(source, rubric),
             ],
         ),
         about=[written("confidence.about")],
@@ -89,9 +85,9 @@ def _lines(figures: ResultsIndex, cut: Figure) -> str:
 
 
 def _beside(figures: ResultsIndex, cut: Figure) -> list[Figure]:
-    """Return share, agreement and hours saved of the labels above the cut; empty without a cut."""
+    """Return share and agreement of the labels above the cut; empty without a cut."""
     rubric, _, *place = cut.key
-    names = (routing.SHARE, routing.AGREEMENT, routing.HOURS)
+    names = (routing.SHARE, routing.AGREEMENT)
     found = (figures.by_key((rubric, name, *place)) for name in names)
     return [each for each in found if each]
 
@@ -115,24 +111,18 @@ def _no_route(reason: Remark, target: str) -> str:
     return written("confidence.label_more", target=target, units=units, more=more[0])
 
 
-def _route(cut: Figure, target: str, share: Figure, agreement: Figure, hours: Figure) -> str:
+def _route(cut: Figure, target: str, share: Figure, agreement: Figure) -> str:
     below = 1.0 - cut.bounds[1]
     places = max(3, math.ceil(-math.log10(below))) if below > 0 else 3  # 0.99996 is not 1
-    routes = written(
-        "confidence.routes" if hours.reason else "confidence.routes_saving",
-        share=share.bounds[1],
-        hours=hours.estimate,
-        per=routing.HOURS_PER,
-    )
     return written(
         "confidence.trust",
         cut=f"{cut.bounds[1]:.{places}f}", certainty=1 - routing.ERROR, target=target,
-        agreement=agreement.bounds[1], routes=routes,
+        agreement=agreement.bounds[1], share=share.bounds[1],
     )  # fmt: skip
 
 
 def _cuts(source: Source, rubric: str) -> list[Block]:
-    """Tabulate each grader at the declared cut, and at the cut that was chosen."""
+    """Tabulate each grader at the declared cut."""
     declared = [
         figure
         for figure in source.figures.everywhere(rubric, COVERAGE)
@@ -140,33 +130,22 @@ def _cuts(source: Source, rubric: str) -> list[Block]:
     ]
     if not declared:
         return []
-    cut = shown(float(declared[0].at), CHOSEN)
+    cut = shown(float(declared[0].at), routing.CUT)
     draft = TableDraft(
         source.caption(rubric, written("confidence.caption")),
         "Grader",
         [
             written("confidence.kept_at", cut=cut),
             written("confidence.agreement_at", cut=cut),
-            *(entry_for(name).label for name in _CHOICE),
         ],
     )
     for figure in declared:
-        chosen = next(
-            each
-            for each in source.figures.select(rubric, CHOSEN, figure.subset)
-            if each.raters == figure.raters
-        )
-        draft.add(
-            figure.raters[1],
-            [
-                *source.row(rubric, _CURVE, figure.raters, figure.subset, figure.at),
-                *source.row(rubric, _CHOICE, figure.raters, figure.subset, chosen.at),
-            ],
-        )
+        row = source.row(rubric, _CURVE, figure.raters, figure.subset, figure.at)
+        draft.add(figure.raters[1], row)
     return [*draft.finish()]
 
 
-def _curve(source: Source, rubric: str) -> list[Block]:
+def _every_cut(source: Source, rubric: str) -> list[Block]:
     """Coverage against agreement as the cut rises."""
     draft = TableDraft(
         source.caption(rubric, written("confidence.curve")),
@@ -180,5 +159,5 @@ def _curve(source: Source, rubric: str) -> list[Block]:
         for figure in figures:
             if figure.raters == raters:
                 row = source.row(rubric, _CURVE, raters, figure.subset, figure.at)
-                draft.add(shown(float(figure.at), CHOSEN), row)
-    return [*coverage_curves(source, rubric, tuple(draft.finish()))]
+                draft.add(shown(float(figure.at), routing.CUT), row)
+    return [*draft.finish()]

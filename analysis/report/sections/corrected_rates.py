@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, combinations, pairwise, permutations
+from itertools import chain, combinations
 from typing import Literal
 
 from evenhand.analysis.report.blocks import Block, Cell, Items, Part, ReportSection, Row, Table
@@ -18,10 +18,9 @@ from evenhand.analysis.results import from_to
 from evenhand.analysis.statistics import entry_for
 from evenhand.texts import in_pieces, written
 
-_RATES = ["rate_raw", "rate_rogan_gladen", "rate_ppi", "rate_ppi_lambda"]
-_RANKS = ["rate_rank_raw", "rate_rank_ppi", "rate_rank_set"]
+_RATES = ["rate_raw", "rate_rogan_gladen", "rate_ppi"]
+_RANKS = "rate_rank_set"
 _ERRORS = ["sensitivity", "specificity", "youden_j"]
-_SURE = 0.975
 _MOST_COLUMNS = MAX_LISTED
 """Of more subjects the rates by part are in results.csv alone."""
 _SIDES = "rate_side_difference_ppi"
@@ -310,9 +309,7 @@ def _parts_of(
     found: dict[str, dict[tuple[str, str], Figure]],
     what: Literal["parts", "parts_by_side"],
 ) -> list[Block]:
-    """A column for each subject, each column of the units with all of its parts together at its
-    end; drawn for the first grader.
-    """
+    """A column for each subject; drawn for the first grader."""
     subjects = list(dict.fromkeys(at for figures in found.values() for _, at in figures))
     if not subjects:
         return []
@@ -342,21 +339,12 @@ def _parts_of(
 
 def _by_part(source: Source, rubric: str) -> dict[str, dict[tuple[str, str], Figure]]:
     """The corrected rates by grader and subject, in every part of the sample."""
-    together = source.figures.parts(rubric, "rate_ppi_poststratified")
-    ends = {part.removesuffix("*"): figures for part, figures in together.items()}
-    found: dict[str, list[Figure]] = {}
-    parts = source.figures.parts(rubric, _statistic(source, rubric))
-    for part, following in pairwise([*parts, ""]):
-        found[part] = parts[part]
-        column = f"{part.partition('=')[0]}="
-        if column in ends and not following.startswith(column):
-            found[f"{column}{written('rates.all_parts')}"] = ends[column]
     return {
         part: {
             (each.raters[1], each.at): each.without("labelled_by_people").without("peoples_own")
             for each in figures
         }
-        for part, figures in found.items()
+        for part, figures in source.figures.parts(rubric, _statistic(source, rubric)).items()
     }
 
 
@@ -446,14 +434,13 @@ def _ranks(source: Source, rubric: str, graders: list[str]) -> list[Block]:
     draft = TableDraft(
         source.caption(rubric, written("rates.ranks")),
         "Subject",
-        [entry_for(name).label for name in _RANKS],
+        [entry_for(_RANKS).label],
         count="",
     )
     for grader in graders:
-        columns = [_at(source, rubric, name, grader) for name in _RANKS]
         draft.group(grader)
-        for subject in columns[0]:
-            draft.add(subject, [column.get(subject) for column in columns])
+        for subject, figure in _at(source, rubric, _RANKS, grader).items():
+            draft.add(subject, [figure])
     return [*draft.finish()]
 
 
@@ -481,37 +468,5 @@ def _sentences(
         if grader in compared:
             yield from _apart(source, rubric, grader)
             yield from _side_sentences(source, rubric, grader)
-        flips = _at(source, rubric, "rate_order_flip", grader)
-        if flips and _kind(source, rubric, grader) == "corrected":
-            yield from _order_sentences(source, rubric, grader, flips)
     yield from _one_sided(source, rubric, graders)
     yield from _missing(source, rubric, graders)
-
-
-def _order_sentences(
-    source: Source, rubric: str, grader: str, flips: dict[str, Figure]
-) -> Iterator[str]:
-    """Yield sentences on whether PPI++ changes the order of the raw rates, and in how many
-    resamples.
-
-    A change is only called one where 97.5% of the resamples have it, as a 95% interval would.
-    """
-    subjects = _at(source, rubric, "rate_raw", grader)
-    pairs = {from_to(*pair): pair for pair in permutations(subjects, 2)}
-    changed = [figure for figure in flips.values() if figure.says("order_changed")]
-    if not changed:
-        closest = max(flips.values(), key=lambda figure: figure.bounds[1])
-        yield written("rates.order_kept", grader=grader, pair=_swapped(pairs, closest))
-    sure = [_swapped(pairs, each) for each in changed if each.bounds[1] >= _SURE]
-    unsure = [_swapped(pairs, each) for each in changed if each.bounds[1] < _SURE]
-    if sure:
-        yield written("rates.order_changed", grader=grader, pairs=", ".join(sure))
-    if unsure:
-        yield written("rates.order_may_change", grader=grader, pairs=", ".join(unsure))
-
-
-def _swapped(pairs: dict[str, tuple[str, str]], figure: Figure) -> str:
-    """Two subjects, and the share of the resamples in which they change places."""
-    first, second = pairs[figure.at]
-    names = written("rates.names", first=first, second=second)
-    return written("rates.swapped", names=names, share=figure.bounds[1], line=figure.line)

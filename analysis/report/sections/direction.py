@@ -14,7 +14,7 @@ from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.statistics import entry_for
 from evenhand.texts import in_pieces, written
 
-_NET, _SHARE = "direction_net", "direction_share"
+_NET = "direction_net"
 _APART = ("subject", "group")
 """Columns whose values have tables of their own."""
 
@@ -134,11 +134,11 @@ def _by_rater(
 
 
 def _parts(source: Source, rubric: str, figures: list[Figure]) -> list[Table]:
-    """Net and share of every rater, on everything and on the parts without tables of their own."""
+    """Net direction of every rater, on everything and on the parts without a table of their own."""
     draft = TableDraft(
         source.caption(rubric, written("direction.by_rater")),
         "Rater",
-        [entry_for(name).label for name in (_NET, _SHARE)],
+        [entry_for(_NET).label],
     )
     own = [figure for figure in figures if _part(figure)[0] not in _APART]
     for first in {figure.subset: figure for figure in own}.values():
@@ -146,8 +146,7 @@ def _parts(source: Source, rubric: str, figures: list[Figure]) -> list[Table]:
         draft.group(_sides(first, column, value))
         for figure in own:
             if figure.subset == first.subset:
-                share = source.figures.by_key((rubric, _SHARE, *figure.key[2:]))
-                draft.add(rater_title(figure.raters[0]), [figure, share])
+                draft.add(rater_title(figure.raters[0]), [figure])
     return draft.finish()
 
 

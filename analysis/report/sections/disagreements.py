@@ -110,10 +110,8 @@ def _unit(source: Source, found: GraderDisagreement) -> UnitToRead:
 
 
 def _figures(source: Source, found: GraderDisagreement) -> list[tuple[str, Cell]]:
-    out = []
-    for key in (found.key, found.probability_key):
-        figure = source.figures.by_key(key) if key else None
-        if figure is not None:
-            cell = Cell(figure.estimate, key=figure.key, line=figure.line)
-            out.append((entry_for(figure.statistic).label, cell))
-    return out
+    figure = source.figures.by_key(found.key) if found.key else None
+    if figure is None:
+        return []
+    cell = Cell(figure.estimate, key=figure.key, line=figure.line)
+    return [(entry_for(figure.statistic).label, cell)]

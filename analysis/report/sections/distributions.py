@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from evenhand.analysis.distributions import rows as named
 from evenhand.analysis.distributions.distances import MOST_PEOPLE
-from evenhand.analysis.distributions.response_sets import AFFIRMED_SHARES, RIGHT_SHARES
+from evenhand.analysis.distributions.response_sets import RIGHT_SHARES
 from evenhand.analysis.distributions.stated import MIN_PEOPLE
 from evenhand.analysis.report.blocks import Block, Items, ReportSection
 from evenhand.analysis.report.figures import ALL, Figure
@@ -17,7 +17,7 @@ from evenhand.analysis.results import BASELINES
 from evenhand.analysis.statistics import entry_for
 from evenhand.texts import in_pieces, written
 
-_DISTANCE = [named.TOTAL_VARIATION, named.EXCESS, named.CROSS_ENTROPY, named.CROSS_EXCESS]
+_DISTANCE = [named.TOTAL_VARIATION, named.EXCESS, named.WORTH]
 
 
 def section(source: Source) -> ReportSection | None:
@@ -28,7 +28,7 @@ def section(source: Source) -> ReportSection | None:
         lambda rubric: Layers(
             answers=_answer(source, rubric),
             folded=_every(source, rubric, _distances, _said),
-            appendix=_every(source, rubric, _right_answers, _verdicts_by_share),
+            appendix=_every(source, rubric, _right_answers),
         ),
         about=[written("distributions.about", least=MIN_PEOPLE)],
     )
@@ -58,16 +58,13 @@ def _every(source: Source, rubric: str, *blocks_of: Callable[..., list[Block]]) 
 
 
 def _distances(source: Source, rubric: str, subset: str, raters: list[str]) -> list[Block]:
-    columns = [*_DISTANCE, named.WORTH]
     draft = TableDraft(
         source.caption(rubric, written("distributions.distances", reading=READINGS[subset])),
         "Who",
-        [entry_for(name).label for name in columns],
+        [entry_for(name).label for name in _DISTANCE],
     )
-    floor = source.figures.get(rubric, named.ENTROPY, "humans", "", subset)
-    draft.add(written("distributions.lowest"), [None, None, floor, None, None])
     for rater in ["", *raters]:
-        row = source.row(rubric, columns, ("humans", rater), subset)
+        row = source.row(rubric, _DISTANCE, ("humans", rater), subset)
         draft.add(rater_title(rater) if rater else written("distributions.others"), row)
     return [*draft.finish()]
 
@@ -95,26 +92,10 @@ def _right_answers(source: Source, rubric: str, subset: str, raters: list[str]) 
     return [*draft.finish()]
 
 
-def _verdicts_by_share(source: Source, rubric: str, subset: str, raters: list[str]) -> list[Block]:
-    shares = [f"{share:g}" for share in AFFIRMED_SHARES]
-    draft = TableDraft(
-        source.caption(rubric, written("distributions.affirmed")),
-        "Grader",
-        [written("distributions.affirmed_from", share=each) for each in AFFIRMED_SHARES],
-    )
-    for rater in raters:
-        row = [
-            source.figures.get(rubric, named.AFFIRMED, "humans", rater, subset, at) for at in shares
-        ]
-        draft.add(rater_title(rater), row)
-    return [*draft.finish()]
-
-
 def _said(source: Source, rubric: str, subset: str, raters: list[str]) -> list[Block]:
     graders = [rater for rater in raters if rater not in BASELINES]
     said = [_several(source, rubric, subset)]
     said += [_closeness(source, rubric, subset, grader) for grader in graders]
-    said += _orders(source, rubric, subset)
     sentences = tuple(sentence for sentence in said if sentence)
     title = written("distributions.what", reading=READINGS[subset])
     return [Items(source.caption(rubric, title), sentences)] if sentences else []
@@ -136,9 +117,7 @@ def _closeness(source: Source, rubric: str, subset: str, grader: str) -> str:
     """State whether a grader is closer to or further from people's distribution than other people
     are, by the bounds of the difference.
     """
-    own, excess, *_, worth = source.row(
-        rubric, [*_DISTANCE, named.WORTH], ("humans", grader), subset
-    )
+    own, excess, worth = source.row(rubric, _DISTANCE, ("humans", grader), subset)
     if not (own and excess and excess.interval):
         return ""
     low, _, high = excess.bounds
@@ -160,36 +139,3 @@ def _worth(worth: Figure) -> str:
         return written("distributions.worth_most", most=MOST_PEOPLE)
     annotators = f"{worth.estimate} {worth.interval}".rstrip()
     return written("distributions.worth", annotators=annotators)
-
-
-def _orders(source: Source, rubric: str, subset: str) -> list[str]:
-    """The pairs of graders that agreement with one right answer and distance rank differently."""
-    said = []
-    for forced in source.figures.select(rubric, named.FORCED_DIFFERENCE, subset):
-        names = forced.raters
-        apart = source.figures.get(rubric, named.SQUARED_DIFFERENCE, *names, subset)
-        if apart is None or not forced.bounds[1] * apart.bounds[1] > 0:
-            continue
-        first, second = names if forced.bounds[1] > 0 else names[::-1]
-        sure = (_is_clear(forced), _is_clear(apart))
-        clear = {
-            (True, True): "both",
-            (False, False): "neither",
-            (True, False): "first",
-            (False, True): "second",
-        }[sure]
-        figures = written(
-            "distributions.order_figures",
-            one=names[0],
-            other=names[1],
-            agreement=f"{forced.estimate} {forced.interval}",
-            distance=f"{apart.estimate} {apart.interval}",
-            clear=written(f"distributions.clear_{clear}"),
-            lines=f"{forced.line}, {apart.line}",
-        )
-        said.append(written("distributions.order", first=first, second=second, figures=figures))
-    return said
-
-
-def _is_clear(difference: Figure) -> bool:
-    return not difference.bounds[0] <= 0 <= difference.bounds[2]

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from evenhand.analysis.labels.matrix import BINARY
-from evenhand.analysis.people.group_gap import BALANCED, GAP
+from evenhand.analysis.people.group_gap import BALANCED
 from evenhand.analysis.report.blocks import Block, ReportSection
-from evenhand.analysis.report.figures import ALL, ALL_BINARY
-from evenhand.analysis.report.sections.wording import defined, sentences
+from evenhand.analysis.report.sections.wording import defined
 from evenhand.analysis.report.source import Layers, Source
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.statistics import entry_for
 from evenhand.texts import in_pieces, written
 
-_DETAIL = [BALANCED, "group_precision", "group_recall", "group_kappa", "group_difference"]
+_DIFFERENCE = "group_difference"
 
 
 def section(source: Source) -> ReportSection | None:
@@ -23,82 +22,76 @@ def section(source: Source) -> ReportSection | None:
         lambda rubric: Layers(
             answers=_answer(source, rubric),
             folded=_overview(source, rubric),
-            appendix=_detail(source, rubric),
+            appendix=_differences(source, rubric),
         ),
         about=[written("groups.about")],
     )
 
 
 def _answer(source: Source, rubric: str) -> list[list[object]]:
-    """The grader that differs most between groups, and whether that may be chance."""
+    """The grader and the group that differs most from the rest."""
     reading = _reading(source, rubric)
-    gaps = defined(source.figures.select(rubric, GAP, ALL + reading))
-    if not gaps:
+    found = defined(
+        each
+        for each in source.figures.everywhere(rubric, _DIFFERENCE)
+        if each.subset.endswith(BINARY) == bool(reading)
+    )
+    if not found:
         return []
-    widest = gaps[0]
-    said = in_pieces("report.gap", grader=widest.raters[1], column=widest.at, gap=widest)
-    known = widest.bounds[0] > 0
-    return [sentences(said, in_pieces("report.gap_clear" if known else "report.gap_chance"))]
+    widest = max(found, key=lambda each: abs(each.bounds[1]))
+    group, grader = widest.subset.removesuffix(BINARY), widest.raters[1]
+    return [in_pieces("report.group", grader=grader, group=group, difference=widest)]
 
 
 def _reading(source: Source, rubric: str) -> str:
     """The binary verdict where the rubric has one, else the categories."""
-    return BINARY if source.figures.select(rubric, GAP, ALL_BINARY) else ""
+    found = source.figures.everywhere(rubric, BALANCED)
+    return BINARY if any(each.subset.endswith(BINARY) for each in found) else ""
 
 
 def _overview(source: Source, rubric: str) -> list[Block]:
-    """Tabulate each grader's agreement by group, and the gap."""
+    """Tabulate each grader's agreement by group."""
     reading = _reading(source, rubric)
     out: list[Block] = []
-    gaps = source.figures.select(rubric, GAP, ALL + reading)
-    for column in dict.fromkeys(each.at for each in gaps):
+    for column, raters in _columns(source, rubric).items():
         subsets = _subsets(source, rubric, column, reading)
         titles = [_value(subset) for subset in subsets]
         draft = TableDraft(
             source.caption(rubric, written("groups.caption", column=column)),
             "Grader",
-            [*titles, entry_for(GAP).label],
+            titles,
             count="",
         )
-        for gap in (each for each in gaps if each.at == column):
-            grader = gap.raters[1]
-            row = [source.figures.get(rubric, BALANCED, *gap.raters, each) for each in subsets]
-            draft.add(grader, [*row, gap])
+        for pair in raters:
+            row = [source.figures.get(rubric, BALANCED, *pair, each) for each in subsets]
+            draft.add(pair[1], row)
         out += draft.finish()
     return out
 
 
-def _detail(source: Source, rubric: str) -> list[Block]:
-    """Precision, recall and kappa of every grader in every group."""
+def _differences(source: Source, rubric: str) -> list[Block]:
+    """Tabulate every group's difference to the rest."""
     reading = _reading(source, rubric)
+    label = entry_for(_DIFFERENCE).label
     out: list[Block] = []
-    gaps = source.figures.select(rubric, GAP, ALL + reading)
-    for column in dict.fromkeys(each.at for each in gaps):
-        draft = TableDraft(
-            source.caption(rubric, written("groups.detail", column=column)),
-            "Group",
-            [entry_for(name).label for name in _DETAIL],
-            drawn=entry_for("group_difference").label,
-        )
-        for gap in (each for each in gaps if each.at == column):
-            draft.group(gap.raters[1])
+    for column, raters in _columns(source, rubric).items():
+        caption = source.caption(rubric, written("groups.differences", column=column))
+        draft = TableDraft(caption, "Group", [label], drawn=label)
+        for pair in raters:
+            draft.group(pair[1])
             for subset in _subsets(source, rubric, column, reading):
-                at = "affirmative" if reading else ""
-                draft.add(
-                    _value(subset),
-                    [
-                        source.figures.get(
-                            rubric,
-                            name,
-                            *gap.raters,
-                            subset,
-                            at if name in ("group_precision", "group_recall") else "",
-                        )
-                        for name in _DETAIL
-                    ],
-                )
+                row = [source.figures.get(rubric, _DIFFERENCE, *pair, subset)]
+                draft.add(_value(subset), row)
         out += draft.finish()
     return out
+
+
+def _columns(source: Source, rubric: str) -> dict[str, dict[tuple[str, str], None]]:
+    """Return by column of groups the raters that are compared."""
+    found: dict[str, dict[tuple[str, str], None]] = {}
+    for figure in source.figures.everywhere(rubric, BALANCED):
+        found.setdefault(figure.subset.partition("=")[0], {})[figure.raters] = None
+    return found
 
 
 def _subsets(source: Source, rubric: str, column: str, reading: str) -> list[str]:

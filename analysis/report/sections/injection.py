@@ -9,7 +9,6 @@ from evenhand.analysis.injection.rows import (
     EFFECT,
     FLIPS,
     OUTCOMES,
-    TOWARDS,
     UNSCORED,
     P,
 )
@@ -49,7 +48,6 @@ def section(source: Source) -> ReportSection | None:
         return Layers(
             answers=[_answer(source, each, bounds) for each in own],
             folded=[Items(written("injection.found"), lines), *_attacks(source, rubric)],
-            appendix=_targets(source, rubric),
         )
 
     return source.section(
@@ -101,16 +99,6 @@ def _attacks(source: Source, rubric: str) -> list[Table]:
     for figure in source.figures.everywhere(rubric, UNSCORED):
         row = [source.figures.by_key((rubric, name, *figure.key[2:])) for name in _STATISTICS]
         draft.add(written("injection.row", grader=figure.raters[0], attack=_title(figure.at)), row)
-    return draft.finish()
-
-
-def _targets(source: Source, rubric: str) -> list[Table]:
-    caption = source.caption(rubric, written("injection.towards"))
-    draft = TableDraft(caption, written("injection.attack"), [written("injection.effect")])
-    for figure in source.figures.everywhere(rubric, TOWARDS):
-        attack, _, target = figure.at.partition(">")
-        said = {"grader": figure.raters[0], "attack": _title(attack), "target": target}
-        draft.add(written("injection.target", **said), [figure])
     return draft.finish()
 
 

@@ -14,7 +14,7 @@ from evenhand.analysis.report.sections.methods_text import methods_text
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.statistics import entry_for, statistics
-from evenhand.analysis.usage import USAGE
+from evenhand.analysis.usage import COST
 from evenhand.texts import written
 
 
@@ -52,29 +52,28 @@ def section(source: Source) -> ReportSection:
 
 
 def _usage(source: Source) -> list[Block]:
-    """Tabulate graders' attempts, tokens and cost."""
+    """Tabulate what graders cost, with their attempts."""
     draft = TableDraft(
         written("methods.usage"),
         "Grader",
-        [entry_for(name).label for name in USAGE.values()],
-        count="",
+        [entry_for(COST).label],
+        count=written("methods.attempts"),
     )
     for rubric in source.figures.rubrics:
         draft.group(source.context.title_of(rubric))
-        for figure in source.figures.select(rubric, USAGE["attempts"]):
-            grader = figure.raters[1]
-            draft.add(
-                grader, [source.figures.get(rubric, name, "", grader) for name in USAGE.values()]
-            )
+        for figure in source.figures.select(rubric, COST):
+            draft.add(figure.raters[1], [figure])
     return [*draft.finish()]
 
 
 def _statistics(source: Source) -> tuple[tuple[str, str], ...]:
-    used = set(source.figures.statistics)
+    used = source.figures.statistics
+    variants = (name for name in used if name not in statistics())
+    named = [*(name for name in statistics() if name in used), *variants]
     return tuple(
         (f"{entry.name} ({entry.label})", _sourced(entry.meaning, entry.source))
-        for statistic, entry in statistics().items()
-        if statistic in used
+        for entry in map(entry_for, named)
+        if entry.meaning
     )
 
 

@@ -60,18 +60,15 @@ def _answer(source: Source, rubric: str) -> list[list[object]]:
 def _scores(source: Source, rubric: str) -> list[Table]:
     scores = source.figures.select(rubric, "subject_score", ALL_BINARY)
     raters = list(dict.fromkeys(figure.raters[0] for figure in scores))
-    ranks = source.figures.select(rubric, "subject_rank", ALL_BINARY)
     draft = TableDraft(
         source.caption(rubric, written("overall.caption")),
         "Subject",
         [rater_title(rater) for rater in raters],
         count="",
     )
-    for title, figures in (("score", scores), ("rank", ranks)):
-        by_place = {(figure.at, figure.raters[0]): figure for figure in figures}
-        draft.group(written(f"overall.{title}"))
-        for subject in sorted({figure.at for figure in figures}):
-            draft.add(subject, [by_place.get((subject, rater)) for rater in raters])
+    by_place = {(figure.at, figure.raters[0]): figure for figure in scores}
+    for subject in sorted({figure.at for figure in scores}):
+        draft.add(subject, [by_place.get((subject, rater)) for rater in raters])
     return draft.finish()
 
 

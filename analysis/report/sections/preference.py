@@ -10,9 +10,9 @@ from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.statistics import entry_for
 from evenhand.texts import in_pieces, written
 
-_BY_RATER = ("win_rate", "strength", "strength_rank")
-_ALIKE = ["strength_spearman", "strength_pearson", "strength_kendall", "same_best"]
-_CORRECTED = ("win_rate_ppi", "win_rate_ppi_lambda")
+_BY_RATER = ("win_rate", "strength")
+_ALIKE = ["strength_spearman", "same_best"]
+_CORRECTED = "win_rate_ppi"
 
 
 def section(source: Source) -> ReportSection | None:
@@ -107,19 +107,19 @@ def _corrected(source: Source, rubric: str, graders: list[str]) -> list[Block]:
     draft = TableDraft(
         source.caption(rubric, written("preference.corrected")),
         "Subject",
-        [written("preference.by_grader"), written("preference.by_people")]
-        + [entry_for(name).label for name in _CORRECTED],
+        [
+            written("preference.by_grader"),
+            written("preference.by_people"),
+            entry_for(_CORRECTED).label,
+        ],
     )
     people = {figure.at: figure for figure in _of(source, rubric, "win_rate", "humans")}
     for grader in graders:
-        columns = [
-            {figure.at: figure for figure in _of(source, rubric, name, "humans", grader)}
-            for name in _CORRECTED
-        ]
-        if not any(not figure.reason for figure in columns[0].values()):
+        found = _of(source, rubric, _CORRECTED, "humans", grader)
+        corrected = {figure.at: figure for figure in found}
+        if all(figure.reason for figure in corrected.values()):
             continue  # nothing was compared by the grader alone
         draft.group(grader)
         for own in _of(source, rubric, "win_rate", grader):
-            corrected = [column.get(own.at) for column in columns]
-            draft.add(own.at, [own, people.get(own.at), *corrected])
+            draft.add(own.at, [own, people.get(own.at), corrected.get(own.at)])
     return [*draft.finish()]

@@ -1,4 +1,4 @@
-"""The raters: how much each labelled and how fast, their use of the categories, and drift."""
+"""The raters: how much each labelled and how fast, and their use of the categories."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.coverage import COVERAGE, UNSCORED_AS_DISAGREEMENT
 from evenhand.analysis.report.blocks import Block, Paragraph, ReportSection, Table
 from evenhand.analysis.report.charts.shares import label_distribution
-from evenhand.analysis.report.charts.timing import SESSION_STATISTICS, session_drift
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure
 from evenhand.analysis.report.sections.wording import defined, sentences
 from evenhand.analysis.report.source import READINGS, Layers, Source, rater_title
@@ -17,13 +16,8 @@ from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.statistics import entry_for
 from evenhand.texts import in_pieces, written
 
-_WORK = (
-    "rater_agreement",
-    "rater_agreement_drift",
-    "rater_seconds_median",
-    "rater_seconds_drift",
-)
-_NUMBERS = ("mean_number", "sd_number")
+_WORK = ("rater_agreement", "rater_seconds_median")
+_MEAN = "mean_number"
 _WITH_EXCLUDED = {ALL: ALL_RATERS, ALL_BINARY: ALL_RATERS + BINARY}
 _EXCLUSION_PANEL = ["observed_agreement", *DECIDING_KAPPAS, CEILING]
 
@@ -33,14 +27,12 @@ def section(source: Source) -> ReportSection | None:
 
     def layers_of(rubric: str) -> Layers:
         labels = (*_raters(source, rubric), *_numbers(source, rubric))
-        sessions = tuple(_sessions(source, rubric))
         return Layers(
             answers=_answer(source, rubric, labelled=bool(labels)),
             folded=[
                 *(label_distribution(source, rubric, labels) or labels),
                 *_not_listed(source, rubric),
                 *_work(source, rubric),
-                *(session_drift(source, rubric, sessions) or sessions),
                 *exclusion_blocks(source, rubric),
             ],
             appendix=_sensitivity(source, rubric),
@@ -56,7 +48,7 @@ def _answer(source: Source, rubric: str, *, labelled: bool) -> list[list[object]
     said: list[list[object]] = []
     if people := defined(source.figures.select(rubric, _WORK[0])):
         high, low = people[0], people[-1]
-        numbers = source.figures.select(rubric, _NUMBERS[0])
+        numbers = source.figures.select(rubric, _MEAN)
         first, last = low.raters[0], high.raters[0]
         said.append(
             in_pieces(
@@ -100,30 +92,29 @@ def _raters(source: Source, rubric: str) -> list[Table]:
 
 
 def _numbers(source: Source, rubric: str) -> list[Table]:
-    """Tabulate the mean and the spread of every rater's numbers."""
+    """Tabulate the mean of every rater's numbers."""
     coverage = {figure.raters[1]: figure for figure in source.figures.select(rubric, COVERAGE)}
     draft = TableDraft(
         source.caption(rubric, written("raters.numbers")),
         "Rater",
-        [*(entry_for(name).label for name in _NUMBERS), entry_for(COVERAGE).label],
+        [entry_for(_MEAN).label, entry_for(COVERAGE).label],
         count=written("raters.labelled_units"),
     )
-    for figure in source.figures.select(rubric, _NUMBERS[0]):
-        row = [source.figures.get(rubric, name, figure.raters[0]) for name in _NUMBERS]
-        draft.add(rater_title(figure.raters[0]), [*row, coverage.get(figure.raters[0])])
+    for figure in source.figures.select(rubric, _MEAN):
+        draft.add(rater_title(figure.raters[0]), [figure, coverage.get(figure.raters[0])])
     return draft.finish()
 
 
 def _not_listed(source: Source, rubric: str) -> list[Block]:
     listed = {figure.raters[0] for figure in _shares(source, rubric)}
-    listed |= {figure.raters[0] for figure in source.figures.select(rubric, _NUMBERS[0])}
+    listed |= {figure.raters[0] for figure in source.figures.select(rubric, _MEAN)}
     if {figure.raters[1] for figure in source.figures.select(rubric, COVERAGE)} <= listed:
         return []
     return [Paragraph(written("raters.not_listed"))]
 
 
 def _work(source: Source, rubric: str) -> list[Table]:
-    """Tabulate every rater's time per label, agreement with the others, and the change in both."""
+    """Tabulate every rater's agreement with the others and time per label."""
     draft = TableDraft(
         source.caption(rubric, written("raters.work")),
         "Rater",
@@ -133,24 +124,6 @@ def _work(source: Source, rubric: str) -> list[Table]:
     given = [f.raters[0] for name in _WORK for f in source.figures.select(rubric, name)]
     for rater in dict.fromkeys(given):
         draft.add(rater, [source.figures.get(rubric, name, rater) for name in _WORK])
-    return draft.finish()
-
-
-def _sessions(source: Source, rubric: str) -> list[Table]:
-    """The numbers behind the drawing of the sessions."""
-    figures = source.figures.select(rubric, SESSION_STATISTICS[1])
-    parts = list(dict.fromkeys(figure.at for figure in figures))
-    draft = TableDraft(
-        source.caption(rubric, written("raters.sessions")),
-        "Rater",
-        [written("raters.part", part=part) for part in parts],
-        count="",
-    )
-    for statistic in SESSION_STATISTICS:
-        draft.group(entry_for(statistic).label)
-        for rater in dict.fromkeys(figure.raters[0] for figure in figures):
-            row = [source.figures.get(rubric, statistic, rater, at=part) for part in parts]
-            draft.add(rater, row)
     return draft.finish()
 
 

@@ -35,17 +35,11 @@ _TITLES = {
 }
 _QUALITY = [
     "brier",
-    "brier_skill",
-    "brier_miscalibration",
-    "brier_discrimination",
-    "brier_uncertainty",
     "ece",
     "brier_recalibrated",
-    "ece_recalibrated",
 ]
 _COLUMNS = [
-    written(f"thresholds.{name}")
-    for name in ("at_default", "tuned", "at_tuned", "corrected", "held_out_gain")
+    written(f"thresholds.{name}") for name in ("at_default", "tuned", "at_tuned", "held_out_gain")
 ]
 
 
@@ -60,7 +54,7 @@ def section(source: Source) -> ReportSection | None:
             answers=_answer(source, rubric, found),
             folded=[
                 *advice,
-                *threshold_curves(source, rubric, MAIN),
+                *threshold_curves(source, rubric),
                 *_tuned(source, rubric, [MAIN]),
                 *_quality(source, rubric),
                 *reliability_diagrams(source, rubric),
@@ -138,7 +132,7 @@ def _matched(grader: str, reference: str) -> str:
 
 def _row(source: Source, rubric: str, tuned: Figure) -> list[Figure | None]:
     """A tuned threshold between the value at the default and its own."""
-    name, at = AT_THRESHOLD[tuned.at], repr(tuned.bounds[1])
+    name, at = AT_THRESHOLD.get(tuned.at, ""), repr(tuned.bounds[1])
 
     def figure(statistic: str, at: str) -> Figure | None:
         return source.figures.get(rubric, statistic, *tuned.raters, ALL_BINARY, at)
@@ -147,7 +141,6 @@ def _row(source: Source, rubric: str, tuned: Figure) -> list[Figure | None]:
         figure(name, source.default_threshold(rubric, tuned.raters)),
         tuned,
         figure(name, at),
-        figure(f"{name}_corrected", at),
         figure("threshold_held_out_gain", tuned.at),
     ]
 

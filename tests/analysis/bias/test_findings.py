@@ -20,10 +20,7 @@ def _rows(
             place |= {"rater_a": "g", "rater_b": ""}
         rows.add(statistic, interval, counts, **place)
         if p is not None:
-            widest = max(abs(interval.low), abs(interval.high))
-            power = 1.5 * (interval.high - interval.low) / 2
-            for what, value in (("p", p), ("at_most", widest - 0.01), ("detectable", power)):
-                rows.add(f"{statistic}_{what}", Interval.point(value), counts, **place)
+            rows.add(f"{statistic}_p", Interval.point(p), counts, **place)
     return rows
 
 
@@ -67,8 +64,8 @@ def test_the_other_way_round() -> None:
 def test_nothing_found_says_how_much_could_be_there() -> None:
     found = _only(("bias_side", "all", "left>right", Interval(0.02, -0.04, 0.08), 0.4))
     assert found.sentence == (
-        "g, side of the pair: no bias detected (any bias is at most 0.07, 90% CI; 400 units in 100 "
-        "clusters). A bias of 0.09 would be found with 80% power."
+        "g, side of the pair: no bias detected (any bias is at most 0.08, 95% CI; 400 units in 100 "
+        "clusters)."
     )
 
 
@@ -76,15 +73,7 @@ def test_an_interval_without_zero_is_not_enough() -> None:
     """After correction the p is .2: not found, and the sentence does not say so either."""
     found = _only(("bias_length", "all", "response_a_words", Interval(0.05, 0.01, 0.09), 0.2))
     assert found.status == "nothing_found"
-    assert "any bias is at most 0.08" in found.sentence
-
-
-def test_a_sample_too_small_to_find_a_bias_says_so() -> None:
-    found = _only(("bias_length", "all", "response_a_words", Interval(0.0, -0.2, 0.2), 0.9))
-    assert found.sentence.endswith(
-        "any bias is at most 0.19, 90% CI; 400 units in 100 clusters). The sample is too small to "
-        "rely on finding a bias of 0.1: 80% power needs one of 0.30."
-    )
+    assert "any bias is at most 0.09" in found.sentence
 
 
 def test_noise_that_may_explain_a_shift_is_named() -> None:
@@ -140,6 +129,6 @@ def test_slices_without_a_finding_share_a_sentence() -> None:
         ),
     )
     assert screening_sentence(findings(rows.rows.values())) == (
-        "g, slices: no bias detected in 2 of 3 slices (any bias is at most 0.30, the bound for "
+        "g, slices: no bias detected in 2 of 3 slices (any bias is at most 0.31, the bound for "
         "topic=war); 1 of 3 slices too small to tell."
     )

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from evenhand.analysis.distributions.response_sets import (
-    affirmed,
     right_by_others,
     right_labels,
     right_without_one,
@@ -32,10 +31,3 @@ def test_one_person_is_left_out_at_a_time(counts: tuple[int, ...], share: float)
 def test_a_label_that_one_person_gave_is_not_right() -> None:
     counts = np.array([[4.0, 1.0], [8.0, 2.0], [19.0, 1.0]])
     assert right_labels(counts, 0.1).tolist() == [[True, False], [True, True], [True, False]]
-
-
-def test_a_share_of_people_affirms() -> None:
-    """3 of 10 are 30%, whatever 0.3 * 10 is in floating point."""
-    counts = np.array([[3.0, 7.0], [2.0, 8.0]])
-    assert affirmed(counts, 0.3).tolist() == [True, False]
-    assert affirmed(counts, 0.2).tolist() == [True, True]

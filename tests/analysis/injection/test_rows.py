@@ -12,7 +12,7 @@ from statsmodels.stats.multitest import multipletests
 
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.injection import Audit, add_injection_rows, audits
-from evenhand.analysis.injection.rows import EFFECT, FLIPS, OUTCOMES, RETEST, TOWARDS, UNSCORED
+from evenhand.analysis.injection.rows import EFFECT, FLIPS, OUTCOMES, RETEST, UNSCORED
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.study.tables.attacks import ATTACKS
@@ -73,7 +73,6 @@ def test_by_hand() -> None:
     effect = found[EFFECT, "plain_order"]
     assert effect["estimate"] == pytest.approx(1 / 3)
     assert (effect["n_units"], effect["n_clusters"]) == (3, 3)
-    assert found[TOWARDS, "plain_order>5"]["estimate"] == pytest.approx(1 / 3)
     assert found[FLIPS, "plain_order"]["estimate"] == pytest.approx(1 - 1 / 3)
     assert found[RETEST, ""]["estimate"] == pytest.approx(1 / 4)
 

@@ -46,7 +46,6 @@ def test_shares_agreement_and_confidence(validation: pd.DataFrame) -> None:
     rows = results[results["subset"] == "all|collapsed"].set_index(["statistic", "rater_b", "at"])
     assert rows.loc[("clear_share", "", ""), "estimate"] == pytest.approx(80 / 110)
     assert rows.loc[("clear_agreement", "g", ""), "estimate"] == pytest.approx(78 / 80)
-    assert rows.loc[("sorted_agreement", "g", ""), "estimate"] == pytest.approx(78 / 110)
     assert rows.loc[("mean_confidence", "g", "clear"), "estimate"] == pytest.approx(0.9)
     assert rows.loc[("mean_confidence", "g", "unclear"), "estimate"] == pytest.approx(0.76)
     assert rows.loc[("clear_agreement", "g", ""), ["n_units"]].item() == 80

@@ -93,9 +93,6 @@ def test_more_people_and_a_surer_probability_break_ties() -> None:
 
     assert [each.unit_id for each in analysis.disagreements] == ["u2", "u1", "u0"]
     assert analysis.disagreements[0].people == {"ann": "1", "ben": "1"}
-    probability = analysis.disagreements[0].probability_key
-    assert probability is not None
-    assert probability[1] == "disagreement_probability"
 
 
 def test_agreement_people_alone_and_unscored_units_give_none() -> None:
@@ -124,8 +121,6 @@ def test_usage_becomes_rows_and_unknown_cost_stays_unknown() -> None:
     results = analyse(ratings, None, [ORDINAL], resamples=10, facts=StudyFacts(usage=usage)).results
     rows = results.set_index(["statistic", "rater_b"])
 
-    assert rows.loc[("grades_attempted", "m:priced"), "estimate"] == 12
     assert rows.loc[("cost_usd", "m:priced"), "estimate"] == pytest.approx(0.125)
     assert np.isnan(rows.loc[("cost_usd", "m:free"), "estimate"])
     assert rows.loc[("cost_usd", "m:free"), "note"] == "not known"
-    assert "tokens_input" not in set(results["statistic"])

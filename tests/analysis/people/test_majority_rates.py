@@ -8,12 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.optimize import minimize
 from sklearn.metrics import recall_score
 from statsmodels.stats.proportion import proportion_confint
 
 import evenhand as eh
-from evenhand.analysis.people.majority_rates import _LatentClasses
 from evenhand.reporting.gate.checks import gate
 from evenhand.reporting.library import Check
 
@@ -73,49 +71,6 @@ def test_ties_are_left_out_and_counted() -> None:
     rows = rows_of(found)
     assert rows.loc["tpr_majority", "n_units"] + rows.loc["tnr_majority", "n_units"] == 240 - tied
     assert f"{tied} units tied and left out" in rows.loc["tpr_majority", "note"]
-    # Two people's errors cannot be told from the prevalence: nothing is made up.
-    assert rows.loc["tpr_corrected", "note"] == "too_few_raters"
-    assert found.verdicts[0]["rates"]["tpr_corrected"]["estimate"] is None
-
-
-@pytest.mark.slow
-def test_the_correction_is_the_most_likely_one_and_takes_peoples_errors_off() -> None:
-    table = labels(2000)
-    said = (table[PEOPLE] == "yes").to_numpy()
-    yes, own = said.sum(axis=1), (table["g"] == "yes").to_numpy()
-
-    def loss(at: np.ndarray) -> float:
-        share, true, other, tpr, tnr = 1 / (1 + np.exp(-at))
-        as_yes = share * true**yes * (1 - true) ** (3 - yes) * np.where(own, tpr, 1 - tpr)
-        as_no = (1 - share) * (1 - other) ** yes * other ** (3 - yes) * np.where(own, 1 - tnr, tnr)
-        return -float(np.log(as_yes + as_no).sum())
-
-    best = minimize(loss, [-1, 2, 2, 2, 2], method="Nelder-Mead", options={"maxiter": 20_000})
-    expected = 1 / (1 + np.exp(-best.x))
-    rows = rows_of(eh.check(table, human=PEOPLE, **DECLARED))
-    for name, value, truth in (("tpr", expected[3], 0.9), ("tnr", expected[4], 0.95)):
-        row = rows.loc[f"{name}_corrected"]
-        assert row["estimate"] == pytest.approx(value, abs=2e-3)
-        assert row["low"] < truth < row["high"]
-        assert rows.loc[f"{name}_majority", "high"] < row["high"]
-
-
-def test_the_profile_falls_by_the_95_percent_point_at_its_ends() -> None:
-    rng = np.random.default_rng(5)
-    truth = rng.random(400) < 0.4
-    votes = (rng.random((400, 3)) < np.where(truth, 0.9, 0.08)[:, None]).sum(axis=1)
-    own = np.where(rng.random(400) < np.where(truth, 0.85, 0.1), 0, 1)
-    model = _LatentClasses.of(np.column_stack([votes, 3 - votes]), own, np.ones(400))
-    best = model.fitted()
-    found, _ = model.intervals([1.0, 1.0])
-    held = np.array([[False, False, False, True, False]])
-    for end in (found.low, found.high):
-        start = best.copy()
-        start[0, 3] = end
-        fell = model.likelihood(best)[0] - model.likelihood(model.climbed(start, held))[0]
-        assert 2 * fell[0] == pytest.approx(3.84, abs=0.15)
-    wider, _ = model.intervals([4.0, 4.0])
-    assert wider.high - wider.low > found.high - found.low
 
 
 @pytest.mark.slow
@@ -152,10 +107,10 @@ def test_without_affirmative_categories_nothing_is_said() -> None:
 def test_the_panel_the_report_and_the_gate_have_them(tmp_path: Path) -> None:
     table = labels()
     found = eh.check(table, human=PEOPLE, **DECLARED)
-    assert "TPR, corrected" in str(found)
+    assert "TPR" in str(found)
     found.report(tmp_path / "report")
     for name in ("report.html", "report.md"):
-        assert "TPR, corrected" in (tmp_path / "report" / name).read_text("utf-8")
+        assert "TPR" in (tmp_path / "report" / name).read_text("utf-8")
     told = json.loads((tmp_path / "report" / "report.json").read_text("utf-8"))
     assert told["verdicts"][0]["rates"] == found.verdicts[0]["rates"]
 
@@ -167,9 +122,9 @@ def test_the_panel_the_report_and_the_gate_have_them(tmp_path: Path) -> None:
     from evenhand.reporting.ratings_file.declared import ScaleOptions
 
     options = ScaleOptions(categories=("yes", "no"), affirmative=("yes",))
-    rule = "tpr.low > 0.7, tnr > 0.99, tpr_corrected.high > 0.5"
-    first, second, third = gate(file, "g", require=rule, options=options).checks
+    rule = "tpr.low > 0.7, tnr > 0.99"
+    first, second = gate(file, "g", require=rule, options=options).checks
     assert first.figures["value"] == found.verdicts[0]["rates"]["tpr"]["low"]
-    assert (first.outcome, second.outcome, third.outcome) == ("met", "not_met", "met")
+    assert (first.outcome, second.outcome) == ("met", "not_met")
     (against,) = gate(file, "g", require="tpr > 0", options=options, reference="ann").checks
     assert "tpr (tpr_reference)" in against.sentence

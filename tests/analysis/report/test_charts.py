@@ -60,7 +60,6 @@ def test_every_kind_of_picture_is_there(busy_analysis: Analysis) -> None:
         "agreement with annotators by topic, minus that in the rest",
         "subjects' scores by annotators and by each grader",
         "how each rater uses the categories",
-        "speed and agreement over each annotator's session",
         "Cohen κ with annotators, by threshold",
         "do probabilities mean what they say",
     ):

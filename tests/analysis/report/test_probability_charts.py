@@ -1,4 +1,4 @@
-"""What the pictures of probabilities show: thresholds, reliability, the confidence filter."""
+"""What the pictures of probabilities show: thresholds and reliability."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis import Analysis, Scale, analyse
+from evenhand.analysis import Scale, analyse
 from evenhand.analysis.report import ReportContext
 from evenhand.analysis.report.blocks import Chart
-from evenhand.analysis.report.charts.confidence import coverage_curves
 from evenhand.analysis.report.charts.reliability import reliability_diagrams
 from evenhand.analysis.report.charts.style import MAX_LISTED
 from evenhand.analysis.report.charts.svg import inline_svg
@@ -52,7 +51,7 @@ def shifted() -> Source:
 
 def test_a_shifted_grader_peaks_below_its_default(shifted: Source) -> None:
     """People part at a stated 1/8; the default of 1/2 is never reached."""
-    [chart] = threshold_curves(shifted, "tone", "kappa")
+    [chart] = threshold_curves(shifted, "tone")
     curve = data_of(chart, kind="curve")
     [best] = data_of(chart, mark="best")
     [default] = data_of(chart, mark="default")
@@ -66,20 +65,20 @@ def test_a_shifted_grader_peaks_below_its_default(shifted: Source) -> None:
 
 
 def test_where_nothing_is_recommended_the_default_is_filled() -> None:
-    [chart] = threshold_curves(source_of(25), "tone", "kappa")
+    [chart] = threshold_curves(source_of(25), "tone")
     assert [each["used"] for each in data_of(chart, mark="default")] == [True]
     assert not any(each["used"] for each in data_of(chart, mark="best"))
     assert "g00: keep 0.5: the best is uncertain." in chart.alt
 
 
 def test_without_intervals_nothing_is_shaded() -> None:
-    [chart] = threshold_curves(source_of(4), "tone", "kappa")
+    [chart] = threshold_curves(source_of(4), "tone")
     assert all(each["low"] is None for each in chart.spec["data"]["values"])
     inline_svg(dict(chart.spec), chart.alt)
 
 
 def test_nothing_is_drawn_where_people_say_one_thing() -> None:
-    assert threshold_curves(source_of(40, person="y"), "tone", "kappa") == []
+    assert threshold_curves(source_of(40, person="y"), "tone") == []
 
 
 def test_a_grader_that_understates_lies_above_the_line(shifted: Source) -> None:
@@ -98,18 +97,8 @@ def test_a_grader_that_understates_lies_above_the_line(shifted: Source) -> None:
 def test_every_panel_has_a_cap() -> None:
     many = source_of(40, graders=MAX_LISTED + 2)
     for chart in (
-        *threshold_curves(many, "tone", "kappa"),
+        *threshold_curves(many, "tone"),
         *reliability_diagrams(many, "tone"),
-        *coverage_curves(many, "tone"),
     ):
         assert len({each["grader"] for each in data_of(chart)}) == MAX_LISTED
         assert f"first {MAX_LISTED} graders" in chart.note
-
-
-def test_the_confidence_curve_marks_the_declared_cut(analysis: Analysis) -> None:
-    [chart] = coverage_curves(Source.of(analysis, ReportContext("study")), "R")
-    for grader in {each["grader"] for each in data_of(chart)}:
-        assert [each["at"] for each in data_of(chart, grader=grader, declared=True)] == [0.9]
-        assert len(data_of(chart, grader=grader, chosen=True)) <= 1
-        kept = [each["kept"] for each in data_of(chart, grader=grader)]
-        assert kept == sorted(kept, reverse=True)

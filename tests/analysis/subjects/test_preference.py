@@ -103,7 +103,7 @@ def test_win_rates_and_strengths_from_labels_written_out(rng: np.random.Generato
         assert found["n_clusters"].tolist() == [40] * 3
         found = rows_of(results, "strength", rater)["estimate"]
         assert found.tolist() == pytest.approx(strengths(wins[None])[0].tolist())
-        assert rows_of(results, "strength_rank", rater)["estimate"].tolist() == [1, 2, 3]
+        assert found.is_monotonic_decreasing
 
 
 def test_a_verdict_that_turns_with_the_order_is_a_tie(rng: np.random.Generator) -> None:
@@ -158,7 +158,7 @@ def test_which_answer_a_file_calls_the_first_means_nothing(rng: np.random.Genera
     ratings, units = study(rng, [0.5, 0.0, -0.5], 60)
     seen = set(figures(ratings, units, resamples=50)["statistic"])
     assert {"bias_order", "bias_order_flips"} <= seen
-    assert not {"direction_net", "direction_share", "bias_side", "bias_side_share"} & seen
+    assert not {"direction_net", "bias_side"} & seen
     turned = units.index % 2 == 1
     other = units.copy()
     other.loc[turned, ["subject_a", "subject_b"]] = units.loc[
@@ -189,8 +189,6 @@ def test_the_corrected_win_rate_is_that_of_people(rng: np.random.Generator) -> N
     assert (corrected["low"] < full).all()
     assert (corrected["high"] > full).all()
     people = rows_of(results, "win_rate", "humans")
-    weight = rows_of(results, "win_rate_ppi_lambda", "humans", "g")["estimate"]
-    assert (weight > 0.05).all()
     # No wider than people's alone; with so little weight on the grader hardly narrower.
     assert ((corrected["high"] - corrected["low"]) < 1.01 * (people["high"] - people["low"])).all()
     assert corrected.loc["m0", "note"] == "400 of them labelled by people"
@@ -202,7 +200,6 @@ def test_the_corrected_win_rate_is_that_of_people(rng: np.random.Generator) -> N
     known = y.notna()
     covariance = np.cov(y[known], f[known], ddof=0)[0, 1]
     expected = covariance / (f.var(ddof=0) * (1 + known.sum() / (~known).sum()))
-    assert weight["m0"] == pytest.approx(expected)
     moved = y[known].mean() + expected * (f[~known].mean() - f[known].mean())
     assert corrected.loc["m0", "estimate"] == pytest.approx(moved)
 
@@ -227,7 +224,7 @@ def test_whether_they_rank_alike(rng: np.random.Generator) -> None:
     turned = ratings["rater_id"] == "g"
     ratings.loc[turned, "label"] = ratings.loc[turned, "label"].map({"A": "B", "B": "A"})
     results = figures(ratings, units, resamples=200)
-    assert rows_of(results, "strength_kendall", "humans", "g").loc["", "estimate"] == -1
+    assert rows_of(results, "strength_spearman", "humans", "g").loc["", "estimate"] == -1
     best = rows_of(results, "same_best", "humans", "g").loc[""]
     assert (best["estimate"], best["note"]) == (0.0, "by people m0, by the grader m3")
 

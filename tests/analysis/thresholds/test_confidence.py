@@ -1,4 +1,4 @@
-"""The confidence filter: counts by hand, a cut that holds elsewhere, and cuts that do not."""
+"""The confidence filter: counts by hand, and who has one."""
 
 from __future__ import annotations
 
@@ -60,53 +60,6 @@ def test_the_curve_is_what_counting_gives(surer_is_better: pd.DataFrame) -> None
         assert agreement["n_units"] == kept
         assert ("the declared cut" in agreement["note"]) is (cut == 0.9)
     assert set(rows["subset"]) == {"all|collapsed"}
-
-
-@pytest.mark.slow
-def test_the_smallest_cut_that_reaches_the_target_is_chosen(surer_is_better: pd.DataFrame) -> None:
-    for target, cut in [(0.8, 0.6), (0.95, 0.8), (0.97, 0.9)]:
-        chosen = filtered(surer_is_better, confidence_target=target).loc[
-            ("confidence_cut", repr(target))
-        ]
-        assert chosen["estimate"] == cut, target
-
-
-def test_a_cut_that_is_worth_it_holds_on_other_folds(rng: np.random.Generator) -> None:
-    """The grader is right with the probability that it states, so a cut can reach .9."""
-    confidence = rng.uniform(0.5, 1.0, 1000)
-    right = rng.random(1000) < confidence
-    people = ["3"] * 1000
-    ratings = study(["3" if each else "1" for each in right], people, confidence.tolist())
-    rows = filtered(ratings, confidence_target=0.9)
-    agreement = rows.loc[("confidence_agreement_held_out", "0.9")]
-    coverage = rows.loc[("confidence_coverage_held_out", "0.9")]
-    # E(confidence | above c) is (1 + c) / 2, so .9 takes a cut of .8, which keeps two fifths
-    assert agreement["low"] < 0.9 < agreement["high"]
-    assert coverage["estimate"] == pytest.approx(0.4, abs=0.1)  # as the chosen cut strays
-    chosen = rows.loc[("confidence_cut", "0.9")]
-    assert chosen["low"] <= 0.8 <= chosen["high"]
-
-
-def test_a_confidence_that_says_nothing_is_not_taken_for_a_filter(
-    rng: np.random.Generator,
-) -> None:
-    right = rng.random(400) < 0.7
-    ratings = study(
-        ["3" if each else "1" for each in right], ["3"] * 400, rng.uniform(0.5, 1, 400).tolist()
-    )
-    rows = filtered(ratings)
-    chosen = rows.loc[("confidence_cut", "0.95")]
-    assert np.isnan(chosen["estimate"])
-    assert chosen["note"].startswith("target_not_reached")
-    assert rows.loc[("confidence_coverage_held_out", "0.95"), "estimate"] == 0
-    held_out = rows.loc[("confidence_agreement_held_out", "0.95")]
-    assert held_out["note"].startswith("nothing_kept")
-
-
-def test_a_handful_of_units_reaches_no_target() -> None:
-    """29 sure and right among 60: one short of the units that a cut has to keep."""
-    ratings = study(["3"] * 29 + ["1"] * 31, ["3"] * 60, [0.99] * 29 + [0.7] * 31)
-    assert np.isnan(filtered(ratings).loc[("confidence_cut", "0.95"), "estimate"])
 
 
 def test_cuts_to_try_are_bounded_and_occur(rng: np.random.Generator) -> None:

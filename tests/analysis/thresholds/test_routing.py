@@ -52,7 +52,6 @@ def test_the_sure_half_is_trusted(halves: pd.DataFrame) -> None:
         "routing_cut": 0.9,
         "routing_share": 0.5,
         "routing_agreement": 1.0,
-        "routing_hours_saved": 5.0,  # 500 units at 36 seconds
     }
     assert set(rows["at"]) == {"0.95"}
     assert rows.loc["routing_cut", "note"] == "wrong in at most 0.0251 of studies at this look"
@@ -61,22 +60,12 @@ def test_the_sure_half_is_trusted(halves: pd.DataFrame) -> None:
     assert share["low"] < 0.5 < share["high"]
 
 
-def test_a_sentence_says_what_to_trust_and_what_that_saves(halves: pd.DataFrame) -> None:
+def test_a_sentence_says_what_to_trust(halves: pd.DataFrame) -> None:
     assert render_routing_text(analysed(halves)) == [
         "Routing, g on tone: trust labels with a confidence of 0.900 or more, and ask annotators "
         "about the rest. With 95% certainty, at least 95% of the trusted labels agree with most "
-        "annotators; here 100.0% do. This routes 50% of units to the grader and saves each "
-        "annotator 5.0 hours per 1,000 units."
+        "annotators; here 100.0% do. This routes 50% of units to the grader."
     ]
-
-
-def test_pauses_are_no_work_and_unknown_times_save_unknown_hours(halves: pd.DataFrame) -> None:
-    paused = halves.assign(seconds=halves["seconds"].where(halves.index != 0, 5000.0))
-    hours = routed(analysed(paused)).loc["routing_hours_saved", "estimate"]
-    assert hours == pytest.approx(5.0)
-    found = analysed(halves.drop(columns="seconds"))
-    assert routed(found).loc["routing_hours_saved", "note"] == "no times"
-    assert render_routing_text(found)[0].endswith("This routes 50% of units to the grader.")
 
 
 def test_with_too_few_units_it_is_said_how_many_more() -> None:
@@ -145,5 +134,5 @@ def test_the_report_names_the_rows_of_its_sentence(halves: pd.DataFrame, tmp_pat
     rows = [dict(row) for row in found.results.astype(str).replace("nan", "").to_dict("records")]
     lines = [int(each) - 2 for each in line.split("rows ")[1].rstrip(")").split(", ")]
     assert [rows[each]["statistic"] for each in lines] == [
-        f"routing_{what}" for what in ("cut", "share", "agreement", "hours_saved")
+        f"routing_{what}" for what in ("cut", "share", "agreement")
     ]

@@ -305,7 +305,8 @@ def test_groups_and_variants_by_option(tmp_path: Path) -> None:
     keyed = pd.to_numeric(keyed)
     at_right = keyed["group_balanced_accuracy", "humans", "g", "source=right", ""]
     assert at_right == pytest.approx(2 / 3, abs=0.02)  # a third of it is wrong, on either side
-    assert keyed["group_gap", "humans", "g", "all", "source"] == pytest.approx(1 - at_right)
+    apart = keyed["group_difference", "humans", "g", "source=right", ""]
+    assert apart == pytest.approx(at_right - 1)
     assert keyed["stability_fleiss_kappa", "humans", "", "all", "wording"] == 1
     # Half the questions have all three labels alike, the others one pair of three
     observed = (1 + 1 / 3) / 2

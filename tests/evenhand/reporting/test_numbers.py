@@ -48,7 +48,7 @@ def test_a_file_of_numbers_is_judged(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert not given & {"confusion", "prevalence", "cohen_kappa", "specific_agreement"}
     assert len(results) < 150
     report = (out / "report.md").read_text("utf-8")
-    assert "ICC(A,1)" in report and "mean and standard deviation of the numbers given" in report
+    assert "ICC(A,1)" in report and "mean of the numbers given" in report
     analysed = json.loads((out / "report.json").read_text("utf-8"))
     assert analysed["verdicts"][0]["verdict"] == "may_stand_in"
 

@@ -191,7 +191,7 @@ def test_compare(ratings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
         found = eh.compare(given, "sure", "plain", baseline=file)
         assert f"{found}\n" == printed
         assert found.as_dict() | {"source": str(now)} == json.loads(told)
-        assert {"drift", "kappa_change"} <= set(found.results["statistic"])
+        assert {"drift", "rate_change"} <= set(found.results["statistic"])
         gated = eh.gate(given, "plain", baseline=file)
         assert (gated.checks, gated.passed) == (found.checks, found.passed)
     # Without a file: the two as they are in one table.

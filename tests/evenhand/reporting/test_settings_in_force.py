@@ -107,7 +107,7 @@ IN_THE_REPORT: dict[str, tuple[object, Callable[[Found], object]]] = {
     "analysis.groups": (["main_category"], rows_of("group_", subset="main_category=")),
     "analysis.rater_slices": (["age_group"], rows_of("cohen_kappa", subset="age_group=")),
     "analysis.confidence_cut": (0.7, rows_of("confidence_coverage", note="the declared cut")),
-    "analysis.confidence_target": (0.6, rows_of("confidence_cut")),
+    "analysis.confidence_target": (0.6, rows_of("routing_cut")),
     "analysis.ordered": ("quadratic", rows_of("human_ceiling_difference")),
     "analysis.sensitivity_cluster": ("main_category", rows_of("cohen_kappa", at="cluster=")),
     "analysis.leanings": ({"left": ["pro"], "right": ["con"]}, rows_of("direction", at="left")),
