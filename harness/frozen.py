@@ -237,7 +237,7 @@ trial-dry: grade study --grader baseline:lexical --rubric-file new.toml --dry-ru
 trial: grade study --grader baseline:lexical --rubric-file new.toml
 suggest: rubric suggest study
 quality: quality study
-adjudicate: adjudicate study --rule any --out out/adjudicate.csv
+adjudicate: adjudicate study --out out/adjudicate.csv
 export: export study --out out/ratings.csv --units out/units.csv
 check: check out/ratings.csv --units out/units.csv --out out/check
 select-file: select out/ratings.csv --rubric refusal

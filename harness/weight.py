@@ -6,13 +6,14 @@ is above one fails. Lines are those of Python files, links not followed.
 
 from __future__ import annotations
 
-import re
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from evenhand.cli.main import build_parser
+from evenhand.cli.verbs import Parser
 from evenhand.study.settings.page import settings_table
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,9 +28,7 @@ def weights() -> dict[str, int]:
     return {
         "product_lines": sum(source.count("\n") for source in sources),
         "product_files": len(product),
-        "options": len(
-            {name for text in sources for name in re.findall(r'"(--[a-z][a-z-]+)"', text)}
-        ),
+        "options": len({*_options(build_parser())} - {"--help"}),
         "settings": settings_table().count("\n") - 1,
         "statistics": _leaves(_table("analysis/statistics.toml"), depth=1),
         "texts": _leaves(_table("evenhand/texts.toml")),
@@ -53,6 +52,13 @@ def too_heavy(now: Mapping[str, int], ceilings: Mapping[str, int]) -> list[str]:
 def _python_files(*folders: str) -> list[Path]:
     paths = (path for folder in folders for path in (ROOT / folder).rglob("*.py"))
     return [path for path in paths if path.resolve() == path]
+
+
+def _options(parser: Parser) -> Iterator[str]:
+    parser.declare()
+    yield from parser.options
+    for verb in parser.verbs.values():
+        yield from _options(verb)
 
 
 def _table(name: str) -> dict[str, Any]:

@@ -65,7 +65,8 @@ class Finding:
                 high=self.row["high"],
                 **said,
             )
-        return written("bias.nothing", most=self.largest, **said)
+        name = "nothing_weak" if self.largest > BOUND else "nothing"
+        return written(f"bias.{name}", bound=BOUND, most=self.largest, **said)
 
     @property
     def largest(self) -> float:

@@ -56,12 +56,6 @@ def _exclude_options(exclude: Parser) -> None:
 def _adjudicate_options(adjudicate: Parser) -> None:
     adjudicate.add_study()
     adjudicate.add_argument(
-        "--rule",
-        choices=["any", "no_majority", "distance_2"],
-        default="no_majority",
-        help="what counts as a disagreement (no_majority)",
-    )
-    adjudicate.add_argument(
         "--out", type=Path, metavar="FILE", help="write the queue, to be filled in"
     )
     adjudicate.add_argument(
@@ -183,7 +177,7 @@ def _adjudicate(arguments: argparse.Namespace) -> None:
             said = written("oversight.decisions", count=taken, name=arguments.by, left=left)
             console().print(said)
             note(study, "import", arguments.decisions.name, f"decisions of {arguments.by}: {taken}")
-        queue = queue_table(adjudication_queue(study, arguments.rule))
+        queue = queue_table(adjudication_queue(study))
         if arguments.out is not None:
             write_table(queue, arguments.out)
             note(study, "export", arguments.out.name)

@@ -133,7 +133,7 @@ def test_progress_pause_and_resume(folder, capsys):
 @pytest.mark.slow
 def test_adjudication_by_file(folder, tmp_path, capsys):
     queue = tmp_path / "queue.csv"
-    run("adjudicate", folder, "--rule", "distance_2", "--out", queue)
+    run("adjudicate", folder, "--out", queue)
     table = read_table(queue)
     assert "good-0" not in queue.read_text("utf-8")
     table = table.assign(label="1", reason="plainly so").head(4)
