@@ -86,7 +86,7 @@ class Door:
             await self._app(scope, receive, _with_cookies(scope, send))
 
     async def _page(self, scope: Scope, receive: Receive, send: Send, address: str) -> None:
-        if not _is_own(scope) or not has_room(address):
+        if not is_own(scope) or not has_room(address):
             await send({"type": "websocket.close", "code": 1008})
             return
         open_pages[address] += 1
@@ -256,7 +256,7 @@ def _is_page_part(widget: WidgetState) -> bool:
     return True
 
 
-def _is_own(scope: Scope) -> bool:
+def is_own(scope: Scope) -> bool:
     """Return True if the page that asks for a connection is this app's own. Programs name no
     origin.
     """

@@ -35,6 +35,7 @@ from evenhand.annotate_app.where import (
     is_called_here,
     is_secure,
 )
+from evenhand.annotate_app.wire import ANSWERS, take_message
 from evenhand.study.access.lead_login import LINK_PARAMETER
 
 _HERE = Path(__file__).parent
@@ -57,6 +58,7 @@ def routes() -> list[Route]:
         Route(f"{base}/{_front_path()}", _script),
         *([Route(f"{base}/{_bundle_path()}", _bundle)] if _bundled() else ()),
         Route(f"{base}/{FIRST_RUN}", send_first_run, methods=["POST"]),
+        Route(f"{base}/{ANSWERS}", take_message, methods=["POST"]),
         Route(f"{base}/health", answer_health),
         Route(f"{base}/evenhand/room", _room),
     ]

@@ -22,6 +22,8 @@ UVICORN = {
     "ws_max_size": MOST_BYTES,
     # Shorter than nginx waits for an answer: a process that hangs is left soon, one at work is not.
     "ws_ping_interval": 2,
+    # An annotator who reads for a minute sends over the connection that is there.
+    "timeout_keep_alive": 75,
     "ws_ping_timeout": None,  # a slow line may take longer to answer: see `_PATIENCE`
 }
 

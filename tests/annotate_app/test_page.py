@@ -180,7 +180,8 @@ def test_nothing_tells_subject_unit_order_repeat_grade_or_others(new_context, ra
             socket.on(event, lambda frame: frames.append(_bytes(frame)))
 
     page.on("websocket", listen)
-    page.on("request", lambda request: urls.append(request.url))
+    page.on("request", lambda request: urls.append(request.url + (request.post_data or "")))
+    page.on("response", lambda answer: "/answers" in answer.url and frames.append(answer.body()))
     rated.enter("blind")
     frames.append(opened(page, f"{rated.url}?rater=blind"))
     page.wait_for_selector(READY)
