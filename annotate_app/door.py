@@ -18,7 +18,6 @@ from google.protobuf.message import DecodeError
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from evenhand.annotate_app.line import MOST_BYTES
 from evenhand.annotate_app.log_lines import visitor
 from evenhand.annotate_app.logins.browser import (
     bound,
@@ -29,6 +28,7 @@ from evenhand.annotate_app.logins.browser import (
 )
 from evenhand.annotate_app.logins.lead_login import LINKS, PLACES
 from evenhand.annotate_app.where import (
+    MOST_BYTES,
     address_of,
     as_sent,
     base_path,

@@ -1,5 +1,5 @@
 """The app's own HTTP responses: the page that everything begins with, the panel, and the health of
-the store. And what a browser must not get: a path or a version of this machine.
+the store.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from evenhand.annotate_app.bundle import bundle, modules_of
 from evenhand.annotate_app.first_run import FIRST_RUN, send_first_run
@@ -62,37 +60,6 @@ def routes() -> list[Route]:
         Route(f"{base}/health", answer_health),
         Route(f"{base}/evenhand/room", _room),
     ]
-
-
-class Discreet:
-    """Removes information on this machine from what goes to the browser.
-
-    Streamlit names its version, Python's, the script's path and the installation whenever a page is
-    drawn; the browser needs none of it.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":
-            await self._app(scope, receive, lambda message: send(_discreet(message)))
-        else:
-            await self._app(scope, receive, send)
-
-
-def _discreet(message: Message) -> Message:
-    if not message.get("bytes"):
-        return message
-    forward = ForwardMsg.FromString(message["bytes"])
-    if forward.WhichOneof("type") != "new_session":
-        return message
-    session = forward.new_session
-    session.ClearField("main_script_path")
-    for part in (session.initialize.environment_info, session.initialize.user_info):
-        part.Clear()
-        part.SetInParent()  # empty, but there: the browser reads its fields
-    return {**message, "bytes": forward.SerializeToString()}
 
 
 async def _to_front_page(request: Request) -> Response:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from starlette.types import Scope
 
 _HERE = ("localhost", "127.0.0.1", "::1")
+MOST_BYTES = 1_000_000
+"""Bytes of one message at most: `maxWidgetStateSize` in Streamlit's settings."""
 MOST_PAGES = 60
 """Pages of one address open at once in a process: enough for a classroom, not for a flood."""
 

@@ -16,11 +16,11 @@ from starlette.responses import JSONResponse, Response
 
 from evenhand.annotate_app.door import is_own
 from evenhand.annotate_app.languages import fitting, offered
-from evenhand.annotate_app.line import MOST_BYTES
 from evenhand.annotate_app.logins.browser import browser_of
 from evenhand.annotate_app.payload import Desk, lightened, read_known, read_look, read_sent
 from evenhand.annotate_app.served_study import served
 from evenhand.annotate_app.unit_page import panel_data
+from evenhand.annotate_app.where import MOST_BYTES
 from evenhand.errors import InputError, StoreAway
 from evenhand.study.access.admission import read_ticket
 

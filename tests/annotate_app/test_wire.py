@@ -17,9 +17,9 @@ from starlette.testclient import TestClient
 
 from evenhand.annotate_app import where
 from evenhand.annotate_app.app import app
-from evenhand.annotate_app.line import MOST_BYTES
 from evenhand.annotate_app.logins.browser import browser_of
 from evenhand.annotate_app.served_study import served
+from evenhand.annotate_app.where import MOST_BYTES
 from evenhand.annotate_app.wire import ANSWERS
 from evenhand.study import Study
 from evenhand.study.access.accounts import make_token, set_account, sign_in, sign_out
