@@ -70,12 +70,6 @@ def is_own_name(host: str) -> bool:
     return parts.netloc == host and (name or "").rstrip(".") in _own_names()
 
 
-def is_called_here(scope: Scope) -> bool:
-    """Return True if a visitor calls the app by a name that this machine has for itself."""
-    called = [urlsplit(f"//{host}").hostname for host in headers_of(scope, b"host")]
-    return all(name in _HERE for name in called)
-
-
 def address_of(scope: Scope) -> str:
     """The address of a visitor; "" where it is that of an untrusted proxy on this machine, which
     all visitors share.
