@@ -510,9 +510,9 @@ class Panel extends MarkingPanel {
     this.away = reply?.status === 503;
     const { data } = reply ?? {};
     if (data) this.settle(data.receipts, drafts);
-    if (this.hearing.signal.aborted || drafts !== this.drafts) return; // another page by now
+    if (this.hearing.signal.aborted) return;
     if (data?.page) this.trigger("page", {}); // of another step
-    else if (data) this.take(data);
+    else if (data && drafts === this.drafts) this.take(data);
     this.noteWaiting();
     const heard = data && !data.page && !this.looking && this.drafts.unsent().length === 0;
     if (this.more) this.send();
