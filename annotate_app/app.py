@@ -14,7 +14,7 @@ if getattr(find_spec("evenhand"), "origin", None) is None:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from evenhand.annotate_app.door import Door
-from evenhand.annotate_app.front import Discreet, routes
+from evenhand.annotate_app.front import routes
 from evenhand.annotate_app.health import telling_systemd
 from evenhand.annotate_app.logins.single_sign_on import app_secrets
 from evenhand.annotate_app.waiting import on_script_error
@@ -25,6 +25,6 @@ app = App(
     secrets=_secrets,
     lifespan=telling_systemd,
     routes=routes(),
-    middleware=[Middleware(Door, has_sign_on=bool(_secrets)), Middleware(Discreet)],
+    middleware=[Middleware(Door, has_sign_on=bool(_secrets))],
     on_script_error=on_script_error,
 )

@@ -18,7 +18,6 @@ from google.protobuf.message import DecodeError
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from evenhand.annotate_app.line import MOST_BYTES
 from evenhand.annotate_app.log_lines import visitor
 from evenhand.annotate_app.logins.browser import (
     bound,
@@ -29,6 +28,7 @@ from evenhand.annotate_app.logins.browser import (
 )
 from evenhand.annotate_app.logins.lead_login import LINKS, PLACES
 from evenhand.annotate_app.where import (
+    MOST_BYTES,
     address_of,
     as_sent,
     base_path,
@@ -86,7 +86,7 @@ class Door:
             await self._app(scope, receive, _with_cookies(scope, send))
 
     async def _page(self, scope: Scope, receive: Receive, send: Send, address: str) -> None:
-        if not _is_own(scope) or not has_room(address):
+        if not is_own(scope) or not has_room(address):
             await send({"type": "websocket.close", "code": 1008})
             return
         open_pages[address] += 1
@@ -256,7 +256,7 @@ def _is_page_part(widget: WidgetState) -> bool:
     return True
 
 
-def _is_own(scope: Scope) -> bool:
+def is_own(scope: Scope) -> bool:
     """Return True if the page that asks for a connection is this app's own. Programs name no
     origin.
     """

@@ -11,17 +11,11 @@
   addEventListener("vite:preloadError", broken);
   const parts = "script, link:is([rel=modulepreload], [rel=stylesheet])";
   addEventListener("error", ({ target }) => target.matches?.(parts) && broken(), true);
-  // The bundle may have been lost before anybody listened; where it came, it left its map.
-  const bundleLost = () =>
-    document.readyState === "complete" &&
-    document.querySelector("script[src*='/bundle.']") &&
-    !document.querySelector("script[type=importmap]");
   const hasRoom = async () => {
     const answer = await fetch("evenhand/room", { cache: "no-store" }).catch(() => null);
     return answer?.ok ? (await answer.json()).room : true;
   };
   setInterval(async () => {
-    if (bundleLost()) broken();
     const state = document.querySelector(".stApp")?.dataset.testConnectionState;
     const crowded = state !== "CONNECTED" && !(await hasRoom());
     root.toggleAttribute("data-evenhand-crowded", crowded);

@@ -1,10 +1,9 @@
 """The app's own HTTP responses: the page that everything begins with, the panel, and the health of
-the store. And what a browser must not get: a path or a version of this machine.
+the store.
 """
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import hashlib
 import html
@@ -18,30 +17,26 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from evenhand.annotate_app.bundle import bundle, modules_of
-from evenhand.annotate_app.first_run import FIRST_RUN, send_first_run
 from evenhand.annotate_app.health import answer_health
 from evenhand.annotate_app.languages import ENGLISH, codes_english_first
 from evenhand.annotate_app.logins.lead_login import FIRST_PLACE, PLACES
 from evenhand.annotate_app.panel_files import panel_module, panel_path
 from evenhand.annotate_app.plain_text import said
-from evenhand.annotate_app.where import (
-    address_of,
-    base_path,
-    has_room,
-    is_called_here,
-    is_secure,
-)
+from evenhand.annotate_app.where import address_of, base_path, has_room
+from evenhand.annotate_app.wire import ANSWERS, take_message
 from evenhand.study.access.lead_login import LINK_PARAMETER
 
 _HERE = Path(__file__).parent
 _ASKED_AGAIN = {"Cache-Control": "no-cache"}
 _STYLESHEET = r'<link rel="stylesheet"[^>]*>'
 _FONT = r'<link\s+rel="preload"[^>]*\sas="font"[^>]*>'
-_MODULE = r'<script type="module"[^>]*></script>|<link rel="modulepreload"[^>]*>'
+_SCRIPTS = files("streamlit") / "static" / "static" / "js"
+_FILE = r"[\w.-]+\.js"
+_IMPORT = re.compile(
+    rf'(?<![\w$.])(?:import(?:[\w$*{{}},\s]+?from)?|export[\w$*{{}},\s]+?from)"\./({_FILE})"'
+)
+_COMPONENT = re.compile(r"BidiComponent\.")
 _ASKED = '<link rel="preload" as="fetch" crossorigin href="./_stcore/{}">'
 """Asked for now, read by Streamlit as it begins."""
 
@@ -55,42 +50,10 @@ def routes() -> list[Route]:
         *(Route(f"{base}/{place}", _page) for place in PLACES),
         Route(f"{base}/{panel_path()}", _panel),
         Route(f"{base}/{_front_path()}", _script),
-        *([Route(f"{base}/{_bundle_path()}", _bundle)] if _bundled() else ()),
-        Route(f"{base}/{FIRST_RUN}", send_first_run, methods=["POST"]),
+        Route(f"{base}/{ANSWERS}", take_message, methods=["POST"]),
         Route(f"{base}/health", answer_health),
         Route(f"{base}/evenhand/room", _room),
     ]
-
-
-class Discreet:
-    """Removes information on this machine from what goes to the browser.
-
-    Streamlit names its version, Python's, the script's path and the installation whenever a page is
-    drawn; the browser needs none of it.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":
-            await self._app(scope, receive, lambda message: send(_discreet(message)))
-        else:
-            await self._app(scope, receive, send)
-
-
-def _discreet(message: Message) -> Message:
-    if not message.get("bytes"):
-        return message
-    forward = ForwardMsg.FromString(message["bytes"])
-    if forward.WhichOneof("type") != "new_session":
-        return message
-    session = forward.new_session
-    session.ClearField("main_script_path")
-    for part in (session.initialize.environment_info, session.initialize.user_info):
-        part.Clear()
-        part.SetInParent()  # empty, but there: the browser reads its fields
-    return {**message, "bytes": forward.SerializeToString()}
 
 
 async def _to_front_page(request: Request) -> Response:
@@ -105,10 +68,7 @@ async def _front_page(request: Request) -> Response:
 
 
 async def _page(request: Request) -> Response:
-    # With TLS browsers speak HTTP/2, over which many files cost no more than one, as on this
-    # machine; and of files a browser keeps what it made of the code.
-    near = is_secure(request.scope) or is_called_here(request.scope)
-    answer = HTMLResponse(front_page(in_one_file=not near), headers=_ASKED_AGAIN)
+    answer = HTMLResponse(front_page(), headers=_ASKED_AGAIN)
     with suppress(ImportError):  # another Streamlit sets the cookie as its own pages ask for it
         from streamlit.web.server.starlette.starlette_routes import _ensure_xsrf_cookie
 
@@ -122,10 +82,6 @@ async def _panel(request: Request) -> Response:
 
 async def _script(request: Request) -> Response:
     return _kept_script(request, _front_script())
-
-
-async def _bundle(request: Request) -> Response:
-    return await asyncio.to_thread(_kept_script, request, _bundled())
 
 
 async def _room(request: Request) -> Response:
@@ -150,11 +106,9 @@ def _zipped(text: str) -> bytes:
 
 
 @cache
-def front_page(*, in_one_file: bool = False) -> str:
-    """Streamlit's page with our style and, until its app is loaded, our words; Streamlit's modules
-    `in_one_file` or as the files that they are.
-    """
-    page = _usual_page()
+def front_page() -> str:
+    """Streamlit's page with our style and, until its app is loaded, our words."""
+    page = (files("streamlit") / "static" / "index.html").read_text("utf-8")
     page = re.sub(r'<link rel="service-desc"[^>]*>', "", page)
     page = re.sub(_FONT, "", page)  # it comes once it is used: after all that a page needs
     # A browser's translator would rewrite what annotators read, and nobody would know.
@@ -162,15 +116,11 @@ def front_page(*, in_one_file: bool = False) -> str:
     title = ENGLISH.say("page.title")
     page = page.replace("<title>Streamlit</title>", f"<title>{html.escape(title)}</title>")
     # First of all that is fetched: what speaks to the visitor, and what they are shown.
-    first = f'<script async src="./{_front_path()}"></script>\n<script>{early_script()}</script>\n'
+    first = f'<script async src="./{_front_path()}"></script>\n'
     first += "".join(f"{_ASKED.format(name)}\n" for name in ("health", "host-config"))
-    if in_one_file and _bundled():
-        page = re.sub(_MODULE, "", page)
-        last = f'<script defer src="./{_bundle_path()}"></script>'
-    else:
-        needed = [panel_path(), *(f"static/js/{name}" for name in modules_of(page))]
-        later = [path for path in needed if path not in page]
-        last = "\n".join(f'<link rel="modulepreload" href="./{path}">' for path in later)
+    needed = [panel_path(), *(f"static/js/{name}" for name in modules_of(page))]
+    later = [path for path in needed if path not in page]
+    last = "\n".join(f'<link rel="modulepreload" href="./{path}">' for path in later)
     page = page.replace("<head>", f"<head>\n{first}").replace("</head>", f"{last}\n</head>")
     # In the body, so that our words need not wait for Streamlit's file of styles; ours come after
     # it, because of two equally specific rules the last wins.
@@ -190,18 +140,21 @@ def front_page(*, in_one_file: bool = False) -> str:
     return page.replace('<div id="root">', f'{body}<div id="root">')
 
 
-def _usual_page() -> str:
-    return (files("streamlit") / "static" / "index.html").read_text("utf-8")
-
-
-def early_script() -> str:
-    """The script in the page itself: the same for every visitor and version of Streamlit."""
-    return (_HERE / "early.js").read_text("utf-8")
-
-
-@cache
-def _bundled() -> str:
-    return bundle(_usual_page(), panel_path())
+def modules_of(page: str) -> list[str]:
+    """The names of the modules with which Streamlit's page begins, its entry first, and of those
+    that draw a component, which a browser would ask for only once it is told to.
+    """
+    waiting = re.findall(rf'"\./static/js/({_FILE})"', page)
+    with suppress(OSError):
+        waiting += [each.name for each in _SCRIPTS.iterdir() if _COMPONENT.match(each.name)]
+    found: list[str] = []
+    while waiting:
+        name = waiting.pop(0)
+        if name not in found:
+            found.append(name)
+            with suppress(OSError):  # where Streamlit has it in another place
+                waiting += _IMPORT.findall((_SCRIPTS / name).read_text("utf-8"))
+    return found
 
 
 def _one_language_shows() -> str:
@@ -226,11 +179,6 @@ def _front_script() -> str:
 
 def _front_path() -> str:
     return _path("front", _front_script())
-
-
-@cache
-def _bundle_path() -> str:
-    return _path("bundle", _bundled())
 
 
 def _path(name: str, text: str) -> str:

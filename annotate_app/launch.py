@@ -21,17 +21,26 @@ if getattr(find_spec("evenhand"), "origin", None) is None:
 from streamlit.web import cli
 from streamlit.web.server.starlette import starlette_server
 
-from evenhand.annotate_app.line import UVICORN, Line
 from evenhand.annotate_app.log_lines import keep_log_short
 from evenhand.annotate_app.serve import SOCKET_VARIABLE
+from evenhand.annotate_app.where import MOST_BYTES
 
 _STOP_SECONDS = 5.0
+_UVICORN = {
+    "ws": "websockets-sansio",
+    "ws_max_size": MOST_BYTES,
+    # Shorter than nginx waits for an answer: a process that hangs is left soon, one at work is not.
+    "ws_ping_interval": 2,
+    "ws_ping_timeout": 60,  # a slow line may take long to answer
+    # An annotator who reads for a minute sends over the connection that is there.
+    "timeout_keep_alive": 75,
+}
 _usual = starlette_server._get_uvicorn_config_kwargs
 _usual_socket = starlette_server._bind_server_socket
 
 
 def _bounded() -> dict[str, Any]:
-    return _usual() | UVICORN | {"ws": Line}
+    return _usual() | _UVICORN
 
 
 def _without_delay(

@@ -15,18 +15,15 @@ from evenhand.annotate_app.logins.entry import (
     ask_for_entry,
     current_rater,
     keep_login,
-    log_out,
 )
 from evenhand.annotate_app.logins.single_sign_on import arrive
 from evenhand.annotate_app.plain_text import show_complaint
-from evenhand.annotate_app.served_study import ServedStudy
+from evenhand.annotate_app.served_study import Desks, served
 from evenhand.annotate_app.session_pages import show_step
-from evenhand.annotate_app.unit_page import check_store, show_practice, show_units, take_panel
+from evenhand.annotate_app.unit_page import show_units, take_panel
 from evenhand.annotate_app.unsent import tell_unsent
 from evenhand.annotate_app.waiting import wait_for_store
 from evenhand.errors import InputError, StoreAway
-from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.session.sessions import Sessions
 from evenhand.texts import written
 
 _HERE = Path(__file__).parent
@@ -39,17 +36,17 @@ def show_page(arguments: Sequence[str]) -> None:
     st.set_page_config(page_title=ENGLISH.say("page.title"), page_icon=icon, layout="wide")
     panel = take_panel()
     try:
-        check_store()
         if not arguments:
             raise InputError(written("lead_door.no_study"))
-        desk, sessions = _served(arguments[0]).desks()
-        arrive(desk.study)
+        desks = served(arguments[0]).desks()
+        study = desks.desk.study
+        arrive(study)
         if is_asked_for():
-            show_lead_entry(desk.study)
+            show_lead_entry(study)
         else:
-            reader = present_language(desk.study)
+            reader = present_language(study)
             st.set_page_config(page_title=reader.say("page.title"))
-            _show_work(desk, sessions, reader)
+            _show_work(desks, reader)
     except InputError as error:
         show_complaint(str(error))
     except StoreAway as error:
@@ -57,8 +54,9 @@ def show_page(arguments: Sequence[str]) -> None:
         st.stop()  # before Streamlit forgets what was chosen on the page that is not there
 
 
-def _show_work(desk: AnnotationDesk, sessions: Sessions, reader: Language) -> None:
+def _show_work(desks: Desks, reader: Language) -> None:
     """Show the rater's next step: entry, a page of the session, or the panel."""
+    desk, sessions = desks.desk, desks.sessions
     admission, complaint = None, ""
     try:
         admission = current_rater(desk)
@@ -75,16 +73,9 @@ def _show_work(desk: AnnotationDesk, sessions: Sessions, reader: Language) -> No
         tell_unsent(desk, reader)
         ask_for_entry(desk, reader, complaint)
     elif step.name in ("labelling", "practice"):
-        show_panel = show_units if step.name == "labelling" else show_practice
-        show_panel(desk, sessions, admission, reader, lambda: log_out(desk.study))
+        show_units(desks, admission, reader, practice=step.name == "practice")
         keep_language(desk.study, reader, offered_here=False)  # the panel has the choice
     else:
         keep_language(desk.study, reader, offered_here=True)
         tell_unsent(desk, reader, admission.rater_id, over=step.name == "ended")
         show_step(sessions, admission, step, reader)
-
-
-@st.cache_resource(show_spinner=False)
-def _served(folder: str) -> ServedStudy:
-    """Open a study, and with it one database connection, for all sessions of this process."""
-    return ServedStudy(folder)

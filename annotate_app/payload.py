@@ -46,30 +46,22 @@ _LONGEST_LINE = 200
 _LAST_START = 1_000_000
 _LONGEST_SECONDS = 24 * 3600.0
 _ANY_SECONDS = 1e12  # beyond it a number is no time, and may be none that a float can be
+_NONE: Mapping[str, str] = {}
 _MOST_AT_ONCE = 100
 """Answers in a message at most. The panel sends those without a receipt again."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """A wish of the panel: "task" shows an earlier one, "list" lists them, "next" goes on."""
+    """A wish of the panel: "task" shows an earlier one (the last one without an id), "list" lists
+    them, with one of them in view or not, "next" goes on.
+    """
 
     nonce: str
     wish: str
     task_id: str = ""
     search: str = ""
     """Text to search the list for, and (`start`) the first place to list."""
-    start: int = 0
-
-
-@dataclass(frozen=True)
-class View:
-    """The view of a session: an earlier task, or (None) the one whose turn it is."""
-
-    task_id: str | None = None
-    nonce: str = ""
-    listing: bool = False
-    search: str = ""
     start: int = 0
 
 
@@ -106,14 +98,16 @@ class Desk(Protocol):
 def page_data(
     desk: Desk,
     rater: str,
-    receipts: Mapping[str, str],
-    view: View,
+    receipts: Mapping[str, str] = _NONE,
+    look: Look | None = None,
     setting_now: Callable[[], Setting] = Setting,
     reader: Language = ENGLISH,
 ) -> dict[str, Any]:
     """The data of everything that the panel shows, in the reader's language, ready for JSON."""
     study = desk.study
-    back = None if view.task_id is None else desk.reopen(rater, view.task_id)
+    wish, looked_at = (look.wish, look.task_id) if look else ("next", "")
+    looks_back = wish == "task" or (wish == "list" and looked_at)
+    back = desk.reopen(rater, looked_at) if looks_back else None
     sheet = back or desk.next_sheet(rater)
     ahead = desk.sheet_ahead(rater, sheet) if sheet and not back else None
     done, total = (sheet.done, sheet.total) if sheet else desk.progress(rater)
@@ -147,9 +141,9 @@ def page_data(
             }
             for each in desk.answers_to_flags(rater)
         ],
-        "looked": view.nonce,
-        "earlier": _listed(desk.earlier(rater, view.search, view.start), reader)
-        if view.listing
+        "looked": look.nonce if look else "",
+        "earlier": _listed(desk.earlier(rater, look.search, look.start), reader)
+        if look and wish == "list"
         else None,
         "sheet": None
         if sheet is None
@@ -462,8 +456,7 @@ def drafts_name(desk: Desk, rater: str, practice: bool = False) -> str:
 
 # Sent once: words, rubrics and texts, which the browser keeps. With each answer it lists what it
 # has, by names derived from the content; those parts are not sent again. The server remembers
-# nothing about it, so that it cannot be wrong: a run that was not started by a message of the panel
-# sends everything.
+# nothing about it, so that it cannot be wrong: where the page is drawn, everything is sent.
 
 
 _LENGTH = 16

@@ -4,8 +4,11 @@ by hand, is in force at the next page that is drawn, in every process that serve
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import threading
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from evenhand.annotate_app.health import watch_over
@@ -21,7 +24,28 @@ from evenhand.study.workspace import files_of, rubrics_in_step
 
 _PATIENCE = 1.5  # seconds to wait for the store: less than the panel waits before it sends again
 
+_MOST_KEPT = 4
+"""Earlier states of the files that a process remembers."""
+
+_Stamp = tuple[tuple[str, int, int, int], ...]
+
 _log = logging.getLogger(__name__)
+_opening = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Desks:
+    """The desk and the sessions of a study, and the name of the state of its files."""
+
+    desk: AnnotationDesk
+    sessions: Sessions
+    drawn: str
+
+
+def served(folder: str) -> ServedStudy:
+    """Return the study in this folder, opened once, with its one connection, in this process."""
+    with _opening:
+        return _served(folder)
 
 
 class ServedStudy:
@@ -34,32 +58,34 @@ class ServedStudy:
         self._lock = threading.Lock()
         study = open_study(folder, patience=_PATIENCE)
         self._seen = _stamp(study)
-        self._desks = AnnotationDesk(study), Sessions(study)
+        self._desks = _desks(study, self._seen)
+        self._kept = {self._desks.drawn: self._desks}
         self._watch = start_watch(study)
         watch_over(study)
 
-    def desks(self) -> tuple[AnnotationDesk, Sessions]:
-        """Return the desk and the sessions of the study as its files are now.
-
-        A page drawn before keeps those that it has: what was shown is answered as it was shown.
+    def desks(self, drawn: str = "") -> Desks:
+        """Return the desk and the sessions of the study as its files are now; or as they were when
+        a page was `drawn`, while this is remembered: what was shown is answered as it was shown.
         """
-        stamp = _stamp(self._desks[0].study)
+        stamp = _stamp(self._desks.desk.study)
         if stamp != self._seen:
             with self._lock:
                 if stamp != self._seen:
-                    self._take_in()
+                    self._take_in(stamp)
                     self._seen = stamp
-        return self._desks
+        return self._kept.get(drawn, self._desks)
 
-    def _take_in(self) -> None:
-        old = self._desks[0].study
+    def _take_in(self, stamp: _Stamp) -> None:
+        old = self._desks.desk.study
         try:
             config = read_config(old.folder)
             if config.store != old.config.store:
                 raise InputError("the study was moved to another store; start the app again")
             study = Study(old.folder, config, rubrics_in_step(old.folder, config), old.store)
             AttentionChecks(study)  # which the desk reads when it first needs them
-            self._desks = AnnotationDesk(study), Sessions(study)
+            self._desks = _desks(study, stamp)
+            latest = list(self._kept.items())[-_MOST_KEPT:]
+            self._kept = {**dict(latest), self._desks.drawn: self._desks}
         except InputError as error:
             _log.warning("the study's files have changed, and are not taken in: %s", error)
             return
@@ -69,7 +95,15 @@ class ServedStudy:
         watch_over(study)
 
 
-def _stamp(study: Study) -> tuple[tuple[str, int, int, int], ...]:
+_served = cache(ServedStudy)
+
+
+def _desks(study: Study, stamp: _Stamp) -> Desks:
+    drawn = hashlib.sha256(repr(stamp).encode()).hexdigest()[:16]
+    return Desks(AnnotationDesk(study), Sessions(study), drawn)
+
+
+def _stamp(study: Study) -> _Stamp:
     """Changes whenever one of the study's files is written, made or removed, or another that its
     settings may name by now.
     """

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from evenhand.annotate_app.lead_entry import is_asked_for
 from evenhand.annotate_app.plain_text import block, heading, said, show
-from evenhand.annotate_app.unit_page import PanelShown, take_panel
+from evenhand.annotate_app.unit_page import take_panel
 from evenhand.errors import StoreAway
 from evenhand.texts import written
 
@@ -21,11 +22,11 @@ _AGAIN_AFTER = 3.0
 _log = logging.getLogger(__name__)
 
 
-def wait_for_store(error: StoreAway, panel: PanelShown | None) -> None:
+def wait_for_store(error: StoreAway, panel: Callable[[], None] | None) -> None:
     """Draw the page until the store is back: the panel if there was one."""
     _log.warning("%s", error)
     if panel is not None:
-        panel.draw_again()
+        panel()
     else:
         with st.container(key="entry"):
             show(*_words())

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from starlette.types import Scope
 
 _HERE = ("localhost", "127.0.0.1", "::1")
+MOST_BYTES = 1_000_000
+"""Bytes of one message at most: `maxWidgetStateSize` in Streamlit's settings."""
 MOST_PAGES = 60
 """Pages of one address open at once in a process: enough for a classroom, not for a flood."""
 
@@ -66,12 +68,6 @@ def is_own_name(host: str) -> bool:
     except ValueError:
         return False
     return parts.netloc == host and (name or "").rstrip(".") in _own_names()
-
-
-def is_called_here(scope: Scope) -> bool:
-    """Return True if a visitor calls the app by a name that this machine has for itself."""
-    called = [urlsplit(f"//{host}").hostname for host in headers_of(scope, b"host")]
-    return all(name in _HERE for name in called)
 
 
 def address_of(scope: Scope) -> str:

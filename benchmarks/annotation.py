@@ -210,7 +210,7 @@ def _arrival(page: Page, address: str) -> tuple[float, int]:
     return float(painted), int(requests)
 
 
-def by_websocket(
+def many_at_work(
     served: Served, sessions: int, seconds: float, pause: float, setting: str
 ) -> Result:
     """So many annotators, each with one submit in `pause` seconds: from submit to the next unit."""
@@ -253,7 +253,7 @@ def measured(
         for each_way in (0, *asked.lines) if not environment else (0,):
             note(in_a_browser(served, asked.units, setting, each_way, asked.reading))
         for sessions in many:
-            note(by_websocket(served, sessions, asked.seconds, asked.pause, setting))
+            note(many_at_work(served, sessions, asked.seconds, asked.pause, setting))
     finally:
         served.kill()
     return results
@@ -358,10 +358,10 @@ Measured on {today} by `python -m benchmarks.annotation` ({where}, Streamlit
 One session is a real Chromium driven by keyboard, with {asked.reading:g} s of reading a unit:
 milliseconds from Enter to the frame in which the next unit is painted, which was sent ahead; the
 answer is on its way then, and "Saving" is said until it is on disk. "75 ms each way" is the same
-through a proxy that delays every byte so much: the aim is 50 ms on any line. More sessions speak to
-the app over its WebSocket, each with one submit in {asked.pause:g} s for {asked.seconds:g} s after
-all have opened the page: milliseconds from the submit to the end of the run that brings the next
-unit.
+through a proxy that delays every byte so much: the aim is 50 ms on any line. More sessions have
+the page open and send as its panel does, each with one submit in {asked.pause:g} s for
+{asked.seconds:g} s after all have opened it: milliseconds from the submit to its receipt, which
+brings the next unit.
 "Lost" counts answers that the app acknowledged and the store does not have.
 
 All sessions share one process, which uses one core at a time: the setting breaks where submits come

@@ -57,30 +57,6 @@ FIRST_PAINTED = """
 })();
 """
 
-CONNECTING = """
-window.connecting = [];
-window.WebSocket = class extends WebSocket {
-  constructor(...asked) {
-    super(...asked);
-    connecting.push(document.readyState);
-  }
-};
-"""
-"""Notes in the page how far its loading was when it connected, each time."""
-
-
-def opened(page: Page, address: str) -> bytes:
-    """Open a page of a rater's; return its first run, which comes ahead of the connection unless
-    the machine is too busy just then: so it is opened until it does.
-    """
-    for _ in range(20):
-        with page.expect_response(lambda answer: "/first-run" in answer.url) as first_run:
-            page.goto(address)
-        if first_run.value.status == 200:
-            return first_run.value.body()
-    raise AssertionError("no first run")
-
-
 READY = ".panel[data-phase=choosing]"
 """The panel once its unit has been seen: from then on an answer counts."""
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
+import httpx2
 import numpy as np
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
@@ -48,7 +49,7 @@ class Screen:
         moments = [1000 * at for at, _ in self.messages]
         blocks = self.data["sheet"]["blocks"]
         lengths = [len(block["text"]) for block in blocks]
-        shown = [self.number, len(sizes), sum(sizes), max(sizes), moments[-1], max(moments[:-1])]
+        shown = [self.number, len(sizes), sum(sizes), max(sizes), moments[-1], moments[0]]
         shown += [sum(sizes) - max(sizes), sum(lengths), lengths[-1], min(lengths), len(blocks)]
         for other in (before, self, after):
             shown += [0.0] * 4 if other is None else other.counters()
@@ -90,10 +91,17 @@ class Watcher(Session):
 
     async def _next(self) -> ForwardMsg:
         message = await super()._next()
-        raw = message.SerializeToString()
+        self._keep(message.SerializeToString())
+        return message
+
+    async def say(self, said: Any) -> httpx2.Response:
+        answer = await super().say(said)
+        self._keep(answer.content)
+        return answer
+
+    def _keep(self, raw: bytes) -> None:
         self.messages.append((time.perf_counter() - self.begun, raw))
         self.everything.append(raw)
-        return message
 
 
 # ---- digests of what can be guessed ------------------------------------------------------------

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import websockets
 
 from harness.ports import free_port
-from harness.sessions import Session
+from harness.sessions import GONE, Session
 
 DEPLOY = Path(__file__).resolve().parents[1] / "deploy"
 NAME = "study.example.org"
@@ -137,7 +138,6 @@ class ProxiedSession(Session):
     acknowledged, as the page does. `port` is the proxy's; `breaks` counts the connections lost.
     """
 
-    proxy: Proxy | None = None
     pending: list[dict[str, Any]] = field(default_factory=list)
     breaks: int = 0
     waits: list[float] = field(default_factory=list)
@@ -145,28 +145,30 @@ class ProxiedSession(Session):
     words: list[float] = field(default_factory=list)
     """Seconds from each sending to a word of any kind: stored, not stored, or no connection."""
     _asked: float = 0.0
-    _cookie: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.client = httpx2.AsyncClient(
+            base_url=f"https://127.0.0.1:{self.port}",
+            headers={"Host": NAME},
+            verify=unverified(),
+            timeout=20,
+        )
 
     async def open(self) -> None:
-        assert self.proxy is not None
         self.data = {}
-        _, headers = await asyncio.to_thread(self.proxy.ask, "GET", "/", 0, self._cookie)
-        given = [each.partition(";")[0] for each in headers.get_all("Set-Cookie", [])]
-        kept = [*filter(None, self._cookie.get("Cookie", "").split("; ")), *given]
-        by_name = {each.partition("=")[0]: each for each in kept}
-        self._cookie = {"Cookie": "; ".join(by_name.values())}
+        (await self.client.get("/")).raise_for_status()
+        cookies = "; ".join(f"{each.name}={each.value}" for each in self.client.cookies.jar)
         self.socket = await websockets.connect(
             f"wss://{NAME}:{self.port}/_stcore/stream",
             host="127.0.0.1",
             ssl=unverified(),
             subprotocols=[websockets.Subprotocol("streamlit")],
             origin=websockets.Origin(f"https://{NAME}:{self.port}"),
-            additional_headers=self._cookie,
+            additional_headers={"Cookie": cookies},
             max_size=None,
             open_timeout=20,
         )
-        await self._send()
-        await self._until_finished()
+        await self.draw(self.asks())
         if self.pending:
             await self.submit(self.pending)
 
@@ -199,7 +201,7 @@ class ProxiedSession(Session):
                 await self.open()
                 while not over.is_set() and await self.answer():
                     await asyncio.sleep(pause)
-            except (OSError, TimeoutError, KeyError, websockets.WebSocketException):
+            except (*GONE, KeyError):
                 self.breaks += 1
                 await self.close()  # as a page does: the proxy counts what an address keeps open
                 await asyncio.sleep(0.5)
@@ -209,7 +211,7 @@ class ProxiedSession(Session):
 
     async def close(self) -> None:
         if hasattr(self, "socket"):
-            await super().close()
+            await self.socket.close()
 
 
 def program(name: str) -> str:

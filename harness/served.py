@@ -58,7 +58,7 @@ class Served:
             self.process = subprocess.Popen(
                 [self.python, "-P", "-c", starts],
                 cwd=self.home,  # anywhere but the checkout
-                env=os.environ | {"PYTHONPATH": str(_spy(self.home))} | self.environment,
+                env=os.environ | {"PYTHONPATH": _with_spy(self.home)} | self.environment,
                 stdout=log,
                 stderr=log,
             )
@@ -163,8 +163,8 @@ def holds(condition: Callable[[], bool], seconds: float = 20) -> bool:
     return True
 
 
-def _spy(home: Path) -> Path:
-    """A folder that, on PYTHONPATH, makes the server note the garbage collections it asks for."""
+def _with_spy(home: Path) -> str:
+    """A PYTHONPATH that makes the server note the garbage collections it asks for."""
     notes = home / "spy.txt"
     (home / "sitecustomize.py").write_text(
         "import gc, pathlib\n"
@@ -177,7 +177,7 @@ def _spy(home: Path) -> Path:
         "gc.collect = spy\n",
         "utf-8",
     )
-    return home
+    return os.pathsep.join([str(home), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
 
 
 def answers(url: str) -> bool:

@@ -1,18 +1,23 @@
-"""Annotators without a browser: they speak to the app as its page does, over the WebSocket."""
+"""Annotators without a browser: they open the page as a browser does, and speak as its panel."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import random
+import secrets
 import time
 import uuid
 from dataclasses import dataclass, field
 from typing import Any
 
+import httpx2
 import websockets
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+
+GONE = (OSError, TimeoutError, httpx2.HTTPError, websockets.WebSocketException)
+"""What is raised where the server is away."""
 
 
 @dataclass
@@ -26,8 +31,8 @@ class Session:
     port: int
     rater: str
     address: str = "127.0.0.1"
-    page_hash: str = ""
     component: str = ""
+    ticket: str = ""
     data: dict[str, Any] = field(default_factory=dict)
     kept: dict[str, Any] = field(default_factory=dict)
     acknowledged: set[str] = field(default_factory=set)
@@ -35,11 +40,20 @@ class Session:
     begun: float = 0.0
 
     async def open(self) -> None:
-        self.socket = await connected(self.port, self.address)
-        await self._send()
-        await self._until_finished()
+        """Have Streamlit draw the page, which stays open."""
+        cookie = f"evenhand_session={secrets.token_urlsafe(32)}"  # what else a page would give it
+        self.client = httpx2.AsyncClient(
+            base_url=f"http://127.0.0.1:{self.port}",
+            headers={"Cookie": cookie},
+            transport=httpx2.AsyncHTTPTransport(local_address=self.address, verify=False),
+            timeout=60,
+        )
+        self.socket = await connected(self.port, self.address, cookie)
+        self.begun = time.perf_counter()
+        await self.draw(self.asks())
 
     async def close(self) -> None:
+        await self.client.aclose()
         await self.socket.close()
 
     async def answer(self) -> bool:
@@ -70,53 +84,51 @@ class Session:
 
     async def submit(self, answers: list[dict[str, Any]]) -> None:
         """Send answers, and wait for their receipts and what comes next."""
-        await self._send({"event": "submit", "value": {"answers": answers, "has": [*self.kept]}})
-        await self._until_finished()
+        said = await self.say({"answers": answers, "has": [*self.kept]})
+        said.raise_for_status()
         self.milliseconds.append((time.perf_counter() - self.begun) * 1000)
+        self.take(said.json())
         receipts = self.data["receipts"]
         for answer in answers:
             if receipts.get(answer["submit_id"]) == "stored":
                 self.acknowledged.add(answer["submit_id"])
 
+    async def say(self, said: Any) -> httpx2.Response:
+        """What the server answers to a message of the panel's."""
+        self.begun = time.perf_counter()
+        headers = {"X-Evenhand-Ticket": self.ticket, "Content-Type": "application/json"}
+        content = said if isinstance(said, bytes) else json.dumps(said).encode()
+        return await self.client.post("/evenhand/answers", content=content, headers=headers)
+
+    def asks(self) -> BackMsg:
+        """What the page says where it wants to be drawn."""
+        message = BackMsg()
+        message.rerun_script.query_string = f"rater={self.rater}"
+        message.rerun_script.context_info.timezone = "UTC"
+        message.rerun_script.widget_states.SetInParent()
+        return message
+
+    async def draw(self, asked: BackMsg) -> None:
+        """Have the page drawn, and wait until it is."""
+        await self.socket.send(asked.SerializeToString())
+        while (heard := await self._next()).WhichOneof("type") != "script_finished":
+            element = heard.delta.new_element.bidi_component
+            if element.component_name == "evenhand_panel":
+                self.component, drawn = element.id, json.loads(element.json)
+                self.ticket = drawn["ticket"]
+                self.take(drawn["panel"])
+
     async def _next(self) -> ForwardMsg:
         return await next_message(self.socket)
 
-    async def _send(self, event: dict[str, Any] | None = None) -> None:
-        self.begun = time.perf_counter()
-        message = BackMsg()
-        run = message.rerun_script
-        run.query_string = f"rater={self.rater}"
-        run.page_script_hash = self.page_hash
-        run.context_info.timezone = "UTC"
-        run.widget_states.SetInParent()
-        if event is not None:
-            widget = run.widget_states.widgets.add()
-            widget.id = self.component.replace("$$ID", "$$STREAMLIT_INTERNAL_KEY_$$ID") + "__events"
-            widget.json_trigger_value = json.dumps([event])
-        await self.socket.send(message.SerializeToString())
-
-    async def _until_finished(self) -> None:
-        while True:
-            message = await self._next()
-            kind = message.WhichOneof("type")
-            if kind == "new_session":
-                self.page_hash = message.new_session.page_script_hash
-            elif kind == "delta" and message.delta.new_element.HasField("bidi_component"):
-                element = message.delta.new_element.bidi_component
-                if element.component_name == "evenhand_panel":
-                    self.component = element.id
-                    self.data = self._restored(json.loads(element.json))
-            elif kind == "script_finished":
-                return
-
-    def _restored(self, data: dict[str, Any]) -> dict[str, Any]:
-        """With the texts and rubrics that were sent before: what `panel/kept.js` does."""
+    def take(self, data: dict[str, Any]) -> None:
+        """Keep what is sent once, and put it where it is named: what `panel/kept.js` does."""
         self.kept |= data["kept"]
         for sheet in filter(None, (data["sheet"], data["ahead"])):
             sheet["blocks"] = [self.kept[name] for name in sheet["blocks"]]
             for question in sheet["questions"]:
                 question |= self.kept[question["rubric"]]
-        return data
+        self.data = data
 
 
 def address_of(number: int) -> str:
@@ -128,12 +140,15 @@ def address_of(number: int) -> str:
     return f"127.0.{1 + number // 200}.{1 + number % 200}"
 
 
-async def connected(port: int, address: str = "127.0.0.1") -> websockets.ClientConnection:
-    """The connection over which a page works, from this address."""
+async def connected(
+    port: int, address: str = "127.0.0.1", cookies: str = ""
+) -> websockets.ClientConnection:
+    """The connection over which Streamlit draws a page, from this address."""
     return await websockets.connect(
         f"ws://127.0.0.1:{port}/_stcore/stream",
         subprotocols=[websockets.Subprotocol("streamlit")],
         origin=websockets.Origin(f"http://127.0.0.1:{port}"),
+        additional_headers={"Cookie": cookies} if cookies else None,
         max_size=None,
         open_timeout=60,
         local_addr=(address, 0),

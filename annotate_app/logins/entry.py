@@ -13,7 +13,7 @@ from evenhand.annotate_app.where import visitor_address
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.accounts import accounts, sign_in, sign_out
-from evenhand.study.access.admission import Admission, admit, begin
+from evenhand.study.access.admission import Admission, admit, begin, make_ticket
 from evenhand.study.desk.desk import AnnotationDesk
 
 _ADMITTED = "admitted"
@@ -47,6 +47,11 @@ def current_rater(desk: AnnotationDesk) -> Admission | None:
     if address != admission.address:
         st.query_params.from_dict(admission.address)
     return admission
+
+
+def ticket_of(study: Study, admission: Admission) -> str:
+    """Return the ticket by which the panel's own messages are known as this rater's."""
+    return make_ticket(study, admission, _LOGIN.known(), present_browser())
 
 
 def keep_login(study: Study, admission: Admission | None = None) -> None:

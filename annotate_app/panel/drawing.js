@@ -256,15 +256,14 @@ class DrawnPanel {
   }
 
   stateOfSending() {
-    const unsent = this.drafts.unsent();
-    if (unsent.some((answer) => this.data.receipts[answer.submit_id] === "failed")) return "failed";
+    if (this.away) return "failed";
     const late = performance.now() - this.waitingSince >= OFFLINE_AFTER_MS;
-    return late || this.line.down || this.data.away ? "offline" : "waiting";
+    return late || this.line.down ? "offline" : "waiting";
   }
 
   stateOfLine() {
     const late = this.looking && performance.now() - this.lookingSince >= OFFLINE_AFTER_MS;
-    return late || this.line.down || this.data.away ? "away" : "saved";
+    return late || this.line.down || this.away ? "away" : "saved";
   }
 
   say(notice) {

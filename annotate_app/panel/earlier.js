@@ -120,7 +120,6 @@ class ListingPanel extends LookingPanel {
   forgetList() {
     if (this.looking?.wish !== "list") return;
     this.looking = undefined;
-    clearTimeout(this.lookTimer);
     this.drawChip();
   }
 }

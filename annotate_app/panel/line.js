@@ -1,6 +1,9 @@
 // Whether the server answers. Streamlit says when its socket closes; a line that has gone silent is
 // found by asking.
 
+const ANSWER_MS = 5000; // a message without an answer is given up, and sent again
+const ANEW_MS = 60000;
+const KEPT_ALIVE = 20000; // characters of a message that a page may leave behind as it closes
 const HEARTBEAT_MS = 10000;
 const NO_ANSWER_MS = 4000;
 const DOWN = ["PINGING_SERVER", "DISCONNECTED_FOREVER", "CONNECTING"];
@@ -46,4 +49,29 @@ class Line {
     this.watching.disconnect();
     clearInterval(this.heartbeat);
   }
+}
+
+// What the server says to a message of the panel's; undefined where there is no answer.
+async function answerTo(ticket, said) {
+  const body = JSON.stringify(said);
+  const headers = { "Content-Type": "application/json", "X-Evenhand-Ticket": ticket };
+  const signal = AbortSignal.timeout(ANSWER_MS);
+  const how = { method: "POST", headers, body, signal, keepalive: body.length < KEPT_ALIVE };
+  try {
+    const answer = await fetch(new URL("evenhand/answers", document.baseURI), how);
+    return { status: answer.status, data: answer.ok ? await answer.json() : null };
+  } catch {
+    return undefined;
+  }
+}
+
+// The ticket is over, or the browser's cookie another one: what is kept here outlives a reload.
+function beginAnew() {
+  try {
+    if (Date.now() - Number(sessionStorage.getItem("evenhand-anew")) < ANEW_MS) return;
+    sessionStorage.setItem("evenhand-anew", Date.now());
+  } catch {
+    return; // nothing would tell that it was tried
+  }
+  location.reload();
 }

@@ -1,29 +1,19 @@
 // Looking back at earlier answers; skipping and flagging, with a reason.
 
-const RESEND_MS = 2000;
-
 class LookingPanel extends FlaggingPanel {
   look(wish, task = "", listed = {}) {
     if (!this.answerable()) return;
     this.saveDraft();
-    this.looking = { wish, nonce: newId(), task_id: task, ...listed };
+    const inView = this.sheet?.earlier ? this.sheet.questions[0].task : "";
+    const task_id = wish === "list" ? inView : task;
+    this.looking = { wish, nonce: newId(), task_id, ...listed };
     this.lookingSince = performance.now();
     if (wish !== "list") {
       this.phase = "looking";
       this.say("");
       this.drawState();
     }
-    this.ask();
-  }
-
-  // Again and again, as answers are sent: a line that breaks takes the wish with it.
-  ask() {
-    clearTimeout(this.lookTimer);
-    const onItsWay = this.looking.wish !== "list" && this.drafts.unsent().some(isAnswer);
-    if (!onItsWay) this.trigger("look", this.looking);
-    this.drawChip();
-    // What is on its way is to be among the earlier ones: as soon as it has arrived.
-    this.lookTimer = setTimeout(() => this.ask(), onItsWay ? 30 : RESEND_MS);
+    this.send();
   }
 
   // What this window answered last, whatever other windows have answered since: keys typed after it
@@ -57,7 +47,6 @@ class LookingPanel extends FlaggingPanel {
     const { wish } = this.looking;
     const { sheet } = this.data;
     this.looking = undefined;
-    clearTimeout(this.lookTimer);
     if (wish === "list") {
       if (!this.answerable()) return false; // submitted meanwhile
       this.fillEarlier(this.data.earlier);

@@ -2,6 +2,8 @@
 
 const OFFLINE_AFTER_MS = 3900; // by the second repeat
 const READ_NOTICE_MS = 700; // the second half of a double Enter must not wave a notice away
+const RESEND_MS = 2000;
+const MOST_AT_ONCE = 50; // answers in a message, of which the server takes so many bytes and no more
 const SEEN_MS = 150; // a unit has been seen when it has been painted for so long
 const STORED = ["stored", "duplicate"];
 const REFUSED = ["already_labelled", "unknown_task", "needs_evidence"];
@@ -137,18 +139,30 @@ class Panel extends MarkingPanel {
     this.saveDraft();
     this.hearing.abort();
     this.line.leave();
-    for (const timer of [this.timer, this.lookTimer, this.seenTimer]) clearTimeout(timer);
+    for (const timer of [this.timer, this.seenTimer]) clearTimeout(timer);
     this.root.remove();
   }
 
   // ---- what the server says ------------------------------------------------------------------
 
-  update({ data: light, setTriggerValue }) {
+  // Drawn by Streamlit: at first, and whenever the page has changed around it.
+  update({ data: { ticket, here, panel }, setTriggerValue }) {
+    [this.ticket, this.here, this.trigger] = [ticket, here, setTriggerValue];
+    const drawn = JSON.stringify(panel);
+    if (drawn === this.drawn) return;
+    this.drawn = drawn;
+    this.language = panel.language;
+    if (this.data?.drafts === panel.drafts) return this.send();
+    this.drafts = new Drafts(panel.drafts);
+    this.take(panel);
+    if (this.drafts.unsent().length > 0) this.send();
+    else this.noteWaiting();
+  }
+
+  take(light) {
     const data = restored(light);
-    if (this.data?.drafts !== data.drafts) this.drafts = new Drafts(data.drafts);
     this.data = data;
     this.words = data.words;
-    this.trigger = (event, sent) => setTriggerValue(event, { ...sent, has: [...kept.keys()] });
     this.root.hidden = false; // before anything takes the focus
     this.settle(data.receipts);
     if (!this.arrive()) this.advance();
@@ -156,22 +170,21 @@ class Panel extends MarkingPanel {
     this.drawFrame();
     this.drawLost();
     this.takeFlags();
-    this.send();
   }
 
   // An acknowledged answer needs no keeping; one that could not be stored is sent again.
-  settle(receipts) {
-    for (const answer of this.drafts.unsent()) {
+  settle(receipts, drafts = this.drafts) {
+    for (const answer of drafts.unsent()) {
       const status = receipts[answer.submit_id];
-      if (!status || status === "failed") continue;
+      if (!status) continue;
       this.statuses.set(answer.submit_id, status);
       if (REFUSED.includes(status)) {
         this.left.delete(answer.sheet_id);
         const { submit_id: id, unit } = answer;
-        this.drafts.write(`refused:${id}`, { id, unit, status: isAnswer(answer) ? status : "flag_lost" });
+        drafts.write(`refused:${id}`, { id, unit, status: isAnswer(answer) ? status : "flag_lost" });
       }
-      this.drafts.drop(`answer:${answer.submit_id}`);
-      if (isAnswer(answer)) this.drafts.drop(`draft:${answer.sheet_id}`);
+      drafts.drop(`answer:${answer.submit_id}`);
+      if (isAnswer(answer)) drafts.drop(`draft:${answer.sheet_id}`);
     }
   }
 
@@ -212,7 +225,7 @@ class Panel extends MarkingPanel {
   // To the unit that was sent ahead, while the answer is on its way.
   goAhead() {
     const { sheet, ahead } = this.data;
-    if (this.line.down || this.data.away) return; // nobody goes on into the unknown
+    if (this.line.down || this.away) return; // nobody goes on into the unknown
     if (!ahead || this.left.has(ahead.id) || sheet?.id !== this.sheet.id) return;
     this.left.add(this.sheet.id);
     this.openNext(ahead);
@@ -459,7 +472,6 @@ class Panel extends MarkingPanel {
     this.phase = "sending";
     this.marking = null;
     this.looking = undefined; // the list of earlier answers, if it was asked for, comes too late
-    clearTimeout(this.lookTimer);
     this.pending = sent.map((answer) => answer.submit_id);
     for (const answer of sent) {
       // Here too, for one given before a reload: another window may have it acknowledged and dropped.
@@ -472,19 +484,53 @@ class Panel extends MarkingPanel {
     this.drawState();
   }
 
-  // Send whatever waits, again and again: the submit id makes a repeat harmless.
+  // Send whatever waits, again and again: the submit id makes a repeat harmless. One message after the
+  // other, so that each reply knows of all that went before it.
   send() {
     clearTimeout(this.timer);
-    const answers = this.drafts.unsent();
-    if (this.data.here) this.drafts.leaveWord(this.data.here);
-    if (answers.length > 0) {
-      this.waitingSince ??= performance.now();
-      this.trigger("submit", { answers });
-      this.timer = setTimeout(() => this.send(), RESEND_MS);
-    } else {
-      this.waitingSince = undefined;
-    }
+    this.more = true;
+    this.noteWaiting();
+    if (!this.speaking) this.speak();
+  }
+
+  noteWaiting() {
+    if (this.here) this.drafts.leaveWord(this.here);
+    if (this.drafts.unsent().length > 0) this.waitingSince ??= performance.now();
+    else this.waitingSince = undefined;
     this.drawChip();
+  }
+
+  async speak() {
+    this.speaking = true;
+    this.more = false;
+    const { drafts } = this;
+    const reply = await answerTo(this.ticket, this.message());
+    this.speaking = false;
+    if (reply?.status === 403) beginAnew();
+    this.away = reply?.status === 503;
+    const { data } = reply ?? {};
+    if (data) this.settle(data.receipts, drafts);
+    if (this.hearing.signal.aborted) return;
+    if (data?.page) this.trigger("page", {}); // of another step
+    else if (data && drafts === this.drafts) this.take(data);
+    this.noteWaiting();
+    const heard = data && !data.page && !this.looking && this.drafts.unsent().length === 0;
+    if (this.more) this.send();
+    else if (!heard) this.timer = setTimeout(() => this.send(), RESEND_MS);
+  }
+
+  message() {
+    const { data, drafts, language, sheet } = this;
+    const stays = sheet?.earlier && this.answerable();
+    const inView = stays ? { nonce: newId(), wish: "task", task_id: sheet.questions[0].task } : null;
+    return {
+      answers: drafts.unsent().slice(0, MOST_AT_ONCE),
+      look: this.looking ?? inView,
+      has: [...kept.keys()],
+      drawn: data.drawn, // the state of the study in which all this was shown
+      practice: data.practice,
+      language,
+    };
   }
 
   reopen(notice) {

@@ -85,6 +85,8 @@ LONGEST_HOURS = 24.0 * 90
 
 _INVITE = "invite"
 _PASS = "pass"  # noqa: S105 - a purpose
+_PANEL_MINUTES = 24 * 60
+"""A page that is open for longer is loaded again."""
 _ANYONE = ""
 """The rater of an invite for participants from Prolific."""
 
@@ -190,6 +192,38 @@ def _by_pass(study: Study, rater: str) -> Admission:
     minutes = study.config.session.login_hours * 60
     address = {"pass": make_token(study.store, _PASS, {"rater": rater}, minutes)}
     return Admission(rater, "prolific", address)
+
+
+# Tickets, by which the panel's messages are known
+
+
+def make_ticket(study: Study, admission: Admission, login: str, browser: str) -> str:
+    """Return a ticket for the panel of an admitted rater, good in this browser alone."""
+    claims = {"rater": admission.rater_id, "way": admission.way, "address": admission.address}
+    claims |= {"login": login, "browser": browser}
+    return make_token(study.store, _panel_of(study), claims, _PANEL_MINUTES)
+
+
+def read_ticket(study: Study, ticket: str, browser: str) -> Admission:
+    """Return the rater whose panel this browser has, admitted as they were when it was drawn.
+
+    Raises InputError where the ticket is forged, expired or another browser's, or they would not be
+    admitted any more: their link was revoked, or their login has ended.
+    """
+    claims = read_token(study.store, _panel_of(study), ticket)
+    if not secrets.compare_digest(claims["browser"], browser):
+        raise Refused("link_invalid")
+    if claims["way"] == "open":  # a code does not run out
+        return Admission(claims["rater"], "open", claims["address"])
+    admission = admit(study, claims["address"], claims["login"])
+    if admission is None or admission.rater_id != claims["rater"]:
+        raise Refused("link_invalid")
+    return admission
+
+
+def _panel_of(study: Study) -> str:
+    """Purpose of a ticket: a study and a copy of it, which have one secret, are two."""
+    return f"panel {study.folder.resolve()}"
 
 
 # Invites

@@ -125,10 +125,10 @@ def test_a_message_that_is_too_long_ends_its_own_connection(server: Served) -> N
         other, long = Session(server.port, "other"), Session(server.port, "long")
         await other.open()
         await long.open()
-        answers = [{"submit_id": str(n)} for n in range(60_000)]
-        await long._send({"event": "submit", "value": {"answers": answers}})
+        asked = long.asks()
+        asked.rerun_script.query_string = "x" * 2_000_000
         with pytest.raises(ConnectionClosed) as closed:
-            await long._until_finished()
+            await long.draw(asked)
         assert await other.answer()
         assert other.milliseconds[0] < 1000
         await other.close()

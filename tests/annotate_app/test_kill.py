@@ -11,19 +11,16 @@ import sqlalchemy as sa
 
 from evenhand.study import open_study
 from evenhand.study.store.schema import labels
-
-websockets = pytest.importorskip("websockets")
+from harness.sessions import GONE, Session
 
 ANNOTATORS = 12
 
 
 async def work(port: int, rater: str, acknowledged: set[str]) -> None:
     """Label as fast as the server answers, until it is gone."""
-    from harness.sessions import Session
-
     session = Session(port, rater)
     session.acknowledged = acknowledged
-    with contextlib.suppress(OSError, TimeoutError, websockets.WebSocketException):
+    with contextlib.suppress(*GONE):
         await session.open()
         while await session.answer():
             pass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 import sqlite3
 from collections.abc import Callable
 
@@ -346,12 +345,12 @@ def test_the_server_dies_before_the_answer_reaches_it(annotator, mortal):
 def test_the_server_dies_before_its_acknowledgement_arrives(annotator, new_context, mortal):
     deaf = False
 
-    def relay(socket):
-        upstream = socket.connect_to_server()
-        upstream.on_message(lambda message: None if deaf else socket.send(message))
+    def relay(route):
+        answer = route.fetch()
+        route.abort() if deaf else route.fulfill(response=answer)
 
     context = new_context()
-    context.route_web_socket(re.compile("/_stcore/stream"), relay)
+    context.route("**/evenhand/answers", relay)
     person = annotator("unheard", mortal, context)
     before = person.page.text_content(".material")
     person.choose("R")

@@ -17,7 +17,7 @@ from evenhand.annotate_app.languages import (
     language,
     offered,
 )
-from evenhand.annotate_app.payload import View, page_data, read_sent
+from evenhand.annotate_app.payload import page_data, read_sent
 from evenhand.annotate_app.unit_page import setting_of
 from evenhand.errors import InputError
 from evenhand.rubrics import TextBlock, load_rubric
@@ -184,7 +184,7 @@ def test_the_study_says_what_the_page_is_in(make_study) -> None:
     folder = make_study(2, language="de", languages=["es"])
     with open_study(folder) as study:
         among = offered(study.config.annotation)
-        data = page_data(AnnotationDesk(study), "r", {}, View(), reader=fitting([], among))
+        data = page_data(AnnotationDesk(study), "r", reader=fitting([], among))
     assert data["language"] == "de"
     assert data["languages"] == {"de": "Deutsch", "es": "Español"}
     assert data["words"]["skip"] == "Auslassen"
@@ -213,8 +213,7 @@ def test_a_unit_is_asked_in_the_readers_language(make_study) -> None:
     with open_study(make_study(2, rubrics=rubrics)) as study:
         desk = AnnotationDesk(study)
         english, german = (
-            page_data(desk, "r", {}, View(), reader=language(code))["sheet"]
-            for code in ("en", "de")
+            page_data(desk, "r", reader=language(code))["sheet"] for code in ("en", "de")
         )
     (asked,), (original,) = german["questions"], english["questions"]
     assert (german["language"], asked["lang"], original["lang"]) == ("de", "de", "en")
@@ -228,7 +227,7 @@ def test_a_unit_is_asked_in_the_readers_language(make_study) -> None:
 
 def test_an_untranslated_rubric_keeps_its_own_language(make_study) -> None:
     with open_study(make_study(2)) as study:
-        data = page_data(AnnotationDesk(study), "r", {}, View(), reader=language("de"))
+        data = page_data(AnnotationDesk(study), "r", reader=language("de"))
     (asked,) = data["sheet"]["questions"]
     assert (asked["lang"], asked["question"]) == ("en", "Which response is shorter?")
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, Response, expect
+from playwright.sync_api import BrowserContext, Page, expect
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from evenhand.annotate_app.first_run import FIRST_RUN
 from evenhand.annotate_app.front import front_page
 from evenhand.annotate_app.lead.pages import PAGES
 from evenhand.annotate_app.logins.lead_login import PLACES, place_of
@@ -104,35 +103,17 @@ def test_a_rater_receives_no_name_of_a_page(
         assert isinstance(frame, bytes)
         received.append(ForwardMsg.FromString(frame))
 
-    first_runs: list[Response] = []
     page.on("websocket", lambda socket: socket.on("framereceived", keep))
-    page.on(
-        "response", lambda answer: first_runs.extend([answer] if FIRST_RUN in answer.url else [])
-    )
     served.enter("curious")
     page.goto(f"{served.url}?rater=curious")
     page.wait_for_selector(READY)
-    received.extend(messages_in(first_runs))
     assert "delta" in {message.WhichOneof("type") for message in received}  # the listening works
     assert named_to(received) == set()
     expect(page.get_by_test_id("stSidebar")).to_have_count(0)
     received.clear()
-    first_runs.clear()
     page.goto(f"{served.url}progress")  # the door says what was asked for, and no more
     expect(page.get_by_role("heading", name="Leading a study")).to_be_visible()
-    received.extend(messages_in(first_runs))
     assert named_to(received) == {"progress", written("lead_door.title")}
-
-
-def messages_in(first_runs: list[Response]) -> Iterator[ForwardMsg]:
-    """The messages of the first runs that came with their pages, after the sessions' ids."""
-    for answer in first_runs:
-        content, at, parts = answer.body(), 0, []
-        while at < len(content):
-            size = int.from_bytes(content[at : at + 4], "big")
-            parts.append(content[at + 4 : at + 4 + size])
-            at += 4 + size
-        yield from map(ForwardMsg.FromString, parts[1:])
 
 
 def named_to(received: list[ForwardMsg]) -> set[str]:

@@ -14,7 +14,7 @@ from evenhand.study.desk.answers import Answer
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.store.schema import claims, session_events, told_totals
-from harness.annotator import READY, opened
+from harness.annotator import READY
 from harness.served import Served, holds
 from harness.studies import SHORTER
 
@@ -180,9 +180,10 @@ def test_nothing_tells_subject_unit_order_repeat_grade_or_others(new_context, ra
             socket.on(event, lambda frame: frames.append(_bytes(frame)))
 
     page.on("websocket", listen)
-    page.on("request", lambda request: urls.append(request.url))
+    page.on("request", lambda request: urls.append(request.url + (request.post_data or "")))
+    page.on("response", lambda answer: "/answers" in answer.url and frames.append(answer.body()))
     rated.enter("blind")
-    frames.append(opened(page, f"{rated.url}?rater=blind"))
+    page.goto(f"{rated.url}?rater=blind")
     page.wait_for_selector(READY)
     seen: list[str] = []
     for done in range(1, 9):

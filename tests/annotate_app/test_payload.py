@@ -7,7 +7,7 @@ import json
 import pytest
 import sqlalchemy as sa
 
-from evenhand.annotate_app.payload import Look, View, page_data, read_look, read_sent
+from evenhand.annotate_app.payload import Look, page_data, read_look, read_sent
 from evenhand.annotate_app.unit_page import setting_of
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
@@ -99,12 +99,12 @@ def test_the_panel_hears_of_marks_where_the_rubric_asks_for_them(make_study, tmp
     with open_study(make_study(2, rubrics=[load_rubric(file)])) as study:
         desk = AnnotationDesk(study)
         task = desk.next_task("r1")
-        (question,) = page_data(desk, "r1", {}, View())["sheet"]["questions"]
+        (question,) = page_data(desk, "r1")["sheet"]["questions"]
         assert question["evidence"] == {"ask": "optional", "most": MOST_MARKS, "given": None}
         given = {"evidence": [{"text": "response_b", "start": 1, "end": 3}]}
         sent = read_sent({"answers": [GOOD | {"task_id": task.task_id} | given]})
         assert [receipt.status for receipt in desk.submit_all("r1", sent)] == ["stored"]
-        back = page_data(desk, "r1", {}, View(task.task_id, "n"))["sheet"]
+        back = page_data(desk, "r1", {}, Look("n", "task", task.task_id))["sheet"]
         assert back["questions"][0]["evidence"]["given"] == given["evidence"]
         assert [each["name"] for each in back["blocks"]] == [
             "prompt_a", "prompt_b", "response_a", "response_b"
@@ -117,7 +117,7 @@ def test_only_responses_have_a_tree_and_only_where_markdown_is_shown(make_study)
 
     for display in ("text", "markdown"):
         with open_study(make_study(1, text, display=display)) as study:
-            sheet = page_data(AnnotationDesk(study), "r1", {}, View())["sheet"]
+            sheet = page_data(AnnotationDesk(study), "r1")["sheet"]
         trees = {(each["kind"], each["text"]): each["tree"] for each in sheet["blocks"]}
         plain = {each["text"]: each["plain"] for each in sheet["blocks"]}
         drawn = (["p", {}, ["strong", {}, "so"]],) if display == "markdown" else None
@@ -130,7 +130,7 @@ def test_only_responses_have_a_tree_and_only_where_markdown_is_shown(make_study)
 def test_names_of_characters_are_sent_only_where_marks_are_wanted(make_study):
     for wanted in (True, False):
         with open_study(make_study(1, show_controls=wanted)) as study:
-            data = page_data(AnnotationDesk(study), "r1", {}, View())
+            data = page_data(AnnotationDesk(study), "r1")
         assert bool(data["controls"]) == wanted
 
 
@@ -178,7 +178,7 @@ def test_a_days_end_brings_no_completion_code(make_study):
     with open_study(folder) as study:
         desk, who = AnnotationDesk(study), Admission("r1", "prolific")
         desk.submit("r1", desk.next_task("r1").task_id, "s1", "L", 1.0)
-        data = page_data(desk, "r1", {}, View(), lambda: setting_of(desk, who))
+        data = page_data(desk, "r1", {}, None, lambda: setting_of(desk, who))
     assert (data["sheet"], data["finish"], data["progress"]["total"]) == (None, "", 2)
     assert data["resumes"][10:16] == "T00:00"
     assert "DONE1" not in json.dumps(data)
@@ -187,7 +187,7 @@ def test_a_days_end_brings_no_completion_code(make_study):
 def test_the_panel_gets_what_it_shows_and_no_more(make_study):
     with open_study(make_study(2)) as study:
         desk = AnnotationDesk(study)
-        data = json.loads(json.dumps(page_data(desk, "r1", {"s1": "stored"}, View())))
+        data = json.loads(json.dumps(page_data(desk, "r1", {"s1": "stored"})))
         assert data.keys() == {
             "drafts", "rater", "practice", "synthetic", "words", "asks", "controls", "progress",
             "receipts", "told", "looked", "earlier", "sheet", "ahead", "finish", "pace",
@@ -208,7 +208,7 @@ def test_the_panel_gets_what_it_shows_and_no_more(make_study):
         assert question["given"] is None
         assert data["receipts"] == {"s1": "stored"}
         assert data["progress"] == {"done": 0, "total": 2}
-        assert page_data(desk, "r2", {}, View())["drafts"] != data["drafts"]
+        assert page_data(desk, "r2")["drafts"] != data["drafts"]
 
 
 def test_who_looks_back_gets_their_own_answer_and_the_list(make_study):
@@ -216,7 +216,7 @@ def test_who_looks_back_gets_their_own_answer_and_the_list(make_study):
         desk = AnnotationDesk(study)
         task = desk.next_task("r1")
         desk.submit("r1", task.task_id, "s1", "L", 1.0)
-        back = page_data(desk, "r1", {}, View(task.task_id, "n", listing=True))
+        back = page_data(desk, "r1", {}, Look("n", "list", task.task_id))
         assert back["looked"] == "n"
         assert back["sheet"]["earlier"] is True
         assert back["sheet"]["questions"][0]["given"] == {"option": "L", "skip": ""}
@@ -226,7 +226,7 @@ def test_who_looks_back_gets_their_own_answer_and_the_list(make_study):
         assert row["task"] == task.task_id
         assert row["answer"] == "Response A"
         assert row["excerpt"].startswith("Response ")
-        other = page_data(desk, "r2", {}, View(task.task_id, "n", listing=True))
+        other = page_data(desk, "r2", {}, Look("n", "list", task.task_id))
         assert other["earlier"] == {"rows": [], "start": 0, "found": 0}
         assert other["sheet"]["earlier"] is False
 
@@ -258,7 +258,7 @@ def test_each_end_has_its_code(make_study, codes, answers, excluded, code):
         desk, who = AnnotationDesk(study), Admission("r1", "prolific")
 
         def data():
-            return page_data(desk, "r1", {}, View(), lambda: setting_of(desk, who))
+            return page_data(desk, "r1", {}, None, lambda: setting_of(desk, who))
 
         if answers:
             assert data()["finish"] == ""
@@ -284,7 +284,7 @@ def test_an_exclusion_while_the_page_is_made_keeps_the_code_back(make_study):
         desk.next_task("r1")
         assert setting_of(desk, who).finish.endswith("DONE1")
         exclude(study.store, "r1", "too fast")
-        data = page_data(desk, "r1", {}, View(), lambda: setting_of(desk, who))
+        data = page_data(desk, "r1", {}, None, lambda: setting_of(desk, who))
         assert data["finish"].endswith("STOP4")
         assert "DONE1" not in json.dumps(data)
 
@@ -294,6 +294,6 @@ def test_the_end_has_no_sheet(make_study):
         desk = AnnotationDesk(study)
         task = desk.next_task("r1")
         desk.submit("r1", task.task_id, "s1", "C", 1.0)
-        data = page_data(desk, "r1", {}, View())
+        data = page_data(desk, "r1")
     assert data["sheet"] is None
     assert data["progress"] == {"done": 1, "total": 1}

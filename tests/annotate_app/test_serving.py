@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
 import http.client
 import re
 import socket
@@ -23,15 +21,15 @@ from playwright.sync_api import Browser, Page, expect
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from evenhand.annotate_app.front import early_script, front_page
+from evenhand.annotate_app.front import front_page
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.cli.lead import lead_link
 from evenhand.study import open_study
 from evenhand.study.access.guessing import attempt
 from evenhand.study.store.meta import study_secret
 from evenhand.study.store.schema import login_attempts
-from harness.annotator import CONNECTING, READY, Annotator, opened
-from harness.proxy import DEPLOY, NAME, Proxy, unverified
+from harness.annotator import READY, Annotator
+from harness.proxy import NAME, Proxy, unverified
 from harness.served import Served
 
 pytestmark = pytest.mark.browser
@@ -70,11 +68,9 @@ def browser(chromium: Callable[..., Browser]) -> Iterator[Browser]:
 def test_a_unit_is_labelled_through_nginx(proxied: Proxied, browser: Browser) -> None:
     context = browser.new_context(ignore_https_errors=True)
     page = context.new_page()
-    page.add_init_script(CONNECTING)
     proxied.served.enter("ann")
-    assert opened(page, f"{proxied.url}?rater=ann")  # nginx let the script in the page run
+    page.goto(f"{proxied.url}?rater=ann")
     page.wait_for_selector(READY)
-    assert len(page.evaluate("connecting")) == 1
     person = Annotator("ann", proxied.served, page)
     person.answer("L")
     assert person.all_stored()
@@ -117,13 +113,6 @@ def test_the_lead_comes_in_through_nginx_and_no_token_is_logged(
     assert "GET /overview 200" in proxied.log
     assert "lead" not in proxied.log
     assert link.partition("=")[2][:20] not in proxied.log
-
-
-def test_the_script_that_stands_in_the_page_is_the_one_that_nginx_lets_run() -> None:
-    digest = hashlib.sha256(early_script().encode()).digest()
-    policy = (DEPLOY / "nginx" / "evenhand.conf").read_text("utf-8")
-    assert f"'sha256-{base64.b64encode(digest).decode()}'" in policy
-    assert f"<script>{early_script()}</script>" in front_page()
 
 
 def test_streamlits_files_come_compressed(proxied: Proxied) -> None:

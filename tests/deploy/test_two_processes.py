@@ -152,7 +152,7 @@ async def killed_in_turn(site: Site, crowd: Crowd, turns: int) -> None:
 def held(site: Site, turns: int) -> None:
     names = [f"r{n}" for n in range(ANNOTATORS)]
     site.apps[0].enter(*names)
-    people = [ProxiedSession(site.proxy.secure, name, proxy=site.proxy) for name in names]
+    people = [ProxiedSession(site.proxy.secure, name) for name in names]
     crowd = Crowd(people, asyncio.Event())
     asyncio.run(killed_in_turn(site, crowd, turns))
     all_held(site, crowd)
@@ -185,7 +185,7 @@ async def frozen_for(
     """What people at work waited while something was frozen, and after it."""
     names = [f"r{n}" for n in range(2 * ANNOTATORS)]
     site.apps[0].enter(*names)
-    people = [ProxiedSession(site.proxy.secure, name, proxy=site.proxy) for name in names]
+    people = [ProxiedSession(site.proxy.secure, name) for name in names]
     crowd = Crowd(people, asyncio.Event())
     work = [asyncio.create_task(person.work(crowd.over, PAUSE)) for person in people]
     await crowd.goes_on()

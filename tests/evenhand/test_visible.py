@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 import evenhand as eh
 from evenhand.analysis.report.figure_files import write_figures
-from evenhand.annotate_app.payload import View, page_data
+from evenhand.annotate_app.payload import page_data
 from evenhand.errors import InputError
 from evenhand.reporting import exporting
 from evenhand.reporting.gate.checks import Check, Gate
@@ -145,7 +145,7 @@ def test_a_study_with_such_names_is_reported_exported_and_shown(make_study, tmp_
     written.write_bytes(exporting.as_csv(study, exporting.exported_ratings))
     back = read_table(written)
     assert {f"a{odd}n", f"lab:g{odd}r"} <= {*back["rater_id"]}
-    assert page_data(AnnotationDesk(study), "r1", {}, View())["sheet"]
+    assert page_data(AnnotationDesk(study), "r1")["sheet"]
 
 
 @pytest.mark.slow

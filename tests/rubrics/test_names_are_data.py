@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 import sqlalchemy as sa
 
-from evenhand.annotate_app.payload import View, page_data
+from evenhand.annotate_app.payload import page_data
 from evenhand.reporting.analysing import analyse_study
 from evenhand.rubrics import Rubric, load_rubric, shipped_rubrics
 from evenhand.study import Study, create_study, open_study
@@ -83,7 +83,7 @@ def labels(study: Study) -> pd.DataFrame:
 def outcome(home: Path, rubrics: list[Rubric]) -> tuple[str, pd.DataFrame, pd.DataFrame]:
     """What an annotator sees first, the lexical grader's grades, the results."""
     with made(home, rubrics) as study:
-        seen = json.dumps(page_data(AnnotationDesk(study), "ann", {}, View())["sheet"])
+        seen = json.dumps(page_data(AnnotationDesk(study), "ann")["sheet"])
         for rubric in rubrics:
             seen = seen.replace(rubric.title, "")
         import_ratings(study, labels(study), "test")

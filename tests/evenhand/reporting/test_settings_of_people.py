@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 import sqlalchemy as sa
 
-from evenhand.annotate_app.payload import View, page_data
+from evenhand.annotate_app.payload import page_data
 from evenhand.errors import InputError
 from evenhand.reporting.quality import stop_flagged, study_quality
 from evenhand.rubrics import load_rubric
@@ -143,7 +143,7 @@ def _drawn(study: Study) -> list[bool]:
 
 
 def page_of(study: Study) -> dict[str, Any]:
-    return page_data(AnnotationDesk(study), "r1", {}, View())
+    return page_data(AnnotationDesk(study), "r1")
 
 
 def _judgments(study: Study) -> int:

@@ -8,7 +8,7 @@ from hashlib import sha256
 import pytest
 import sqlalchemy as sa
 
-from evenhand.annotate_app.payload import View, page_data
+from evenhand.annotate_app.payload import Look, page_data
 from evenhand.reporting import exporting
 from evenhand.study import Study, open_study
 from evenhand.study.desk.answers import Answer, Flag
@@ -24,6 +24,8 @@ from harness.attacker import guessed_ids, identified, public_digest
 from tests.study.desk.test_attention import ATTENTION, ONE_RUBRIC
 
 pytestmark = pytest.mark.slow
+
+LAST, LIST = Look("n", "task"), Look("n", "list")
 
 
 def as_of_0_2_0(study: Study) -> Study:
@@ -49,9 +51,9 @@ def answer_some(desk: AnnotationDesk, rater: str, count: int) -> list[str]:
     return asked
 
 
-def received(desk: AnnotationDesk, rater: str, *views: View) -> list[bytes]:
-    """What the page of a rater is sent in these views."""
-    return [repr(page_data(desk, rater, {}, view)).encode() for view in (View(), *views)]
+def received(desk: AnnotationDesk, rater: str, *looks: Look) -> list[bytes]:
+    """What the page of a rater is sent for these wishes."""
+    return [repr(page_data(desk, rater, {}, look)).encode() for look in (None, *looks)]
 
 
 @pytest.fixture
@@ -70,7 +72,7 @@ def test_no_id_is_a_digest_of_what_can_be_guessed(one_rubric) -> None:
     for number in range(40):
         frames += received(desk, "ann")
         desk.submit("ann", desk.next_task("ann").task_id, f"s{number}", "5", 1.0)
-    frames += received(desk, "ann", View("", listing=True))
+    frames += received(desk, "ann", LAST, LIST)
     assert len(identified(frames, guesses(one_rubric, "ann"))) == 0
     old = as_of_0_2_0(one_rubric)  # and that the attack works: on what was sent until then
     with old.store.read() as connection:
@@ -97,12 +99,12 @@ def test_an_upgrade_takes_nothing_from_whoever_is_at_work(make_study, database, 
         assert study.ratings().equals(before)
         desk = AnnotationDesk(study)
         # The unit on the screen keeps its name, and so its draft; what was answered has another.
-        data = page_data(desk, "ann", {}, View())
+        data = page_data(desk, "ann")
         assert data["sheet"]["id"] == on_screen
         owner = f"{study.folder.resolve()}\n{study.config.name}\n{study.config.seed}\nann"
         assert data["drafts"] == sha256(owner.encode()).hexdigest()[:16]
-        assert page_data(desk, "new", {}, View())["drafts"] != page_data(desk, "ann", {}, View())
-        looked = received(desk, "ann", View("", listing=True), View(answered[1]))
+        assert page_data(desk, "new")["drafts"] != page_data(desk, "ann")
+        looked = received(desk, "ann", LAST, LIST, Look("n", "task", answered[1]))
         assert identified(looked, guesses(study, "ann")) == {
             row.unit_id for row in rows if row.task_id == on_screen
         }

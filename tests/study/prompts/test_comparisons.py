@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from PIL import Image as Pictures
 
-from evenhand.annotate_app.payload import View, page_data
+from evenhand.annotate_app.payload import page_data
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.rubrics import asked_comparison, load_rubric
@@ -137,7 +137,7 @@ def test_sides_are_balanced_for_each_rater_and_stored_as_the_file_has_them(tmp_p
         for rater in ("ann", "ben"):
             lefts = []
             while sheet := desk.next_sheet(rater):
-                sent = page_data(desk, rater, {}, View())
+                sent = page_data(desk, rater)
                 assert "secret" not in json.dumps(sent)
                 blocks = {block["name"]: block["text"] for block in sent["sheet"]["blocks"]}
                 left = blocks["response_a"].startswith("right")

@@ -1,0 +1,101 @@
+"""The panel's own messages: answers, flags and wishes to look back come by POST, and each reply is
+the panel's next data. It is sent once all that came is stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sys
+from typing import Any
+
+from anyio import CapacityLimiter, to_thread
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+
+from evenhand.annotate_app.door import is_own
+from evenhand.annotate_app.languages import fitting, offered
+from evenhand.annotate_app.logins.browser import browser_of
+from evenhand.annotate_app.payload import Desk, lightened, read_known, read_look, read_sent
+from evenhand.annotate_app.served_study import served
+from evenhand.annotate_app.unit_page import panel_data
+from evenhand.annotate_app.where import MOST_BYTES
+from evenhand.errors import InputError, StoreAway
+from evenhand.study.access.admission import read_ticket
+
+ANSWERS = "evenhand/answers"
+_TICKET = "x-evenhand-ticket"
+"""A header of our own, which no page of another origin may send without asking first."""
+_PATIENCE = 30.0
+"""Seconds in which a message is to be whole."""
+_room = CapacityLimiter(8)
+"""Messages at work in the store at once: others of the app's threads stay free while it hangs."""
+
+_log = logging.getLogger(__name__)
+
+
+async def take_message(request: Request) -> Response:
+    """Answer with the panel's data; 403 to whoever has no ticket for it, 503 where nothing was
+    stored, and the panel is to send it again.
+    """
+    if not is_own(request.scope):
+        return Response(status_code=403)
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            body = await _bounded(request)
+    except (ClientDisconnect, TimeoutError):
+        return Response(status_code=408)
+    if body is None:
+        return Response(status_code=413)
+    try:
+        sent = json.loads(body)
+    except (ValueError, RecursionError):
+        sent = None
+    if not isinstance(sent, dict):
+        return Response(status_code=400)
+    ticket, browser = request.headers.get(_TICKET, ""), browser_of(request.scope)
+    try:
+        data = await to_thread.run_sync(_reply, ticket, browser, sent, limiter=_room)
+    except StoreAway as error:
+        _log.warning("%s", error)
+        return Response(status_code=503)
+    except InputError:
+        return Response(status_code=403)
+    except Exception:
+        _log.exception("answers could not be stored")
+        return Response(status_code=503)
+    return JSONResponse(data, headers={"Cache-Control": "no-store"})
+
+
+async def _bounded(request: Request) -> bytes | None:
+    """Return the body; None once it is too long."""
+    body = b""
+    async for piece in request.stream():
+        body += piece
+        if len(body) > MOST_BYTES:
+            return None
+    return body
+
+
+def _reply(ticket: str, browser: str, sent: dict[str, Any]) -> dict[str, Any]:
+    """Store what the panel sent, and return receipts with its next data, or with word that the page
+    of another step is to be drawn.
+    """
+    study = served(sys.argv[1])
+    desks = study.desks()
+    admission = read_ticket(desks.desk.study, ticket, browser)
+    rater, practice = admission.rater_id, sent.get("practice") is True
+    receipts: dict[str, str] = {}
+    if read := read_sent(sent):
+        shown = study.desks(str(sent.get("drawn")))
+        desk: Desk = shown.sessions.practice if practice else shown.desk
+        given = desk.submit_all(rater, read)
+        receipts = {each.submit_id: had.status for each, had in zip(read, given, strict=True)}
+    step = desks.sessions.next_step(rater).name
+    if step != ("practice" if practice else "labelling"):
+        return {"receipts": receipts, "page": step}
+    reader = fitting([str(sent.get("language"))], offered(desks.desk.study.config.annotation))
+    look = read_look(sent.get("look"))
+    data = panel_data(desks, admission, reader, practice=practice, receipts=receipts, look=look)
+    return lightened(data, read_known(sent))
