@@ -24,7 +24,7 @@ from typing import Any
 from streamlit.testing.v1 import AppTest
 
 from evenhand.annotate_app.lead.pages import PAGES
-from evenhand.annotate_app.payload import View, page_data, read_sent
+from evenhand.annotate_app.payload import page_data, read_sent
 from evenhand.graders import GradingOptions, RequestLimits, grade
 from evenhand.study import Study, open_study
 from evenhand.study.access.accounts import set_account
@@ -117,11 +117,11 @@ def _studies(home: Path) -> Iterator[tuple[str, Path]]:
 
 def _labelled(study: Study) -> str:
     """The page's data for each item, as the annotator's answers bring them."""
-    desk, view = AnnotationDesk(study), View()
+    desk = AnnotationDesk(study)
     receipts: dict[str, str] = {}
     pages: list[dict[str, Any]] = []
     for number in range(_ITEMS + 1):
-        data = page_data(desk, "ann", receipts, view)
+        data = page_data(desk, "ann", receipts)
         pages.append(data)
         if data["sheet"] is None:
             break
