@@ -278,6 +278,8 @@ def in_python(sentence: str, known: Mapping[str, str]) -> str:
     'choose one with baseline: a, b'
     >>> in_python("add --baseline FILE or --slice a,b", known)
     'add baseline="FILE" or slices=["a", "b"]'
+    >>> in_python("--set slices is no setting of this verb", known)
+    'slices= is no setting of this verb'
     """
 
     def keyword(found: re.Match[str]) -> str:
@@ -296,4 +298,5 @@ def in_python(sentence: str, known: Mapping[str, str]) -> str:
 
     # An option may be followed by an example of its value: NAME, yes,no or 1-5.
     example = r"( (?:\w+(?:,\w+)+|[A-Z]{2,}|\d[\w.-]*)(?!\w))?"
+    sentence = re.sub(r"--set (\w+)", lambda found: f"--{found[1].replace('_', '-')}", sentence)
     return re.sub(rf"--([a-z][a-z-]*)(:?){example}", keyword, sentence)

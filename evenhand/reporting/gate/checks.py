@@ -191,7 +191,7 @@ def gate(
     options = options or ScaleOptions()
     changes = {**options.settings, **changes}
     if baseline is None and (new_rubric or "drift_margin" in changes):
-        option = "--new-rubric" if new_rubric else "drift_margin"
+        option = "--new-rubric" if new_rubric else "--set drift_margin"
         raise InputError(f"{option} is about a comparison with a baseline; add --baseline")
     checks: list[Check] = []
     notes: list[str] = []

@@ -153,7 +153,7 @@ def test_what_we_cannot_tell_is_an_error_to_junit_and_never_a_pass() -> None:
         (("--require", RULE, "--new-rubric"), "--new-rubric is about a comparison with a baseline"),
         (
             ("--require", RULE, "--set", "drift_margin=0.2"),
-            "drift_margin is about a comparison with",
+            "--set drift_margin is about a comparison with",
         ),
         (("--baseline", "nothing.json"), "there is no file nothing.json; make one with"),
         (("--require", RULE, "--junit", "/nowhere/j.xml"), "there is no folder /nowhere"),
