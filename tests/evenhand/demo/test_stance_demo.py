@@ -136,7 +136,7 @@ def test_verdicts_follow_from_the_faults(demo: Path) -> None:
 
 def test_a_confidence_filter_mends_the_one_sided_grader(results: pd.DataFrame) -> None:
     every = results.query("statistic == 'confidence_agreement' and rater_b == @ONE_SIDED")
-    plain = every.loc[every["at"].astype(float).idxmin()]
+    plain = every.iloc[every.index.get_level_values("at").astype(float).argmin()]
     kept = row(results, "confidence_agreement", "humans", ONE_SIDED, "all|collapsed", "0.9")
     assert plain["high"] < kept["low"]
     surer = row(results, "mean_confidence", "humans", STEADY, "all|collapsed", "clear")
