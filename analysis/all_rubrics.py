@@ -119,7 +119,7 @@ def analyse(
     from one to the next (see `analysis.agreement.stability`)? A scale that is a `variant_of`
     another one shows how stable raters are under that one, and nothing else unless humans labelled
     under it. `groups` are units columns that name the group a unit is about: does a grader fail one
-    group (see `analysis.people.group_gap`)?
+    group (see `analysis.people.group_performance`)?
 
     With `verify` estimates are checked against scikit-learn, krippendorff and statsmodels, where
     these are installed (see `analysis.verification`), which costs the time to load them; `verify`

@@ -53,7 +53,7 @@ from evenhand.analysis.people.disagreements import (
     add_sorted_rows,
 )
 from evenhand.analysis.people.gross_errors import add_gross_error_rows
-from evenhand.analysis.people.group_gap import add_group_performance_rows
+from evenhand.analysis.people.group_performance import add_group_performance_rows
 from evenhand.analysis.people.majority_rates import add_majority_rows
 from evenhand.analysis.people.recoded import add_recoded_rows
 from evenhand.analysis.people.reversed_scales import add_annotator_rows, opposed_in

@@ -18,7 +18,8 @@ NOTEBOOKS = Path(__file__).with_name("notebooks")
 def executed(notebook: Path, folder: Path) -> nbformat.NotebookNode:
     """The notebook with the outputs of its cells, run in a folder. Raises where a cell fails."""
     found: nbformat.NotebookNode = nbformat.read(notebook, as_version=4)
-    NotebookClient(found, timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
+    place = {"metadata": {"path": str(folder)}}
+    NotebookClient(found, timeout=300, resources=place, coalesce_streams=True).execute()
     for cell in found.cells:
         cell.metadata.pop("execution", None)
     found.metadata.language_info = {"name": "python"}

@@ -63,6 +63,19 @@ description = "They are about as long."
 """
 
 
+# The head of a rubric of which several options may apply.
+TOPICS_HEAD = """
+name = "topics"
+title = "Topics"
+unit = "response"
+level = "nominal"
+several = true
+question = "What is it about?"
+instructions = "Tick all that apply."
+variables = ["response"]
+"""
+
+
 def new_study(folder: Path, plan: StudyPlan) -> None:
     """`create_study`, done once for plans that say the same, and copied from then on."""
     if plan.store != StudyPlan.store:  # a database elsewhere

@@ -21,8 +21,7 @@ from scipy.special import ndtr, ndtri
 
 from evenhand.analysis.agreement.overlap import Overlap
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, distances
-from evenhand.analysis.bootstrap.influence import influence, reach, standard_error
-from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.influence import influence, standard_error
 from evenhand.analysis.bootstrap.looks import level_of_reading
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.score import kappas_of
@@ -155,22 +154,6 @@ def chance_of_proof(labels: LabelMatrix, old: str, new: str, clusters: int, alph
     own = len(np.unique(labels.clusters[labels.labelled_by_people]))
     error = standard_error(influence(gains)) * math.sqrt(own / max(clusters, 1))
     return float(ndtr(gains[0] / error + ndtri(alpha))) if error > 0 else 1.0
-
-
-def gain_between(labels: LabelMatrix, old: str, new: str, alpha: float) -> Interval:
-    """Return the gain in kappa on the units that both graders labelled, with one-sided bounds, each
-    at the level `alpha`. Of the best of several it is too high on average.
-    """
-    if not {old, new} <= set(labels.raters):
-        return Interval.undefined("no_pairable_units")
-    at = [labels.raters.index(name) for name in (old, new)]
-    both = (labels.codes[:, at] >= 0).all(axis=1, keepdims=True)
-    labels = replace(labels, codes=np.where(both, labels.codes, -1))
-    gains = _kappas_of(labels, new)[0] - _kappas_of(labels, old)[0]
-    if not np.isfinite(gains).all():
-        return Interval.undefined("no_variation")
-    found, gain = influence(gains), float(gains[0])
-    return Interval(gain, gain - reach(found, alpha), gain + reach(-found, alpha))
 
 
 def provable_gain(labels: LabelMatrix, clusters: int, alpha: float) -> float:

@@ -13,7 +13,7 @@ DONE = 0
 NOT_MET = 1
 """Only `gate` ends so. A crash must not, or it would read as a grader that falls short."""
 BAD_INPUT = STOPPED = CRASHED = 2
-CANNOT_TELL = OVER_BUDGET = 3
+OVER_BUDGET = 3
 INTERRUPTED = 130
 
 

@@ -83,6 +83,12 @@ def rater_of(folder: Path, name: str) -> str:
     return str(entries.loc[own, "rater_id"].iloc[0])
 
 
+def settled(page: Page) -> Page:
+    """The page, once it is all drawn: what is typed into a part that is drawn anew is lost."""
+    page.wait_for_selector("[data-test-script-state=notRunning]", timeout=90_000)
+    return page
+
+
 def heading(page: Page, text: str) -> None:
     page.get_by_role("heading", name=text, exact=True).wait_for()
 

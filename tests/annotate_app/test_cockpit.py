@@ -23,6 +23,7 @@ from evenhand.study.lead.flags import raised_flags
 from harness.annotator import SUBJECT
 from harness.served import Served
 from harness.studies import write_pairs, write_responses
+from tests.annotate_app.participants import settled
 from tests.annotate_app.twenty_raters import (
     CARELESS,
     GRADER,
@@ -57,12 +58,6 @@ def lead(new_context: Callable[..., BrowserContext], served: Served) -> Iterator
 
 def turn_to(page: Page, title: str) -> None:
     page.get_by_role("link", name=title, exact=True).click()
-
-
-def settled(page: Page) -> Page:
-    """The page, once it is all drawn: what is typed into a part that is drawn anew is lost."""
-    page.wait_for_selector("[data-test-script-state=notRunning]", timeout=90_000)
-    return page
 
 
 def choose(page: Page, label: str, option: str) -> None:

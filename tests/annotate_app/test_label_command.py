@@ -40,6 +40,14 @@ CHAT = [
     {"role": "user", "content": "<b>Which</b> train?"},
     {"role": "assistant", "content": "The IC 8."},
 ]
+YES_NO = """
+[[options]]
+key = "yes"
+name = "Yes"
+[[options]]
+key = "no"
+name = "No"
+"""
 CODE_RUBRIC = """
 name = "right-code"
 title = "Right code"
@@ -55,12 +63,6 @@ column = "response"
 label = "Code"
 kind = "code"
 language = "python"
-[[options]]
-key = "yes"
-name = "Yes"
-[[options]]
-key = "no"
-name = "No"
 """
 LONG_CHAT = [
     {"role": "user" if n % 2 else "assistant", "content": f"Say {n}. " + "Word on word. " * 20}
@@ -214,12 +216,6 @@ label = "Later"
 [[blocks]]
 column = "response"
 label = "Text"
-[[options]]
-key = "yes"
-name = "Yes"
-[[options]]
-key = "no"
-name = "No"
 """
 
 
@@ -238,7 +234,7 @@ def test_no_image_reaches_the_browser_that_was_not_written_here(labelling, brows
         uri = f"data:image/{form};base64,{base64.b64encode(content).decode()}"
         rows += [f'1.{form},"{uri}",Green from {form}.', f'"{uri}",1.{form},Green in {form}.']
     (tmp_path / "images.csv").write_text("\n".join(rows))
-    (tmp_path / "true.toml").write_text(SHOT_RUBRIC)
+    (tmp_path / "true.toml").write_text(SHOT_RUBRIC + YES_NO)
     link = labelling("images.csv", "--rubric", "true.toml", "--show", "output")
     with open_study(tmp_path / "images-study") as study:
         own = {*study.store.pairs()[["shot", "later"]].to_numpy().ravel()}
@@ -313,7 +309,7 @@ def test_json_folds_and_code_is_coloured(labelling, browser, axe, tmp_path):
     call = {"tool": "search", "arguments": {"query": {"text": "the needle", "limit": 1.50}}}
     rows = [{"id": "j1", "call": json.dumps(call), "output": "def f():\n    return 1  # <b>\n"}]
     (tmp_path / "calls.jsonl").write_text(json.dumps(rows[0]) + "\n")
-    (tmp_path / "code.toml").write_text(CODE_RUBRIC)
+    (tmp_path / "code.toml").write_text(CODE_RUBRIC + YES_NO)
     ask = ["--rubric", "code.toml", "--show", "call,output"]
     page = opened(browser, labelling("calls.jsonl", *ask))
     first, second = (page.locator(".text").nth(at) for at in range(2))

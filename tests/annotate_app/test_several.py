@@ -13,19 +13,11 @@ from evenhand.study.desk.answers import Answer
 from evenhand.study.desk.desk import AnnotationDesk
 from harness.annotator import READY
 from harness.served import Served
+from harness.studies import TOPICS_HEAD
 
 pytestmark = pytest.mark.browser
 
-TOPICS = """
-name = "topics"
-title = "Topics"
-unit = "response"
-level = "nominal"
-several = true
-question = "What is it about?"
-instructions = "Tick all that apply."
-variables = ["response"]
-
+OPTIONS = """
 [[options]]
 key = "billing"
 name = "Billing"
@@ -45,7 +37,7 @@ def topics(tmp_path_factory, serve_study) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("topics")
     with (folder / "items.csv").open("w", newline="") as file:
         csv.writer(file).writerows([["response"], *([f"Message {n}"] for n in range(6))])
-    (folder / "topics.toml").write_text(TOPICS)
+    (folder / "topics.toml").write_text(TOPICS_HEAD + OPTIONS)
     study = folder / "study"
     words = ["new", str(study), "--items", str(folder / "items.csv")]
     assert main([*words, "--rubric", str(folder / "topics.toml")]) == 0

@@ -25,6 +25,7 @@ from evenhand.study.settings.study_toml import change_config, read_config
 from harness.annotator import READY, Annotator
 from harness.served import ServedTogether, holds
 from harness.studies import write_pairs
+from tests.annotate_app.participants import settled
 from tests.annotate_app.together import NAMES, PASSWORD, asked, two_studies
 
 pytestmark = pytest.mark.browser  # it starts the app, as those do
@@ -99,12 +100,6 @@ def test_a_stranger_learns_of_no_study(together: ServedTogether) -> None:
 
 def test_a_name_that_is_not_the_apps_is_refused_by_each_study(together: ServedTogether) -> None:
     assert asked(together, "/first/", Host="rebound.example.org")[0] == 421
-
-
-def settled(page: Page) -> Page:
-    """The page, once it is all drawn: what is typed into a part that is drawn anew is lost."""
-    page.wait_for_selector("[data-test-script-state=notRunning]", timeout=90_000)
-    return page
 
 
 # ---- the lead's pages ---------------------------------------------------------------------------

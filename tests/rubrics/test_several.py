@@ -8,16 +8,8 @@ from evenhand.errors import InputError
 from evenhand.rubrics import Rubric, asked_rubric, dump_rubric
 from evenhand.rubrics.loading import parse_rubric, read_rubric
 from evenhand.rubrics.options import Block
+from harness.studies import TOPICS_HEAD
 
-HEAD = """name = "topics"
-title = "Topics"
-unit = "response"
-level = "nominal"
-several = true
-question = "What is it about?"
-instructions = "Tick all that apply."
-variables = ["response"]
-"""
 OPTIONS = """
 [[options]]
 key = "billing"
@@ -33,7 +25,7 @@ name = "Praise, thanks"
 """
 
 
-def topics(head: str = HEAD) -> Rubric:
+def topics(head: str = TOPICS_HEAD) -> Rubric:
     return parse_rubric(head + OPTIONS, "topics.toml")
 
 
@@ -52,7 +44,7 @@ def test_a_label_is_a_set_in_the_rubrics_order() -> None:
 def test_it_is_written_and_hashed() -> None:
     rubric = topics()
     assert parse_rubric(dump_rubric(rubric), "topics.toml") == rubric
-    assert topics(HEAD.replace("several = true\n", "")).hash != rubric.hash
+    assert topics(TOPICS_HEAD.replace("several = true\n", "")).hash != rubric.hash
 
 
 @pytest.mark.parametrize(
@@ -66,7 +58,9 @@ def test_it_is_written_and_hashed() -> None:
 )
 def test_what_does_not_go_with_it(more: str, fault: str) -> None:
     name = more.split(" =")[0]
-    head = "".join(line + "\n" for line in HEAD.splitlines() if not line.startswith(f"{name} ="))
+    head = "".join(
+        line + "\n" for line in TOPICS_HEAD.splitlines() if not line.startswith(f"{name} =")
+    )
     if 'unit = "pair"' in more:
         head = head.replace('["response"]', '["response_a", "response_b"]')
     _, faults = read_rubric(head + more + OPTIONS)
@@ -74,7 +68,7 @@ def test_what_does_not_go_with_it(more: str, fault: str) -> None:
 
 
 def test_no_option_is_called_none() -> None:
-    _, faults = read_rubric(HEAD + OPTIONS.replace('"x"', '"None"'))
+    _, faults = read_rubric(TOPICS_HEAD + OPTIONS.replace('"x"', '"None"'))
     assert "'none' says that no option applies" in " ".join(faults)
 
 

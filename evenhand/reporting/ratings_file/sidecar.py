@@ -12,6 +12,7 @@ any ratings; all of it but a scale's `categories` may be left out.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
@@ -138,6 +139,7 @@ class ScaleSection(Section):
 class FileSection(Section):
     """What the file itself means, as options of `evenhand check` say it (`ScaleOptions`)."""
 
+    rubric: Annotated[str, Field(pattern=r"^[\w-]{0,100}$")] = ""  # never a path
     format: Line = ""
     columns: dict[Line, Line] = Field(default_factory=dict)
     human: tuple[Line, ...] = ()
@@ -304,10 +306,12 @@ def read_sidecar(ratings: Path) -> Sidecar | None:
     Raises InputError, one sentence, where it is damaged.
     """
     path = sidecar_path(ratings)
-    if not path.exists():
-        return None
+    return _checked(path, lambda: _toml(path)) if path.exists() else None
+
+
+def _checked(path: Path, read: Callable[[], dict[str, Any]]) -> Sidecar:
     try:
-        found = Sidecar.model_validate(_toml(path))
+        found = Sidecar.model_validate(read())
         found.known_scales()
     except ValidationError as error:
         raise _refusal(path, fault_of(error)) from None
@@ -318,7 +322,8 @@ def read_sidecar(ratings: Path) -> Sidecar | None:
 
 def write_settings(ratings: Path, options: ScaleOptions) -> Path:
     """Write what the options say of a ratings file, of its units and of its analysis into its
-    sidecar, beside what that says already. Raises InputError where the units are elsewhere.
+    sidecar, which keeps the rest. Raises InputError, and writes nothing, where the units are
+    elsewhere or the rubric is a file.
     """
     import tomlkit
 
@@ -330,26 +335,27 @@ def write_settings(ratings: Path, options: ScaleOptions) -> Path:
         if options.units.resolve().parent != ratings.resolve().parent:
             raise InputError(written("reading.units_elsewhere", units=options.units))
         document["units"] = options.units.name
-    file = {name: getattr(options, name, ()) for name in FileSection.model_fields}
-    for kind in ("human", "model"):
-        file[kind] = [rater for rater, of in options.kinds.items() if of == kind]
-    normalise = {} if options.normalise is None else {"normalise": options.normalise}
-    given: dict[str, dict[str, Any]] = {
-        "file": {name: value for name, value in file.items() if value} | normalise,
-        "analysis": {},
-        "decision": {},
-    }
-    for name, value in options.settings.items():
-        if name == "seed":
-            document["seed"] = value
-        else:
-            section = "analysis" if name in AnalysisSettings.model_fields else "decision"
-            given[section][name] = value
+    if (options.rubric or "").endswith(".toml"):
+        raise InputError(
+            f"{options.rubric} is a file; leave out --write-settings and give --rubric to each "
+            "command, or name a rubric that comes with evenhand"
+        )
+    if (settings := dict(options.settings)).get("seed") is not None:
+        document["seed"] = settings.pop("seed")
+    given: dict[str, dict[str, Any]] = {"file": {}}
+    for name in FileSection.model_fields:
+        raters = [rater for rater, kind in options.kinds.items() if kind == name]
+        if value := raters or getattr(options, name, None):
+            given["file"][name] = value
+    if options.normalise is False:
+        given["file"]["normalise"] = False
+    for section, of in (("analysis", AnalysisSettings), ("decision", DecisionSettings)):
+        given[section] = {name: settings[name] for name in settings if name in of.model_fields}
     for section, values in given.items():
         if values:
             document.setdefault(section, tomlkit.table()).update(values)
+    _checked(path, document.unwrap)
     atomic_write(path, tomlkit.dumps(document).encode())
-    read_sidecar(ratings)
     return path
 
 

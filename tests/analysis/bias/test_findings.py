@@ -69,6 +69,13 @@ def test_nothing_found_says_how_much_could_be_there() -> None:
     )
 
 
+def test_what_could_be_there_may_be_more_than_is_tolerated() -> None:
+    found = _only(("bias_side", "all", "left>right", Interval(0.02, -0.04, 0.3), 0.4))
+    assert (
+        "the sample is too small to exclude one of 0.1 (any bias is at most 0.30" in found.sentence
+    )
+
+
 def test_an_interval_without_zero_is_not_enough() -> None:
     """After correction the p is .2: not found, and the sentence does not say so either."""
     found = _only(("bias_length", "all", "response_a_words", Interval(0.05, 0.01, 0.09), 0.2))

@@ -13,6 +13,7 @@ import pytest
 
 from evenhand.cli.exits import BAD_INPUT
 from evenhand.cli.main import main
+from evenhand.rubrics.loading import rubric_text
 from evenhand.study.tables.formats import read_table
 
 
@@ -366,3 +367,20 @@ def test_units_elsewhere_are_not_written_as_settings(
     assert main(asked) == BAD_INPUT
     assert "put it next to the ratings" in capsys.readouterr().err
     assert not (tmp_path / "r.scales.toml").exists()
+
+
+def test_a_rubric_is_written_by_its_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, own, settings = (tmp_path / name for name in ("r.csv", "own.toml", "r.scales.toml"))
+    file.write_text("unit_id,a,b\n1,1,2\n2,4,5\n", "utf-8")
+    own.write_text(rubric_text("refusal"), "utf-8")
+    asked = ["check", str(file), "--human", "a,b", "--write-settings", "--rubric"]
+    assert main([*asked, str(own)]) == BAD_INPUT
+    assert "leave out --write-settings" in capsys.readouterr().err
+    assert not settings.exists()
+    assert main([*asked, "refusal"]) == 0
+    assert tomllib.loads(settings.read_text("utf-8"))["file"]["rubric"] == "refusal"
+    settings.write_text('[file]\nrubric = "../own"\n', "utf-8")
+    assert main(["check", str(file)]) == BAD_INPUT
+    assert "file.rubric is '../own'" in capsys.readouterr().err

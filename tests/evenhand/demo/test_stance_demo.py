@@ -136,7 +136,7 @@ def test_verdicts_follow_from_the_faults(demo: Path) -> None:
 
 def test_a_confidence_filter_mends_the_one_sided_grader(results: pd.DataFrame) -> None:
     every = results.query("statistic == 'confidence_agreement' and rater_b == @ONE_SIDED")
-    plain = every.loc[every["at"].astype(float).idxmin()]
+    plain = every.iloc[every.index.get_level_values("at").astype(float).argmin()]
     kept = row(results, "confidence_agreement", "humans", ONE_SIDED, "all|collapsed", "0.9")
     assert plain["high"] < kept["low"]
     surer = row(results, "mean_confidence", "humans", STEADY, "all|collapsed", "clear")
@@ -148,6 +148,7 @@ def test_the_report_has_the_sections_of_this_kind_of_study(demo: Path) -> None:
     text = (demo / "report" / "report.md").read_text("utf-8")
     for heading in ("Clear and unclear", "Confidence filter", "Stability", "Groups"):
         assert f"\n## {heading}\n" in text
+    assert f"{ONE_SIDED} does worst on leaning=right: -0.26" in text.replace("\\", "")
     for quoted in ("80 of 110", "0.85", "97%", "0.76", "0.452", "0.143", "0.349", "0.094"):
         assert f"{quoted} (published)" in text
     assert "Feng, Park, Liu &amp; Tsvetkov 2023" in text

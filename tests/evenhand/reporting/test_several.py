@@ -16,18 +16,12 @@ from evenhand.study import open_study
 from evenhand.study.desk.answers import Answer
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.adjudication import adjudication_queue, decide
+from harness.studies import TOPICS_HEAD
 
 KEYS = ("billing", "bug", "praise")
-TOPICS = """
-name = "topics"
-title = "Topics"
-unit = "response"
-level = "nominal"
-several = true
-question = "What is it about?"
-instructions = "Tick all that apply."
-variables = ["response"]
-""" + "".join(f'[[options]]\nkey = "{key}"\nname = "About {key}"\n' for key in KEYS)
+TOPICS = TOPICS_HEAD + "".join(
+    f'[[options]]\nkey = "{key}"\nname = "About {key}"\n' for key in KEYS
+)
 
 
 def said(true: np.ndarray, rng: np.random.Generator) -> str:

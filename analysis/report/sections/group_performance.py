@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evenhand.analysis.labels.matrix import BINARY
-from evenhand.analysis.people.group_gap import BALANCED
+from evenhand.analysis.people.group_performance import BALANCED
 from evenhand.analysis.report.blocks import Block, ReportSection
 from evenhand.analysis.report.sections.wording import defined
 from evenhand.analysis.report.source import Layers, Source
@@ -29,7 +29,7 @@ def section(source: Source) -> ReportSection | None:
 
 
 def _answer(source: Source, rubric: str) -> list[list[object]]:
-    """The grader and the group that differs most from the rest."""
+    """The grader and the group on which it falls furthest behind its other groups."""
     reading = _reading(source, rubric)
     found = defined(
         each
@@ -38,9 +38,9 @@ def _answer(source: Source, rubric: str) -> list[list[object]]:
     )
     if not found:
         return []
-    widest = max(found, key=lambda each: abs(each.bounds[1]))
-    group, grader = widest.subset.removesuffix(BINARY), widest.raters[1]
-    return [in_pieces("report.group", grader=grader, group=group, difference=widest)]
+    worst = min(found, key=lambda each: each.bounds[1])
+    group, grader = worst.subset.removesuffix(BINARY), worst.raters[1]
+    return [in_pieces("report.group", grader=grader, group=group, difference=worst)]
 
 
 def _reading(source: Source, rubric: str) -> str:

@@ -45,10 +45,13 @@ def add_group_performance_rows(
         for column, of_column in zip(columns, notes, strict=True):
             groups = _groups(out, coded, column, reference, grader)
             for group in groups:
-                _add_group(group)
-            if len(groups) > 1:
-                for group in groups:
-                    _add_difference(group, of_column[column.values.index(group.value)][k])
+                few = out.count(group.units)[0] < FEW_UNITS
+                note = f"fewer than {FEW_UNITS} units" if few else ""
+                _add(group, BALANCED, c.balanced_accuracy(group.tables), note)
+            for group in groups if len(groups) > 1 else ():
+                apart = c.balanced_accuracy(group.tables) - c.balanced_accuracy(group.rest)
+                note = of_column[column.values.index(group.value)][k]
+                _add(group, "group_difference", apart, note)
 
 
 @dataclass(frozen=True)
@@ -104,15 +107,6 @@ def _tested(out: Writer, coded: Coded, column: UnitColumn, reference: Codes) -> 
     return out.parts(outcome, mass, column.codes, reference)
 
 
-def _add_group(group: _Group) -> None:
-    out, units = group.out, group.out.count(group.units)
-    few = f"fewer than {FEW_UNITS} units" if units[0] < FEW_UNITS else ""
-    about = About(a="humans", b=group.grader, note=few)
-    values = c.balanced_accuracy(group.tables)
-    out.add(BALANCED, values, units, reason="no_pairable_units", **about)
-
-
-def _add_difference(group: _Group, note: str) -> None:
-    values = c.balanced_accuracy(group.tables) - c.balanced_accuracy(group.rest)
+def _add(group: _Group, statistic: str, values: Array, note: str) -> None:
     about = About(a="humans", b=group.grader, note=note)
-    group.out.add("group_difference", values, group.units, reason="no_pairable_units", **about)
+    group.out.add(statistic, values, group.units, reason="no_pairable_units", **about)
