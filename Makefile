@@ -28,8 +28,10 @@ test-fast: install-dev
 	$(BIN)/python -m pytest $(LANES) -m "not browser and not slow and not thorough and not load" $(PYTEST_ARGS)
 
 # What is long by its nature; `make test` has the core of each. Browsers by themselves: beside
-# simulations a page may wait for a core longer than a test waits for the page.
-test-thorough: THOROUGH = $$(grep -rlE 'mark\.thorough' --include='*.py' tests)
+# simulations a page may wait for a core longer than a test waits for the page. PART=1, 2, ... runs
+# every third file only, as CI does by turns; a release runs all.
+test-thorough: THOROUGH = $$(grep -rlE 'mark\.thorough' --include='*.py' tests | sort | \
+	awk 'NR % 3 == "$(PART)" % 3 || "$(PART)" == ""')
 test-thorough: install-dev
 	$(BIN)/python -m pytest $(LANES) -m "thorough and browser and not load" $(PYTEST_ARGS) $(THOROUGH)
 	$(BIN)/python -m pytest $(LANES) -m "thorough and not browser and not load" $(PYTEST_ARGS) $(THOROUGH)
