@@ -156,11 +156,25 @@ def page_data(
 
 def read_sent(sent: Any) -> list[Sent]:
     """The answers, flags and withdrawals in what a browser sent. Anything else is left out."""
+    return [read for each in _entries(sent) if (read := _entry(each)) is not None]
+
+
+def unread_ids(sent: Any) -> list[str]:
+    """The submit ids of what is left out, such as a draft that an older page kept: a browser would
+    send it for ever.
+    """
+    left = (each for each in _entries(sent) if isinstance(each, dict) and _entry(each) is None)
+    ids = (each.get("submit_id") for each in left)
+    return [each for each in ids if isinstance(each, str) and _short([each])]
+
+
+def _entries(sent: Any) -> list[Any]:
     entries = sent.get("answers") if isinstance(sent, Mapping) else None
-    if not isinstance(entries, list):
-        return []
-    read = (_flag(each) or _withdrawal(each) or _answer(each) for each in entries[:_MOST_AT_ONCE])
-    return [each for each in read if each is not None]
+    return entries[:_MOST_AT_ONCE] if isinstance(entries, list) else []
+
+
+def _entry(entry: Any) -> Sent | None:
+    return _flag(entry) or _withdrawal(entry) or _answer(entry)
 
 
 def read_look(sent: Any) -> Look | None:

@@ -8,6 +8,7 @@ import asyncio
 import json
 import logging
 import sys
+from collections import Counter
 from typing import Any
 
 from anyio import CapacityLimiter, to_thread
@@ -17,10 +18,17 @@ from starlette.responses import JSONResponse, Response
 from evenhand.annotate_app.door import is_own
 from evenhand.annotate_app.languages import fitting, offered
 from evenhand.annotate_app.logins.browser import browser_of
-from evenhand.annotate_app.payload import Desk, lightened, read_known, read_look, read_sent
+from evenhand.annotate_app.payload import (
+    Desk,
+    lightened,
+    read_known,
+    read_look,
+    read_sent,
+    unread_ids,
+)
 from evenhand.annotate_app.served_study import served
 from evenhand.annotate_app.unit_page import panel_data
-from evenhand.annotate_app.where import MOST_BYTES
+from evenhand.annotate_app.where import MOST_BYTES, MOST_PAGES, address_of
 from evenhand.errors import InputError, StoreAway
 from evenhand.study.access.admission import read_ticket
 
@@ -31,6 +39,10 @@ _PATIENCE = 30.0
 """Seconds in which a message is to be whole."""
 _room = CapacityLimiter(8)
 """Messages at work in the store at once: others of the app's threads stay free while it hangs."""
+_MOST_WAITING = 64
+"""Messages that wait for that room: a browser has given up by the time that more had it."""
+_under_way: Counter[str] = Counter()
+"""Messages being read or at work, by address."""
 
 _log = logging.getLogger(__name__)
 
@@ -41,61 +53,78 @@ async def take_message(request: Request) -> Response:
     """
     if not is_own(request.scope):
         return Response(status_code=403)
+    address = address_of(request.scope)
+    if address and _under_way[address] >= MOST_PAGES:
+        return Response(status_code=503)
+    _under_way[address] += 1
     try:
         async with asyncio.timeout(_PATIENCE):
             body = await _bounded(request)
+        if body is None:
+            return Response(status_code=413)
+        if _room.statistics().tasks_waiting >= _MOST_WAITING:
+            return Response(status_code=503)
+        ticket, browser = request.headers.get(_TICKET, ""), browser_of(request.scope)
+        return await to_thread.run_sync(_reply, ticket, browser, body, limiter=_room)
     except (ClientDisconnect, TimeoutError):
         return Response(status_code=408)
-    if body is None:
-        return Response(status_code=413)
-    try:
-        sent = json.loads(body)
-    except (ValueError, RecursionError):
-        sent = None
-    if not isinstance(sent, dict):
-        return Response(status_code=400)
-    ticket, browser = request.headers.get(_TICKET, ""), browser_of(request.scope)
-    try:
-        data = await to_thread.run_sync(_reply, ticket, browser, sent, limiter=_room)
-    except StoreAway as error:
+    except (StoreAway, InputError) as error:
         _log.warning("%s", error)
         return Response(status_code=503)
-    except InputError:
-        return Response(status_code=403)
     except Exception:
         _log.exception("answers could not be stored")
         return Response(status_code=503)
-    return JSONResponse(data, headers={"Cache-Control": "no-store"})
+    finally:
+        _under_way[address] -= 1
+        if not _under_way[address]:
+            del _under_way[address]
 
 
 async def _bounded(request: Request) -> bytes | None:
     """Return the body; None once it is too long."""
-    body = b""
+    body = bytearray()
     async for piece in request.stream():
         body += piece
         if len(body) > MOST_BYTES:
             return None
-    return body
+    return bytes(body)
 
 
-def _reply(ticket: str, browser: str, sent: dict[str, Any]) -> dict[str, Any]:
+def _reply(ticket: str, browser: str, body: bytes) -> Response:
     """Store what the panel sent, and return receipts with its next data, or with word that the page
     of another step is to be drawn.
     """
     study = served(sys.argv[1])
     desks = study.desks()
-    admission = read_ticket(desks.desk.study, ticket, browser)
+    try:
+        admission = read_ticket(desks.desk.study, ticket, browser)
+    except InputError:
+        return Response(status_code=403)
+    try:
+        sent = json.loads(body)  # nothing is read of whoever has no ticket
+    except (ValueError, RecursionError):
+        sent = None
+    if not isinstance(sent, dict):
+        return Response(status_code=400)
     rater, practice = admission.rater_id, sent.get("practice") is True
-    receipts: dict[str, str] = {}
+    receipts = dict.fromkeys(unread_ids(sent), "unknown_task")
     if read := read_sent(sent):
-        shown = study.desks(str(sent.get("drawn")))
+        shown = study.desks(_text(sent.get("drawn")))
         desk: Desk = shown.sessions.practice if practice else shown.desk
         given = desk.submit_all(rater, read)
-        receipts = {each.submit_id: had.status for each, had in zip(read, given, strict=True)}
+        receipts |= {each.submit_id: had.status for each, had in zip(read, given, strict=True)}
     step = desks.sessions.next_step(rater).name
     if step != ("practice" if practice else "labelling"):
-        return {"receipts": receipts, "page": step}
-    reader = fitting([str(sent.get("language"))], offered(desks.desk.study.config.annotation))
+        return _unkept({"receipts": receipts, "page": step})
+    reader = fitting([_text(sent.get("language"))], offered(desks.desk.study.config.annotation))
     look = read_look(sent.get("look"))
     data = panel_data(desks, admission, reader, practice=practice, receipts=receipts, look=look)
-    return lightened(data, read_known(sent))
+    return _unkept(lightened(data, read_known(sent)))
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _unkept(data: dict[str, Any]) -> Response:
+    return JSONResponse(data, headers={"Cache-Control": "no-store"})

@@ -30,7 +30,8 @@ def current_rater(desk: AnnotationDesk) -> Admission | None:
     address = st.query_params.to_dict()
     known: Admission | None = st.session_state.get(_ADMITTED)
     login = _LOGIN.known()
-    if known and known.way == "open" and known.address == address and not login:
+    is_open = desk.study.config.session.entry == "open"
+    if known and known.way == "open" and is_open and known.address == address and not login:
         return known  # a code does not run out
     try:
         admission = admit(desk.study, address, login)

@@ -1,7 +1,10 @@
 // Whether the server answers. Streamlit says when its socket closes; a line that has gone silent is
 // found by asking.
 
-const ANSWER_MS = 5000; // a message without an answer is given up, and sent again
+// A message without an answer is given up, and sent again: later than nginx asks a second process.
+const ANSWER_MS = 12000;
+const UPLOAD_PER_MS = 10; // characters
+const WHOLE_MS = 120000; // an answer that has begun, with its images
 const ANEW_MS = 60000;
 const KEPT_ALIVE = 20000; // characters of a message that a page may leave behind as it closes
 const HEARTBEAT_MS = 10000;
@@ -55,13 +58,20 @@ class Line {
 async function answerTo(ticket, said) {
   const body = JSON.stringify(said);
   const headers = { "Content-Type": "application/json", "X-Evenhand-Ticket": ticket };
-  const signal = AbortSignal.timeout(ANSWER_MS);
-  const how = { method: "POST", headers, body, signal, keepalive: body.length < KEPT_ALIVE };
+  const giveUp = new AbortController();
+  const after = (ms) => setTimeout(() => giveUp.abort(), ms);
+  let timer = after(ANSWER_MS + body.length / UPLOAD_PER_MS);
+  const keepalive = body.length < KEPT_ALIVE;
+  const how = { method: "POST", headers, body, keepalive, signal: giveUp.signal };
   try {
     const answer = await fetch(new URL("evenhand/answers", document.baseURI), how);
+    clearTimeout(timer);
+    timer = after(WHOLE_MS);
     return { status: answer.status, data: answer.ok ? await answer.json() : null };
   } catch {
     return undefined;
+  } finally {
+    clearTimeout(timer);
   }
 }
 

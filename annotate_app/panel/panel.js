@@ -27,6 +27,7 @@ class Panel extends MarkingPanel {
     this.left = new Set(); // ids of the sheets that were answered here and gone on from
     this.pending = []; // submit ids of this unit's answers that are on their way
     this.statuses = new Map();
+    this.most = MOST_AT_ONCE;
     this.hearing = new AbortController();
     this.line = new Line(place, () => this.drawChip());
     this.listen();
@@ -37,7 +38,7 @@ class Panel extends MarkingPanel {
     // Capturing on the window comes before Streamlit's own keys: r reruns, c clears caches.
     window.addEventListener("keydown", (event) => this.onKey(event), { ...until, capture: true });
     document.addEventListener("visibilitychange", () => this.onVisibility(), until);
-    window.addEventListener("pagehide", () => this.saveDraft(), until);
+    window.addEventListener("pagehide", () => this.depart(), until);
     this.watchForRests(until);
     const acts = {
       ".go": () => this.go(),
@@ -141,6 +142,12 @@ class Panel extends MarkingPanel {
     this.line.leave();
     for (const timer of [this.timer, this.seenTimer]) clearTimeout(timer);
     this.root.remove();
+  }
+
+  // What waits for the reply to another message would be sent only by the next page.
+  depart() {
+    this.saveDraft();
+    if (this.more) answerTo(this.ticket, this.message());
   }
 
   // ---- what the server says ------------------------------------------------------------------
@@ -506,11 +513,12 @@ class Panel extends MarkingPanel {
     const { drafts } = this;
     const reply = await answerTo(this.ticket, this.message());
     this.speaking = false;
-    if (reply?.status === 403) beginAnew();
     this.away = reply?.status === 503;
+    this.most = reply?.status === 413 ? Math.ceil(this.most / 2) : MOST_AT_ONCE;
     const { data } = reply ?? {};
     if (data) this.settle(data.receipts, drafts);
     if (this.hearing.signal.aborted) return;
+    if (reply?.status === 403) beginAnew();
     if (data?.page) this.trigger("page", {}); // of another step
     else if (data && drafts === this.drafts) this.take(data);
     this.noteWaiting();
@@ -524,7 +532,7 @@ class Panel extends MarkingPanel {
     const stays = sheet?.earlier && this.answerable();
     const inView = stays ? { nonce: newId(), wish: "task", task_id: sheet.questions[0].task } : null;
     return {
-      answers: drafts.unsent().slice(0, MOST_AT_ONCE),
+      answers: drafts.unsent().slice(0, this.most),
       look: this.looking ?? inView,
       has: [...kept.keys()],
       drawn: data.drawn, // the state of the study in which all this was shown

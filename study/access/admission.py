@@ -213,7 +213,7 @@ def read_ticket(study: Study, ticket: str, browser: str) -> Admission:
     claims = read_token(study.store, _panel_of(study), ticket)
     if not secrets.compare_digest(claims["browser"], browser):
         raise Refused("link_invalid")
-    if claims["way"] == "open":  # a code does not run out
+    if claims["way"] == study.config.session.entry == "open":  # a code does not run out
         return Admission(claims["rater"], "open", claims["address"])
     admission = admit(study, claims["address"], claims["login"])
     if admission is None or admission.rater_id != claims["rater"]:

@@ -383,6 +383,7 @@ def _sqlite_engine(file: Path, patience: float, *, alone: bool = False) -> sa.En
         sa.URL.create("sqlite", database=str(file)),
         poolclass=StaticPool,
         connect_args={"check_same_thread": False},
+        hide_parameters=True,  # what a rater wrote is not for the log
     )
     sa.event.listen(engine, "handle_error", _as_away)
 
@@ -409,7 +410,8 @@ def _url_engine(url: str, patience: float) -> sa.Engine:
     check_url(url)
     kind = url.partition("://")[0]  # the URL may hold a password: name its kind only
     try:
-        engine = sa.create_engine(url, pool_pre_ping=True, connect_args=_connect_args(url))
+        options = {"pool_pre_ping": True, "hide_parameters": True}
+        engine = sa.create_engine(url, connect_args=_connect_args(url), **options)
         sa.event.listen(engine, "handle_error", _as_away)
         if engine.dialect.name == "postgresql":
             sa.event.listen(engine, "connect", _timeouts(patience))

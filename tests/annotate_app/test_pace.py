@@ -95,6 +95,7 @@ def test_what_is_typed_ahead_answers_nothing_and_does_not_wave_the_offer_away(
         for key in ("Enter", "c", "Enter", "c", "Enter"):
             page.keyboard.press(key)
         page.wait_for_function(OTHER, arg=len(person.given))
+        person.wait_for_chip("saved")  # or the next minutes are those of a line that is down
     page.wait_for_selector(RESTING)
     for key in ("c", "Enter", "1", "Enter", "Backspace", "+", "-", "Enter"):
         page.keyboard.press(key)

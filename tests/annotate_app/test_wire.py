@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import sqlalchemy as sa
 from itsdangerous import URLSafeTimedSerializer
 from starlette.testclient import TestClient
 
-from evenhand.annotate_app import where
+from evenhand.annotate_app import where, wire
 from evenhand.annotate_app.app import app
 from evenhand.annotate_app.logins.browser import browser_of
 from evenhand.annotate_app.served_study import served
@@ -103,11 +102,9 @@ def panel(panel_of: Callable[..., Panel], make_study: Callable[..., Path]) -> Pa
     return panel_of(make_study(5))
 
 
-def test_an_answer_and_its_repeat_are_stored_once_in_no_time(panel: Panel) -> None:
+def test_an_answer_and_its_repeat_are_stored_once(panel: Panel) -> None:
     answers = panel.answers()
-    begun = time.perf_counter()
     seen = [panel.take(answers=answers) for _ in range(2)]
-    assert time.perf_counter() - begun < 0.5
     (submit_id,) = panel.stored()
     assert [each["receipts"] for each in seen] == [{submit_id: "stored"}, {submit_id: "duplicate"}]
     assert [each["progress"] for each in seen] == [{"done": 1, "total": 5}] * 2
@@ -170,6 +167,7 @@ HOSTILE = {
     "another host": ({"host": "elsewhere.example.org"}, 421),
     "too long": ({"said": b" " * (MOST_BYTES + 1)}, 413),
     "no JSON": ({"said": b"{"}, 400),
+    "no JSON of a stranger": ({"said": b"{", "browser": 1}, 403),
     "deep JSON": ({"said": b"[" * 100_000}, 400),
     "no object": ({"said": b"[]"}, 400),
     "odd parts": (
@@ -185,6 +183,24 @@ def test_who_may_not_send_is_refused_and_nothing_is_stored(panel: Panel, case: s
     answer = panel.say(**{"said": {"answers": panel.answers()}, **how})
     assert answer.status_code == status
     assert status == 200 or not (panel.stored() or "receipts" in answer.text)
+
+
+def test_of_one_address_only_so_many_messages_are_read_at_once(
+    panel: Panel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = panel.answers()
+    monkeypatch.setitem(wire._under_way, "testclient", where.MOST_PAGES)
+    assert panel.say({"answers": answers}).status_code == 503
+    monkeypatch.setitem(wire._under_way, "testclient", where.MOST_PAGES - 1)
+    assert panel.say({"answers": answers}).status_code == 200
+
+
+def test_what_cannot_be_read_is_refused_for_good_and_holds_nothing_up(panel: Panel) -> None:
+    of_old = [{"submit_id": f"old{n}", "task_id": "t", "seconds": None} for n in range(50)]
+    answers = panel.answers()
+    said = panel.take(answers=[*of_old, *answers])["receipts"]
+    assert said.pop(answers[0]["submit_id"]) == "stored"
+    assert said == {each["submit_id"]: "unknown_task" for each in of_old}
 
 
 def test_a_ticket_is_of_one_rater_and_study_and_ends(
@@ -213,7 +229,10 @@ def test_a_revoked_link_and_an_ended_login_take_no_more_answers(
     panel_of: Callable[..., Panel], make_study: Callable[..., Path]
 ) -> None:
     folder = make_study(5)
+    ann = panel_of(folder)
+    assert ann.say().status_code == 200
     change_config(folder, {"session": {"entry": "invite"}})
+    assert ann.say().status_code == 403  # a code alone is good no more
     study = served(str(folder)).desks().desk.study
     (invite,) = make_invites(study, ["ivy"], 1)
     ivy = panel_of(folder, address={"invite": invite.token})
