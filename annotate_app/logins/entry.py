@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import streamlit as st
 
 from evenhand.annotate_app.languages import Language
@@ -61,9 +64,13 @@ def keep_login(study: Study, admission: Admission | None = None) -> None:
         _LOGIN.show(study)
 
 
-def log_out(study: Study) -> None:
-    """End the login, here and on the server."""
-    sign_out(study.store, _LOGIN.known())
+def logging_out(study: Study) -> Callable[[], None]:
+    """Return a callback that ends the login, here and on the server."""
+    return partial(_log_out, study, _LOGIN.known())
+
+
+def _log_out(study: Study, login: str) -> None:
+    sign_out(study.store, login)
     _LOGIN.forget(also_at_provider=True)
     st.session_state.pop(_ADMITTED, None)
 
