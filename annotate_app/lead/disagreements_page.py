@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -105,7 +105,7 @@ def _wait(study: Study) -> None:  # until there are figures
         st.rerun()
 
 
-@st.cache_resource(show_spinner=False, max_entries=4)
+@lru_cache(maxsize=4)
 def _found(folder: Path) -> list[GraderDisagreement]:
     """The disagreements as they were found last, the widest first."""
     rows = json.loads((folder / DISAGREEMENTS_FILE).read_text("utf-8"))

@@ -97,10 +97,13 @@ def ask_about_new_code(desk: AnnotationDesk, admission: Admission, reader: Langu
         st.title(reader.say("entry.new_code_title"), anchor=False)
         show(block(admission.rater_id, "code"), block(reader.say("entry.new_code_text")))
         go_on, change = reader.say("entry.new_code_go_on"), reader.say("entry.new_code_change")
-        goes_on = st.button(go_on, type="primary", width="stretch", key="code-go-on")
+        confirm = partial(begin, desk.study, admission.rater_id)
+        goes_on = st.button(
+            go_on, type="primary", width="stretch", key="code-go-on", on_click=confirm
+        )
         changes = st.button(change, width="stretch", key="code-change")
-    if goes_on:
-        begin(desk.study, admission.rater_id)
+    if goes_on:  # by a restarted server's page, whose callback is not known yet
+        confirm()
         st.rerun()
     if changes:
         st.session_state[_TYPED] = admission.rater_id
