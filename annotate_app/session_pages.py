@@ -195,8 +195,9 @@ def _comprehension(sessions: Sessions, press: _Press, step: Step, reader: Langua
 
 
 def _answer(sessions: Sessions, reader: Language, rater: str, /, **given: str | None) -> None:
-    answers = [given[str(number)] for number in range(len(given))]
-    if None in answers:
+    places = sorted(given, key=int)
+    answers = [answer for place in places if (answer := given[place]) is not None]
+    if len(answers) < len(places):
         raise InputError(reader.say("session.answer_all"))
     sessions.answer_comprehension(rater, answers)
 
