@@ -7,7 +7,7 @@ the page hold, read all at once; and no run stores what somebody pressed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, MutableMapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,16 +21,42 @@ Outcome = str | Callable[[], None] | None
 _OUTCOMES = "outcomes"
 
 
-def carry_out(
-    place: str, outcomes: MutableMapping[str, Outcome], store: Callable[..., Outcome]
-) -> None:
-    """Store an act with the values of the fields named `PLACE.NAME`, as `store(NAME=value)`, and
-    keep what came of it, or why the act is refused, for `show_outcome`.
+def storing(
+    place: str, admit: Callable[[], Any], store: Callable[..., Outcome], *arguments: object
+) -> Callable[[], None]:
+    """Return a callback that calls `store(admit(), *arguments)` with the values of the fields named
+    `PLACE.NAME` by these names. Its outcome, or why the act is refused, is shown by `show_outcome`.
+    Where `admit` refuses a visitor nothing is stored, and the page will refuse them too.
     """
+    return partial(_carry_out, place, present_outcomes(), admit, store, arguments)
+
+
+def show_outcome(place: str) -> None:
+    """Show what came of the last act at a place, once."""
+    outcome = present_outcomes().get(place)
+    if isinstance(outcome, str):
+        st.text(outcome)
+    elif outcome is not None:
+        outcome()
+    present_outcomes().pop(place, None)  # which a run that has ended before shows again
+
+
+def _carry_out(
+    place: str,
+    outcomes: MutableMapping[str, Outcome],
+    admit: Callable[[], Any],
+    store: Callable[..., Outcome],
+    arguments: Sequence[object],
+) -> None:
     values: dict[str, Any] = st.session_state.to_dict()  # unlike its items no call that ends a run
-    named = [key for key in values if key.startswith(f"{place}.")]
+    named = {key for key in values if key.startswith(f"{place}.")}
+    fields = {key.removeprefix(f"{place}."): values[key] for key in named}
     try:
-        outcomes[place] = store(**{key.removeprefix(f"{place}."): values[key] for key in named})
+        who = admit()
+    except InputError:
+        return
+    try:
+        outcomes[place] = store(who, *arguments, **fields)
     except InputError as error:
         outcomes[place] = partial(show_complaint, str(error))
 
@@ -41,14 +67,3 @@ def present_outcomes() -> MutableMapping[str, Outcome]:
     """
     found: dict[str, Outcome] = st.session_state.setdefault(_OUTCOMES, {})
     return found
-
-
-def show_outcome(place: str) -> None:
-    """Show what came of the last act at a place, once."""
-    outcomes = present_outcomes()
-    outcome = outcomes.get(place)
-    if isinstance(outcome, str):
-        st.text(outcome)
-    elif outcome is not None:
-        outcome()
-    outcomes.pop(place, None)  # which a run that has ended before shows again

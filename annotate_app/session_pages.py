@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import streamlit as st
 from streamlit.components.v2 import component
 
-from evenhand.annotate_app.acts import carry_out, present_outcomes, show_outcome
+from evenhand.annotate_app.acts import show_outcome, storing
 from evenhand.annotate_app.drawn import drawn_blocks, drawn_rubric, drawn_text
 from evenhand.annotate_app.languages import Language
 from evenhand.annotate_app.logins.browser import present_browser
@@ -69,26 +69,24 @@ def show_step(sessions: Sessions, admission: Admission, step: Step, reader: Lang
         place = "practice" if step.name == "feedback" else step.name
         at = steps.index(place) + 1
         show(block(reader.say("session.place", at=at, of=len(steps)), "place"))
-        sender = sessions.study, ticket_of(sessions.study, admission), present_browser()
-        pages[step.name](sessions, partial(_press, sender), step, reader)
+        ticket = ticket_of(sessions.study, admission)
+        rater = partial(_rater_of, sessions.study, ticket, present_browser())
+        pages[step.name](sessions, partial(_press, rater), step, reader)
 
 
 def _press(
-    sender: tuple[Study, str, str],
+    rater: Callable[[], str],
     label: str,
     key: str,
-    store: Callable[..., object],
+    store: Callable[..., Any],
     *arguments: object,
     place: str = "",
     button: Callable[..., bool] = st.button,
     is_first: bool = True,
 ) -> None:
-    """Draw a button that stores an act of the rater's, with the values of the fields named
-    `PLACE.NAME` by their names.
-    """
+    """Draw a button that stores an act of the rater's."""
     place = place or key
-    own = partial(_store, *sender, store, arguments)
-    act = partial(carry_out, place, present_outcomes(), own)
+    act = storing(place, rater, store, *arguments)
     kind = "primary" if is_first else "secondary"
     # A restarted server does not know of the callback yet, and the run carries the act out. Where
     # both do it is stored once, since by then the step is another.
@@ -98,20 +96,8 @@ def _press(
     show_outcome(place)
 
 
-def _store(
-    study: Study,
-    ticket: str,
-    browser: str,
-    store: Callable[..., object],
-    arguments: Sequence[object],
-    /,
-    **fields: Any,
-) -> None:
-    try:
-        rater = read_ticket(study, ticket, browser).rater_id
-    except InputError:
-        return  # as the page will find
-    store(rater, *arguments, **fields)
+def _rater_of(study: Study, ticket: str, browser: str) -> str:
+    return read_ticket(study, ticket, browser).rater_id
 
 
 def _welcome(sessions: Sessions, press: _Press, step: Step, reader: Language) -> None:

@@ -133,7 +133,7 @@ def test_nothing_is_stored_after_streamlit_was_asked_for_something() -> None:
 REASONS = ("harmful", "personal_data", "broken_text", "unclear_rubric", "other")
 SLOW = """
     CREATE TABLE slow (n);
-    WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 2500)
+    WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 1500)
     INSERT INTO slow SELECT n FROM c;
     CREATE TRIGGER slowly BEFORE INSERT ON flag_events
     BEGIN SELECT count(*) FROM slow a, slow b WHERE a.n + b.n < 0; END;
@@ -156,9 +156,10 @@ def served(make_study: Callable[..., Path], serve_study: Callable[[Path], Served
 
 def click_all(page: Page, name: str) -> None:
     """Click on all buttons of this name as fast as fingers can."""
-    expect(page.get_by_role("button", name=name)).to_have_count(len(REASONS))
+    buttons = page.get_by_role("button", name=name)
+    expect(buttons).to_have_count(len(REASONS), timeout=120_000)
     page.wait_for_selector("[data-test-script-state=notRunning]")
-    page.get_by_role("button", name=name).evaluate_all(
+    buttons.evaluate_all(
         """async (buttons) => {
             for (const button of buttons) {
                 button.click();
@@ -176,12 +177,12 @@ def test_five_quick_clicks_are_five_acts_while_the_store_is_slow(
     page.goto(lead_link(served.folder, served.url))
     page.get_by_role("link", name="Flags", exact=True).click()
     answers = page.get_by_label("What was done about it")
-    expect(answers).to_have_count(len(REASONS))
+    expect(answers).to_have_count(len(REASONS), timeout=120_000)
     for number in range(len(REASONS)):
         answers.nth(number).fill(f"did {number}")
     click_all(page, "Mark as dealt with")
     click_all(page, "Open it again")
-    expect(answers).to_have_count(len(REASONS))
+    expect(answers).to_have_count(len(REASONS), timeout=120_000)
     with open_study(served.folder) as study:
         assert all(flag.is_open for flag in raised_flags(study))
         said = study.store.table(sa.select(flag_events.c.kind, flag_events.c.text))
