@@ -3,20 +3,14 @@
 Streamlit takes a file of any session into memory, gives a session to any client that knows its id,
 serves its metrics to any client, answers to every host name, and on a foreign Origin looks up its
 own address at an outside server, while all users wait. The door refuses such requests first,
-without reading their bodies. What a lead's page sends passes it one event after the other.
+without reading their bodies. What a page and Streamlit say to one another passes it unread.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING
-
-from google.protobuf.message import DecodeError
-from streamlit.proto.BackMsg_pb2 import BackMsg
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from evenhand.annotate_app.log_lines import visitor
 from evenhand.annotate_app.logins.browser import (
@@ -26,9 +20,8 @@ from evenhand.annotate_app.logins.browser import (
     may_upload,
     new_cookie,
 )
-from evenhand.annotate_app.logins.lead_login import LINKS, PLACES
+from evenhand.annotate_app.logins.lead_login import PLACES
 from evenhand.annotate_app.where import (
-    MOST_BYTES,
     address_of,
     as_sent,
     base_path,
@@ -42,7 +35,6 @@ from evenhand.texts import written
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
-    from streamlit.proto.WidgetStates_pb2 import WidgetState
 
 _UPLOADS = "/_stcore/upload_file/"
 _CLOSED = ("/_stcore/metrics", "/_stcore/agent", "/_stcore/script-health-check")
@@ -51,15 +43,6 @@ _SIGNING_ON = b"_streamlit_session="
 _MEDIA = "/media/"
 _PATIENCE = 4.0
 _PLAIN = b"text/plain; charset=utf-8"
-_PARTS = ("$$ID-", "$$STREAMLIT_INTERNAL_KEY_")
-_MOST_WIDGETS = 500
-_MEANT = (
-    "rerun_script",
-    "stop_script",
-    "app_heartbeat",
-    "file_urls_request",
-    "backend_operation_request",
-)
 
 
 class Door:
@@ -91,8 +74,7 @@ class Door:
             return
         open_pages[address] += 1
         try:
-            acts = _Acts()
-            await self._app(bound(scope), _only_sound(receive, send, acts), acts.told(send))
+            await self._app(bound(scope), receive, send)
         finally:
             open_pages[address] -= 1
             if not open_pages[address]:
@@ -162,98 +144,6 @@ def _for_path(name: bytes, value: bytes) -> bytes:
 def _secure(name: bytes, value: bytes) -> bytes:
     is_open = name.lower() == b"set-cookie" and b"; secure" not in value.lower()
     return value + b"; Secure" if is_open else value
-
-
-class _Acts:
-    """Keeps events of a lead's pages in their order. Streamlit drops what it does for one event as
-    the next arrives, and with it an act, such as a decision, whose callback has not ended.
-    """
-
-    def __init__(self) -> None:
-        self._done = asyncio.Event()
-        self._done.set()
-        self._has_begun = False
-
-    async def follow(self, event: BackMsg) -> None:
-        """Return once the act before has been carried out, or takes very long."""
-        run = event.rerun_script
-        if event.WhichOneof("type") != "rerun_script" or run.is_auto_rerun:
-            return
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_PATIENCE):
-                await self._done.wait()
-        if run.page_script_hash in LINKS:
-            self._has_begun = False
-            self._done.clear()
-        else:
-            self._done.set()
-
-    def told(self, send: Send) -> Send:
-        """Watch what Streamlit answers: a run draws its page once its callbacks have ended."""
-
-        async def sent(message: Message) -> None:
-            if not self._done.is_set() and message.get("bytes"):
-                kind = ForwardMsg.FromString(message["bytes"]).WhichOneof("type")
-                if kind == "new_session":
-                    self._has_begun = True
-                elif self._has_begun and kind != "session_status_changed":
-                    self._done.set()
-            await send(message)
-
-        return sent
-
-
-def _only_sound(receive: Receive, send: Send, acts: _Acts) -> Receive:
-    """Pass on the messages of a page. One that no page of ours sends ends the connection: Streamlit
-    would write its own code into the log for it. A command that is not for visitors, such as
-    clearing everybody's caches, is ignored.
-    """
-
-    async def heard() -> Message:
-        while True:
-            message = await receive()
-            if message["type"] != "websocket.receive":
-                return message
-            try:
-                event = _event(message.get("bytes"))
-                if event is not None:
-                    await acts.follow(event)
-                    return message
-            except ValueError:
-                await send({"type": "websocket.close", "code": 1002})
-                return {"type": "websocket.disconnect", "code": 1002}
-
-    return heard
-
-
-def _event(sent: bytes | None) -> BackMsg | None:
-    """Read a message; None if Streamlit must not get it. Raises ValueError if no page sends it."""
-    if sent is None:
-        raise ValueError("text")
-    message = BackMsg()
-    if len(sent) > MOST_BYTES:
-        return message  # refused there
-    try:
-        message.ParseFromString(sent)
-    except DecodeError as error:
-        raise ValueError from error
-    widgets = message.rerun_script.widget_states.widgets
-    if len(widgets) > _MOST_WIDGETS or not all(map(_is_page_part, widgets)):
-        raise ValueError("widgets")
-    return message if message.WhichOneof("type") in _MEANT else None
-
-
-def _is_page_part(widget: WidgetState) -> bool:
-    """Return True if a value belongs to a part that a page can have, and has the form it claims."""
-    if not widget.id.startswith(_PARTS):
-        return False
-    kind = widget.WhichOneof("value")
-    if kind in ("json_value", "json_trigger_value"):
-        try:
-            json.loads(getattr(widget, kind))
-        except (ValueError, RecursionError):
-            return False
-    return True
 
 
 def is_own(scope: Scope) -> bool:

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 from streamlit.components.v2 import component
 
+from evenhand.annotate_app.acts import show_outcome, storing
 from evenhand.annotate_app.drawn import drawn_blocks, drawn_rubric, drawn_text
 from evenhand.annotate_app.languages import Language
+from evenhand.annotate_app.logins.browser import present_browser
+from evenhand.annotate_app.logins.entry import ticket_of
 from evenhand.annotate_app.plain_text import block, heading, plain, show, show_complaint
-from evenhand.study.access.admission import Admission
+from evenhand.errors import InputError
+from evenhand.study import Study
+from evenhand.study.access.admission import Admission, read_ticket
 from evenhand.study.session.prolific import End, completion_code, completion_url
 from evenhand.study.session.sessions import CHANCES, Sessions
 from evenhand.study.session.step import Step
@@ -39,13 +46,17 @@ _CODES: dict[str, End] = {
 """End of a session -> its completion code; a rejected submission has ended at Prolific."""
 
 
+_Press = Callable[..., None]
+"""`_press` for the rater of a page."""
+
+
 def show_step(sessions: Sessions, admission: Admission, step: Step, reader: Language) -> None:
     """Draw the page of a rater's step; "practice" and "labelling" are the panel's."""
-    pages: dict[str, Callable[[Sessions, str, Step, Language], None]] = {
+    pages: dict[str, Callable[[Sessions, _Press, Step, Language], None]] = {
         "welcome": _welcome,
         "consent": _consent,
         "rubric": _rubric,
-        "feedback": _feedback,
+        "feedback": partial(_feedback, admission.rater_id),
         "comprehension": _comprehension,
         "background": _background,
     }
@@ -58,10 +69,38 @@ def show_step(sessions: Sessions, admission: Admission, step: Step, reader: Lang
         place = "practice" if step.name == "feedback" else step.name
         at = steps.index(place) + 1
         show(block(reader.say("session.place", at=at, of=len(steps)), "place"))
-        pages[step.name](sessions, admission.rater_id, step, reader)
+        ticket = ticket_of(sessions.study, admission)
+        rater = partial(_rater_of, sessions.study, ticket, present_browser())
+        pages[step.name](sessions, partial(_press, rater), step, reader)
 
 
-def _welcome(sessions: Sessions, rater: str, step: Step, reader: Language) -> None:
+def _press(
+    rater: Callable[[], str],
+    label: str,
+    key: str,
+    store: Callable[..., Any],
+    *arguments: object,
+    place: str = "",
+    button: Callable[..., bool] = st.button,
+    is_first: bool = True,
+) -> None:
+    """Draw a button that stores an act of the rater's."""
+    place = place or key
+    act = storing(place, rater, store, *arguments)
+    kind = "primary" if is_first else "secondary"
+    # A restarted server does not know of the callback yet, and the run carries the act out. Where
+    # both do it is stored once, since by then the step is another.
+    if button(label, type=kind, key=key, on_click=act):
+        act()
+        st.rerun()
+    show_outcome(place)
+
+
+def _rater_of(study: Study, ticket: str, browser: str) -> str:
+    return read_ticket(study, ticket, browser).rater_id
+
+
+def _welcome(sessions: Sessions, press: _Press, step: Step, reader: Language) -> None:
     warning = sessions.texts.shown("content_warning", reader.code)
     instructions = sessions.texts.shown("instructions", reader.code)
     show(heading(reader.say("session.welcome_title"), 1))
@@ -70,32 +109,28 @@ def _welcome(sessions: Sessions, rater: str, step: Step, reader: Language) -> No
         show(drawn_text(warning.text, "warning", label, lang=warning.language))
     if instructions.text:
         show(drawn_text(instructions.text, lang=instructions.language))
-    if _goes_on(_key("welcome", warning.text, instructions.text), reader):
-        sessions.read_welcome(rater, reader.code)
-        st.rerun()
+    key = f"go-on-{_key('welcome', warning.text, instructions.text)}"
+    press(reader.say("session.go_on"), key, sessions.read_welcome, reader.code)
 
 
-def _consent(sessions: Sessions, rater: str, step: Step, reader: Language) -> None:
+def _consent(sessions: Sessions, press: _Press, step: Step, reader: Language) -> None:
     consent = sessions.texts.shown("consent", reader.code)
     title = heading(reader.say("session.consent_title"), 1)
     show(title, drawn_text(consent.text, lang=consent.language))
-    agrees = st.button(reader.say("session.agree"), type="primary", key=_key("agree", consent.text))
-    disagrees = st.button(reader.say("session.disagree"), key=_key("disagree", consent.text))
-    if agrees or disagrees:
-        sessions.decide_consent(rater, agreed=agrees, language=reader.code)
-        st.rerun()
+    for name, agreed in {"agree": True, "disagree": False}.items():
+        label, key = reader.say(f"session.{name}"), _key(name, consent.text)
+        press(label, key, sessions.decide_consent, agreed, reader.code, is_first=agreed)
 
 
-def _rubric(sessions: Sessions, rater: str, step: Step, reader: Language) -> None:
+def _rubric(sessions: Sessions, press: _Press, step: Step, reader: Language) -> None:
     assert step.rubric is not None  # noqa: S101 - the step says so
     rubric = step.rubric.in_language(reader.code)
     show(drawn_rubric(rubric, reader))
-    if _goes_on(f"rubric-{rubric.name}-{rubric.hash}", reader):
-        sessions.read_rubric(rater, step.rubric, reader.code)
-        st.rerun()
+    key = f"go-on-rubric-{rubric.name}-{rubric.hash}"
+    press(reader.say("session.go_on"), key, sessions.read_rubric, step.rubric, reader.code)
 
 
-def _feedback(sessions: Sessions, rater: str, step: Step, reader: Language) -> None:
+def _feedback(rater: str, sessions: Sessions, press: _Press, step: Step, reader: Language) -> None:
     feedback = sessions.practice.feedback(rater, step, reader.code)
     show(heading(reader.say("session.feedback_title"), 1))
     for told in feedback.told:
@@ -111,12 +146,11 @@ def _feedback(sessions: Sessions, rater: str, step: Step, reader: Language) -> N
     show(heading(reader.say("session.what_you_read")))
     show(drawn_blocks(feedback.blocks, reader, sessions.study.config.annotation.display))
     place = sessions.practice.units.screens.index(step.screen)  # the unit's name reveals too much
-    if _goes_on(f"feedback-{place}-{step.attempt}", reader):
-        sessions.read_feedback(rater, step)
-        st.rerun()
+    key = f"go-on-feedback-{place}-{step.attempt}"
+    press(reader.say("session.go_on"), key, sessions.read_feedback, step)
 
 
-def _comprehension(sessions: Sessions, rater: str, step: Step, reader: Language) -> None:
+def _comprehension(sessions: Sessions, press: _Press, step: Step, reader: Language) -> None:
     questions = sessions.study.config.comprehension
     key = _key(f"question-{step.attempt}", *map(repr, questions))
     title = heading(reader.say("session.comprehension_title"), 1)
@@ -126,57 +160,69 @@ def _comprehension(sessions: Sessions, rater: str, step: Step, reader: Language)
         show_complaint(reader.say("session.comprehension_again", count=left))
     # Another key for another chance: the wrong answer is not there already.
     with st.form(f"form-{key}", border=False):
-        given = []
         for number, question in enumerate(questions):
-            answer = st.radio(
+            st.radio(
                 plain(question.question),
                 question.options,
                 index=None,
                 format_func=plain,
-                key=f"{key}-{number}",
+                key=f"{key}.{number}",
             )
             if number in step.missed and question.explanation:
                 show(block(question.explanation, "hint"))
-            given.append(answer)
-        label = reader.say("session.check")
-        sent = st.form_submit_button(label, type="primary", key=f"check-{key}")
-    answers = [answer for answer in given if answer is not None]
-    if sent and len(answers) < len(questions):
-        show_complaint(reader.say("session.answer_all"))
-    elif sent:
-        sessions.answer_comprehension(rater, answers)
-        st.rerun()
+        answer = partial(_answer, sessions, reader)
+        press(
+            reader.say("session.check"),
+            f"check-{key}",
+            answer,
+            place=key,
+            button=st.form_submit_button,
+        )
 
 
-def _background(sessions: Sessions, rater: str, step: Step, reader: Language) -> None:
+def _answer(sessions: Sessions, reader: Language, rater: str, /, **given: str | None) -> None:
+    places = sorted(given, key=int)
+    answers = [answer for place in places if (answer := given[place]) is not None]
+    if len(answers) < len(places):
+        raise InputError(reader.say("session.answer_all"))
+    sessions.answer_comprehension(rater, answers)
+
+
+def _background(sessions: Sessions, press: _Press, step: Step, reader: Language) -> None:
     background = sessions.study.config.background
     questions = background.questions if background else ()
     title = heading(reader.say("session.background_title"), 1)
     show(title, block(reader.say("session.background_text")))
     form = _key("background", *map(repr, questions))
     with st.form(form, border=False):
-        given = {question.key: _choice(question, reader, form) for question in questions}
+        for question in questions:
+            _choice(question, reader, form)
+        own = {"place": form, "button": st.form_submit_button}
         go_on, skip_all = reader.say("session.go_on"), reader.say("session.skip_all")
-        sent = st.form_submit_button(go_on, type="primary", key=f"{form}-sent")
-        skipped = st.form_submit_button(skip_all, key=f"{form}-skipped")
-    if sent or skipped:
-        answers = {key: answer for key, answer in given.items() if answer}
-        sessions.answer_background(rater, {} if skipped else answers)
-        st.rerun()
+        press(go_on, f"{form}-sent", _tell, sessions, **own)
+        press(skip_all, f"{form}-skipped", _tell_nothing, sessions, **own, is_first=False)
 
 
-def _choice(question: BackgroundQuestion, reader: Language, form: str) -> str | None:
-    """Return the chosen option in the study's own words; it is shown in the reader's language."""
+def _tell(rater: str, sessions: Sessions, /, **given: str | None) -> None:
+    sessions.answer_background(rater, {key: answer for key, answer in given.items() if answer})
+
+
+def _tell_nothing(rater: str, sessions: Sessions, /, **given: str | None) -> None:
+    sessions.answer_background(rater, {})
+
+
+def _choice(question: BackgroundQuestion, reader: Language, form: str) -> None:
+    """Ask a question in the reader's language; the answer is in the study's own words."""
     said, options = reader.background(question)
     names = dict(zip(question.options, options, strict=True))
     names[_PREFER_NOT] = reader.say("session.prefer_not")
-    return st.selectbox(
+    st.selectbox(
         plain(said),
         list(names),
         index=None,
         format_func=names.__getitem__,
         placeholder=reader.say("session.not_answered"),
-        key=f"{form}-{question.key}",
+        key=f"{form}.{question.key}",
     )
 
 
@@ -199,8 +245,3 @@ def _key(name: str, *shown: str) -> str:
     for nothing, and the new ones are shown.
     """
     return f"{name}-{hashlib.sha256(repr(shown).encode()).hexdigest()[:16]}"
-
-
-def _goes_on(key: str, reader: Language) -> bool:
-    # No callback: a restarted server does not know of it yet, and would lose the click.
-    return st.button(reader.say("session.go_on"), type="primary", key=f"go-on-{key}")

@@ -16,7 +16,7 @@ from streamlit.components.v2 import component
 
 from evenhand.annotate_app.language_choice import choose
 from evenhand.annotate_app.languages import ENGLISH, Language, Sentence
-from evenhand.annotate_app.logins.entry import log_out, ticket_of
+from evenhand.annotate_app.logins.entry import logging_out, ticket_of
 from evenhand.annotate_app.panel_files import fetching_code
 from evenhand.annotate_app.payload import Desk, Look, Setting, lightened, page_data
 from evenhand.annotate_app.served_study import Desks
@@ -140,6 +140,6 @@ def _draw_panel(study: Study, data: Mapping[str, Any]) -> None:
         key=_PANEL,
         data=data,
         on_language_change=choose_language,
-        on_log_out_change=lambda: log_out(study),
+        on_log_out_change=logging_out(study),
         on_page_change=lambda: None,
     )

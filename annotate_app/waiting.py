@@ -42,7 +42,8 @@ def on_script_error(error: Exception) -> bool:
     context = get_script_run_ctx()
     if context is not None and context.fragment_ids_this_run:
         _log.warning("%s", error)
-        show(*_words())  # the part itself is drawn again soon
+        show(*_words())
+        _come_back()
     else:
         wait_for_store(error, take_panel())
     return True

@@ -6,10 +6,10 @@ from typing import get_args
 
 import streamlit as st
 
+from evenhand.annotate_app.acts import show_outcome
+from evenhand.annotate_app.lead.parts.acts import storing
 from evenhand.annotate_app.lead.parts.tables import show_table
 from evenhand.annotate_app.logins.lead_login import require
-from evenhand.annotate_app.plain_text import show_complaint
-from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.accounts import (
     SHORTEST_PASSWORD,
@@ -18,6 +18,7 @@ from evenhand.study.access.accounts import (
     disable_account,
     set_account,
 )
+from evenhand.study.access.lead_login import Visitor
 from evenhand.study.store.logs.decisions import note_act
 from evenhand.texts import written
 
@@ -25,44 +26,53 @@ _ROLES = {"expert": "Expert: labels and adjudicates", "lead": "Lead: everything 
 
 
 def show_accounts(study: Study) -> None:
-    who = require(study, "lead").name
-    try:
-        _set(study, who)
-        _disable(study, who)
-    except InputError as error:
-        show_complaint(str(error))
+    require(study, "lead")
+    _ask_for_account(study)
+    _ask_for_end(study)
     _show_known(study)
 
 
-def _set(study: Study, who: str) -> None:
+def _ask_for_account(study: Study) -> None:
     st.header("Add an account, or change one", anchor=False)
     with st.form("account", border=False, clear_on_submit=True):
-        name = st.text_input("Name", autocomplete="off")
-        password = st.text_input(
+        st.text_input("Name", autocomplete="off", key="account.name")
+        st.text_input(
             f"Password (at least {SHORTEST_PASSWORD} characters)",
             type="password",
             autocomplete="new-password",
+            key="account.password",
         )
-        role = st.selectbox("Role", get_args(Role), format_func=_ROLES.__getitem__)
-        sent = st.form_submit_button("Save the account")
-    if sent:
-        set_account(study.store, name.strip(), password, role)
-        note_act(study.store, "account", name.strip(), f"set: {role}", who)
-        st.text(written("session.logs_in", name=name.strip(), role=role))
+        roles = get_args(Role)
+        st.selectbox("Role", roles, format_func=_ROLES.__getitem__, key="account.role")
+        st.form_submit_button("Save the account", on_click=storing(study, "account", _set))
+    show_outcome("account")
 
 
-def _disable(study: Study, who: str) -> None:
+def _set(study: Study, who: Visitor, *, name: str, password: str, role: Role) -> str:
+    name = name.strip()
+    set_account(study.store, name, password, role)
+    note_act(study.store, "account", name, f"set: {role}", who.name)
+    return written("session.logs_in", name=name, role=role)
+
+
+def _ask_for_end(study: Study) -> None:
     names = list(accounts(study.store))
-    if not names:
-        return
-    st.header("End an account", anchor=False)
-    with st.form("disable", border=False, clear_on_submit=True):
-        name = st.selectbox("Account", names, index=None, placeholder="Choose an account")
-        sent = st.form_submit_button("End it")
-    if sent and name is not None:
-        disable_account(study.store, name)
-        note_act(study.store, "account", name, "ended", who)
-        st.text(written("session.disabled", name=name))
+    if names:
+        st.header("End an account", anchor=False)
+        with st.form("disable", border=False, clear_on_submit=True):
+            st.selectbox(
+                "Account", names, index=None, placeholder="Choose an account", key="disable.name"
+            )
+            st.form_submit_button("End it", on_click=storing(study, "disable", _disable))
+    show_outcome("disable")
+
+
+def _disable(study: Study, who: Visitor, *, name: str | None) -> str | None:
+    if name is None:
+        return None
+    disable_account(study.store, name)
+    note_act(study.store, "account", name, "ended", who.name)
+    return written("session.disabled", name=name)
 
 
 def _show_known(study: Study) -> None:

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from typing import get_args
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, get_args
 
 import streamlit as st
 
+from evenhand.annotate_app.acts import show_outcome
 from evenhand.annotate_app.drawn import drawn_text
+from evenhand.annotate_app.lead.parts.acts import storing
 from evenhand.annotate_app.lead.parts.counting import counted
-from evenhand.annotate_app.lead.parts.decider import Sent, show_decider
+from evenhand.annotate_app.lead.parts.decider import read_decision, show_decider
 from evenhand.annotate_app.lead.parts.tables import show_table, to_the_minute
 from evenhand.annotate_app.lead.parts.unit_texts import marked_blocks, people_text
-from evenhand.annotate_app.logins.lead_login import admitted, require
+from evenhand.annotate_app.logins.lead_login import require
 from evenhand.annotate_app.plain_text import block, heading, show, show_complaint
 from evenhand.errors import InputError
 from evenhand.rubrics.options import NONE, Option
 from evenhand.rubrics.rendering import TextBlock
 from evenhand.study import Study
+from evenhand.study.access.accounts import Role
 from evenhand.study.access.lead_login import Visitor
 from evenhand.study.lead.adjudication import (
     QueuedUnit,
     Rule,
     counted_marks,
     decide,
-    give_back,
     leases_of_others,
     open_next,
     past_decisions,
@@ -41,45 +44,55 @@ _RULES = {
     "distance_2": "Two labels lie two or more steps apart",
 }
 _LISTED = 5
-_PASSED_OVER = "adjudication_passed_over"
-_OPEN = "adjudication_open"
-_REVISED = "adjudication_revised"
-_COMPLAINT = "adjudication_complaint"
+_ROLES: tuple[Role, ...] = ("lead", "expert")
+_DESK = "adjudication"
+
+
+@dataclass
+class _Desk:
+    """What a visitor has before them. Acts change it, so it is an object that is no part of
+    Streamlit's session.
+    """
+
+    open: Key | None = None
+    revised: Key | None = None
+    passed_over: set[Key] = field(default_factory=set)
+    complaint: str = ""
+
+    @property
+    def key(self) -> Key | None:
+        return self.revised or self.open
+
+    def clear(self) -> None:
+        self.open = self.revised = None
 
 
 def show_adjudication(study: Study) -> None:
-    who = require(study, "lead", "expert")
+    who = require(study, *_ROLES)
     rules, rubrics = st.columns(2)
     rule = rules.selectbox("What is shown", get_args(Rule), index=1, format_func=_RULES.__getitem__)
     titles = {name: rubric.title for name, rubric in study.rubrics.items()}
     rubric = rubrics.selectbox(
         "Rubric", ["", *titles], format_func=lambda name: titles.get(name, "All rubrics")
     )
+    desk: _Desk = st.session_state.setdefault(_DESK, _Desk())
     try:
-        case = _opened(study, who, rule, rubric)
+        case = _opened(study, who, desk, rule, rubric)
     except InputError as error:
-        _close()
+        desk.clear()
         show_complaint(str(error))
         case = None
     if case is not None:
-        _show_case(study, who, case)
-    _show_past(study, who)
+        _show_case(study, who, desk, case)
+    _show_past(study, who, desk)
 
 
-def leave_adjudication(study: Study) -> None:
-    """Release the unit that a visitor has open, at logout."""
-    if (who := admitted(study, "lead", "expert")) is not None:
-        give_back(study.store, who.name)
-
-
-def _opened(study: Study, who: Visitor, rule: Rule, rubric: str) -> QueuedUnit | None:
+def _opened(study: Study, who: Visitor, desk: _Desk, rule: Rule, rubric: str) -> QueuedUnit | None:
     """The decided unit that is being revised, or the one whose turn it is; shows how many wait."""
-    revised: Key | None = st.session_state.get(_REVISED)
-    if revised is not None:
-        return counted(study, reopen, who.name, revised)
-    passed_over = st.session_state.setdefault(_PASSED_OVER, set())
-    at: Key | None = st.session_state.get(_OPEN)
-    case, waiting = counted(study, open_next, who.name, rule, rubric, passed_over, at)
+    if desk.revised is not None:
+        return counted(study, reopen, who.name, desk.revised)
+    passed_over = set(desk.passed_over)
+    case, waiting = counted(study, open_next, who.name, rule, rubric, passed_over, desk.open)
     if not waiting:
         st.text(written("oversight.adjudicated"))
         return None
@@ -88,21 +101,21 @@ def _opened(study: Study, who: Visitor, rule: Rule, rubric: str) -> QueuedUnit |
         st.text(written("lead.open_elsewhere", who=lease.holder, since=lease.since))
         if case is None:
             taking = written("lead.take_over", who=lease.holder)
-            act = (study, lease.key)
-            st.button(taking, key=_token(lease.key), on_click=_take_over, args=act)
+            opening = storing(study, "lease", _take_over, desk, lease.key, roles=_ROLES)
+            st.button(taking, key=_token(lease.key), on_click=opening)
+    show_outcome("lease")
     if case is not None:
-        st.session_state[_OPEN] = case.key
+        desk.open = case.key
     return case
 
 
-def _take_over(study: Study, key: Key) -> None:
+def _take_over(study: Study, who: Visitor, desk: _Desk, key: Key) -> None:
     """Open a unit that another adjudicator has open."""
-    if (who := admitted(study, "lead", "expert")) is not None:
-        take_over(study.store, who.name, key)
-        st.session_state[_OPEN] = key
+    take_over(study.store, who.name, key)
+    desk.open = key
 
 
-def _show_case(study: Study, who: Visitor, case: QueuedUnit) -> None:
+def _show_case(study: Study, who: Visitor, desk: _Desk, case: QueuedUnit) -> None:
     people = people_text(study, case.unit_id, case.rubric)
     number = people.number
     names = {
@@ -120,9 +133,9 @@ def _show_case(study: Study, who: Visitor, case: QueuedUnit) -> None:
         st.text("People chose: " + "; ".join(f"{name} ({n})" for name, n in counts if n))
         for reason in case.reasons:
             show(block(reason, "quote", "Someone wrote"))
-        if case.key == st.session_state.get(_REVISED):
+        if case.key == desk.revised:
             _say_decided(study, who, case)
-        complaint = st.session_state.pop(_COMPLAINT, "")
+        complaint, desk.complaint = desk.complaint, ""
         options, said = ((), number.said) if number else (people.options, "")
         if people.several:
             options = (*options, Option(key=NONE, name="None of these"))
@@ -131,7 +144,7 @@ def _show_case(study: Study, who: Visitor, case: QueuedUnit) -> None:
             options,
             said,
             complaint,
-            lambda sent: _take(study, sent),
+            storing(study, "decision", _take, desk, roles=_ROLES),
             several=people.several,
         )
         st.text(written("lead.keys"))
@@ -152,27 +165,21 @@ def _texts(study: Study, case: QueuedUnit, texts: Sequence[TextBlock]) -> str:
     return marked_blocks(study, texts, counted_marks(study, case.key), said)
 
 
-def _take(study: Study, sent: Sent) -> None:
+def _take(study: Study, who: Visitor, desk: _Desk, *, decider: Mapping[str, Any]) -> None:
     """Store the decision on the unit that is open, or pass it over."""
-    who = admitted(study, "lead", "expert")
-    if who is None:
+    if (sent := read_decision(decider.get("sent"))) is None:
         return
-    key: Key | None = st.session_state.get(_REVISED) or st.session_state.get(_OPEN)
+    key = desk.key
     try:
         if key is None or sent.token != _token(key):
             raise InputError(written("lead.unit_changed"))
         if sent.passes:
-            st.session_state.setdefault(_PASSED_OVER, set()).add(key)
+            desk.passed_over.add(key)
         else:
             decide(study, who.name, *key, sent.label, sent.reason, holder=who.name)
-        _close()
+        desk.clear()
     except InputError as error:
-        st.session_state[_COMPLAINT] = str(error)
-
-
-def _close() -> None:
-    st.session_state.pop(_OPEN, None)
-    st.session_state.pop(_REVISED, None)
+        desk.complaint = str(error)
 
 
 def _say_decided(study: Study, who: Visitor, case: QueuedUnit) -> None:
@@ -184,7 +191,7 @@ def _say_decided(study: Study, who: Visitor, case: QueuedUnit) -> None:
             show(block(text))
 
 
-def _show_past(study: Study, who: Visitor) -> None:
+def _show_past(study: Study, who: Visitor, desk: _Desk) -> None:
     """Show past decisions: everybody's to the lead, their own to an adjudicator; each may revise
     their own.
     """
@@ -211,7 +218,7 @@ def _show_past(study: Study, who: Visitor) -> None:
             placeholder="Choose a decision")  # fmt: skip
         chosen = st.form_submit_button("Open it again")
     if chosen and number is not None:
-        st.session_state[_REVISED] = (rows[number]["unit_id"], rows[number]["rubric"])
+        desk.revised = (rows[number]["unit_id"], rows[number]["rubric"])
         st.rerun()
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,16 +14,19 @@ import streamlit as st
 
 from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.report.disagreements_page import kind_title
+from evenhand.annotate_app.acts import show_outcome
+from evenhand.annotate_app.lead.parts.acts import storing
 from evenhand.annotate_app.lead.parts.live_figures import latest_figures
 from evenhand.annotate_app.lead.parts.unit_texts import marked_blocks
-from evenhand.annotate_app.logins.lead_login import admitted, require
-from evenhand.annotate_app.plain_text import block, heading, items, show, show_complaint
+from evenhand.annotate_app.logins.lead_login import require
+from evenhand.annotate_app.plain_text import block, heading, items, show
 from evenhand.errors import InputError
 from evenhand.reporting.live_figures import DISAGREEMENTS_FILE
 from evenhand.reporting.quotes import quoted_marks, quoted_remarks, quoted_replies
 from evenhand.rubrics import Rubric
 from evenhand.rubrics.rendering import TextBlock
 from evenhand.study import Study
+from evenhand.study.access.lead_login import Visitor
 from evenhand.study.lead.disagreements import (
     KINDS,
     Kind,
@@ -38,9 +42,8 @@ About = tuple[str, str, str]
 
 _EVERY = "3s"
 _ALL, _OPEN = "*", ""
-_COMPLAINT = "disagreement_complaint"
 _AT = "disagreement_at"
-"""The disagreement that is looked at, in the session."""
+_SORTED = "sorted"
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,15 @@ class _Queue:
     def about(self, steps: int) -> About:
         """The disagreement this number of steps further on; wraps around at the end."""
         return _about(self.chosen[(self.at + steps) % len(self.chosen)])
+
+
+@dataclass
+class _Place:
+    """The disagreement that the lead is at; sorting one moves it, so it is no part of Streamlit's
+    session.
+    """
+
+    at: About | None = None
 
 
 def show_disagreements(study: Study) -> None:
@@ -79,11 +91,11 @@ def show_disagreements(study: Study) -> None:
     st.text(written("disagreement.left", chosen=len(chosen), left=left, found=len(found)))
     if chosen:
         places = [_about(each) for each in chosen]
-        at = st.session_state.get(_AT)
-        queue = _Queue(chosen, said, places.index(at) if at in places else 0)
-        st.session_state[_AT] = _about(queue.current)
+        place: _Place = st.session_state.setdefault(_AT, _Place())
+        queue = _Queue(chosen, said, places.index(place.at) if place.at in places else 0)
+        place.at = _about(queue.current)
         _show_unit(study, queue.current)
-        _sort(study, queue)
+        _sort(study, queue, place)
 
 
 @st.fragment(run_every=_EVERY)
@@ -93,7 +105,7 @@ def _wait(study: Study) -> None:  # until there are figures
         st.rerun()
 
 
-@st.cache_resource(show_spinner=False, max_entries=4)
+@lru_cache(maxsize=4)
 def _found(folder: Path) -> list[GraderDisagreement]:
     """The disagreements as they were found last, the widest first."""
     rows = json.loads((folder / DISAGREEMENTS_FILE).read_text("utf-8"))
@@ -184,50 +196,46 @@ def _show_rubric(rubric: Rubric, question: str) -> None:
             st.text(f"Answer: {rubric.permitted}")
 
 
-def _sort(study: Study, queue: _Queue) -> None:
+def _sort(study: Study, queue: _Queue, place: _Place) -> None:
     """The note, a button for each kind, and the way to the next. Each has a key."""
     found = _about(queue.current)
     known, key = queue.said.get(found), _key(found)
     if known:
         st.text(written("disagreement.so_far", kind=kind_title(known.kind), who=known.done_by))
-    st.text_area("Note", known.note if known else "", key=f"note-{key}")
-    args = (study, found, queue.about(1))
+    st.text_area("Note", known.note if known else "", key=f"{_SORTED}.{key}")
+
+    def button(title: str, name: str, shortcut: str, act: Callable[[], None]) -> None:
+        st.button(title, key=f"{name}-{key}", shortcut=shortcut, on_click=act)
+
+    def sorting(kind: Kind | Literal[""]) -> Callable[[], None]:
+        return storing(study, _SORTED, _store, place, found, queue.about(1), kind)
+
     with st.container(horizontal=True, key="disagreement-keys"):
-        for place, kind in enumerate(KINDS, start=1):
-            _button(kind_title(kind), f"{kind}-{key}", str(place), _store, *args, kind)
+        for number, kind in enumerate(KINDS, start=1):
+            button(kind_title(kind), kind, str(number), sorting(kind))
         if known:
-            _button("Take back", f"back-{key}", "T", _store, *args, "")
-        _button("Previous", f"previous-{key}", "P", _look_at, queue.about(-1))
-        _button("Next", f"next-{key}", "N", _look_at, queue.about(1))
-    if complaint := st.session_state.pop(_COMPLAINT, ""):
-        show_complaint(complaint)
+            button("Take back", "back", "T", sorting(""))
+        button("Previous", "previous", "P", partial(setattr, place, "at", queue.about(-1)))
+        button("Next", "next", "N", partial(setattr, place, "at", queue.about(1)))
+    show_outcome(_SORTED)
 
 
-def _button(title: str, key: str, shortcut: str, act: Callable[..., None], *args: object) -> None:
-    st.button(title, key=key, shortcut=shortcut, on_click=act, args=args)
-
-
-def _store(study: Study, about: About, following: About, kind: Kind | Literal[""]) -> None:
+def _store(
+    study: Study,
+    who: Visitor,
+    place: _Place,
+    about: About,
+    following: About,
+    kind: Kind | Literal[""],
+    **notes: str,
+) -> None:
     """Store how the disagreement on the page is sorted, and turn to the one that follows."""
-    who = admitted(study, "lead")
-    if who is None:
-        return
-    note = st.session_state.get(f"note-{_key(about)}", "")
+    if place.at != about:
+        raise InputError(written("lead.unit_changed"))
     rubric, unit, grader = about
-    try:
-        if st.session_state.get(_AT) != about:
-            raise InputError(written("lead.unit_changed"))
-        sort_disagreement(
-            study, who.name, rubric=rubric, unit_id=unit, grader=grader, kind=kind, note=note
-        )
-    except InputError as error:
-        st.session_state[_COMPLAINT] = str(error)
-    else:
-        _look_at(following)
-
-
-def _look_at(about: About) -> None:
-    st.session_state[_AT] = about
+    about_it = {"rubric": rubric, "unit_id": unit, "grader": grader, "note": notes[_key(about)]}
+    sort_disagreement(study, who.name, kind=kind, **about_it)
+    place.at = following
 
 
 def _key(about: About) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import streamlit as st
 
+from evenhand.annotate_app.acts import present_outcomes, show_outcome
 from evenhand.annotate_app.lead.parts.tables import show_table
 from evenhand.annotate_app.lead.parts.uploads import MOST_MB, OF_TOOLS, TABLES, written_down
 from evenhand.annotate_app.logins.lead_login import require, root_address
@@ -85,6 +87,11 @@ _ROLES = {
     "judge": "a judge's label, hidden from raters",
     "not shown": "a text that raters do not read",
 }
+_MADE = "new_study_made"
+_WISHES = "new_study_wishes"
+"""A study is created from all that the page holds: its button leaves no more than a wish, in a list
+that is no part of Streamlit's, and the run that reaches it carries it out.
+"""
 _LOOKED = "new_study_looked"
 
 
@@ -96,6 +103,7 @@ def show_new_study(study: Study) -> None:
         _of_pairs(study, who)
     else:
         _of_items(study, who, compared=kind == "compared")
+    st.session_state.get(_WISHES, []).clear()  # a wish that a whole run has not met is refused
 
 
 def _of_items(study: Study, who: Visitor, *, compared: bool) -> None:
@@ -132,20 +140,14 @@ def _of_items(study: Study, who: Visitor, *, compared: bool) -> None:
                 seed=seed,
                 raters=raters,
             )
-            folder = _new_folder(study, name.strip()) if creates else None
             with st.spinner("Reading the file"):
-                if folder is None:
-                    found, said = _apart(who, preview_items, file, wanted)
+                if creates:
+                    _create(study, who, name, create_items, file, wanted)
                 else:
-                    found, said = _apart(who, create_items, folder, file, wanted)
+                    _show_preview(*_apart(who, preview_items, file, wanted))
     except InputError as error:
         _complain(error, upload.name if upload else "")
-        return
-    if folder is not None:
-        _say_made(study, folder, who)
-    for sentence in said:
-        st.text(_in_page(sentence))
-    _show_preview(found)
+    show_outcome(_MADE)
 
 
 def _columns(
@@ -319,8 +321,10 @@ def _numbers(what: str, raters: int, sample: int | None) -> tuple[int | None, in
     seed = right.number_input(_FIELDS["seed"], 0, 2**31 - 1, 1)
     look, create, _ = st.columns([1, 1, 2])
     looks = look.form_submit_button("See what it means", width="stretch")
-    creates = create.form_submit_button("Create the study", width="stretch")
-    return wanted and int(wanted), int(people), int(seed), looks, creates
+    wishes: list[str] = st.session_state.setdefault(_WISHES, [])
+    wish = partial(wishes.append, "create")
+    create.form_submit_button("Create the study", on_click=wish, width="stretch")
+    return wanted and int(wanted), int(people), int(seed), looks, bool(wishes)
 
 
 def _listed(text: str) -> list[str]:
@@ -335,16 +339,34 @@ def _new_folder(study: Study, name: str) -> Path:
     return folder
 
 
-def _say_made(study: Study, folder: Path, who: Visitor) -> None:
-    name = folder.name
-    note_act(study.store, "study", name, "", who.name)
-    if (place := place_of_studies()) is None:
+def _create(
+    study: Study, who: Visitor, name: str, create: Callable[..., Any], *arguments: object
+) -> None:
+    """Carry out the wish for a study, without a call of Streamlit's before all is stored."""
+    wishes, outcomes = st.session_state[_WISHES], present_outcomes()
+    wishes.clear()
+    folder = _new_folder(study, name.strip())
+    found = _apart(who, create, folder, *arguments)
+    note_act(study.store, "study", folder.name, "", who.name)
+    token, goes_along = "", False
+    if place := place_of_studies():
+        with open_study(folder) as made:
+            goes_along = settle_beside(study, made, who)
+            token = new_link_token(made.store)
+        add_study(place, folder)
+    shown = found if isinstance(found, tuple) else (found,)
+    outcomes[_MADE] = partial(_show_made, folder.name, token, goes_along, shown)
+
+
+def _show_made(name: str, token: str, goes_along: bool, shown: tuple[Any, ...]) -> None:
+    _say_made(name, token, goes_along)
+    _show_preview(*shown)
+
+
+def _say_made(name: str, token: str, goes_along: bool) -> None:
+    if not token:
         st.text(written("lead.new_written", name=name))
         return
-    with open_study(folder) as made:
-        goes_along = settle_beside(study, made, who)
-        token = new_link_token(made.store)
-    add_study(place, folder)
     around = root_address().rstrip("/").rpartition("/")[0]
     st.text(written("several.opened", name=name, address=f"{around}/{name}/"))
     if goes_along:
@@ -370,18 +392,14 @@ def _of_pairs(study: Study, who: Visitor) -> None:
         with written_down(pairs=pairs, responses=responses) as files:
             chosen = [known[each] for each in rubrics]
             plan = _plan(files, chosen, sample, raters, seed)
-            folder = _new_folder(study, name.strip()) if creates else None
             with st.spinner("Reading the files"):
-                if folder is None:
-                    found = _apart(who, preview_plan, plan)
+                if creates:
+                    _create(study, who, name, create_and_preview, plan)
                 else:
-                    found = _apart(who, create_and_preview, folder, plan)
+                    _show_preview(_apart(who, preview_plan, plan))
     except InputError as error:
         show_complaint(str(error))
-        return
-    if folder is not None:
-        _say_made(study, folder, who)
-    _show_preview(found)
+    show_outcome(_MADE)
 
 
 def _plan(
@@ -401,9 +419,11 @@ def _plan(
     )
 
 
-def _show_preview(found: StudyPreview) -> None:
+def _show_preview(found: StudyPreview, said: Sequence[str] = ()) -> None:
     import pandas as pd
 
+    for sentence in said:
+        st.text(_in_page(sentence))
     sizes = {"sampled": found.sampled, "total": found.total, "noun": found.noun}
     st.text(written("lead.new_sampled", **sizes))
     if not found.load.rubrics:

@@ -14,6 +14,8 @@ import streamlit as st
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.verdicts.judge import limits_of
 from evenhand.analysis.verdicts.wording import TITLES
+from evenhand.annotate_app.acts import show_outcome
+from evenhand.annotate_app.lead.parts.acts import storing
 from evenhand.annotate_app.lead.parts.board import BoardCard, board, show_funnel
 from evenhand.annotate_app.lead.parts.counting import latest
 from evenhand.annotate_app.lead.parts.live_figures import LiveFigures, latest_figures
@@ -24,6 +26,7 @@ from evenhand.annotate_app.plain_text import show
 from evenhand.reporting.live_figures import count_look
 from evenhand.reporting.workers import apart
 from evenhand.study import Study
+from evenhand.study.access.lead_login import Visitor
 from evenhand.study.desk.oversight import oversight
 from evenhand.study.lead.adjudication import queue_length
 from evenhand.study.lead.flags import raised_flags
@@ -263,11 +266,13 @@ def after_the_verdicts(verdicts: list[Verdict], titles: Mapping[str, str]) -> Wa
 
 def _ask_for_verdict(study: Study) -> None:
     """A look at the verdict: only on request, never as a side effect, as each look is counted."""
-    if st.button("Ask for a verdict now"):
-        with st.spinner("Counting the look"):
-            apart(count_look, study.folder.resolve())
-        st.rerun()
+    st.button("Ask for a verdict now", on_click=storing(study, "look", _count_look))
+    show_outcome("look")
     st.text(written("lead.look"))
+
+
+def _count_look(study: Study, who: Visitor) -> None:
+    apart(count_look, study.folder.resolve())
 
 
 def waiting(study: Study, figures: LiveFigures | None) -> list[Way]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import streamlit as st
 
 from evenhand.annotate_app.lead.accounts_page import show_accounts
-from evenhand.annotate_app.lead.adjudication_page import leave_adjudication, show_adjudication
+from evenhand.annotate_app.lead.adjudication_page import show_adjudication
 from evenhand.annotate_app.lead.agreement_page import show_agreement
 from evenhand.annotate_app.lead.disagreements_page import show_disagreements
 from evenhand.annotate_app.lead.export_page import show_export
@@ -27,6 +28,7 @@ from evenhand.annotate_app.lead.texts_page import show_texts
 from evenhand.annotate_app.lead.training_page import show_training
 from evenhand.annotate_app.logins.lead_login import (
     FIRST_PLACE,
+    LOGIN,
     hidden_page,
     leave,
     place_of,
@@ -39,7 +41,8 @@ from evenhand.annotate_app.where import base_path
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.accounts import Role
-from evenhand.study.access.lead_login import LINK_PARAMETER
+from evenhand.study.access.lead_login import LINK_PARAMETER, visitor
+from evenhand.study.lead.adjudication import give_back
 from evenhand.texts import written
 
 
@@ -95,7 +98,7 @@ def show_pages(study: Study) -> None:
     with st.sidebar.container(key="lead-study"):
         st.text("Leading the study")
         st.text(f"{study.config.name}, as {who.name}{synthetic if study.config.synthetic else ''}")
-        st.button("Log out", on_click=_log_out, args=(study,), width="stretch")
+        st.button("Log out", on_click=_log_out, args=(study, LOGIN.known()), width="stretch")
     if who.role == "lead":
         _show_neighbours()
     with st.container(key="lead"):
@@ -114,6 +117,8 @@ def _show_neighbours() -> None:
 
 
 def _shown(study: Study, page: _Page) -> Callable[[], None]:
+    # A fragment: what happens in it waits for what happened before, and never ends a run.
+    @st.fragment
     def show() -> None:
         st.title(page.title, anchor=False)
         try:
@@ -124,6 +129,7 @@ def _shown(study: Study, page: _Page) -> Callable[[], None]:
     return show
 
 
-def _log_out(study: Study) -> None:
-    leave_adjudication(study)
-    leave(study)
+def _log_out(study: Study, login: str) -> None:
+    with suppress(InputError):
+        give_back(study.store, visitor(study.store, login).name)
+    leave(study, login)

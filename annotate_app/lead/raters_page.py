@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from evenhand.annotate_app.acts import show_outcome
+from evenhand.annotate_app.lead.parts.acts import storing
 from evenhand.annotate_app.lead.parts.counting import counted, latest
 from evenhand.annotate_app.lead.parts.live_figures import latest_figures
 from evenhand.annotate_app.lead.parts.tables import rater_page, show_table, to_the_minute
 from evenhand.annotate_app.logins.lead_login import require
-from evenhand.annotate_app.plain_text import show_complaint
-from evenhand.errors import InputError
 from evenhand.study import Study
+from evenhand.study.access.lead_login import Visitor
 from evenhand.study.desk.attention import attention_results
 from evenhand.study.desk.oversight import (
     Exclusion,
@@ -49,7 +50,7 @@ _NUMBERS = {"median_seconds": ".0f", "pace": ".0%", "idle_minutes": ".0f", "drif
 
 
 def show_raters(study: Study) -> None:
-    who = require(study, "lead")
+    require(study, "lead")
     raters = latest(study, rater_progress)["rater_id"].tolist()
     rater = st.selectbox(
         "A page for one rater",
@@ -64,7 +65,7 @@ def show_raters(study: Study) -> None:
     else:
         _standing(study, rater)
         show_rater(study, rater)
-        _decide(study, rater, who.name)
+        _ask_for_decision(study, rater)
     decisions = decisions_table(study.store)
     if len(decisions):
         titles = {
@@ -147,20 +148,20 @@ def _with_interval(row: Mapping[Hashable, Any], name: str) -> str:
     return f"{estimate:.2f}" + ("" if low != low else f" ({low:.2f} to {high:.2f})")
 
 
-def _decide(study: Study, rater: str, name: str) -> None:
+def _ask_for_decision(study: Study, rater: str) -> None:
     st.subheader("Exclude or readmit", anchor=False)
     st.text(written("lead.exclusion"))
     with st.form("exclusion", border=False):
-        reason = st.text_input("Reason, which stands in the report", autocomplete="off")
+        key = "exclusion.reason"
+        st.text_input("Reason, which stands in the report", autocomplete="off", key=key)
         is_out = rater in oversight(study.store).exclusions
-        decided = st.form_submit_button("Readmit" if is_out else "Exclude")
-    if decided:
-        try:
-            (readmit if is_out else exclude)(study.store, rater, reason, name)
-        except InputError as error:
-            show_complaint(str(error))
-        else:
-            st.rerun()
+        deciding = storing(study, "exclusion", _decide, rater, is_out)
+        st.form_submit_button("Readmit" if is_out else "Exclude", on_click=deciding)
+    show_outcome("exclusion")
+
+
+def _decide(study: Study, who: Visitor, rater: str, is_out: bool, *, reason: str) -> None:
+    (readmit if is_out else exclude)(study.store, rater, reason, who.name)
 
 
 # The page of one rater

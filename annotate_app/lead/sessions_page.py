@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from evenhand.annotate_app.acts import show_outcome
+from evenhand.annotate_app.lead.parts.acts import storing
 from evenhand.annotate_app.lead.parts.tables import show_table, to_the_minute
 from evenhand.annotate_app.lead.parts.uploads import MOST_MB, written_down
-from evenhand.annotate_app.logins.lead_login import admitted, require, root_address
-from evenhand.annotate_app.plain_text import show_complaint
-from evenhand.errors import InputError
+from evenhand.annotate_app.logins.lead_login import require, root_address
 from evenhand.study import Study, extend_sample, open_study
 from evenhand.study.access.admission import (
     LONGEST_HOURS,
@@ -19,6 +21,7 @@ from evenhand.study.access.admission import (
     make_invites,
     revoke_invites,
 )
+from evenhand.study.access.lead_login import Visitor
 from evenhand.study.access.participants import new_code
 from evenhand.study.desk.oversight import oversight, pause, resume
 from evenhand.study.prompts.pairs import prompts_noun
@@ -28,48 +31,52 @@ from evenhand.study.session.times import session_times
 from evenhand.study.store.logs.decisions import note_act
 from evenhand.texts import written
 
+if TYPE_CHECKING:
+    from streamlit.runtime.uploaded_file_manager import UploadedFile
+
 _MOST_INVITES = 200
 _ANYONE = "anyone from Prolific"
 
 
 def show_sessions(study: Study) -> None:
-    who = require(study, "lead").name
-    _invite(study, who)
-    _revoke(study, who)
-    show_places(study, who)
-    _pause(study)
-    _extend(study, who)
+    require(study, "lead")
+    _ask_for_invites(study)
+    _show_invites(study)
+    show_places(study)
+    _ask_for_pause(study)
+    _ask_for_more(study)
 
 
-def _invite(study: Study, who: str) -> None:
+def _ask_for_invites(study: Study) -> None:
     st.header("Invites", anchor=False)
     st.text(written("lead.invites"))
     with st.form("invite", border=False):
-        codes = st.text_input(
-            "Rater codes, separated by commas; leave it empty for new ones", autocomplete="off"
+        st.text_input(
+            "Rater codes, separated by commas; leave it empty for new ones",
+            autocomplete="off",
+            key="invite.codes",
         )
-        count = st.number_input("How many new ones", 1, _MOST_INVITES, 1)
-        hours = st.number_input("Valid for so many hours", 1, int(LONGEST_HOURS), 168)
-        links = st.form_submit_button("Make links")
-        address = study.config.prolific is not None and st.form_submit_button(
-            "Make the address for Prolific"
-        )
-    if not (links or address):
-        return
+        st.number_input("How many new ones", 1, _MOST_INVITES, 1, key="invite.count")
+        st.number_input("Valid for so many hours", 1, int(LONGEST_HOURS), 168, key="invite.hours")
+        st.form_submit_button("Make links", on_click=storing(study, "invite", _invite, False))
+        if study.config.prolific is not None:
+            inviting = storing(study, "invite", _invite, True)
+            st.form_submit_button("Make the address for Prolific", on_click=inviting)
+    show_outcome("invite")
+
+
+def _invite(
+    study: Study, who: Visitor, is_address: bool, *, codes: str, count: int, hours: int
+) -> Callable[[], None]:
     named = [code.strip() for code in codes.split(",") if code.strip()]
-    raters = [""] if address else named or [new_code() for _ in range(count)]
-    try:
-        made = make_invites(study, raters, hours)
-    except InputError as error:
-        show_complaint(str(error))
-    else:
-        note_act(study.store, "invite", "", f"made: {len(made)}", who)
-        _show_links(made)
-        if address and not (study.config.prolific and study.config.prolific.signed_for):
-            st.text(written("lead.prolific_known_id"))
+    raters = [""] if is_address else named or [new_code() for _ in range(count)]
+    made = make_invites(study, raters, hours)
+    note_act(study.store, "invite", "", f"made: {len(made)}", who.name)
+    prolific = study.config.prolific
+    return partial(_show_links, made, is_address and not (prolific and prolific.signed_for))
 
 
-def _revoke(study: Study, who: str) -> None:
+def _show_invites(study: Study) -> None:
     made = invites_table(study)
     if made.empty:
         st.text(written("lead.no_invites"))
@@ -81,21 +88,27 @@ def _revoke(study: Study, who: str) -> None:
     )
     show_table(shown, "Links that were made", titles)
     with st.form("revoke", border=False):
-        rater = st.selectbox(
+        st.selectbox(
             "Revoke the links of",
             raters,
             index=None,
             format_func=lambda name: name or _ANYONE,
             placeholder="Choose whose",
+            key="revoke.rater",
         )
-        sent = st.form_submit_button("Revoke")
-    if sent and rater is not None:
-        revoked = revoke_invites(study, rater)
-        note_act(study.store, "invite", rater, f"revoked: {revoked}", who)
-        st.text(written("lead.revoked", count=revoked))
+        st.form_submit_button("Revoke", on_click=storing(study, "revoke", _revoke))
+    show_outcome("revoke")
 
 
-def _show_links(made: list[Invite]) -> None:
+def _revoke(study: Study, who: Visitor, *, rater: str | None) -> str | None:
+    if rater is None:
+        return None
+    revoked = revoke_invites(study, rater)
+    note_act(study.store, "invite", rater, f"revoked: {revoked}", who.name)
+    return written("lead.revoked", count=revoked)
+
+
+def _show_links(made: list[Invite], any_id: bool) -> None:
     base = root_address()
     st.text(written("lead.links_once"))
     lines = (
@@ -105,24 +118,26 @@ def _show_links(made: list[Invite]) -> None:
         for each in made
     )
     st.code("\n".join(lines), language=None, wrap_lines=True)
+    if any_id:
+        st.text(written("lead.prolific_known_id"))
 
 
-def _pause(study: Study) -> None:
+def _ask_for_pause(study: Study) -> None:
     st.header("Pause", anchor=False)
     if oversight(study.store).paused:
         st.text(written("lead.paused"))
-        st.button("Go on", type="primary", on_click=_turn, args=(study, resume))
+        st.button("Go on", type="primary", on_click=storing(study, "pause", _turn, resume))
     else:
         st.text(written("lead.pausing"))
-        st.button("Pause the study", on_click=_turn, args=(study, pause))
+        st.button("Pause the study", on_click=storing(study, "pause", _turn, pause))
+    show_outcome("pause")
 
 
-def _turn(study: Study, act: Callable[..., None]) -> None:
-    if who := admitted(study, "lead"):
-        act(study.store, "", who.name)
+def _turn(study: Study, who: Visitor, turn: Callable[..., None]) -> None:
+    turn(study.store, "", who.name)
 
 
-def _extend(study: Study, who: str) -> None:
+def _ask_for_more(study: Study) -> None:
     st.header("Sample", anchor=False)
     pairs = study.store.pairs()
     sampled, total, noun = len(study.store.sample()), len(pairs), prompts_noun(pairs)
@@ -130,17 +145,16 @@ def _extend(study: Study, who: str) -> None:
     if sampled == total:
         return
     with st.form("extend", border=False):
-        more = st.number_input(f"More {noun}", 1, total - sampled, min(20, total - sampled))
-        sent = st.form_submit_button("Enlarge the sample")
-    if sent:
-        try:
-            with open_study(study.folder) as present:  # its settings may be newer than ours
-                extend_sample(present, int(more))
-        except InputError as error:
-            show_complaint(str(error))
-        else:
-            note_act(study.store, "sample", "", f"pairs: {sampled + int(more)}", who)
-            st.rerun()
+        most = total - sampled
+        st.number_input(f"More {noun}", 1, most, min(20, most), key="extend.more")
+        st.form_submit_button("Enlarge the sample", on_click=storing(study, "extend", _extend))
+    show_outcome("extend")
+
+
+def _extend(study: Study, who: Visitor, *, more: int) -> None:
+    with open_study(study.folder) as present:  # its settings may be newer than ours
+        extend_sample(present, more)
+        note_act(study.store, "sample", "", f"pairs: {len(present.store.sample())}", who.name)
 
 
 # Participants' places: given back, taken up again, and what is owed
@@ -155,50 +169,51 @@ _ACTS = {
 }
 
 
-def show_places(study: Study, who: str) -> None:
+def show_places(study: Study) -> None:
     """The part of the page on people's places. The caller has checked the visitor's login."""
     st.header("Places", anchor=False)
-    sessions = Sessions(study)
-    _show_times(study, sessions)
+    _show_times(study, Sessions(study))
     st.text(written("lead.places"))
     with st.form("places", border=False, clear_on_submit=True):
-        name = st.text_input("Rater code or participant id", autocomplete="off")
-        act = st.selectbox("What happened", list(_ACTS), format_func=_ACTS.__getitem__)
-        done = st.form_submit_button("Change the place")
-    try:
-        if done:
-            _say(study, who, {rater_of(study, name.strip()): act}, sessions)
-        if study.config.prolific is not None:
-            _take_submissions(study, who, sessions)
-    except InputError as error:
-        show_complaint(str(error))
-
-
-def _take_submissions(study: Study, who: str, sessions: Sessions) -> None:
+        st.text_input("Rater code or participant id", autocomplete="off", key="places.name")
+        acts = list(_ACTS)
+        st.selectbox("What happened", acts, format_func=_ACTS.__getitem__, key="places.act")
+        st.form_submit_button("Change the place", on_click=storing(study, "places", _change_place))
+    show_outcome("places")
+    if study.config.prolific is None:
+        return
     with st.form("submissions", border=False, clear_on_submit=True):
-        file = st.file_uploader(
-            written("lead.submissions"), ["csv"], max_upload_size=MOST_MB, key="submissions_file"
-        )
-        sent = st.form_submit_button("Take in the list")
-    if sent and file is not None:
-        with written_down(submissions=file) as paths:
-            path = paths["submissions"]
-            reasons = released_submissions(study, path) if path is not None else {}
-        if not reasons:
-            st.text(written("lead.submissions_none"))
-        _say(study, who, reasons, sessions)
+        said, key = written("lead.submissions"), "submissions.file"
+        st.file_uploader(said, ["csv"], max_upload_size=MOST_MB, key=key)
+        taking = storing(study, "submissions", _take_submissions)
+        st.form_submit_button("Take in the list", on_click=taking)
+    show_outcome("submissions")
 
 
-def _say(study: Study, who: str, acts: dict[str, str], sessions: Sessions) -> None:
-    """Carry out the act chosen for each rater, and show the result."""
+def _change_place(study: Study, who: Visitor, *, name: str, act: str) -> str:
+    return _change_places(study, who, {rater_of(study, name.strip()): act})
+
+
+def _take_submissions(study: Study, who: Visitor, *, file: UploadedFile | None) -> str | None:
+    if file is None:
+        return None
+    with written_down(submissions=file) as paths:
+        path = paths["submissions"]
+        reasons = released_submissions(study, path) if path is not None else {}
+    return _change_places(study, who, reasons) or written("lead.submissions_none")
+
+
+def _change_places(study: Study, who: Visitor, acts: Mapping[str, str]) -> str:
+    """Carry out the act chosen for each rater; return what came of each, one a line."""
+    sessions, said = Sessions(study), []
     for rater, act in acts.items():
         if act in RELEASE_REASONS:
-            count = sessions.release(rater, act)
-            st.text(written("lead.freed", rater=rater, count=count))
+            said.append(written("lead.freed", rater=rater, count=sessions.release(rater, act)))
         else:
             sessions.readmit(rater)
-            st.text(written("session.readmitted", rater=rater))
-        note_act(study.store, "place", rater, act, who)
+            said.append(written("session.readmitted", rater=rater))
+        note_act(study.store, "place", rater, act, who.name)
+    return "\n".join(said)
 
 
 def _show_times(study: Study, sessions: Sessions) -> None:

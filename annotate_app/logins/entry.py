@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import streamlit as st
 
 from evenhand.annotate_app.languages import Language
@@ -62,9 +65,13 @@ def keep_login(study: Study, admission: Admission | None = None) -> None:
         _LOGIN.show(study)
 
 
-def log_out(study: Study) -> None:
-    """End the login, here and on the server."""
-    sign_out(study.store, _LOGIN.known())
+def logging_out(study: Study) -> Callable[[], None]:
+    """Return a callback that ends the login, here and on the server."""
+    return partial(_log_out, study, _LOGIN.known())
+
+
+def _log_out(study: Study, login: str) -> None:
+    sign_out(study.store, login)
     _LOGIN.forget(also_at_provider=True)
     st.session_state.pop(_ADMITTED, None)
 
@@ -91,10 +98,13 @@ def ask_about_new_code(desk: AnnotationDesk, admission: Admission, reader: Langu
         st.title(reader.say("entry.new_code_title"), anchor=False)
         show(block(admission.rater_id, "code"), block(reader.say("entry.new_code_text")))
         go_on, change = reader.say("entry.new_code_go_on"), reader.say("entry.new_code_change")
-        goes_on = st.button(go_on, type="primary", width="stretch", key="code-go-on")
+        confirm = partial(begin, desk.study, admission.rater_id)
+        goes_on = st.button(
+            go_on, type="primary", width="stretch", key="code-go-on", on_click=confirm
+        )
         changes = st.button(change, width="stretch", key="code-change")
-    if goes_on:
-        begin(desk.study, admission.rater_id)
+    if goes_on:  # by a restarted server's page, whose callback is not known yet
+        confirm()
         st.rerun()
     if changes:
         st.session_state[_TYPED] = admission.rater_id

@@ -76,9 +76,9 @@ def hidden_page(place: str, title: str, show: Callable[[], None]) -> StreamlitPa
     return st.Page(show, title=title, url_path=place, default=not place, visibility="hidden")
 
 
-def leave(study: Study) -> None:
+def leave(study: Study, login: str) -> None:
     """Log out: the login is no longer valid, here or anywhere."""
-    log_out(study.store, LOGIN.known())
+    log_out(study.store, login)
     LOGIN.forget(also_at_provider=True)
     take_pass()
 
@@ -97,6 +97,15 @@ def require(study: Study, *roles: Role) -> Visitor:
     if found.role == "lead":
         login = LOGIN.known()
         give_pass(lambda: _is_good(study, login))
+    return _of_role(found, roles)
+
+
+def visitor_of(study: Study, login: str, *roles: Role) -> Visitor:
+    """As `require`, for a callback, without a call of Streamlit's."""
+    return _of_role(visitor(study.store, login), roles)
+
+
+def _of_role(found: Visitor, roles: tuple[Role, ...]) -> Visitor:
     if found.role not in roles:
         raise InputError(written("lead_door.not_yours"))
     return found
@@ -107,15 +116,3 @@ def _is_good(study: Study, login: str) -> bool:
         return visitor(study.store, login).role == "lead"
     except (InputError, StoreAway):
         return False
-
-
-def admitted(study: Study, *roles: Role) -> Visitor | None:
-    """As `require`, for a callback, which runs before the page checks: None where that will refuse.
-
-    An act is carried out in a callback so that it is never lost: what a run reads is gone where
-    another event interrupts the run before, and no event comes before the callbacks.
-    """
-    try:
-        return require(study, *roles)
-    except InputError:
-        return None

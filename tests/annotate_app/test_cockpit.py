@@ -281,7 +281,7 @@ def test_a_decision_is_kept_where_the_page_is_left_at_once(lead: Page, served: S
     fill(lead, "Your reason", "left at once")
     store = settled(lead).get_by_role("button", name="Store the decision Enter").element_handle()
     leave = lead.get_by_role("link", name="Flags", exact=True).element_handle()
-    clicks = "([store, leave]) => { store.click(); setTimeout(() => leave.click()); }"
+    clicks = "([store, leave]) => { store.click(); setTimeout(() => leave.click(), 150); }"
     lead.evaluate(clicks, [store, leave])
     expect(lead.get_by_role("combobox", name="Reason", exact=True)).to_be_visible()
     with open_study(served.folder) as study:

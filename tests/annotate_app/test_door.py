@@ -10,12 +10,9 @@ from pathlib import Path
 
 import anyio
 import pytest
-from streamlit.proto.BackMsg_pb2 import BackMsg
-from streamlit.proto.ClientState_pb2 import ClientState
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from evenhand.annotate_app.door import _event
 from harness.served import Served
 from harness.sessions import Session
 
@@ -96,27 +93,6 @@ def test_a_foreign_page_is_refused_at_once_and_costs_nobody_a_moment(server: Ser
     assert seconds < 10  # looking up the address of this machine outside takes that for each
     assert anyio.run(opened, server, own)
     assert anyio.run(opened, server, "http://localhost:1")
-
-
-@pytest.mark.parametrize("order", ["clear_cache", "set_run_on_save", "debug_shutdown_runtime"])
-def test_an_order_that_is_not_for_visitors_is_passed_over(order: str) -> None:
-    assert _event(BackMsg(rerun_script=ClientState()).SerializeToString())
-    assert not _event(BackMsg(**{order: True}).SerializeToString())
-
-
-@pytest.mark.parametrize(
-    "states",
-    [
-        {"id": "admitted", "string_value": "lead"},
-        {"id": "$$ID-1-panel", "json_value": "{"},
-        {"id": "$$ID-1-panel", "json_trigger_value": "[" * 100_000},
-    ],
-)
-def test_what_is_no_part_of_a_page_ends_the_connection(states: dict[str, str]) -> None:
-    message = BackMsg()
-    message.rerun_script.widget_states.widgets.add(**states)
-    with pytest.raises(ValueError, match="widgets"):
-        _event(message.SerializeToString())
 
 
 def test_a_message_that_is_too_long_ends_its_own_connection(server: Served) -> None:

@@ -56,9 +56,9 @@ def acted(folder: Path, act: str) -> AppTest:
                     for n in (1, 2)
                 ]
                 abouts = [(each.rubric, each.unit_id, each.grader) for each in found]
-                at = st.session_state.setdefault(disagreements_page._AT, abouts[0])
-                queue = disagreements_page._Queue(found, {}, abouts.index(at))
-                disagreements_page._sort(study, queue)
+                place = st.session_state.setdefault("place", disagreements_page._Place(abouts[0]))
+                queue = disagreements_page._Queue(found, {}, abouts.index(place.at))
+                disagreements_page._sort(study, queue, place)
 
     arguments = (str(folder), act, PASSWORD)
     return AppTest.from_function(script, args=arguments, default_timeout=60).run()

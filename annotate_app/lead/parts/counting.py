@@ -19,13 +19,15 @@ from evenhand.study import Study
 from evenhand.study.lead.progress import data_version
 
 Counted = TypeVar("Counted")
+_PROCESS = StandBy()
+"""One for this process of the app, which no visitor's "clear the caches" ends."""
 
 
 def counted(study: Study, count: Callable[..., Counted], *arguments: object) -> Counted:
     """Return `count(study, *arguments)` for the present data. `count` is a function of a module
     that has nothing to do with pages: the other process loads it.
     """
-    found: Counted = _process().ask(counted_of, study.folder.resolve(), count, arguments)
+    found: Counted = _PROCESS.ask(counted_of, study.folder.resolve(), count, arguments)
     return found
 
 
@@ -47,12 +49,4 @@ def _kept(
 
 def stand_by() -> None:
     """Start the process ahead of its use, when somebody logs in who will need it."""
-    _process()
-
-
-@st.cache_resource(show_spinner=False)
-def _process() -> StandBy:
-    """Return the counting process, one for this process of the app."""
-    process = StandBy()
-    process.prepare()
-    return process
+    _PROCESS.prepare()

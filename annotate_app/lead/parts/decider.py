@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import streamlit as st
 from streamlit.components.v2 import component
 
 from evenhand.rubrics.options import Option
 
 LONGEST_REASON = 4000
-_KEY = "decider"
+_KEY = "decision.decider"
 _HERE = Path(__file__).parent
 _mount = component(
     "evenhand_decider",
@@ -42,20 +41,14 @@ def show_decider(
     options: Sequence[Option],
     number: str,
     complaint: str,
-    take: Callable[[Sent], None],
+    take: Callable[[], None],
     *,
     several: bool = False,
 ) -> None:
     """Draw the part for the unit of this token. Without options a number is typed, `number` in
-    words; `several` options may apply. `take` is called with the decision that was sent, on
-    whichever unit, before the run that follows.
+    words; `several` options may apply. `take` is called before the run that follows a decision, on
+    whichever unit; the field `decision.decider` holds it then, as `sent`.
     """
-
-    def take_sent() -> None:
-        state = st.session_state.get(_KEY)
-        if state and (sent := read_decision(state["sent"])):
-            take(sent)
-
     data = {
         "token": token,
         "options": option_rows(options),
@@ -63,7 +56,7 @@ def show_decider(
         "several": several,
         "complaint": complaint,
     }
-    _mount(key=_KEY, data=data, on_sent_change=take_sent)
+    _mount(key=_KEY, data=data, on_sent_change=take)
 
 
 def option_rows(options: Sequence[Option]) -> list[dict[str, str]]:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import streamlit as st
 
+from evenhand.annotate_app.acts import show_outcome
+from evenhand.annotate_app.lead.parts.acts import storing
 from evenhand.annotate_app.lead.parts.tables import show_table
-from evenhand.annotate_app.logins.lead_login import admitted
 from evenhand.annotate_app.plain_text import plain, show_complaint
 from evenhand.errors import InputError
 from evenhand.study import Study
+from evenhand.study.access.lead_login import Visitor
 from evenhand.study.changing import (
     Contents,
     Difference,
@@ -27,7 +30,7 @@ from evenhand.study.changing import (
 from evenhand.study.settings.study_toml import FILE_NAME
 from evenhand.texts import written
 
-_EDITING, _OFFER, _SAVED, _COMPLAINT = "editing", "offer", "saved", "not_saved"
+_EDITING, _OFFER, _SAVE, _COMPLAINT = "editing", "offer", "save", "not_saved"
 _LONGEST = 300
 """Characters of a text that the table of changes shows."""
 
@@ -71,13 +74,12 @@ def begin(study: Study, place: str) -> Editing:
 
     Raises InputError where the study's files do not hold together as they are.
     """
+    show_outcome(_SAVE)
     found = st.session_state.get(_EDITING)
     if not (isinstance(found, Editing) and found.place == place and _is_open(found)):
         found = Editing(place, contents_of(study, read_files(study)))
         st.session_state[_EDITING] = found
         st.session_state.pop(_OFFER, None)
-    if said := st.session_state.pop(_SAVED, ""):
-        st.success(plain(said))
     return found
 
 
@@ -123,8 +125,8 @@ def show_offer(study: Study, editing: Editing) -> Contents:
         for sentence in offered.effects:
             st.text(sentence)
         yes, no, _ = st.columns([1, 1, 2])
-        arguments = (study, editing, offered)
-        yes.button("Save", type="primary", on_click=_save, args=arguments, width="stretch")
+        saving = storing(study, _SAVE, _save, editing, offered)
+        yes.button("Save", type="primary", on_click=saving, width="stretch")
         no.button("Do not save", on_click=_begin_again, width="stretch")
     return offered.after
 
@@ -157,15 +159,19 @@ def _begin_again() -> None:
         st.session_state.pop(name, None)
 
 
-def _save(study: Study, editing: Editing, offered: _Offer) -> None:
-    if not (who := admitted(study, "lead")):
-        return
+def _save(study: Study, who: Visitor, editing: Editing, offered: _Offer) -> Callable[[], None]:
     try:
         found = save(study, editing.files, offered.after.files, who.name)
     except InputError as error:
-        st.session_state[_COMPLAINT] = str(error)
-        st.session_state.pop(_OFFER, None)
-        return
+        return partial(_refuse, str(error))
+    return partial(_say_saved, ", ".join(dict.fromkeys(each.place for each in found)))
+
+
+def _say_saved(places: str) -> None:
     _begin_again()
-    places = ", ".join(dict.fromkeys(each.place for each in found))
-    st.session_state[_SAVED] = written("change.saved", places=places)
+    st.success(plain(written("change.saved", places=places)))
+
+
+def _refuse(complaint: str) -> None:
+    st.session_state[_COMPLAINT] = complaint
+    st.session_state.pop(_OFFER, None)

@@ -15,7 +15,7 @@ import threading
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -178,7 +178,7 @@ class FiguresMaker:
         self.stage, self._running = "", False
 
 
-@st.cache_resource(show_spinner=False)
+@cache
 def _maker(folder: str) -> FiguresMaker:
     """Return the maker for a study, one for each study of this process."""
     return FiguresMaker(Path(folder))

@@ -1,0 +1,69 @@
+"""Acts of people on the pages, each stored by the callback of a button.
+
+Streamlit ends a run at its next call, a look at `st.session_state` among them, once another event
+has come. So a callback asks nothing of Streamlit's until its act is stored, save what the fields of
+the page hold, read all at once; and no run stores what somebody pressed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableMapping, Sequence
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from evenhand.annotate_app.plain_text import show_complaint
+from evenhand.errors import InputError
+
+Outcome = str | Callable[[], None] | None
+"""What the next run shows: a sentence, or what a function draws."""
+_OUTCOMES = "outcomes"
+
+
+def storing(
+    place: str, admit: Callable[[], Any], store: Callable[..., Outcome], *arguments: object
+) -> Callable[[], None]:
+    """Return a callback that calls `store(admit(), *arguments)` with the values of the fields named
+    `PLACE.NAME` by these names. Its outcome, or why the act is refused, is shown by `show_outcome`.
+    Where `admit` refuses a visitor nothing is stored, and the page will refuse them too.
+    """
+    return partial(_carry_out, place, present_outcomes(), admit, store, arguments)
+
+
+def show_outcome(place: str) -> None:
+    """Show what came of the last act at a place, once."""
+    outcome = present_outcomes().get(place)
+    if isinstance(outcome, str):
+        st.text(outcome)
+    elif outcome is not None:
+        outcome()
+    present_outcomes().pop(place, None)  # which a run that has ended before shows again
+
+
+def _carry_out(
+    place: str,
+    outcomes: MutableMapping[str, Outcome],
+    admit: Callable[[], Any],
+    store: Callable[..., Outcome],
+    arguments: Sequence[object],
+) -> None:
+    values: dict[str, Any] = st.session_state.to_dict()  # unlike its items no call that ends a run
+    named = {key for key in values if key.startswith(f"{place}.")}
+    fields = {key.removeprefix(f"{place}."): values[key] for key in named}
+    try:
+        who = admit()
+    except InputError:
+        return
+    try:
+        outcomes[place] = store(who, *arguments, **fields)
+    except InputError as error:
+        outcomes[place] = partial(show_complaint, str(error))
+
+
+def present_outcomes() -> MutableMapping[str, Outcome]:
+    """What came of the acts of this session, by place: a callback may put more there, as it is no
+    part of Streamlit.
+    """
+    found: dict[str, Outcome] = st.session_state.setdefault(_OUTCOMES, {})
+    return found
