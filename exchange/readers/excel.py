@@ -12,8 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evenhand.errors import InputError
-from evenhand.exchange.readers.items import ItemTable
-from evenhand.exchange.readers.rows import Export
+from evenhand.exchange.readers.rows import Export, ItemTable, Reader
 from evenhand.exchange.readers.source import Source, label_cell
 from evenhand.study.tables.decoded import CELL, MOST_DECODED
 from evenhand.study.tables.formats import FIRST_ROW, cell_text
@@ -41,12 +40,12 @@ class _Row(NamedTuple):
     dates: tuple[int, ...]
 
 
-def recognises(source: Source) -> bool:
+def _is_excel(source: Source) -> bool:
     names = source.archive.names if source.archive else []
     return "[Content_Types].xml" in names and any(name.startswith("xl/") for name in names)
 
 
-def read(source: Source) -> Export:
+def _read_excel(source: Source) -> Export:
     """Read units, raters and labels by the same rules as in a CSV file."""
     formulas = False
     if source.archive:
@@ -73,11 +72,11 @@ def read(source: Source) -> Export:
     return Export(table, notes)
 
 
-def items(source: Source) -> ItemTable | None:
+def _excel_items(source: Source) -> ItemTable | None:
     """Read rows as those of a CSV file."""
-    if not recognises(source):
+    if not _is_excel(source):
         return None
-    found = read(source)
+    found = _read_excel(source)
     return ItemTable(found.table, found.notes)
 
 
@@ -214,3 +213,6 @@ def _table(rows: Sequence[_Row], name: str) -> pd.DataFrame:
     cells = [[*islice(row, len(header)), *[""] * (len(header) - len(row))] for _, row in body]
     index = [number - FIRST_ROW for number, _ in body]
     return pd.DataFrame(cells, columns=header, index=index, dtype=str)
+
+
+EXCEL = Reader(_is_excel, _read_excel, _excel_items)

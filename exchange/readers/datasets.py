@@ -1,21 +1,43 @@
-"""Votes between two models' answers, as MT-Bench and Chatbot Arena publish them: a JSON line each.
-
-Zheng, L., Chiang, W.-L., Sheng, Y. et al. (2023). Judging LLM-as-a-judge with MT-Bench and Chatbot
-Arena. FastChat writes the votes of a model that saw both orders as `g1_winner` and `g2_winner`.
-"""
+"""Published data: votes between two models' answers, and datasets of Hugging Face."""
 
 from __future__ import annotations
 
+import json
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
-from evenhand.exchange.readers.items import ItemRows, ItemTable
-from evenhand.exchange.readers.rows import Export, Rows, plain_kind
-from evenhand.exchange.readers.source import Record, Source, columns_of, records_of, text_of
+from evenhand.exchange.readers.annotation_tools import (
+    items_of_dataset,
+    questions_in,
+    rows_of_dataset,
+)
+from evenhand.exchange.readers.rows import Export, ItemRows, ItemTable, Reader, Rows, plain_kind
+from evenhand.exchange.readers.source import (
+    MOST_BYTES,
+    Record,
+    Source,
+    Written,
+    inside,
+    label_cell,
+    text_of,
+)
 from evenhand.exchange.readers.texts import Text, messages_in, said
-from evenhand.study.tables.formats import read_table
+from evenhand.study.tables.decoded import check_arrow, check_parquet
+from evenhand.study.tables.formats import FIRST_ROW, cell_text, read_table
 from evenhand.texts import written
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# ---- votes between two models' answers ----------------------------------------------------------
+# As MT-Bench and Chatbot Arena publish them: a JSON line each. Zheng, L., Chiang, W.-L., Sheng, Y.
+# et al. (2023). Judging LLM-as-a-judge with MT-Bench and Chatbot Arena. FastChat writes the votes
+# of a model that saw both orders as `g1_winner` and `g2_winner`.
+
 
 _NAMES = (("model_a", "model_b", "winner"), ("model_1", "model_2", "g1_winner"))
 _SCORES = ("question_id", "model", "judge", "score")
@@ -27,7 +49,7 @@ _VOTER = "arena_user"
 _BOTH_BAD = ("both_bad", "bothbad", "tie (bothbad)", "tie (both bad)")
 
 
-def recognises(source: Source) -> bool:
+def _is_pair_votes(source: Source) -> bool:
     return are_votes(source.first)
 
 
@@ -41,7 +63,7 @@ def have_answers(names: Collection[str]) -> bool:
     return are_votes(names) and {"conversation_a", "conversation_b"} <= set(names)
 
 
-def read(source: Source) -> Export:
+def _read_pair_votes(source: Source) -> Export:
     """A question, its turn and two models make a unit, the question a cluster. Labels are a, b and
     tie, where a is the model whose name comes first (`subject_a`), whichever was shown first. In a
     file of scores a question, its turn and one model make a unit.
@@ -71,7 +93,7 @@ def votes(source: Source, records: list[Record]) -> Export:
     return rows.export(written("exchange.pair_votes"))
 
 
-def items(source: Source) -> ItemTable | None:
+def _pair_votes_items(source: Source) -> ItemTable | None:
     """Each model's answer to a question at one turn is an item, the question a cluster."""
     if not have_answers(source.first) and "g1_winner" not in source.first:
         return None  # the answers go by other names: a table
@@ -97,10 +119,9 @@ def pairs(source: Source) -> ItemTable | None:
     `model_a` and `model_b`, where model a is the one whose name comes first, as in ratings. A file
     with each two answers once is that table already. None for another kind of file.
     """
-    columns = columns_of(source)
-    if not have_answers(columns or source.first):
+    if not have_answers(source.columns or source.first):
         return None
-    records = records_of(source, columns) if columns else source.records()
+    records = source.records(source.columns)
     compared = list(_compared(records))
     if len({unit for unit, *_ in compared}) == len(records) and source.document is None:
         return ItemTable(read_table(source.path))
@@ -224,3 +245,147 @@ def _kind(vote: Record, rater: str) -> str:
 
 def _time(vote: Record) -> object:
     return vote.get("tstamp") or vote.get("timestamp")
+
+
+# ---- datasets of Hugging Face -------------------------------------------------------------------
+# The folder of `save_to_disk`, or of a repository with Parquet files, and a single Parquet or Arrow
+# file of Argilla, or of votes between two models.
+
+
+_SUFFIXES = (".arrow", ".parquet")
+_OURS = "ratings.parquet"
+"""The one of several tables that has ratings, in a folder that evenhand wrote."""
+_ARROW = (b"ARROW1", b"\xff\xff\xff\xff")
+
+
+def _is_hugging_face(source: Source) -> bool:
+    if source.path.is_dir():
+        return bool(_files(source.path))
+    if source.path.suffix.casefold() == ".arrow":
+        return source.head.startswith(_ARROW)
+    names = source.columns
+    return bool(questions_in(names)) or are_votes(names)
+
+
+def _read_hugging_face(source: Source) -> Export:
+    """A table, long or wide, as in a CSV file, labels by name; or Argilla's records."""
+    columns, records, files = _dataset(source)
+    if questions := questions_in(columns):
+        return rows_of_dataset(source, records, questions)
+    if are_votes(columns):
+        return votes(source, records)
+    return Export(_frame(columns, records), [written("exchange.hugging_face", files=files)])
+
+
+def _hugging_face_items(source: Source) -> ItemTable | None:
+    """A row is an item, with the columns of a CSV file; or Argilla's records, or answers that were
+    compared.
+    """
+    if not _is_hugging_face(source):
+        return None
+    columns, records, files = _dataset(source)
+    if questions_in(columns):
+        return items_of_dataset(source, records)
+    if have_answers(columns):
+        return answers(source, records)
+    notes = [written("exchange.hugging_face", files=files)]
+    return ItemTable(_frame(columns, records), notes)
+
+
+def _frame(columns: list[str], records: list[dict[str, Any]]) -> pd.DataFrame:
+    import pandas as pd
+
+    index = range(1 - FIRST_ROW, len(records) + 1 - FIRST_ROW)
+    cells = {name: [label_cell(each[name]) for each in records] for name in columns}
+    return pd.DataFrame(cells, index=index, dtype=str)
+
+
+def _dataset(source: Source) -> tuple[list[str], list[dict[str, Any]], int]:
+    """The columns and rows of the largest table among the files, and how many files there are."""
+    files = _files(source.path) if source.path.is_dir() else [source.path]
+    if not files:
+        raise InputError(f"{source.name} holds no Arrow and no Parquet file")
+    if sum(file.stat().st_size for file in files) > MOST_BYTES:
+        raise InputError(f"{source.name} is too large; write the columns that count to a CSV file")
+    tables: dict[tuple[str, ...], list[Any]] = defaultdict(list)
+    try:
+        for file in files:
+            table = _table(file)
+            tables[tuple(table.column_names)].append(_records(table, file))
+    except InputError:
+        raise
+    except Exception as fault:  # pyarrow raises many kinds for a file that is damaged
+        kind = type(fault).__name__
+        raise InputError(f"{source.name}: {file.name} cannot be read ({kind})") from None
+    columns, parts = max(tables.items(), key=lambda each: sum(map(len, each[1])))
+    return list(columns), [record for part in parts for record in part], len(files)
+
+
+def _files(folder: Path) -> list[Path]:
+    """The data of a folder: in it, in `data`, or in a folder for each split or configuration."""
+    if (folder / _OURS).is_file():
+        return [folder / _OURS]
+    return [
+        path
+        for pattern in ("*", "*/*", "*/*/*")
+        for path in sorted(folder.glob(pattern))
+        if path.suffix.casefold() in _SUFFIXES and path.is_file() and "cache-" not in path.name
+    ]
+
+
+def _table(file: Path) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    if file.suffix.casefold() != ".arrow":
+        check_parquet(file)
+        return parquet.read_table(file)
+    with pa.memory_map(str(file)) as stream:
+        is_file = file.read_bytes()[:6] == b"ARROW1"
+        opened = pa.ipc.open_file(stream) if is_file else pa.ipc.open_stream(stream)
+        table = opened.read_all()
+        check_arrow(table, file.name)
+        return table
+
+
+def _records(table: Any, file: Path) -> list[dict[str, Any]]:
+    """The rows as Python has them, numbers as texts, class labels by name."""
+    names = _class_names(table, file)
+    return [
+        {
+            name: _named(value, names[name]) if name in names else _plain(value)
+            for name, value in row.items()
+        }
+        for row in table.to_pylist()
+    ]
+
+
+def _class_names(table: Any, file: Path) -> dict[str, list[str]]:
+    """The names of a class label's numbers, by column, as `datasets` notes them."""
+    noted = (table.schema.metadata or {}).get(b"huggingface", b"{}")
+    features = inside(json.loads(noted), "info", "features")
+    beside = file.parent / "dataset_info.json"
+    if features is None and beside.is_file():
+        features = inside(json.loads(beside.read_text("utf-8")), "features")
+    return {
+        name: [str(each) for each in feature["names"]]
+        for name, feature in (features or {}).items()
+        if isinstance(feature, dict) and feature.get("_type") == "ClassLabel"
+    }
+
+
+def _named(value: Any, names: list[str]) -> Any:
+    if isinstance(value, int):
+        return Written(names[value]) if 0 <= value < len(names) else None
+    return _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    """A value as in a JSON file, numbers as texts; nested values as they are."""
+    if isinstance(value, (list, dict, bool, str)) or value is None:
+        return value
+    return Written(cell_text(value))
+
+
+PAIR_VOTES = Reader(_is_pair_votes, _read_pair_votes, _pair_votes_items)
+HUGGING_FACE = Reader(_is_hugging_face, _read_hugging_face, _hugging_face_items)

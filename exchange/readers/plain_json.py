@@ -1,9 +1,4 @@
-"""JSON of no tool, by a few general shapes: items in a list, by their ids, or inside a wrapper,
-with the answers of several raters inside each of them; or raters with their answers by item.
-
-Answers are a list of objects that name the rater, an object of labels by rater or by question, or a
-list of labels. Anything else is refused with the path of its key.
-"""
+"""JSON of no one tool: logs of chat completions, and data in a few general shapes."""
 
 from __future__ import annotations
 
@@ -15,16 +10,19 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
-from evenhand.exchange.readers.items import ItemTable
 from evenhand.exchange.readers.rows import (
     LONGEST_LABEL,
     Export,
+    ItemRows,
+    ItemTable,
+    Reader,
     Rows,
     label_of,
     one_line,
     plain_kind,
 )
-from evenhand.exchange.readers.source import Record, Source, objects, text_of
+from evenhand.exchange.readers.source import Record, Source, fields_in, inside, objects, text_of
+from evenhand.exchange.readers.texts import ASKED, CONTEXT, EXPECTED, messages_in, texts_of
 from evenhand.study.tables.formats import FIRST_ROW, cell_text
 from evenhand.study.tables.limits import check_table
 from evenhand.study.tables.names import likely_columns, names_items
@@ -32,6 +30,115 @@ from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# ---- chat completions ---------------------------------------------------------------------------
+# Requests with their responses, the output of batches (of OpenAI and Anthropic), and lists of
+# conversations.
+
+
+_LISTS = ("messages", "conversation", "conversations")
+_OWN = {
+    "id",
+    "custom_id",
+    "request",
+    "response",
+    "result",
+    "body",
+    "error",
+    "method",
+    "url",
+    *_LISTS,
+}
+_SAID = {*ASKED, *CONTEXT, *EXPECTED}
+
+
+def chat_items(source: Source) -> ItemTable | None:
+    """A completion is an item; its prompt is what the request holds, in the same record or in one
+    with the same `custom_id`. Conversations in one JSON list are items as they are.
+    """
+    first = source.first
+    listed = isinstance(source.document, list) and any(messages_in(first.get(n)) for n in _LISTS)
+    if not listed and not _request(first) and not _reply(first):
+        return None
+    records = source.records()
+    asked = {
+        key: request
+        for each in records
+        if (key := text_of(each.get("custom_id"))) and (request := _request(each))
+    }
+    rows = ItemRows(source)
+    answered: set[str] = set()
+    for record in records:
+        key = text_of(record.get("custom_id"))
+        reply, request = _reply(record), _request(record) or asked.get(key)
+        whole = next((found for n in _LISTS if (found := messages_in(record.get(n)))), None)
+        if key in asked and "response" not in record and "result" not in record:
+            continue  # its answer stands on another line
+        answered.add(key)
+        beside = {name: record[name] for name in record if name not in _OWN}
+        made = reply or text_of(record.get("response"))
+        said = {name: each for name, each in beside.items() if name in _SAID}
+        texts = texts_of(said, made)
+        if given := _given(request) or whole:
+            texts |= texts_of(given, made)
+        rows.add(
+            key or record.get("id"),
+            {"conversation": whole} if whole and not made else texts,
+            subject=inside(reply, "model")
+            or inside(reply, "modelVersion")
+            or inside(request, "model")
+            or record.get("model"),
+            about={name: each for name, each in beside.items() if name not in said},
+        )
+    if not answered:
+        raise InputError(
+            f"{source.name} holds requests without their responses; put the lines of the batch's "
+            "output behind them in one file"
+        )
+    return rows.items(written("exchange.chat_items"))
+
+
+def _request(record: Record) -> Record | None:
+    """The request of a record: what was sent, as the provider's API takes it."""
+    places = [("request", "body"), ("request",)] if "response" in record else []
+    places += [("body",), ("params",)] if "custom_id" in record else []
+    for place in places:
+        held = inside(record, *place)
+        if isinstance(held, dict) and _given(held):
+            return held
+    return None
+
+
+def _given(request: Record | None) -> object:
+    """The messages of a request, with the system prompt that some APIs take apart."""
+    names = ("messages", "input", "contents")
+    messages = next((found for name in names if (found := inside(request, name))), None)
+    system = inside(request, "system") or inside(request, "instructions")
+    if isinstance(messages, list) and system:
+        return [{"role": "system", "content": system}, *messages]
+    return messages
+
+
+def _reply(record: Record) -> Record | None:
+    """The reply of a record: a completion, or a message of Anthropic."""
+    for held in (inside(record, "response", "body"), record.get("response"), record,
+                 inside(record, "result", "message")):  # fmt: skip
+        if isinstance(held, dict) and (
+            isinstance(held.get("choices"), list)
+            or isinstance(held.get("candidates"), list)
+            or held.get("type") == "message"
+            or held.get("object") == "response"
+        ):
+            return held
+    return None
+
+
+# ---- general shapes -----------------------------------------------------------------------------
+# Items in a list, by their ids, or inside a wrapper, with the answers of several raters inside each
+# of them; or raters with their answers by item. Answers are a list of objects that name the rater,
+# an object of labels by rater or by question, or a list of labels. Anything else is refused with
+# the path of its key.
+
 
 _MOST_LOOKED_AT = 50
 _DEEPEST = 4
@@ -89,7 +196,7 @@ class _Answer:
     placed: bool = False
 
 
-def recognises(source: Source) -> bool:
+def _is_json(source: Source) -> bool:
     if source.header:
         return False
     document = source.document
@@ -99,7 +206,7 @@ def recognises(source: Source) -> bool:
     return any(_carriers(each) or _parts(each) for each in islice(records, _MOST_LOOKED_AT))
 
 
-def read(source: Source) -> Export:
+def _read_json(source: Source) -> Export:
     """An item is a unit, by its id if each has one of its own, and whoever labels it a rater. Flat
     items are a table.
     """
@@ -137,9 +244,9 @@ def read(source: Source) -> Export:
     return rows.export(written("exchange.json"))
 
 
-def items(source: Source) -> ItemTable | None:
+def _json_items(source: Source) -> ItemTable | None:
     """An item is one, with its columns; what is nested stays JSON."""
-    if not recognises(source):
+    if not _is_json(source):
         return None
     where, records = _items_in(source)
     return ItemTable(_table(records, source.name), _notes(where))
@@ -163,7 +270,7 @@ def _descend(given: object, name: str, path: str) -> tuple[str, list[Record]]:
     where = path or "one object"
     if isinstance(given, list):
         return where, objects(given)
-    values = given if isinstance(given, dict) else {}
+    values = fields_in(given)
     if len(values) > 1 and all(isinstance(each, dict) for each in values.values()):
         if turned := _by_item(values):
             return f"{where}, by annotator and item", turned
@@ -370,7 +477,7 @@ def _names_rater(name: str, inner: object) -> bool:
 
 def _of_question(inner: object, place: str, path: str, key: str, rubric: str) -> Iterator[_Answer]:
     """Yield the answers to a question. Beside them there may be their mean or their majority."""
-    own = inner if isinstance(inner, dict) else {}
+    own = fields_in(inner)
     nested = [
         name for name in own if isinstance(own[name], (dict, list)) and _ANSWERS.fullmatch(name)
     ]
@@ -462,3 +569,6 @@ def _fault(place: str, path: str) -> str:
         f"{place}: {one_line(path)} names no annotator, or holds no label; write the answers as a "
         'list of objects, such as [{"annotator": "ann", "label": "yes"}]'
     )
+
+
+JSON = Reader(_is_json, _read_json, _json_items)
