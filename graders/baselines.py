@@ -17,7 +17,7 @@ from itertools import pairwise
 from statistics import NormalDist
 
 from evenhand.errors import InputError
-from evenhand.graders.replies.outcome import Outcome
+from evenhand.graders.replies import Outcome
 from evenhand.rubrics import LexicalCues, PolarityWords, Rubric
 
 _NORMAL = NormalDist()

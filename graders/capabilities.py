@@ -9,8 +9,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from evenhand.graders.grader_settings import GraderSettings
-from evenhand.graders.replies.draws import binomial_interval
+from evenhand.graders.options import GraderSettings
+from evenhand.graders.replies import binomial_interval
 from evenhand.graders.spec import GraderSpec
 from evenhand.texts import written
 

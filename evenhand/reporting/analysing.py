@@ -39,7 +39,7 @@ Analysed = tuple["Analysis", "ReportContext"]
 OnStage = Callable[[str], None] | None
 """Called with the name of each stage, to show progress."""
 _WAYS = ("json_schema", "tool", "plain")
-"""The ways of `graders.clients.constraint`, which reports do not import."""
+"""The ways of `graders.clients.grader`, which reports do not import."""
 
 
 def analyse_source(

@@ -23,16 +23,21 @@ from pydantic import BaseModel, ValidationError
 from evenhand.errors import InputError
 from evenhand.graders.capabilities import about_retirement
 from evenhand.graders.clients.batches import BatchService, ClaudeBatches
-from evenhand.graders.clients.connection import headers_for, key_for, pooled, told_by_study
-from evenhand.graders.clients.constraint import (
+from evenhand.graders.clients.grader import (
     PLAIN,
     TOOL,
+    BeforeSending,
+    Identity,
+    Reply,
     asked,
+    headers_for,
+    key_for,
+    pooled,
     refuses_constraint,
+    told_by_study,
     way_of,
     ways_from,
 )
-from evenhand.graders.clients.grader import BeforeSending, Identity, Reply
 from evenhand.graders.failures import (
     CONNECT,
     FILTERED,
@@ -43,12 +48,12 @@ from evenhand.graders.failures import (
     failure_of,
     json_object,
 )
-from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.money import charged_by
-from evenhand.graders.replies.outcome import OrNone, Outcome
-from evenhand.graders.replies.reading import Said, outcome_of
+from evenhand.graders.options import GraderSettings
+from evenhand.graders.replies import Outcome, Said, outcome_of
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
+from evenhand.graders.token_probabilities import OrNone
 from evenhand.rubrics import PromptText, Rubric
 from evenhand.texts import written
 

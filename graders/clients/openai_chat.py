@@ -1,4 +1,5 @@
-"""OpenAI's Chat Completions, and every server that speaks them: one token's probabilities.
+"""OpenAI's Chat Completions, and every server that speaks them: one token's probabilities. OpenAI's
+client also carries the requests of providers with a form of their own (`providers/forms`).
 
 A server that gave none may be asked for them again. One refusal may be of the moment, and a gateway
 may drop the wish for them without a word where the model reasons. So before a run is settled on
@@ -14,6 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from evenhand.errors import InputError
 from evenhand.graders.capabilities import about_retirement
 from evenhand.graders.clients.batches import BatchService, OpenAIBatches
 from evenhand.graders.clients.chat_api import (
@@ -25,9 +27,19 @@ from evenhand.graders.clients.chat_api import (
     learn,
     parse_reply,
 )
-from evenhand.graders.clients.connection import headers_for, key_for, pooled, told_by_study
-from evenhand.graders.clients.constraint import PLAIN, way_of, ways_from
-from evenhand.graders.clients.grader import BeforeSending, Identity, Reply
+from evenhand.graders.clients.grader import (
+    PLAIN,
+    BeforeSending,
+    Identity,
+    Reply,
+    asked,
+    headers_for,
+    key_for,
+    pooled,
+    told_by_study,
+    way_of,
+    ways_from,
+)
 from evenhand.graders.failures import (
     CONNECT,
     SPARE,
@@ -39,11 +51,18 @@ from evenhand.graders.failures import (
     failure_of,
     json_object,
 )
-from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.money import charged_by
-from evenhand.graders.replies.draws import DECLINED, LITELLM_DECLINED, by_litellm
-from evenhand.graders.replies.outcome import Outcome
-from evenhand.graders.replies.reading import NOT_LOGPROBS
+from evenhand.graders.options import GraderSettings
+from evenhand.graders.providers.forms import Question, form_of
+from evenhand.graders.replies import (
+    DECLINED,
+    LITELLM_DECLINED,
+    NOT_LOGPROBS,
+    Outcome,
+    Said,
+    by_litellm,
+    outcome_of,
+)
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
 from evenhand.rubrics import PromptText, Rubric
@@ -359,3 +378,115 @@ class Probing:
         if bare and shape.top_logprobs and shape.efforts[1:] and not self._tried_effort:
             self._tried_effort = True
             self._trial = replace(shape, efforts=shape.efforts[1:])
+
+
+# ---- providers whose requests have a form of their own ------------------------------------------
+
+
+_MAX_TOKENS = 16_000
+
+_NOT_AS_PROMISED = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
+
+
+def build_form_request(
+    spec: GraderSpec, prompt: PromptText, settings: GraderSettings
+) -> dict[str, Any]:
+    """Return the request in the provider's form."""
+    prompt, schema = asked(prompt, settings)
+    question = Question(
+        model=spec.model,
+        system=prompt.system,
+        user=prompt.user,
+        max_tokens=settings.max_tokens or _MAX_TOKENS,
+        schema=schema if settings.method == "verbalised" else None,
+    )
+    return form_of(spec.speaks).request(question)
+
+
+def parse_form_reply(
+    speaks: str, reply: Mapping[str, Any], rubric: Rubric | None, method: str
+) -> Outcome:
+    """Return the outcome in a reply; without a rubric, its text."""
+    try:
+        answer = form_of(speaks).read(reply)
+        text, usage = str(answer.text), dict(answer.usage)
+    except _NOT_AS_PROMISED:
+        return Outcome.unreadable(reply)
+    evidence = {"model": str(answer.model), "id": str(answer.id), "usage": usage}
+    said = Said(text=text, unscored=answer.unscored, evidence=evidence)
+    return outcome_of(said, rubric, method)
+
+
+class OtherGrader:
+    """Asks one model in its provider's own form. OpenAI's client carries the requests, since keys,
+    connections and errors do not depend on the form.
+    """
+
+    draws_at_once = 1
+    settled = True
+
+    def __init__(
+        self, spec: GraderSpec, settings: GraderSettings, scrubber: Scrubber, *, timeout: float
+    ) -> None:
+        self.spec = spec
+        self.settings = settings
+        self._scrubber = scrubber
+        self._timeout = timeout
+        self._path = form_of(spec.speaks).PATH
+        self._client = chat_client(spec, scrubber, timeout)
+        self.identity = Identity(
+            provider=spec.provider,
+            base_url=str(self._client.base_url),
+            endpoint=self._path.strip("/"),
+            api_version="",
+            sdk=spec.speaks,
+        )
+
+    def request(self, prompt: PromptText) -> dict[str, Any]:
+        return build_form_request(self.spec, prompt, self.settings)
+
+    def read(
+        self, reply: Mapping[str, Any], rubric: Rubric | None, draws: int = 1
+    ) -> list[Outcome]:
+        return [parse_form_reply(self.spec.speaks, reply, rubric, self.settings.reading)]
+
+    def constrains(self, request: Mapping[str, Any]) -> bool:
+        return False  # a form says nothing of that
+
+    async def ask(
+        self,
+        rubric: Rubric | None,
+        prompt: PromptText,
+        before: BeforeSending,
+        draws: int = 1,
+        *,
+        constrained: bool = False,
+    ) -> Reply:
+        import httpx2
+        from openai import OpenAIError
+
+        request = self.request(prompt)
+        await before(request)
+        try:
+            async with answered_within(self._timeout):
+                raw = await self._client.post(
+                    self._path,
+                    body=request,
+                    cast_to=httpx2.Response,
+                    options={"headers": DECLINED},
+                )
+        except OpenAIError as error:
+            raise failure_of(error, self.spec, self._scrubber) from None
+        reply = json_object(raw.text, self.spec, self._scrubber)
+        request_id = raw.headers.get("x-request-id") or ""
+        (outcome,) = self.read(reply, rubric)
+        return Reply(request, request_id, outcome, charged=charged_by(raw.headers))
+
+    def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchService:
+        raise InputError(written("provider.no_batches", provider=self.spec.provider))
+
+    async def lifecycle(self) -> list[str]:
+        return told_by_study(self.spec)
+
+    async def close(self) -> None:
+        await self._client.close()

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 
 from evenhand.graders.clients.batches import BatchLimits, BatchResult
-from evenhand.graders.clients.constraint import way_of
-from evenhand.graders.clients.grader import Reply
+from evenhand.graders.clients.grader import Reply, way_of
 from evenhand.graders.failures import (
     ATTEMPTS,
     FILTERED,
@@ -31,12 +30,10 @@ from evenhand.graders.failures import (
     retrying,
 )
 from evenhand.graders.money import Budget, OverBudget, Tariff, output_limit, usage_facts
-from evenhand.graders.replies.outcome import MOST_KEPT, Outcome
-from evenhand.graders.running.jobs import DrawsJob, GradeJob, by_request, live_job
+from evenhand.graders.replies import MOST_KEPT, Outcome
+from evenhand.graders.running.jobs import DrawsJob, GradeJob, by_request, live_job, origin
 from evenhand.graders.running.live import FAILURES_IN_A_ROW, LiveRun
-from evenhand.graders.running.provenance import origin
-from evenhand.graders.running.reservations import Reservations
-from evenhand.graders.running.run import GraderSummary, RunContext
+from evenhand.graders.running.run import GraderSummary, Reservations, RunContext
 from evenhand.rubrics import PromptText, Rubric
 from evenhand.study.questions import AttackedQuestion, Question
 from evenhand.study.store.grades import TRANSIENT_REASONS, GradeAttempt, utc_now

@@ -28,10 +28,8 @@ from evenhand.graders.failures import (
     retrying,
 )
 from evenhand.graders.money import Tariff, output_limit, usage_facts
-from evenhand.graders.running.jobs import Job
-from evenhand.graders.running.provenance import origin
-from evenhand.graders.running.reservations import Reservations
-from evenhand.graders.running.run import GraderSummary, ProgressCounter, RunContext
+from evenhand.graders.running.jobs import Job, origin
+from evenhand.graders.running.run import GraderSummary, ProgressCounter, Reservations, RunContext
 from evenhand.study.store.grades import TRANSIENT_REASONS, utc_now
 from evenhand.texts import written
 

@@ -6,9 +6,9 @@ import pytest
 
 from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, forecast, parse_spec
-from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.money import Tariff
-from evenhand.graders.providers.table import key_variable, known_providers
+from evenhand.graders.options import GraderSettings
+from evenhand.graders.providers import key_variable, known_providers
 from evenhand.graders.running.runner import open_grader
 from evenhand.graders.scrub import Scrubber
 from evenhand.study.settings.providers import ProviderSettings

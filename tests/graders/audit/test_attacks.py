@@ -9,8 +9,8 @@ import pytest
 from PIL import Image as Pictures
 
 from evenhand.errors import InputError
-from evenhand.graders.audit import attacks
-from evenhand.graders.audit.attacks import places_of, suite, targets_of
+from evenhand.graders import injection
+from evenhand.graders.injection import places_of, suite, targets_of
 from evenhand.rubrics import Block, Rubric, asked_rubric, load_rubric
 from evenhand.study.prompts.images import stored_image
 from evenhand.study.questions import AttackedQuestion
@@ -129,7 +129,7 @@ def test_every_attack_says_where_it_comes_from() -> None:
 def test_other_texts_or_another_prompt_are_another_suite(monkeypatch: pytest.MonkeyPatch) -> None:
     before = suite().version
     for name, value in (("PROMPT_VERSION", "next"), ("_FACTS", "Another fact. ")):
-        monkeypatch.setattr(attacks, name, value)
+        monkeypatch.setattr(injection, name, value)
         suite.cache_clear()
         assert suite().version != before
         before = suite().version

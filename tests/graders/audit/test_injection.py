@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, RequestLimits
-from evenhand.graders.audit.injection import (
+from evenhand.graders.injection import (
     AuditOptions,
     audit_injection,
     audited_units,

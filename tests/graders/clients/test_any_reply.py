@@ -14,7 +14,7 @@ from evenhand.graders.clients import claude, openai_chat
 from evenhand.graders.clients.batches import UNREADABLE, OpenAIBatches
 from evenhand.graders.failures import GraderFailure, Transient, json_object
 from evenhand.graders.money import usage_facts
-from evenhand.graders.replies.outcome import Outcome
+from evenhand.graders.replies import Outcome
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import parse_spec
 from evenhand.rubrics import load_rubric

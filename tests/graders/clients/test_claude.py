@@ -8,7 +8,7 @@ import pytest
 
 from evenhand.errors import InputError
 from evenhand.graders.clients.claude import build_request, parse_reply
-from evenhand.graders.replies.outcome import Outcome
+from evenhand.graders.replies import Outcome
 from evenhand.rubrics import load_rubric
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, message

@@ -9,7 +9,7 @@ import pytest
 
 from evenhand.errors import InputError
 from evenhand.graders.clients.chat_api import Shape, build_request, learn, parse_reply
-from evenhand.graders.replies.outcome import Outcome
+from evenhand.graders.replies import Outcome
 from evenhand.rubrics import load_rubric
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, completion, error

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from evenhand.graders.replies.extract import Position, Token, read_options
+from evenhand.graders.token_probabilities import Position, Token, read_options
 
 ABC = ("A", "B", "C")
 PLANTED = {"C": 0.60, " C": 0.15, "B": 0.10, "(": 0.06, "A": 0.05, " Sure": 0.04}

@@ -20,10 +20,10 @@ from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, forecast
 from evenhand.graders.clients.grader import Reply
-from evenhand.graders.grader_settings import GraderSettings, rater_id
 from evenhand.graders.money import Budget, OverBudget, Tariff, Tokens, output_limit, usage_facts
-from evenhand.graders.replies.outcome import Outcome
-from evenhand.graders.running.reservations import Reservations
+from evenhand.graders.options import GraderSettings, rater_id
+from evenhand.graders.replies import Outcome
+from evenhand.graders.running.run import Reservations
 from evenhand.graders.spec import parse_spec
 from evenhand.study.settings.providers import ModelPrices
 from evenhand.study.store.schema import grades

@@ -12,10 +12,9 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel
-
-from evenhand.graders.replies.outcome import OrNone
+from pydantic import BaseModel, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 
 LOW_MASS = 0.8
 """Below this mass inside the options a reading is flagged."""
@@ -33,6 +32,20 @@ _OPENING = " \t\r\n([{<\"'`*_"
 _NOT_LISTED = -9000.0
 _ROUNDING = 0.01
 _CLOSING = " \t\r\n)]}>\"'`*_.:,;"
+
+
+T = TypeVar("T")
+
+
+def _or_none(value: Any, read: ValidatorFunctionWrapHandler) -> Any:
+    try:
+        return read(value)
+    except ValidationError:
+        return None
+
+
+OrNone = Annotated[T | None, WrapValidator(_or_none)]
+"""A field that is None where the value has another type."""
 
 
 class Token(BaseModel):
