@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.graders.spec import GraderSpec
-from evenhand.rubrics.judge_prompt import OWN_PROMPT, JudgePrompt
+from evenhand.rubrics.own_words import OWN_PROMPT, JudgePrompt
 
 if TYPE_CHECKING:
     from evenhand.rubrics import Instructions, JudgePrompt, Rubric

@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from evenhand.errors import InputError
-from evenhand.rubrics.image import in_words
+from evenhand.rubrics.content import in_words
 from evenhand.rubrics.options import (
     MOST_SEVERAL,
     NONE,

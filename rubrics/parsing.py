@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any
 
 from evenhand.rubrics import answer_words as words
-from evenhand.rubrics.field_names import FieldNames
+from evenhand.rubrics.answer_words import FieldNames
 from evenhand.rubrics.options import NONE, options_in, set_label
 
 _MASKED = "\ue000"

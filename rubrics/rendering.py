@@ -7,8 +7,15 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from evenhand.rubrics.conversation import Turn, transcript, turns_of
-from evenhand.rubrics.image import MISSING, Image, in_words, shown_image
+from evenhand.rubrics.content import (
+    MISSING,
+    Image,
+    Turn,
+    in_words,
+    shown_image,
+    transcript,
+    turns_of,
+)
 from evenhand.rubrics.options import Block, Number, Option
 
 PROMPT_VERSION = "4"

@@ -121,8 +121,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 def _check_one(file: str) -> int:
     """Print every fault of a file, or else what will be sent and what in it contradicts itself."""
-    from evenhand.rubrics.checking import contradictions
-    from evenhand.rubrics.loading import read_rubric, rubric_text
+    from evenhand.rubrics.loading import contradictions, read_rubric, rubric_text
 
     rubric, faults = read_rubric(rubric_text(file))
     if rubric is None:

@@ -1,6 +1,6 @@
 """A grader behind a network as a run sees it, whoever provides it: with which keys and headers it
-is asked, how its answer is held to the rubric's keys, and how requests travel - by the SDKs' clients
-over aiohttp, which spend a third less time on each.
+is asked, how its answer is held to the rubric's keys, and how requests travel - by the SDKs'
+clients over aiohttp, which spend a third less time on each.
 """
 
 from __future__ import annotations

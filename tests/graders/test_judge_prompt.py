@@ -12,7 +12,7 @@ from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, forecast
 from evenhand.reporting.report import report_study
-from evenhand.rubrics import JudgePrompt, judge_prompt, load_rubric
+from evenhand.rubrics import JudgePrompt, load_rubric, own_words
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, completion, message
 from harness.studies import MarkedStudy
@@ -124,7 +124,7 @@ def test_a_pattern_that_comes_to_no_end_costs_one_reply_its_label_and_not_the_ru
     def said(call: Call) -> Reply:
         return message(endless if "p0001|m|a" in call.user else "aaaVerdict: 3")
 
-    monkeypatch.setattr(judge_prompt, "PATTERN_SECONDS", 0.05)
+    monkeypatch.setattr(own_words, "PATTERN_SECONDS", 0.05)
     server.script, study = said, marked_study(pairs=1)
     text = PATTERN.replace(r"Verdict: \[\[(.+?)\]\]", r"^(?:a|aa)+Verdict: (\d)")
     judge = JudgePrompt.read(prompt_file(tmp_path, text))

@@ -8,7 +8,7 @@ import pytest
 
 from evenhand.cli.main import main
 from evenhand.rubrics import dump_rubric, load_rubric, shipped_rubrics
-from evenhand.rubrics.checking import contradictions
+from evenhand.rubrics.loading import contradictions
 from tests.rubrics.test_verbatim import pair
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from evenhand.rubrics import Block, asked_rubric
-from evenhand.rubrics.conversation import MOST_TURNS, Turn, turns_of
+from evenhand.rubrics.content import MOST_TURNS, Turn, turns_of
 
 OPENAI = [
     {"role": "user", "content": "Which train?"},
