@@ -221,8 +221,8 @@ def audit_injection(
             summary.planned += len(task.questions)
             if len(task.questions) or cancel:
                 counter = ProgressCounter(len(task.questions), progress)
-                of_part = replace(context, progress=counter)
-                carry_out(study, [task], of_part, [summary], batch=batch, cancel=cancel)
+                of_part = replace(context, progress=counter, batch=batch, cancel=cancel)
+                carry_out(study, [task], of_part, [summary])
             if summary.stopped:
                 break
     return RunSummary((summary,), context.budget.exhausted)

@@ -11,12 +11,13 @@ import re
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies
 
 from evenhand.errors import InputError
 from evenhand.graders.clients.batches import BatchService
-from evenhand.graders.failures import CONNECT
+from evenhand.graders.failures import CONNECT, json_object
+from evenhand.graders.money import charged_by
 from evenhand.graders.options import GraderSettings
 from evenhand.graders.providers import Place, filled_from_environment
 from evenhand.graders.replies import (
@@ -35,6 +36,8 @@ from evenhand.texts import written
 
 if TYPE_CHECKING:
     import httpx2
+    from anthropic import AsyncAnthropic
+    from openai import AsyncOpenAI
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,33 +64,68 @@ class Reply:
     """The cost in US dollars that a gateway reported, if any."""
 
 
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A prompt to be asked, with several `draws` where `Grader.draws_at_once` allows them. Without
+    a rubric the reply is read as a text. Where `constrained` the server itself holds the answer to
+    the rubric's keys.
+    """
+
+    prompt: PromptText
+    rubric: Rubric | None = None
+    draws: int = 1
+    constrained: bool = False
+
+
 BeforeSending = Callable[[dict[str, Any]], Awaitable[None]]
 """Awaited with every request just before it is sent. It may lower the limit on output, and raises
 where the request must not be sent.
 """
 
 
-class Grader(Protocol):
-    """A grader behind a network. `ask` raises a `failures.GraderFailure`."""
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a client is opened with: the grader and its settings, and the seconds that a request may
+    take. `way` is how the model took labels before (`WAYS`); `no_reasoning` says that it is known
+    to give probabilities without reasoning.
+    """
 
     spec: GraderSpec
-    identity: Identity
-
     settings: GraderSettings
+    scrubber: Scrubber
+    timeout: float
+    way: str = ""
+    no_reasoning: bool = False
+
+
+class Grader:
+    """A grader behind a network, with one client for all requests. `ask` raises a
+    `failures.GraderFailure`.
+    """
+
+    _id_header = "x-request-id"
+
+    def __init__(
+        self, access: Access, client: AsyncAnthropic | AsyncOpenAI, **identity: str
+    ) -> None:
+        self.spec, self.settings = access.spec, access.settings
+        self._client, self._scrubber, self._timeout = client, access.scrubber, access.timeout
+        address = str(client.base_url.copy_with(username=None, password=None))
+        self.identity = Identity(provider=self.spec.provider, base_url=address, **identity)
 
     @property
     def draws_at_once(self) -> int:
         """The most draws of one prompt that a request may ask for."""
-        ...
+        return 1
 
     @property
     def settled(self) -> bool:
         """True once it is known how to ask the model; until then questions go one at a time."""
-        ...
+        return True
 
     def request(self, prompt: PromptText) -> dict[str, Any]:
         """Return the request as `ask` would send it now."""
-        ...
+        raise NotImplementedError
 
     def read(
         self, reply: Mapping[str, Any], rubric: Rubric | None, draws: int = 1
@@ -95,35 +133,39 @@ class Grader(Protocol):
         """Return the outcomes in a reply, live or from a batch: one for each draw that came, at
         most `draws`. Without a rubric the outcome is the reply's text.
         """
-        ...
+        raise NotImplementedError
 
     def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchService:
-        """The provider's batch service; `pause` waits between two looks at a batch."""
-        ...
+        """Return the provider's batch service; `pause` waits between two looks at a batch. Raises
+        InputError where it has none.
+        """
+        raise InputError(written("provider.no_batches", provider=self.spec.provider))
 
     async def lifecycle(self) -> list[str]:
-        """Warnings about the model's life; never raises."""
-        ...
+        """Return warnings about the model's retirement and about what study.toml sends; never
+        raises.
+        """
+        return told_by_study(self.spec)
 
     def constrains(self, request: Mapping[str, Any]) -> bool:
         """Return True if an unreadable answer can be asked for again, constrained to the keys."""
-        ...
+        return False
 
-    async def ask(
-        self,
-        rubric: Rubric | None,
-        prompt: PromptText,
-        before: BeforeSending,
-        draws: int = 1,
-        *,
-        constrained: bool = False,
+    async def ask(self, ask: Ask, before: BeforeSending) -> Reply:
+        """Ask one prompt and return the reply."""
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """Close the client."""
+        await self._client.close()
+
+    def _reply(
+        self, raw: httpx2.Response, request: Mapping[str, Any], rubric: Rubric | None
     ) -> Reply:
-        """Ask one prompt and return the reply, with several `draws` where `draws_at_once` allows
-        them. With `constrained` the server itself holds the answer to the rubric's keys.
-        """
-        ...
-
-    async def close(self) -> None: ...
+        """Return the one answer in a server's reply."""
+        (outcome,) = self.read(json_object(raw.text, self.spec, self._scrubber), rubric)
+        request_id = raw.headers.get(self._id_header) or ""
+        return Reply(request, request_id, outcome, charged=charged_by(raw.headers))
 
 
 # ---- connections --------------------------------------------------------------------------------

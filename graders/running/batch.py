@@ -21,18 +21,15 @@ from evenhand.graders.clients.batches import BatchLimits, BatchResult
 from evenhand.graders.clients.grader import Reply, way_of
 from evenhand.graders.failures import (
     ATTEMPTS,
-    FILTERED,
-    Filtered,
     GraderFailure,
     Rejected,
     Stopped,
     Transient,
-    retrying,
 )
 from evenhand.graders.money import Budget, OverBudget, Tariff, output_limit, usage_facts
 from evenhand.graders.replies import MOST_KEPT, Outcome
 from evenhand.graders.running.jobs import DrawsJob, GradeJob, by_request, live_job, origin
-from evenhand.graders.running.live import FAILURES_IN_A_ROW, LiveRun
+from evenhand.graders.running.live import FAILURES_IN_A_ROW, LiveRun, Part, reason_of
 from evenhand.graders.running.run import GraderSummary, Reservations, RunContext
 from evenhand.rubrics import PromptText, Rubric
 from evenhand.study.questions import AttackedQuestion, Question
@@ -41,7 +38,7 @@ from evenhand.study.store.logs.batches import BatchJournal, BatchRequest, Chunk
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    from tenacity import AsyncRetrying
+    pass
 
 _FAILED = TRANSIENT_REASONS[0]
 _NO_PROMPT = PromptText(system="", user="", keys=())
@@ -51,10 +48,11 @@ T = TypeVar("T")
 _FRAME = 200  # bytes of a request's line in addition to the request
 
 
-class BatchRun:
+class BatchRun(Part):
     """Asks one grader all of its open questions by batches, then closes it.
 
-    With `cancel` nothing is sent: what is under way is cancelled, and what came of it is kept.
+    Where the context says `cancel` nothing is sent: what is under way is cancelled, and what came
+    of it is kept.
     """
 
     def __init__(
@@ -66,22 +64,15 @@ class BatchRun:
         tariff: Tariff | None,
         *,
         live_tariff: Tariff | None,
-        cancel: bool = False,
     ) -> None:
+        super().__init__(context, summary, tariff)
         self._single = job
         self._job = DrawsJob(job)
         self._service = job.grader.batches(self._pause)
         self._journal = journal
         self._rubrics = job.study.rubrics | job.questions.rubrics
         self._accepted = job.study.accepted_hashes()
-        self._context = context
-        self._limits = context.limits
-        self._budget = context.budget
-        self._summary = summary
-        self._tariff = tariff
         self._live_tariff = live_tariff
-        self._cancel = cancel
-        self._reservations = Reservations(context.budget, tariff)
         self._again: list[Question] = []
         self._live: LiveRun | None = None
         self._scope: anyio.CancelScope | None = None
@@ -114,7 +105,7 @@ class BatchRun:
         chunks = await self._continued()
         asked = under_way(chunks)
         todo = [each for each in self._single.questions if (*each.prompted, each.draw) not in asked]
-        if self._cancel:
+        if self._context.cancel:
             for chunk in chunks:
                 await self._surely(lambda chunk=chunk: self._service.cancel(chunk.batch_id))  # type: ignore[misc]
             await self._collect_all(chunks)
@@ -145,7 +136,7 @@ class BatchRun:
             self._live = live
             await live.run(close=False)
             self._live = None
-            self._reservations.longest = max(self._reservations.longest, live.reservations.longest)
+            self.reservations.longest = max(self.reservations.longest, live.reservations.longest)
             if self._summary.stopped:
                 raise Stopped(self._summary.stopped)
             if self._job.grader.settled:
@@ -179,7 +170,7 @@ class BatchRun:
         """Send all that fits into the budget, collect it, and go on while more fits. Return the
         OverBudget that ended this, or None where everything was sent or the grader was stopped.
         """
-        chunker = Chunker(self._job, self._service.limits, self._reservations, todo)
+        chunker = Chunker(self._job, self._service.limits, self.reservations, todo)
         while True:
             while (built := await chunker.build(self._budget)) is not None:
                 chunks.append(await self._submit(*built))
@@ -218,7 +209,7 @@ class BatchRun:
 
     async def _sent(self, chunk: Chunk, named: list[tuple[str, dict[str, Any]]]) -> str:
         """Submit once: after a failure that may hide a success, look before sending again."""
-        async for attempt in self._retrying():
+        async for attempt in self._retrying(anyio.sleep):
             with attempt:
                 if attempt.retry_state.attempt_number > 1:
                     found = await self._service.find(chunk, self._journal.known_batches())
@@ -320,9 +311,7 @@ class BatchRun:
         if result.failure is not None or result.body is None:
             failure = result.failure or Rejected("no reply")
             facts |= {"error": str(failure), "status": failure.status}
-            filtered = isinstance(failure, Filtered)
-            reason = FILTERED if filtered else f"request_rejected: {failure.status}"
-            return self._job.failed(question, reason, facts)
+            return self._job.failed(question, reason_of(failure), facts)
         if asked is None:
             raw = str(result.body)[:MOST_KEPT]
             outcomes = [Outcome(unscored_reason="rubric_changed", raw=raw)] * len(question)
@@ -331,7 +320,7 @@ class BatchRun:
         facts |= usage_facts(outcomes[0].evidence, self._tariff)
         reply = Reply(request.settings, result.request_id, outcomes[0], tuple(outcomes[1:]))
         usual = output_limit(self._job.grader.request(_NO_PROMPT))
-        grades = self._job.kept(question, self._reservations.learn(reply, usual), facts)
+        grades = self._job.kept(question, self.reservations.learn(reply, usual), facts)
         return [replace(grade, rubric_hash=request.rubric_hash) for grade in grades]
 
     def _questions(self, request: BatchRequest) -> list[Question] | None:
@@ -353,15 +342,9 @@ class BatchRun:
         await anyio.to_thread.run_sync(self._job.store, failed)
         self._context.count(failed, self._summary)
 
-    def _retrying(self) -> AsyncRetrying:
-        def told(failure: GraderFailure, attempt: int, seconds: float) -> None:
-            self._context.progress.waits(self._summary.rater_id, failure, attempt, seconds)
-
-        return retrying(wait_scale=self._limits.wait_scale, sleep=anyio.sleep, told=told)
-
     async def _surely(self, call: Callable[[], Awaitable[T]]) -> T:
         """Make a call that is safe to repeat, with the retries of any request."""
-        async for attempt in self._retrying():
+        async for attempt in self._retrying(anyio.sleep):
             with attempt:
                 return await call()
         raise AssertionError("retrying ends with a result or an error")

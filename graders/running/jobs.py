@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Protocol
 
-from evenhand.graders.clients.grader import BeforeSending, Grader, Identity, Reply, way_of
+from evenhand.graders.clients.grader import Ask, BeforeSending, Grader, Identity, Reply, way_of
 from evenhand.graders.plan import OpenQuestions
 from evenhand.graders.replies import ASKED_AGAIN, REPEATED, Outcome, Replies, as_draw
 from evenhand.graders.scrub import storable
@@ -211,8 +211,8 @@ class GradeJob:
         return [q.rubric.for_prompt(v) for q, v in zip(questions, shown, strict=True)]
 
     async def ask(self, question: Question, prompt: PromptText, before: BeforeSending) -> Reply:
-        constrained = question in self._again
-        return await self.grader.ask(question.rubric, prompt, before, constrained=constrained)
+        ask = Ask(prompt, question.rubric, constrained=question in self._again)
+        return await self.grader.ask(ask, before)
 
     def rest(self, question: Question, reply: Reply) -> Question | None:
         """Return the question itself, once, where its answer could not be read and can be
@@ -308,7 +308,7 @@ class DrawsJob:
     async def ask(
         self, question: list[Question], prompt: PromptText, before: BeforeSending
     ) -> Reply:
-        return await self.grader.ask(question[0].rubric, prompt, before, len(question))
+        return await self.grader.ask(Ask(prompt, question[0].rubric, len(question)), before)
 
     def rest(self, question: list[Question], reply: Reply) -> list[Question]:
         return question[1 + len(reply.more) :]

@@ -10,13 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
 from evenhand.graders.capabilities import warnings_about
-from evenhand.graders.clients.grader import BeforeSending, Grader, Reply, told_by_study
+from evenhand.graders.clients.grader import Access, Ask, BeforeSending, Grader, Reply, told_by_study
 from evenhand.graders.options import GraderSettings, RequestLimits
 from evenhand.graders.running.dry_run import GraderForecast, request_of
 from evenhand.graders.running.jobs import replied, sent
@@ -100,7 +100,7 @@ def respond(
         parts = []
         if open_prompts:
             tariff = priced(spec, context.budget, "", study.config.prices)
-            model = open_grader(spec, settings, scrubber, limits.timeout)
+            model = open_grader(Access(spec, settings, scrubber, limits.timeout))
             job = _ResponseJob(log, model, subject, open_prompts, system, fault)
             parts = [LiveRun(job, context, summary, tariff)]
         try:
@@ -115,29 +115,48 @@ def forecast_responses(study: Study, subject: str, scope: str = "sample") -> Gra
     """Price a model's responses to all prompts, without network or key. How long they will be is
     assumed. Raises InputError where the model is not valid.
     """
-    from evenhand.graders.money import Tariff, Tokens, input_estimate
-
     spec = parse_spec(subject, study.config.providers)
     settings = GraderSettings.for_subject(spec)
-    prompts = _prompts(study, scope)
+    prompts = [PromptText(system="", user=each.text, keys=()) for each in _prompts(study, scope)]
+    forecast = _forecast(
+        study, spec, settings, prompts, _USUAL_TOKENS, rater_id=spec.text, already=0
+    )
+    basis = written("grade.expected_response", tokens=_USUAL_TOKENS) if forecast.cost else ""
+    warnings = (*told_by_study(spec), *warnings_about(spec, settings))
+    return replace(forecast, basis=basis, sample=None, warnings=warnings)
+
+
+def _forecast(
+    study: Study,
+    spec: GraderSpec,
+    settings: GraderSettings,
+    prompts: Sequence[PromptText],
+    usual: int,
+    *,
+    rater_id: str,
+    already: int,
+) -> GraderForecast:
+    """Price requests whose answers have as many tokens as is `usual`."""
+    from evenhand.graders.money import Tariff, Tokens, input_estimate
+
     tariff = Tariff.find(spec, prices=study.config.prices)
-    least, most, likely = Decimal(0), Decimal(0), Decimal(0)
+    least = most = likely = Decimal(0)
     for prompt in prompts:
         if tariff is None:
             break
-        request = request_of(spec, settings, PromptText(system="", user=prompt.text, keys=()))
+        request = request_of(spec, settings, prompt)
         least += tariff.at_least(request)
         most += tariff.at_most(request)
-        likely += tariff.cost(Tokens(input_estimate(request), output=_USUAL_TOKENS))
+        likely += tariff.cost(Tokens(input_estimate(request), output=usual))
     return GraderForecast(
-        rater_id=spec.text,
-        already=0,
+        rater_id=rater_id,
+        already=already,
         new=len(prompts),
         cost=(float(least), float(most)) if tariff else None,
         expected=float(likely) if tariff else None,
-        basis=written("grade.expected_response", tokens=_USUAL_TOKENS) if tariff else "",
-        sample=None,
-        warnings=(*told_by_study(spec), *warnings_about(spec, settings)),
+        basis=written("grade.expected_assumed", answer=usual) if tariff else "",
+        sample=next(iter(prompts), None),
+        warnings=(),
     )
 
 
@@ -167,7 +186,31 @@ def _prompts(study: Study, scope: str) -> list[_Prompt]:
     ]
 
 
-class _ResponseJob:
+class _TextJob:
+    """A job whose replies are read as texts, without a rubric: one request for each question."""
+
+    def __init__(self, rater_id: str, grader: Grader, questions: Sequence[Any]) -> None:
+        self.rater_id = rater_id
+        self.grader = grader
+        self._open = questions
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._open)
+
+    async def ask(self, question: Any, prompt: PromptText, before: BeforeSending) -> Reply:
+        return await self.grader.ask(Ask(prompt), before)
+
+    def rest(self, question: Any, reply: Reply) -> None:
+        return None
+
+    def sent(self, question: Any, prompt: PromptText, request: Mapping[str, Any]) -> dict[str, Any]:
+        return sent(self.grader.identity, prompt, request, draw=0)
+
+
+class _ResponseJob(_TextJob):
     """The open prompts of one subject, and its responses."""
 
     def __init__(
@@ -179,34 +222,18 @@ class _ResponseJob:
         system: str,
         fault: Callable[[str, str], str] | None,
     ) -> None:
-        self.rater_id = subject
-        self.grader = model
+        super().__init__(subject, model, prompts)
         self._log = log
-        self._open = prompts
         self._system = system
         self._fault = fault
 
-    def __len__(self) -> int:
-        return len(self._open)
-
-    def __iter__(self) -> Iterator[_Prompt]:
-        return iter(self._open)
-
     def prompts(self, questions: Sequence[_Prompt]) -> list[PromptText]:
-        return [
-            PromptText(system=self._system, user=question.text, keys=()) for question in questions
-        ]
-
-    async def ask(self, question: _Prompt, prompt: PromptText, before: BeforeSending) -> Reply:
-        return await self.grader.ask(None, prompt, before)
-
-    def rest(self, question: _Prompt, reply: Reply) -> None:
-        return None
+        return [PromptText(system=self._system, user=each.text, keys=()) for each in questions]
 
     def sent(
         self, question: _Prompt, prompt: PromptText, request: Mapping[str, Any]
     ) -> dict[str, Any]:
-        facts = sent(self.grader.identity, prompt, request, draw=0)
+        facts = super().sent(question, prompt, request)
         return facts | ({"system_prompt": self._system} if self._system else {})
 
     def kept(self, question: _Prompt, reply: Reply, facts: dict[str, Any]) -> list[ResponseAttempt]:
@@ -266,7 +293,7 @@ def propose(
     if known:
         return known
     tariff = priced(spec, context.budget, "", study.config.prices)
-    model = open_grader(spec, settings, context.scrubber, context.limits.timeout)
+    model = open_grader(Access(spec, settings, context.scrubber, context.limits.timeout))
     job = _ProposalJob(study, rubric, model, wanted, about)
     run_all([LiveRun(job, context, summary, tariff)], context.progress)
     return answered(study, rubric, proposer, wanted)
@@ -286,28 +313,12 @@ def forecast_proposals(
     """Forecast what requests for proposals cost, without network or key. Raises InputError where
     the model is not known or writes nothing.
     """
-    from evenhand.graders.money import Tariff, Tokens, input_estimate
-
     spec, settings = writer_of(study, proposer)
     known = proposals_of(study.store, rubric)
     new = [each for each in wanted if _digest(spec, each) not in known]
-    tariff = Tariff.find(spec, prices=study.config.prices)
-    least = most = likely = Decimal(0)
-    for request in (request_of(spec, settings, each) for each in new):
-        if tariff:
-            least += tariff.at_least(request)
-            most += tariff.at_most(request)
-            likely += tariff.cost(Tokens(input_estimate(request), output=_WRITTEN))
-    return GraderForecast(
-        rater_id=written("improve.proposer", model=spec.text),
-        already=len(wanted) - len(new),
-        new=len(new),
-        cost=(float(least), float(most)) if tariff else None,
-        expected=float(likely) if tariff else None,
-        basis=written("grade.expected_assumed", answer=_WRITTEN) if tariff else "",
-        sample=next(iter(new), None),
-        warnings=(),
-    )
+    name = written("improve.proposer", model=spec.text)
+    already = len(wanted) - len(new)
+    return _forecast(study, spec, settings, new, _WRITTEN, rater_id=name, already=already)
 
 
 def writer_of(study: Study, proposer: str) -> tuple[GraderSpec, GraderSettings]:
@@ -326,7 +337,7 @@ def _digest(spec: GraderSpec, prompt: PromptText) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-class _ProposalJob:
+class _ProposalJob(_TextJob):
     """An open request to a model, whose question is its digest, and its answer."""
 
     def __init__(
@@ -337,30 +348,14 @@ class _ProposalJob:
         wanted: PromptText,
         about: Mapping[str, Any],
     ) -> None:
-        self.rater_id = model.spec.text
-        self.grader = model
+        super().__init__(model.spec.text, model, [_digest(model.spec, wanted)])
         self._study = study
         self._rubric = rubric
         self._wanted = wanted
         self._about = about
 
-    def __len__(self) -> int:
-        return 1
-
-    def __iter__(self) -> Iterator[str]:
-        return iter([_digest(self.grader.spec, self._wanted)])
-
     def prompts(self, questions: Sequence[str]) -> list[PromptText]:
         return [self._wanted for _ in questions]
-
-    async def ask(self, question: str, prompt: PromptText, before: BeforeSending) -> Reply:
-        return await self.grader.ask(None, prompt, before)
-
-    def rest(self, question: str, reply: Reply) -> None:
-        return None
-
-    def sent(self, question: str, prompt: PromptText, request: Mapping[str, Any]) -> dict[str, Any]:
-        return sent(self.grader.identity, prompt, request, draw=0)
 
     def kept(self, question: str, reply: Reply, facts: dict[str, Any]) -> list[ProposalAttempt]:
         facts, outcome = facts | replied(reply), reply.outcome

@@ -132,12 +132,16 @@ def _lacks_probabilities(attempt: AnyAttempt) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """The objects that all graders of a run share."""
+    """The objects that all graders of a run share. With `batch` they are asked by the providers'
+    batch services, and with `cancel` what is under way there is ended.
+    """
 
     scrubber: Scrubber
     limits: RequestLimits
     budget: Budget
     progress: ProgressCounter
+    batch: bool = False
+    cancel: bool = False
 
     def scrubbed(self, attempts: Iterable[Attempt]) -> list[Attempt]:
         """Return the attempts with secrets removed from their provenance."""

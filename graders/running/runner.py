@@ -17,6 +17,7 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.graders.baselines import LexicalGrader
+from evenhand.graders.clients.grader import Access
 from evenhand.graders.options import (
     TIMEOUT,
     WHOLE,
@@ -217,7 +218,7 @@ def grade(
     summaries: dict[str, GraderSummary] = {}
     with only_runner(study, shard):
         tasks = plan_grading(study, graders, options, scrubber)
-        _collect(study, tasks, context, summaries, batch=batch, cancel=cancel)
+        _collect(study, tasks, replace(context, batch=batch, cancel=cancel), summaries)
     for other in shard.others():
         if context.budget.exhausted or any(each.stopped for each in summaries.values()):
             break
@@ -258,7 +259,7 @@ class Rounds:
             busy = max(sum(len(task.questions) > 0 for task in some), 1)
             each = replace(limits, concurrency=limits.concurrency // busy)
             context = replace(self.context, limits=each)
-            _collect(self.study, some, context, self.summaries, opened=opened)
+            _collect(self.study, some, context, self.summaries, opened)
             if context.budget.exhausted:
                 break
         return self.so_far
@@ -306,9 +307,6 @@ def _collect(
     tasks: Sequence[GradingTask],
     context: RunContext,
     summaries: dict[str, GraderSummary],
-    *,
-    batch: bool = False,
-    cancel: bool = False,
     opened: Callable[[], None] = lambda: None,
 ) -> None:
     """Carry out tasks, and add their results to the graders' summaries."""
@@ -321,7 +319,7 @@ def _collect(
         summary.planned += len(asked)
         context.progress.expect(len(asked))
     own = [summaries[task.questions.rater_id] for task in tasks]
-    carry_out(study, tasks, context, own, batch=batch, cancel=cancel, opened=opened)
+    carry_out(study, tasks, context, own, opened)
 
 
 def new_context(
@@ -339,9 +337,6 @@ def carry_out(
     tasks: Sequence[GradingTask],
     context: RunContext,
     summaries: Sequence[GraderSummary],
-    *,
-    batch: bool = False,
-    cancel: bool = False,
     opened: Callable[[], None] = lambda: None,
 ) -> None:
     """Ask every grader its open questions; each one's summary says how it went. `opened` is called
@@ -352,22 +347,22 @@ def carry_out(
             if isinstance(rubric, Reworded):
                 study.keep_prompt(rubric.words.hash, rubric.words.source)
     parts = [
-        _part(study, task, context, summary, batch=batch, cancel=cancel)
+        _part(study, task, context, summary)
         for task, summary in zip(tasks, summaries, strict=True)
-        if len(task.questions) or cancel
+        if len(task.questions) or context.cancel
     ]
     opened()
-    _carry_out(parts, context.progress)
+    for part in parts:  # offline first, then all graders behind a network side by side
+        if isinstance(part, OfflineRun):
+            part.run()
+    if remote := [part for part in parts if not isinstance(part, OfflineRun)]:
+        from evenhand.graders.running.live import run_all
+
+        run_all(remote, context.progress)
 
 
 def _part(
-    study: Study,
-    task: GradingTask,
-    context: RunContext,
-    summary: GraderSummary,
-    *,
-    batch: bool,
-    cancel: bool,
+    study: Study, task: GradingTask, context: RunContext, summary: GraderSummary
 ) -> OfflineRun | LiveRun | BatchRun:
     """Return one grader's part of the run. Raises InputError where its key, a rubric's cues or,
     under a budget, its price is missing.
@@ -381,20 +376,24 @@ def _part(
 
     tier, prices = task.settings.service_tier, study.config.prices
     tariff = priced(task.spec, context.budget, tier, prices)
-    known = gave_without_reasoning(study.store, task.questions.rater_id)
-    timeout = context.limits.timeout
-    way = asked_by(study.store, task.questions.rater_id)
-    scrubber = context.scrubber
-    grader = open_grader(task.spec, task.settings, scrubber, timeout, no_reasoning=known, way=way)
+    access = Access(
+        task.spec,
+        task.settings,
+        context.scrubber,
+        context.limits.timeout,
+        way=asked_by(study.store, task.questions.rater_id),
+        no_reasoning=gave_without_reasoning(study.store, task.questions.rater_id),
+    )
+    grader = open_grader(access)
     job = GradeJob(study, grader, task.questions)
-    if not batch:
+    if not context.batch:
         return LiveRun(live_job(job), context, summary, tariff)
     from evenhand.graders.running.batch import BatchRun
     from evenhand.study.store.logs.batches import BatchJournal
 
     journal = BatchJournal(study.store)
     in_batch = Tariff.find(task.spec, batch=True, tier=tier, prices=prices)
-    return BatchRun(job, journal, context, summary, in_batch, live_tariff=tariff, cancel=cancel)
+    return BatchRun(job, journal, context, summary, in_batch, live_tariff=tariff)
 
 
 def priced(
@@ -414,32 +413,15 @@ def priced(
     return tariff
 
 
-def open_grader(
-    spec: GraderSpec,
-    settings: GraderSettings,
-    scrubber: Scrubber,
-    timeout: float,
-    *,
-    no_reasoning: bool = False,
-    way: str = "",
-) -> Grader:
-    """Return a client for one model. Raises InputError where its key is missing. `no_reasoning`
-    says that the model is known to give probabilities without reasoning; `way` is how it took
-    labels before (see `clients.grader`).
-    """
-    if spec.speaks == "messages":
+def open_grader(access: Access) -> Grader:
+    """Return a client for one model. Raises InputError where its key is missing."""
+    if access.spec.speaks == "messages":
         from evenhand.graders.clients.claude import ClaudeGrader
 
-        return ClaudeGrader(spec, settings, scrubber, timeout=timeout, way=way)
-    if spec.speaks == "chat":
-        from evenhand.graders.clients.openai_chat import OpenAIGrader
+        return ClaudeGrader(access)
+    from evenhand.graders.clients.openai_chat import OpenAIGrader, OtherGrader
 
-        return OpenAIGrader(
-            spec, settings, scrubber, timeout=timeout, no_reasoning=no_reasoning, way=way
-        )
-    from evenhand.graders.clients.openai_chat import OtherGrader
-
-    return OtherGrader(spec, settings, scrubber, timeout=timeout)
+    return (OpenAIGrader if access.spec.speaks == "chat" else OtherGrader)(access)
 
 
 def check_ready(
@@ -458,23 +440,12 @@ def check_ready(
         if spec.speaks == "baseline":
             continue
         priced(spec, Budget(budget), "", study.config.prices)
-        grader = open_grader(spec, GraderSettings("text"), scrubber, TIMEOUT)
+        grader = open_grader(Access(spec, GraderSettings("text"), scrubber, TIMEOUT))
         try:
             if batch:
                 grader.batches(checkpoint)
         finally:
             anyio.run(grader.close)
-
-
-def _carry_out(parts: Sequence[OfflineRun | LiveRun | BatchRun], progress: ProgressCounter) -> None:
-    """Run offline parts first, then all graders behind a network side by side."""
-    from evenhand.graders.running.live import run_all
-
-    for part in parts:
-        if isinstance(part, OfflineRun):
-            part.run()
-    if remote := [part for part in parts if not isinstance(part, OfflineRun)]:
-        run_all(remote, progress)
 
 
 class OfflineRun:

@@ -6,6 +6,7 @@ import pytest
 
 from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, forecast, parse_spec
+from evenhand.graders.clients.grader import Access
 from evenhand.graders.money import Tariff
 from evenhand.graders.options import GraderSettings
 from evenhand.graders.providers import key_variable, known_providers
@@ -79,7 +80,9 @@ def test_grades_at_everybodys_address_have_the_keys_that_they_had(
         monkeypatch.setenv(f"{name}_API_KEY", HOST_KEY)
     found = {}
     for text in ("anthropic:m", "openai:m"):
-        identity = open_grader(parse_spec(text), GraderSettings("label"), Scrubber([]), 1).identity
+        identity = open_grader(
+            Access(parse_spec(text), GraderSettings("label"), Scrubber([]), 1)
+        ).identity
         found[identity.provider] = (identity.base_url, identity.endpoint)
     assert found == {
         "anthropic": ("https://api.anthropic.com", "messages"),
