@@ -28,7 +28,7 @@ from evenhand.graders.failures import (
 )
 from evenhand.graders.money import Budget, OverBudget, Tariff, output_limit, usage_facts
 from evenhand.graders.replies import MOST_KEPT, Outcome
-from evenhand.graders.running.jobs import DrawsJob, GradeJob, by_request, live_job, origin
+from evenhand.graders.running.jobs import GradeJob, by_request, origin
 from evenhand.graders.running.live import FAILURES_IN_A_ROW, LiveRun, Part, reason_of
 from evenhand.graders.running.run import GraderSummary, Reservations, RunContext
 from evenhand.rubrics import PromptText, Rubric
@@ -66,8 +66,7 @@ class BatchRun(Part):
         live_tariff: Tariff | None,
     ) -> None:
         super().__init__(context, summary, tariff)
-        self._single = job
-        self._job = DrawsJob(job)
+        self._job = job
         self._service = job.grader.batches(self._pause)
         self._journal = journal
         self._rubrics = job.study.rubrics | job.questions.rubrics
@@ -104,7 +103,7 @@ class BatchRun(Part):
     async def _carry_out(self) -> None:
         chunks = await self._continued()
         asked = under_way(chunks)
-        todo = [each for each in self._single.questions if (*each.prompted, each.draw) not in asked]
+        todo = [each for each in self._job.questions if (*each.prompted, each.draw) not in asked]
         if self._context.cancel:
             for chunk in chunks:
                 await self._surely(lambda chunk=chunk: self._service.cancel(chunk.batch_id))  # type: ignore[misc]
@@ -129,10 +128,8 @@ class BatchRun(Part):
         asked = 0
         for draws in by_request(todo, self._job.grader.draws_at_once):
             asked += len(draws)
-            probe = GradeJob(
-                self._single.study, self._job.grader, self._single.questions.only(draws)
-            )
-            live = LiveRun(live_job(probe), self._context, self._summary, self._live_tariff)
+            probe = GradeJob(self._job.study, self._job.grader, self._job.questions.only(draws))
+            live = LiveRun(probe, self._context, self._summary, self._live_tariff)
             self._live = live
             await live.run(close=False)
             self._live = None
@@ -147,7 +144,7 @@ class BatchRun(Part):
         """Return the chunks under way, found again where the provider's id was never noted."""
         found = []
         for chunk in self._journal.under_way(self._job.rater_id):
-            if any(request.trial for request in chunk.requests) != self._single.questions.attacked:
+            if any(request.trial for request in chunk.requests) != self._job.questions.attacked:
                 continue  # an audit's batches are its own
             if not chunk.batch_id:
                 batch_id = await self._found(chunk)
@@ -338,7 +335,7 @@ class BatchRun(Part):
 
     async def _give_up(self, todo: list[Question]) -> None:
         facts = {"error": f"no readable reply in {ATTEMPTS} batches"}
-        failed = [grade for each in todo for grade in self._single.failed(each, _FAILED, facts)]
+        failed = [grade for each in todo for grade in self._job.failed([each], _FAILED, facts)]
         await anyio.to_thread.run_sync(self._job.store, failed)
         self._context.count(failed, self._summary)
 
@@ -369,7 +366,7 @@ class Chunker:
 
     def __init__(
         self,
-        job: DrawsJob,
+        job: GradeJob,
         limits: BatchLimits,
         reservations: Reservations,
         questions: Sequence[Question],

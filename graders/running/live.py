@@ -29,6 +29,7 @@ from evenhand.graders.failures import (
     retrying,
 )
 from evenhand.graders.money import Tariff, output_limit, usage_facts
+from evenhand.graders.replies import ASKED_AGAIN
 from evenhand.graders.running.jobs import Job, origin
 from evenhand.graders.running.run import GraderSummary, ProgressCounter, Reservations, RunContext
 from evenhand.study.store.grades import TRANSIENT_REASONS, utc_now
@@ -176,8 +177,10 @@ class LiveRun(Part):
             await self._keep_failure(question, failure, facts)
         else:
             facts |= self._job.sent(question, prompt, reply.request)
+            rest = self._job.rest(question, reply)
+            facts |= {"finished_at": utc_now()} | ({ASKED_AGAIN: True} if rest == question else {})
             await self._keep_reply(question, reply, facts)
-            if rest := self._job.rest(question, reply):
+            if rest:
                 await self._answer(rest, prompt)
 
     async def _asked(self, question: Any, prompt: PromptText, facts: dict[str, Any]) -> Reply:
@@ -253,7 +256,7 @@ class LiveRun(Part):
     async def _keep_reply(self, question: Any, reply: Reply, facts: dict[str, Any]) -> None:
         self._failed_in_a_row = 0
         self._replies += 1
-        records = self._job.kept(question, reply, facts | {"finished_at": utc_now()})
+        records = self._job.kept(question, reply, facts)
         await self._commit([*self._release(), *records])
 
     async def _keep_failure(

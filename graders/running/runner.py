@@ -370,7 +370,7 @@ def _part(
     if task.spec.speaks == "baseline":
         return OfflineRun(study, task.questions, context, summary)
     from evenhand.graders.money import Tariff
-    from evenhand.graders.running.jobs import GradeJob, live_job
+    from evenhand.graders.running.jobs import GradeJob
     from evenhand.graders.running.live import LiveRun
     from evenhand.study.store.logs.replies import asked_by, gave_without_reasoning
 
@@ -387,7 +387,7 @@ def _part(
     grader = open_grader(access)
     job = GradeJob(study, grader, task.questions)
     if not context.batch:
-        return LiveRun(live_job(job), context, summary, tariff)
+        return LiveRun(job, context, summary, tariff)
     from evenhand.graders.running.batch import BatchRun
     from evenhand.study.store.logs.batches import BatchJournal
 
