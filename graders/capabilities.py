@@ -37,7 +37,10 @@ def warnings_about(
     if spec.speaks == "messages" and settings.method == "label":
         said.append(written("grade.hard_label", model=spec.model))
     if settings.method == "draws" and settings.draws < _FEW_DRAWS:
-        said.append(_about_draws(settings.draws))
+        draws = settings.draws
+        low, high = binomial_interval(round(draws / 2), draws)
+        rare = binomial_interval(0, draws)[1]
+        said.append(written("grade.coarse_draws", draws=draws, low=low, high=high, rare=rare))
     return said
 
 
@@ -79,12 +82,6 @@ def _about_probabilities(model: str, entry: dict[str, Any], today: date) -> list
     if rule:
         return [written("grade.probabilities_if", model=model, rule=rule)]
     return [written("grade.probabilities_until", model=model, day=until)] if until else []
-
-
-def _about_draws(draws: int) -> str:
-    low, high = binomial_interval(round(draws / 2), draws)
-    rare = binomial_interval(0, draws)[1]
-    return written("grade.coarse_draws", draws=draws, low=low, high=high, rare=rare)
 
 
 def _entry(spec: GraderSpec) -> dict[str, Any]:

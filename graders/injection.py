@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from evenhand.study import Study
 
 # ---- the texts: ways to talk a grader round, and two that do not try ----------------------------
-
-
 _LONG = 3_000
 """Length in characters of the long text, which ends with its instruction."""
 _FACTS = (
@@ -89,8 +87,9 @@ class Suite:
         found = next((each for each in self.attacks if each.name == attack), None)
         said = found.said(target, tag) if found else ""
         of = found.placebo if found else attack
-        length = _LONG if of == LONG_PLACEBO else self._usual_length(rubric, tag)
-        return _filled_up(said, length)
+        texts = (each.said(key, tag) for each in self.attacks for key in rubric.categories)
+        longest = max(map(len, texts)) + 2 * len(_BREAK)
+        return _filled_up(said, _LONG if of == LONG_PLACEBO else longest)
 
     def trials_of(
         self, targets: Sequence[str], places: Sequence[str]
@@ -102,10 +101,6 @@ class Suite:
             for place in places
             for text in ((PLACEBO, ""), (LONG_PLACEBO, ""), *asked)
         ]
-
-    def _usual_length(self, rubric: Rubric, tag: str) -> int:
-        said = (each.said(key, tag) for each in self.attacks for key in rubric.categories)
-        return max(map(len, said)) + 2 * len(_BREAK)
 
 
 @cache
@@ -176,8 +171,6 @@ def _filled_up(said: str, length: int) -> str:
 
 
 # ---- the audit ----------------------------------------------------------------------------------
-
-
 _LIMITS = RequestLimits()
 _UNKNOWN = "\0"  # no option's key
 

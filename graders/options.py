@@ -115,8 +115,6 @@ class RequestLimits:
 
 
 # ---- one grader's settings ----------------------------------------------------------------------
-
-
 REASON_FIRST = "reason-then-label"
 METHODS = ("label", "logprobs", "verbalised", REASON_FIRST)
 

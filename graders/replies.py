@@ -67,8 +67,6 @@ class Outcome:
 
 
 # ---- answers of more than a label ---------------------------------------------------------------
-
-
 _FARTHEST_SUM = 5.0
 """Percentages whose sum misses 100 by more than this are not a distribution."""
 REASON = "reason"
@@ -216,8 +214,6 @@ def _parts(text: str) -> tuple[str, str]:
 
 
 # ---- any answer ---------------------------------------------------------------------------------
-
-
 NOT_LOGPROBS = "not_logprobs"
 """Key in a reply's evidence: the reason why its figures cannot be log-probabilities."""
 
@@ -306,8 +302,6 @@ def _evidence(reading: OptionReading, label: str | None) -> dict[str, Any]:
 
 
 # ---- repeated draws -----------------------------------------------------------------------------
-
-
 _Z = 1.959963984540054
 DECLINED = {
     "Cache-Control": "no-cache",

@@ -260,8 +260,6 @@ NOT_MEANT = _of(
 
 
 # ---- options as names of fields -----------------------------------------------------------------
-
-
 _SEPARATES = r"(?:[:=→|>?]|->)"
 _ENDS = (
     r"(?![\w'’])(?=[\"'”’`]*\s*(?:\Z|[\n.!;,)}\]<|(#\u2013\u2014]|-\s|"
@@ -308,7 +306,7 @@ class FieldNames:
     def __init__(self, by_fold: Mapping[str, str], by_name: Mapping[str, str]) -> None:
         self._of = {**by_name, **by_fold}
         self._keys = list(by_fold.values())
-        polar = re.compile(rf"{YES}|{NO}", re.IGNORECASE)
+        polar = self._polar = re.compile(rf"{YES}|{NO}", re.IGNORECASE)
         self._words = {
             word
             for word in self._of
@@ -343,7 +341,7 @@ class FieldNames:
             if word.casefold() not in self._words:
                 if mark and (yes or negative):
                     return f"{first or ''}{word}"
-                if "?" in sep or (self._is_polar(word) and not (strong or mark)):
+                if "?" in sep or (self._polar.fullmatch(word) and not (strong or mark)):
                     return match[0]
                 unclear = True
                 return ""
@@ -376,9 +374,6 @@ class FieldNames:
         if deny and not give and not unclear and len(self._keys) == 2:
             give |= {*self._keys} - deny
         return FieldsRead(text, frozenset(give), frozenset(deny), unclear)
-
-    def _is_polar(self, word: str) -> bool:
-        return bool(re.fullmatch(rf"{YES}|{NO}", word, re.IGNORECASE))
 
     def _is_negative(self, word: str) -> bool:
         """Return True if an option denies by itself, as "incorrect" and "fail" do."""

@@ -173,8 +173,6 @@ def _shown(value: Any) -> str:
 
 
 # ---- images -------------------------------------------------------------------------------------
-
-
 _URI = re.compile(r"data:(image/(?:png|jpeg|webp))(?:;alt=([^;,]*))?;base64,([A-Za-z0-9+/]+={0,2})")
 BEGINS = "data:image/"
 MISSING = "[image missing]"

@@ -31,8 +31,6 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-    from pydantic import ValidationError
-
 
 @cache
 def shipped_rubrics() -> dict[str, str]:
@@ -110,12 +108,7 @@ def read_rubric(text: str) -> tuple[Rubric | None, list[str]]:
     except tomllib.TOMLDecodeError as error:
         return None, [f"it is not valid TOML: {error}"]
     except ValidationError as error:
-        return None, _faults_of(error)
-
-
-def _faults_of(error: ValidationError) -> list[str]:
-    """List a rubric's faults, a sentence for each."""
-    return [sentence for fault in error.errors(include_url=False) for sentence in _said(fault)]
+        return None, [each for fault in error.errors(include_url=False) for each in _said(fault)]
 
 
 def _said(fault: Mapping[str, Any]) -> list[str]:
@@ -200,8 +193,6 @@ def _item(value: Any) -> Any:
 
 
 # ---- a rubric asked on the command line ---------------------------------------------------------
-
-
 MOST_POINTS = 11
 _SCALE = re.compile(r"(\d{1,4})-(\d{1,4})")
 _YES = ("yes", "true", "pass")
@@ -353,8 +344,6 @@ def _key(name: str) -> str:
 
 
 # ---- faults of a rubric that loads --------------------------------------------------------------
-
-
 _TAG = re.compile(r"</?([A-Za-z][\w-]*)[^<>\n]{0,80}>")
 _NAME = re.compile(r"\b[a-z]+(?:_[a-z0-9]+)+\b")
 _STARTS_WITH = re.compile(

@@ -203,8 +203,6 @@ def _sentence(error: ValidationError) -> str:
 
 
 # ---- a whole prompt -----------------------------------------------------------------------------
-
-
 OWN_PROMPT = "#prompt-"
 """Part of the id of a grader that reads a user's own prompt; the prompt's hash follows."""
 

@@ -37,8 +37,6 @@ from evenhand.texts import written
 
 # ---- Argilla ------------------------------------------------------------------------------------
 # Records as `Dataset.records.to_json`, `.to_disk` and `.to_datasets` write them.
-
-
 _RESPONSES, _SUGGESTION = ".responses", ".suggestion"
 _NO_AGENT = "suggestion"
 _OWN = ("id", "status", "_server_id")
@@ -178,8 +176,6 @@ def rows_of_dataset(source: Source, records: list[dict[str, Any]], questions: li
 # ---- Label Studio -------------------------------------------------------------------------------
 # The exports JSON and JSON-MIN (labelstud.io/guide/export). CSV and TSV sort the columns by name,
 # so that nothing tells labels from the task's own data.
-
-
 _ANSWERS = {"choices": "choices", "rating": "rating", "number": "number", "pairwise": "selected"}
 """Field of a result's value that has the label, by the type of the result."""
 _SMALL = {"id", "annotator", "annotation_id", "lead_time"}
@@ -343,8 +339,6 @@ def _add_small(rows: Rows, unit: str, record: Record) -> None:
 
 # ---- Potato -------------------------------------------------------------------------------------
 # Its export (JSONL, CSV, TSV), and the folder with each annotator's answers.
-
-
 _STATE, _OLD = "user_state.json", "annotated_instances.jsonl"
 _POTATO_TEXTS = ("text_box", "free_response", "bad_text")
 _VALUES = ("slider", "number", "value", "rating", "label")
@@ -577,8 +571,6 @@ def _answer(record: Record) -> tuple[object, str]:
 
 # ---- doccano ------------------------------------------------------------------------------------
 # The JSONL export, a ZIP archive with a file for each annotator.
-
-
 _TOGETHER = ("all", "unknown")
 """File names in doccano of a project in which annotators share one set of labels."""
 

@@ -96,8 +96,6 @@ def _add_texts(
 
 # ---- Inspect ------------------------------------------------------------------------------------
 # The logs of its evaluations, `.eval` and `.json`.
-
-
 _HEADERS = ("header.json", "_journal/start.json")
 _BY_MODEL = ("model_graded_qa", "model_graded_fact")
 _BY_CODE = (
@@ -268,8 +266,6 @@ def _add_one(
 
 # ---- lm-evaluation-harness ----------------------------------------------------------------------
 # The samples of a task (`--log_samples`, `samples_TASK_TIME.jsonl`).
-
-
 _OWN = {
     "doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics",
     "doc_hash", "prompt_hash", "target_hash",
@@ -370,8 +366,6 @@ def _generated(sample: Record) -> list[str]:
 
 # ---- lighteval ----------------------------------------------------------------------------------
 # The details of a task (`--save-details`, `details_TASK_TIME.parquet`).
-
-
 _COLUMNS = ("doc", "metric", "model_response")
 
 
@@ -438,8 +432,6 @@ def _lighteval_choice(record: Record) -> tuple[object, object]:
 
 # ---- OpenAI's evals -----------------------------------------------------------------------------
 # The log of a run (`oaieval`, a line for each event).
-
-
 _EVENT = {"run_id", "event_id", "sample_id", "type", "data"}
 
 

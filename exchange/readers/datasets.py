@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 # As MT-Bench and Chatbot Arena publish them: a JSON line each. Zheng, L., Chiang, W.-L., Sheng, Y.
 # et al. (2023). Judging LLM-as-a-judge with MT-Bench and Chatbot Arena. FastChat writes the votes
 # of a model that saw both orders as `g1_winner` and `g2_winner`.
-
-
 _NAMES = (("model_a", "model_b", "winner"), ("model_1", "model_2", "g1_winner"))
 _SCORES = ("question_id", "model", "judge", "score")
 """Columns of FastChat's scores of single answers."""
@@ -250,8 +248,6 @@ def _time(vote: Record) -> object:
 # ---- datasets of Hugging Face -------------------------------------------------------------------
 # The folder of `save_to_disk`, or of a repository with Parquet files, and a single Parquet or Arrow
 # file of Argilla, or of votes between two models.
-
-
 _SUFFIXES = (".arrow", ".parquet")
 _OURS = "ratings.parquet"
 """The one of several tables that has ratings, in a folder that evenhand wrote."""

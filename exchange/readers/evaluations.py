@@ -22,8 +22,6 @@ from evenhand.texts import written
 
 # ---- promptfoo ----------------------------------------------------------------------------------
 # The results of `promptfoo eval -o FILE.json` or `promptfoo export`.
-
-
 _BY_MODEL = (
     "llm-rubric", "model-graded-closedqa", "model-graded-factuality", "factuality", "g-eval",
     "answer-relevance", "context-faithfulness", "context-recall", "context-relevance",
@@ -135,8 +133,6 @@ def _grader(part: Record, form: str) -> str:
 
 # ---- DeepEval -----------------------------------------------------------------------------------
 # What `evaluate` returns, as JSON, and the test run that it leaves in `.deepeval`.
-
-
 _CASES = (
     ("test_results",),
     ("testRunData", "testCases"),
@@ -156,7 +152,10 @@ def _read_deepeval(source: Source) -> Export:
     """
     rows = Rows(source)
     cases = _cases(source.document)
-    units = rows.units([(_case_name(case), _case_texts(case)) for case in cases])
+    # Its texts tell a case from another of its name.
+    texts = [snake_case(case) for case in cases]
+    named = [[each.get(name) for name in ("input", "actual_output", "turns")] for each in texts]
+    units = rows.units(list(zip(map(_case_name, cases), named, strict=True)))
     for case, unit in zip(cases, units, strict=True):
         rows.describe(unit, {"input": case.get("input")})
         for metric in _metrics(case):
@@ -195,12 +194,6 @@ def _case_name(case: Record) -> str:
     return text_of(case.get("name")) or text_of(case.get("index"))
 
 
-def _case_texts(case: Record) -> list[object]:
-    """The texts of a case, which tell it from another of its name."""
-    plain = snake_case(case)
-    return [plain.get(name) for name in ("input", "actual_output", "turns")]
-
-
 def _cases(document: Any) -> list[Record]:
     return [case for path in _CASES for case in objects(inside(document, *path))]
 
@@ -211,8 +204,6 @@ def _metrics(case: Record) -> list[Record]:
 
 # ---- Braintrust ---------------------------------------------------------------------------------
 # The rows of an experiment or of logs, as its page, its API and `fetch` give them.
-
-
 _ROW = {"root_span_id", "scores"}
 _PAGES = ("data", "events", "rows")
 

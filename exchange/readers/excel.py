@@ -99,7 +99,9 @@ def _sheet(source: Source) -> tuple[str, list[_Row], list[str]]:
         raise InputError(f"{source.name} has no sheet {source.sheet!r} with a cell; it has {known}")
     if not found:
         raise InputError(f"{source.name}: no sheet holds a cell")
-    tables = [name for name, rows in found.items() if _is_table(rows)] or list(found)
+    # A table is a row of two or more names with rows below it.
+    wide = [name for name, rows in found.items() if rows[1:] and sum(map(bool, rows[0].cells)) > 1]
+    tables = wide or list(found)
     if len(tables) > 1:
         raise InputError(
             f"{source.name} has several sheets ({', '.join(tables)}); name the one to read with "
@@ -165,11 +167,6 @@ def _refuse_dates(rows: Sequence[_Row], place: str) -> None:
             "makes dates of labels such as 1-2. Format the column as Text and type these labels "
             "again"
         )
-
-
-def _is_table(rows: Sequence[_Row]) -> bool:
-    """Return True if a row of two or more names has rows below it."""
-    return len(rows) > 1 and sum(map(bool, rows[0].cells)) > 1
 
 
 def _rows(sheet: Any, name: str) -> Iterator[_Row]:

@@ -14,8 +14,6 @@ from evenhand.texts import written
 # ---- MLflow -------------------------------------------------------------------------------------
 # Traces with assessments, as `Trace.to_dict` or `mlflow.search_traces` has them; the table of the
 # latter as JSON, CSV or Parquet.
-
-
 _NAMED = ("rater_id", "rater_kind", "rubric", "unscored_reason")
 _IDS = {"trace_id", "request_id"}
 _MLFLOW_KINDS = {"HUMAN": "human", "LLM_JUDGE": "model", "AI_JUDGE": "model"}
@@ -164,8 +162,6 @@ def _add(rows: Rows, trace: str, assessment: Record) -> None:
 # down, an object for each span; and Phoenix's annotations of spans, by themselves, with the spans,
 # or as columns `eval.NAME.label` beside them.
 # https://arize-ai.github.io/openinference/spec/semantic_conventions.html
-
-
 _PREFIX = "attributes."
 _OWN = (
     "id", "name", "kind", "span_kind", "context", "parent_id", "start_time", "end_time", "status",

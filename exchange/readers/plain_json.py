@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 # ---- chat completions ---------------------------------------------------------------------------
 # Requests with their responses, the output of batches (of OpenAI and Anthropic), and lists of
 # conversations.
-
-
 _LISTS = ("messages", "conversation", "conversations")
 _OWN = {
     "id",
@@ -138,8 +136,6 @@ def _reply(record: Record) -> Record | None:
 # of them; or raters with their answers by item. Answers are a list of objects that name the rater,
 # an object of labels by rater or by question, or a list of labels. Anything else is refused with
 # the path of its key.
-
-
 _MOST_LOOKED_AT = 50
 _DEEPEST = 4
 """Wrappers around each other."""
@@ -226,7 +222,14 @@ def _read_json(source: Source) -> Export:
     placed = False
     for unit, record in zip(units, records, strict=True):
         rows.describe(unit, {name: record[name] for name in record if name != key})
-        for answer in _answers_of(record, f"{source.name}, item {unit}"):
+        place = f"{source.name}, item {unit}"
+        for answer in (
+            answer
+            for key in _carriers(record)
+            for answer in _answers(
+                _parallel(key, record[key], record) or record[key], place, key, key
+            )
+        ):
             kind = _kind(answer.rater, answer.key)
             labels.add(text_of(answer.value))
             placed = placed or answer.placed
@@ -288,16 +291,13 @@ def _descend(given: object, name: str, path: str) -> tuple[str, list[Record]]:
     longest = max(inner, key=lambda key: len(inner[key]))
     if [len(each) for each in inner.values()].count(len(inner[longest])) > 1:
         several = one_line(", ".join(inner))[:_QUOTED]
-        query = shlex.quote(one_line(_dotted(f"{path}.{longest}")))
+        keys = "".join(f'["{key}"]' for key in f"{path}.{longest}".split(".") if key)
+        query = shlex.quote(one_line(f".{keys}"))
         raise InputError(
             f"{name} has several lists of the same length ({several}), and nothing tells which has "
             f"the items; write one of them to a file: jq {query} {shlex.quote(name)} > items.json"
         )
     return _descend(inner[longest], name, f"{path}.{longest}".strip("."))
-
-
-def _dotted(path: str) -> str:
-    return "." + "".join(f'["{key}"]' for key in path.split(".") if key)
 
 
 def _is_container(value: object) -> bool:
@@ -421,12 +421,6 @@ def _split(value: object) -> list[str]:
     if isinstance(value, list):
         return [one_line(each) for each in value]
     return [each.strip() for each in value.split(",")] if isinstance(value, str) else []
-
-
-def _answers_of(record: Record, place: str) -> Iterator[_Answer]:
-    for key in _carriers(record):
-        value = _parallel(key, record[key], record) or record[key]
-        yield from _answers(value, place, key, key)
 
 
 def _answers(

@@ -293,8 +293,6 @@ def plain_kind(name: str) -> str:
 
 
 # ---- items --------------------------------------------------------------------------------------
-
-
 ROLES = ("prompt", "context", "reference", "conversation", "response")
 """Columns of texts in the order in which raters read them."""
 _GIVEN = {"prompt", "context", "reference"}

@@ -328,16 +328,11 @@ class Archive:
         if member.compress_type == _DEFLATED:
             return zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, most)
         if member.compress_type == _ZSTD:
-            return _of_zstandard(packed, most)
+            import pyarrow as pa
+
+            with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:
+                return bytes(stream.read(most))
         raise ValueError("an unknown compression")
-
-
-def _of_zstandard(packed: bytes, most: int) -> bytes:
-    import pyarrow as pa
-
-    with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:
-        content: bytes = stream.read(most)
-    return content
 
 
 def _plain(value: Any) -> Any:

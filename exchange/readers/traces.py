@@ -128,8 +128,6 @@ def name_of(*values: object) -> str:
 
 # ---- Langfuse -----------------------------------------------------------------------------------
 # Scores as its API (v2, v3) gives them, and as it exports them to files.
-
-
 _LANGFUSE_KINDS = {"ANNOTATION": "human", "EVAL": "model"}
 _ORIGINS = (*_LANGFUSE_KINDS, "API")
 
@@ -298,8 +296,6 @@ def _label(score: Record, form: str) -> object:
 
 # ---- LangSmith ----------------------------------------------------------------------------------
 # Feedback as `Client.list_feedback` or the API gives it.
-
-
 _LANGSMITH_KINDS = {"app": "human", "model": "model", "auto_eval": "model"}
 _MODEL_NAMES = ("model", "evaluator", "evaluator_name")
 
@@ -389,8 +385,6 @@ def _langsmith_rater(feedback: Record, origin: str) -> str:
 # ---- Opik ---------------------------------------------------------------------------------------
 # Traces and spans with feedback scores, as `search_traces` gives them and as `opik export` writes
 # each to a file.
-
-
 _OPIK_KINDS = {"ui": "human", "online_scoring": "model"}
 _TRACE = {"feedback_scores", "project_id", "thread_id", "span_count", "last_updated_at"}
 
@@ -474,8 +468,6 @@ def _opik_span(record: Record, unit: str) -> Span:
 
 # ---- W&B Weave ----------------------------------------------------------------------------------
 # Calls with their feedback (`get_calls(include_feedback=True)`, `to_dict`), and feedback by itself.
-
-
 _CALL = {"op_name", "trace_id", "inputs"}
 _FEEDBACK = {"feedback_type", "payload", "weave_ref"}
 _ANNOTATION, _RUNNABLE = "wandb.annotation.", "wandb.runnable."

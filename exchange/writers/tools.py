@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 # ---- Argilla ------------------------------------------------------------------------------------
 # https://docs.argilla.io/latest/how_to_guides/import_export/
-
-
 TEXT = "text"
 
 
@@ -207,8 +205,6 @@ def _config(material: Material, rubrics: Iterable[str]) -> str:
 
 # ---- datasets of Hugging Face -------------------------------------------------------------------
 # https://huggingface.co/docs/hub/datasets-cards
-
-
 _TABLES = ("ratings", "units")
 
 
@@ -278,8 +274,6 @@ def _line(text: str) -> str:
 
 # ---- Inspect ------------------------------------------------------------------------------------
 # https://inspect.aisi.org.uk/reference/inspect_ai.scorer.html
-
-
 _INSPECT_FACTS = ("rater_id", "rater_kind", "p_positive", "unscored_reason")
 
 
@@ -331,8 +325,6 @@ def _lines(
 
 # ---- Langfuse -----------------------------------------------------------------------------------
 # https://langfuse.com/docs/evaluation/evaluation-methods/custom-scores
-
-
 _IDS = {"trace_id": "traceId", "observation_id": "observationId", "session_id": "sessionId"}
 """Columns of the units that say what is scored; without any the item's id, or the unit's, is the
 trace's.
@@ -426,8 +418,6 @@ def _annotation(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, Any]:
 
 # ---- MLflow -------------------------------------------------------------------------------------
 # https://mlflow.org/docs/latest/genai/assessments/feedback/
-
-
 _MLFLOW_FACTS = (
     "rater_kind",
     "p_positive",
@@ -477,8 +467,6 @@ def _source_type(row: dict[Any, Any]) -> str:
 
 
 # ---- R and spreadsheets -------------------------------------------------------------------------
-
-
 MISSING = "NA"
 _ORDER = ("human", "adjudicator", "model")
 

@@ -286,8 +286,6 @@ def _kept_alive(address: tuple[Any, ...]) -> socket.socket:
 
 
 # ---- a provider's own means of holding an answer to the rubric's keys ---------------------------
-
-
 WAYS = ("json_schema", "tool")
 """Tried in this order: a strict JSON schema whose field is an enumeration, then a forced tool."""
 PLAIN = "plain"

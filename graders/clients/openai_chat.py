@@ -347,8 +347,6 @@ class Probing:
 
 
 # ---- providers whose requests have a form of their own ------------------------------------------
-
-
 _MAX_TOKENS = 16_000
 
 _NOT_AS_PROMISED = (LookupError, TypeError, ValueError, AttributeError, RecursionError)

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
@@ -106,7 +107,7 @@ class BatchRun(Part):
         todo = [each for each in self._job.questions if (*each.prompted, each.draw) not in asked]
         if self._context.cancel:
             for chunk in chunks:
-                await self._surely(lambda chunk=chunk: self._service.cancel(chunk.batch_id))  # type: ignore[misc]
+                await self._surely(partial(self._service.cancel, chunk.batch_id))
             await self._collect_all(chunks)
             return
         if todo and not chunks:
@@ -147,7 +148,9 @@ class BatchRun(Part):
             if any(request.trial for request in chunk.requests) != self._job.questions.attacked:
                 continue  # an audit's batches are its own
             if not chunk.batch_id:
-                batch_id = await self._found(chunk)
+                known = self._journal.known_batches()
+                find = partial(self._service.find, chunk, known)
+                batch_id = await self._surely(find)
                 if batch_id is None:
                     self._journal.abandoned(chunk.chunk)
                     continue
@@ -156,10 +159,6 @@ class BatchRun(Part):
             self._budget.hold(_at_most(chunk))
             found.append(chunk)
         return found
-
-    async def _found(self, chunk: Chunk) -> str | None:
-        known = self._journal.known_batches()
-        return await self._surely(lambda: self._service.find(chunk, known))
 
     async def _send_and_collect(
         self, todo: list[Question], chunks: list[Chunk]
@@ -225,7 +224,7 @@ class BatchRun(Part):
         waiting = list(chunks)
         while waiting:
             for chunk in list(waiting):
-                state = await self._surely(lambda chunk=chunk: self._service.state(chunk.batch_id))  # type: ignore[misc]
+                state = await self._surely(partial(self._service.state, chunk.batch_id))
                 if state.failed:
                     self._journal.abandoned(chunk.chunk)
                     self._budget.settle(_at_most(chunk), Decimal(0))
@@ -292,7 +291,8 @@ class BatchRun(Part):
     ) -> list[GradeAttempt]:
         """Return the grades in one line of a batch's results, one for each draw that came."""
         asked = self._questions(request)
-        question = asked or self._gone(request)
+        rubric = self._rubrics.get(request.rubric) or next(iter(self._rubrics.values()))
+        question = asked or questions_of(request, rubric)
         keys = [key for _, key in request.draws]
         facts: dict[str, Any] = {
             **origin(self._job.grader.identity, self._job.grader.spec.model),
@@ -327,10 +327,6 @@ class BatchRun(Part):
         rubric = self._rubrics.get(request.rubric)
         if rubric is None or request.rubric_hash not in self._accepted[rubric.name]:
             return None
-        return questions_of(request, rubric)
-
-    def _gone(self, request: BatchRequest) -> list[Question]:
-        rubric = self._rubrics.get(request.rubric) or next(iter(self._rubrics.values()))
         return questions_of(request, rubric)
 
     async def _give_up(self, todo: list[Question]) -> None:

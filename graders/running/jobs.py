@@ -133,8 +133,6 @@ def tool_version() -> str:
 
 
 # ---- jobs ---------------------------------------------------------------------------------------
-
-
 _PAID_ONCE: dict[str, Any] = {"tokens": {}, "cost_usd": 0.0}
 """The cost facts of every draw of a request except the first, which carries the whole cost."""
 

@@ -265,8 +265,6 @@ class _ResponseJob(_TextJob):
 
 
 # ---- proposals ----------------------------------------------------------------------------------
-
-
 _WRITTEN = 800
 """Tokens of a usual proposal."""
 

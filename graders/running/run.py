@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from evenhand.graders.clients.grader import Reply
 from evenhand.graders.failures import ATTEMPTS, GraderFailure
 from evenhand.graders.money import LIMIT_NAMES, Budget, Tariff, Terms, Tokens, output_limit
-from evenhand.graders.replies import ASKED_AGAIN, Outcome
+from evenhand.graders.replies import ASKED_AGAIN
 from evenhand.study.store.grades import CUT_SHORT
 from evenhand.texts import written
 
@@ -125,11 +125,6 @@ class GraderSummary:
         return self.planned - self.scored - sum(self.unscored.values())
 
 
-def _lacks_probabilities(attempt: AnyAttempt) -> bool:
-    asked_for = attempt.provenance.get("method") == "logprobs"
-    return asked_for and not getattr(attempt, "prob_method", "")
-
-
 @dataclass(frozen=True, slots=True)
 class RunContext:
     """The objects that all graders of a run share. With `batch` they are asked by the providers'
@@ -156,13 +151,12 @@ class RunContext:
                 to.unscored[attempt.unscored_reason] += 1
             else:
                 to.scored += 1
-                to.without_probabilities += _lacks_probabilities(attempt)
+                asked_for = attempt.provenance.get("method") == "logprobs"
+                to.without_probabilities += asked_for and not getattr(attempt, "prob_method", "")
             self.progress.add(to.rater_id)
 
 
 # ---- reservations -------------------------------------------------------------------------------
-
-
 ENOUGH = 1_024
 """Tokens. No limit on output is set below this."""
 _TIMES_THE_LONGEST = 4
@@ -229,7 +223,12 @@ class Reservations:
             self._tariff = replace(self._tariff, tier=tier)
         if output_limit(reply.request) >= asked:
             return reply
-        first, *more = (_cut_short(outcome) for outcome in outcomes)
+        first, *more = (
+            replace(each, unscored_reason=CUT_SHORT)
+            if each.unscored_reason == "truncated"
+            else each
+            for each in outcomes
+        )
         return replace(reply, outcome=first, more=tuple(more))
 
     def _least(self, tariff: Tariff, request: Mapping[str, Any]) -> Decimal:
@@ -247,9 +246,3 @@ def _lower(tariff: Tariff, request: dict[str, Any], granted: Decimal) -> None:
     each = (tariff.at_most(request, limit) - bare) / limit
     name = next(name for name in LIMIT_NAMES if name in request)
     request[name] = max(int((granted - bare) / each), 1)
-
-
-def _cut_short(outcome: Outcome) -> Outcome:
-    if outcome.unscored_reason != "truncated":
-        return outcome
-    return replace(outcome, unscored_reason=CUT_SHORT)

@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from evenhand.study.settings.providers import ModelPrices
 
 # ---- one runner at a time -----------------------------------------------------------------------
-
-
 _FILE = ".grading.lock"
 
 
@@ -153,8 +151,6 @@ def _collecting(database: Database, index: int, of: int) -> Iterator[str]:
 
 
 # ---- grading ------------------------------------------------------------------------------------
-
-
 _ALL, _LIMITS = GradingOptions(), RequestLimits()
 _CHUNK = 500
 
