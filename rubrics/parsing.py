@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
-from evenhand.rubrics import answer_words as words
-from evenhand.rubrics.answer_words import FieldNames
+from evenhand.rubrics.answer_words import FieldNames, words
 from evenhand.rubrics.options import NONE, options_in, set_label
 
 _MASKED = "\ue000"
