@@ -1,4 +1,4 @@
-"""What makes the files of other tools: each is listed, and those that need no other tool run."""
+"""The pages of formats and the exports that tools made are as they are told."""
 
 from __future__ import annotations
 
@@ -9,7 +9,24 @@ from pathlib import Path
 import openpyxl
 import pytest
 
+from docs.list_formats import PAGE, renewed
+from evenhand.exchange.readers.reading import ITEM_READERS
+from evenhand.exchange.writers import FORMATS
 from harness import exports
+
+
+def test_the_table_is_written_from_the_readers() -> None:
+    page = PAGE.read_text("utf-8")
+    assert page == renewed(page), "run: python docs/list_formats.py"
+    assert all(f"| `{name}` |" in page for name in ITEM_READERS)
+
+
+def test_every_format_that_is_written_is_listed_with_its_suffix() -> None:
+    page = PAGE.read_text("utf-8")
+    for name, how in FORMATS.items():
+        out = f"`{how.suffix}`" if how.suffix else "new folder"
+        assert f"| `{name}` | {out} |" in page
+
 
 FILES = Path(__file__).with_name("files")
 ROOT = Path(__file__).resolve().parents[2]
