@@ -9,8 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from evenhand.errors import InputError
-from evenhand.graders.capabilities import takes_images
-from evenhand.graders.options import REASON_FIRST, WHOLE, GraderSettings, GradingOptions, rater_id
+from evenhand.graders.options import (
+    REASON_FIRST,
+    WHOLE,
+    GraderSettings,
+    GradingOptions,
+    rater_id,
+    takes_images,
+)
 from evenhand.graders.providers import Own
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec, parse_spec

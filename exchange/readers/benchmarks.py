@@ -26,6 +26,7 @@ from evenhand.exchange.readers.source import (
     Source,
     fields_in,
     inside,
+    mapped,
     objects,
     parsed,
     text_of,
@@ -186,13 +187,13 @@ def _inspect_texts(sample: Record) -> Record:
 
 def _with_attachments(value: object, held: Record) -> object:
     """A value with the long texts that Inspect keeps apart in their places."""
-    if isinstance(value, str):
-        return held.get(value.removeprefix("attachment://"), value)
-    if isinstance(value, list):
-        return [_with_attachments(each, held) for each in value]
-    if isinstance(value, dict):
-        return {name: _with_attachments(each, held) for name, each in value.items()}
-    return value
+
+    def text(leaf: object) -> object:
+        if not isinstance(leaf, str):
+            return leaf
+        return held.get(leaf.removeprefix("attachment://"), leaf)
+
+    return mapped(value, text)
 
 
 def _several_epochs(samples: Iterable[Record]) -> bool:

@@ -21,13 +21,14 @@ from evenhand.exchange.readers.source import (
     Record,
     Source,
     Written,
+    as_written,
     inside,
     label_cell,
     text_of,
 )
 from evenhand.exchange.readers.texts import Text, messages_in, said
 from evenhand.study.tables.decoded import check_arrow, check_parquet
-from evenhand.study.tables.formats import FIRST_ROW, cell_text, read_table
+from evenhand.study.tables.formats import FIRST_ROW, read_table
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -349,7 +350,7 @@ def _records(table: Any, file: Path) -> list[dict[str, Any]]:
     names = _class_names(table, file)
     return [
         {
-            name: _named(value, names[name]) if name in names else _plain(value)
+            name: _named(value, names[name]) if name in names else as_written(value)
             for name, value in row.items()
         }
         for row in table.to_pylist()
@@ -373,14 +374,7 @@ def _class_names(table: Any, file: Path) -> dict[str, list[str]]:
 def _named(value: Any, names: list[str]) -> Any:
     if isinstance(value, int):
         return Written(names[value]) if 0 <= value < len(names) else None
-    return _plain(value)
-
-
-def _plain(value: Any) -> Any:
-    """A value as in a JSON file, numbers as texts; nested values as they are."""
-    if isinstance(value, (list, dict, bool, str)) or value is None:
-        return value
-    return Written(cell_text(value))
+    return as_written(value)
 
 
 PAIR_VOTES = Reader(_is_pair_votes, _read_pair_votes, _pair_votes_items)

@@ -11,7 +11,7 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -181,7 +181,7 @@ class Source:
             raise
         except Exception as fault:  # pyarrow raises many kinds for a file that is damaged
             raise InputError(f"{self.name} cannot be read ({type(fault).__name__})") from None
-        return [{name: _plain(value) for name, value in row.items()} for row in rows]
+        return [{name: mapped(value, as_written) for name, value in row.items()} for row in rows]
 
 
 def _from_cell(cell: str) -> object:
@@ -335,11 +335,16 @@ class Archive:
         raise ValueError("an unknown compression")
 
 
-def _plain(value: Any) -> Any:
+def mapped(value: Any, leaf: Callable[[Any], Any]) -> Any:
+    """Return a value with each value in its lists and objects replaced by its `leaf`."""
     if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return [mapped(each, leaf) for each in value]
     if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
-    if isinstance(value, (bool, str)) or value is None:
-        return value
-    return Written(cell_text(value))
+        return {name: mapped(each, leaf) for name, each in value.items()}
+    return leaf(value)
+
+
+def as_written(value: Any) -> Any:
+    """Return a value of a typed table as in a JSON file: numbers and dates as texts."""
+    known = isinstance(value, (list, dict, bool, str)) or value is None
+    return value if known else Written(cell_text(value))

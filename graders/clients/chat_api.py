@@ -14,7 +14,6 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from evenhand.graders.capabilities import probabilities_need_no_effort
 from evenhand.graders.clients.grader import (
     TOOL,
     WAYS,
@@ -22,7 +21,7 @@ from evenhand.graders.clients.grader import (
     refuses_constraint,
 )
 from evenhand.graders.failures import FILTERED
-from evenhand.graders.options import GraderSettings
+from evenhand.graders.options import GraderSettings, probabilities_need_no_effort
 from evenhand.graders.replies import Outcome, Said, outcome_of
 from evenhand.graders.spec import GraderSpec
 from evenhand.graders.token_probabilities import OrNone, Position

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ValidationError
 
 from evenhand.errors import InputError
-from evenhand.graders.capabilities import about_retirement
 from evenhand.graders.clients.batches import BatchService, ClaudeBatches
 from evenhand.graders.clients.grader import (
     PLAIN,
@@ -49,7 +48,7 @@ from evenhand.graders.failures import (
     answered_within,
     failure_of,
 )
-from evenhand.graders.options import GraderSettings
+from evenhand.graders.options import GraderSettings, about_retirement
 from evenhand.graders.replies import Outcome, Said, outcome_of
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec

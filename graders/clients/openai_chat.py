@@ -15,7 +15,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from evenhand.graders.capabilities import about_retirement
 from evenhand.graders.clients.batches import BatchService, OpenAIBatches
 from evenhand.graders.clients.chat_api import (
     HARD_LABEL,
@@ -53,7 +52,7 @@ from evenhand.graders.failures import (
     json_object,
 )
 from evenhand.graders.money import charged_by
-from evenhand.graders.options import GraderSettings
+from evenhand.graders.options import GraderSettings, about_retirement
 from evenhand.graders.providers.forms import Question, form_of
 from evenhand.graders.replies import (
     DECLINED,

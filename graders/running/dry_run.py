@@ -10,9 +10,8 @@ from itertools import groupby, islice
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from evenhand.graders.capabilities import warnings_about
 from evenhand.graders.clients.grader import told_by_study
-from evenhand.graders.options import GraderSettings, GradingOptions
+from evenhand.graders.options import GraderSettings, GradingOptions, warnings_about
 from evenhand.graders.plan import GradingTask, plan_grading
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec

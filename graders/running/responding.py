@@ -15,9 +15,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
-from evenhand.graders.capabilities import warnings_about
 from evenhand.graders.clients.grader import Access, Ask, BeforeSending, Grader, Reply, told_by_study
-from evenhand.graders.options import GraderSettings, RequestLimits
+from evenhand.graders.options import GraderSettings, RequestLimits, warnings_about
 from evenhand.graders.running.dry_run import GraderForecast, request_of
 from evenhand.graders.running.jobs import replied, sent
 from evenhand.graders.running.live import LiveRun, run_all

@@ -7,10 +7,9 @@ import pytest
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.graders import GraderSpec, GradingOptions, forecast
-from evenhand.graders.capabilities import about_retirement
 from evenhand.graders.clients.grader import Access
 from evenhand.graders.money import Tariff
-from evenhand.graders.options import GraderSettings
+from evenhand.graders.options import GraderSettings, about_retirement
 from evenhand.graders.providers import key_variable, known_providers
 from evenhand.graders.running.runner import open_grader
 from evenhand.graders.scrub import Scrubber
