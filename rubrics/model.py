@@ -13,14 +13,7 @@ from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Any, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from evenhand.errors import InputError
 from evenhand.rubrics.content import in_words

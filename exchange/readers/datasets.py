@@ -171,12 +171,7 @@ def _question(vote: Record) -> tuple[str, str]:
 
 
 def _add(
-    rows: Rows,
-    vote: Record,
-    models: tuple[str, str],
-    winner: object,
-    *,
-    swapped: bool = False,
+    rows: Rows, vote: Record, models: tuple[str, str], winner: object, *, swapped: bool = False
 ) -> None:
     """`models` are called a and b, or 1 and 2, in the vote; where `swapped`, the second was shown
     first.

@@ -183,9 +183,7 @@ def _deepeval_items(source: Source) -> ItemTable | None:
             expected=case.get("expected_output") or case.get("expected_outcome"),
         )
         rows.add(
-            _case_name(case),
-            texts,
-            about=case.get("metadata") or case.get("additional_metadata"),
+            _case_name(case), texts, about=case.get("metadata") or case.get("additional_metadata")
         )
     return rows.items(written("exchange.deepeval_items"))
 

@@ -97,7 +97,7 @@ class _Service:
     def __init__(
         self, errors: tuple[type[Exception], ...], spec: GraderSpec, scrubber: Scrubber
     ) -> None:
-        self._errors = (*errors, *UNREADABLE)
+        self._errors: tuple[type[Exception], ...] = (*errors, *UNREADABLE)
         self._spec = spec
         self._scrubber = scrubber
 

@@ -14,12 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from evenhand.graders.clients.grader import (
-    TOOL,
-    WAYS,
-    asked,
-    refuses_constraint,
-)
+from evenhand.graders.clients.grader import TOOL, WAYS, asked, refuses_constraint
 from evenhand.graders.failures import FILTERED
 from evenhand.graders.options import GraderSettings, probabilities_need_no_effort
 from evenhand.graders.replies import Outcome, Said, outcome_of

@@ -410,10 +410,7 @@ class OtherGrader(Grader):
         try:
             async with answered_within(self._timeout):
                 raw = await self._client.post(
-                    self._path,
-                    body=request,
-                    cast_to=httpx2.Response,
-                    options={"headers": DECLINED},
+                    self._path, body=request, cast_to=httpx2.Response, options={"headers": DECLINED}
                 )
         except OpenAIError as error:
             raise failure_of(error, self.spec, self._scrubber) from None

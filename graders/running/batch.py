@@ -20,13 +20,7 @@ import anyio
 
 from evenhand.graders.clients.batches import BatchLimits, BatchResult
 from evenhand.graders.clients.grader import Reply, way_of
-from evenhand.graders.failures import (
-    ATTEMPTS,
-    GraderFailure,
-    Rejected,
-    Stopped,
-    Transient,
-)
+from evenhand.graders.failures import ATTEMPTS, GraderFailure, Rejected, Stopped, Transient
 from evenhand.graders.money import Budget, OverBudget, Tariff, output_limit, usage_facts
 from evenhand.graders.replies import MOST_KEPT, Outcome
 from evenhand.graders.running.jobs import GradeJob, by_request, origin

@@ -338,12 +338,7 @@ class _ProposalJob(_TextJob):
     """An open request to a model, whose question is its digest, and its answer."""
 
     def __init__(
-        self,
-        study: Study,
-        rubric: str,
-        model: Grader,
-        wanted: PromptText,
-        about: Mapping[str, Any],
+        self, study: Study, rubric: str, model: Grader, wanted: PromptText, about: Mapping[str, Any]
     ) -> None:
         super().__init__(model.spec.text, model, [_digest(model.spec, wanted)])
         self._study = study

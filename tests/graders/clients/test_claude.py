@@ -49,12 +49,7 @@ def parsed(reply: Reply) -> Outcome:
 
 @pytest.mark.parametrize(
     ("text", "label"),
-    [
-        ('{"label": "C"}', "C"),
-        ('{"label":"(B)"}', "B"),
-        ("A", "A"),
-        ("The answer is (C)", "C"),
-    ],
+    [('{"label": "C"}', "C"), ('{"label":"(B)"}', "B"), ("A", "A"), ("The answer is (C)", "C")],
 )
 def test_a_label_is_read(text: str, label: str) -> None:
     outcome = parsed(message(text))

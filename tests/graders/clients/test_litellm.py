@@ -117,10 +117,7 @@ def test_claude_and_stated_distributions(
 
 
 def test_its_cache_is_noticed_where_it_is_not_declined(
-    litellm: str,
-    server: ProtocolServer,
-    marked_study: MarkedStudy,
-    monkeypatch: pytest.MonkeyPatch,
+    litellm: str, server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("evenhand.graders.clients.openai_chat.LITELLM_DECLINED", {})
     monkeypatch.setattr("evenhand.graders.clients.openai_chat.DECLINED", {})

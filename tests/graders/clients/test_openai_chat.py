@@ -226,12 +226,7 @@ def _five_at_most(call: Call) -> Reply | None:
         (_five_at_most, "logprobs", 1, [1]),
         # Refused with reasoning off too; asked again on another unit, and now and then later.
         (_without_logprobs, "", 8, [1, 2, 5, 17]),
-        (
-            lambda call: _without_max_tokens(call) or _without_logprobs(call),
-            "",
-            9,
-            [1, 2, 5, 17],
-        ),
+        (lambda call: _without_max_tokens(call) or _without_logprobs(call), "", 9, [1, 2, 5, 17]),
     ],
 )
 def test_a_server_teaches_once_not_per_request(

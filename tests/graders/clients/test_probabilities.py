@@ -32,9 +32,7 @@ def test_what_is_not_listed_may_be_any_options() -> None:
 
 @pytest.mark.parametrize("times", [1, 2, 9])
 def test_a_refusal_after_probabilities_is_asked_again_then_counted(
-    server: ProtocolServer,
-    marked_study: MarkedStudy,
-    times: int,
+    server: ProtocolServer, marked_study: MarkedStudy, times: int
 ) -> None:
     asked: list[Call] = []
 
