@@ -118,9 +118,10 @@ def killed(of: type, step: str, *, after: bool = False) -> Iterator[None]:
             real(*arguments)
         raise Killed
 
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(of, step, dies)
-        yield
+        with pytest.raises(Killed):
+            yield
 
 
 @pytest.mark.slow
