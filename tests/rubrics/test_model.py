@@ -10,7 +10,7 @@ from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric, dump_rubric, load_rubric, shipped_rubrics
 from evenhand.rubrics.loading import contradictions, parse_rubric
-from tests.rubrics.test_verbatim import pair
+from tests.rubrics.test_rendering import pair
 
 RUBRIC = """
 name = "tone"
