@@ -63,16 +63,32 @@ class NoRatingError(InputError):
     """A file of a known kind holds no rating."""
 
 
-class Rows:
-    """The ratings found so far, one for each unit, rubric, rater, order and draw."""
+class _Found:
+    """What was found in a file so far, and what was left out, by the reason in words."""
 
     def __init__(self, source: Source) -> None:
         self._name = source.name
+        self._left_out: Counter[str] = Counter()
+
+    def leave_out(self, reason: str, count: int = 1) -> None:
+        """Count a record that is not kept, by the reason in words."""
+        self._left_out[reason] += count
+
+    def _without(self) -> list[str]:
+        """A sentence on what was left out, if anything was."""
+        reasons = ", ".join(f"{reason} ({count:,})" for reason, count in self._left_out.items())
+        return [written("exchange.left_out", reasons=reasons)] if reasons else []
+
+
+class Rows(_Found):
+    """The ratings found so far, one for each unit, rubric, rater, order and draw."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
         self._several = source.several
         self._rows: dict[tuple[str, ...], dict[str, str]] = {}
         self._times: dict[tuple[str, ...], str] = {}
         self._units: dict[str, dict[str, str]] = {}
-        self._left_out: Counter[str] = Counter()
         self._notes: list[str] = []
 
     def add(
@@ -146,10 +162,6 @@ class Rows:
         long = len(row["label"]) > LONGEST_LABEL or "\n" in row["label"] or "\r" in row["label"]
         return written("left_out.free_text") if long else ""
 
-    def leave_out(self, reason: str, count: int = 1) -> None:
-        """Count a record that is not a rating, by the reason in words."""
-        self._left_out[reason] += count
-
     def note(self, text: str) -> None:
         """Keep a sentence on how the file was read."""
         self._notes.append(text)
@@ -186,8 +198,7 @@ class Rows:
         """
         import pandas as pd
 
-        reasons = ", ".join(f"{reason} ({count:,})" for reason, count in self._left_out.items())
-        left_out = [written("exchange.left_out", reasons=reasons)] if reasons else []
+        left_out = self._without()
         if unnamed := self._left_out[written("left_out.no_rater")]:
             left_out.append(written("exchange.no_rater", count=unnamed, file=self._name))
         if not self._rows:
@@ -333,16 +344,15 @@ class Reader(NamedTuple):
     items: Callable[[Source], ItemTable | None]
 
 
-class ItemRows:
+class ItemRows(_Found):
     """The items found so far, one for each id. With `fields` their texts go by names that the
     tool's users gave them, else by `ROLES`.
     """
 
     def __init__(self, source: Source, *, fields: bool = False) -> None:
-        self._name = source.name
+        super().__init__(source)
         self._fields = fields
         self._items: dict[str, Record] = {}
-        self._left_out: Counter[str] = Counter()
 
     def add(
         self,
@@ -383,10 +393,6 @@ class ItemRows:
             "about": _facts(about) | {own: one_line(each) for own, each in (ids or {}).items()},
         }
 
-    def leave_out(self, reason: str, count: int = 1) -> None:
-        """Count a record that is no item, by the reason in words."""
-        self._left_out[reason] += count
-
     def items(self, taken: str, cluster: str = "", show: Sequence[str] = ()) -> ItemTable:
         """Return all of it as a table. `taken` says what the file was read as, `cluster` names the
         column of items that belong together, if the file tells, `show` the fields that raters read,
@@ -394,8 +400,7 @@ class ItemRows:
         """
         import pandas as pd
 
-        reasons = ", ".join(f"{reason} ({count:,})" for reason, count in self._left_out.items())
-        notes = [taken, *([written("exchange.left_out", reasons=reasons)] if reasons else [])]
+        notes = [taken, *self._without()]
         items = list(self._items.values())
         if not items:
             raise InputError(" ".join([f"{self._name} holds no item to rate.", *notes]))

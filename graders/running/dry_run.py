@@ -20,8 +20,6 @@ from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.graders.money import Tokens
-    from evenhand.graders.options import GraderSettings
-    from evenhand.graders.spec import GraderSpec
     from evenhand.study import Study
 
 _AT_ONCE = 500
