@@ -94,7 +94,7 @@ from evenhand.analysis.verdicts.reference import add_reference_rows
 from evenhand.analysis.verdicts.wording import PASSES, opposed_in_words
 from evenhand.analysis.verification import Libraries, Verification, verify_estimates
 from evenhand.errors import InputError
-from evenhand.rubrics.judge_prompt import with_own_prompt
+from evenhand.rubrics.own_words import with_own_prompt
 from evenhand.texts import written
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from evenhand.study.tables.evidence import MOST_MARKS, read_marks, written_marks
 
 if TYPE_CHECKING:
     from evenhand.rubrics import Number, Option, PeopleText, TextBlock
-    from evenhand.rubrics.conversation import Turn
+    from evenhand.rubrics.content import Turn
     from evenhand.study import Study
     from evenhand.study.desk.answers import Receipt
     from evenhand.study.desk.desk import Sent

@@ -25,12 +25,10 @@ def renewed(page: str) -> str:
 
 
 def _rows() -> Iterator[str]:
-    for name, reader in ITEM_READERS.items():
+    for name in ITEM_READERS:
         key = name.replace("-", "_")
-        module = getattr(reader, "__name__", "").rpartition(".")[2]
         ratings = _taken(key) if name in READERS else ""
-        items = _taken(f"{key}_items") or _taken(f"{module}_items")
-        items = items or (ratings if ratings == TABLE else "")
+        items = _taken(f"{key}_items") or (ratings if ratings == TABLE else "")
         yield f"| `{name}` | {ratings} | {items} |"
 
 

@@ -17,7 +17,7 @@ from itertools import pairwise
 from statistics import NormalDist
 
 from evenhand.errors import InputError
-from evenhand.graders.replies.outcome import Outcome
+from evenhand.graders.replies import Outcome
 from evenhand.rubrics import LexicalCues, PolarityWords, Rubric
 
 _NORMAL = NormalDist()
@@ -202,13 +202,10 @@ class PolarityReader:
         sides = [0, 0]
         for at, word in enumerate(words):
             if word in self._positive or word in self._negative:
-                turned = any(_negates(each) for each in words[max(at - _NEGATED_WITHIN, 0) : at])
+                before = words[max(at - _NEGATED_WITHIN, 0) : at]
+                turned = any(each in _NEGATIONS or each.endswith("n't") for each in before)
                 sides[(word in self._negative) != turned] += 1
         return Masses(float(sides[0]), float(sides[1]))
-
-
-def _negates(word: str) -> bool:
-    return word in _NEGATIONS or word.endswith("n't")
 
 
 def _word_table(text: str) -> dict[str, float] | None:

@@ -173,11 +173,7 @@ def refused(
     """
     row = refusal_of(status, f"{codes} {message}".strip())
     message = scrubber.message(message)
-    facts: dict[str, Any] = {
-        "status": status,
-        "may_be_billed": row.billed,
-        "means": row.means,
-    }
+    facts: dict[str, Any] = {"status": status, "may_be_billed": row.billed, "means": row.means}
     if row.means == "filter":
         return Filtered(message, **facts)
     if row.means == "unit":
@@ -263,21 +259,14 @@ Told = Callable[[GraderFailure, int, float], None]
 
 
 def retrying(
-    *,
-    wait_scale: float,
-    sleep: Callable[[float], Awaitable[None]],
-    told: Told | None = None,
+    *, wait_scale: float, sleep: Callable[[float], Awaitable[None]], told: Told | None = None
 ) -> AsyncRetrying:
     """The retry policy: up to 8 attempts at what is transient, waiting as the server says.
 
     Where it does not say: 1, 2, 4 ... 60 seconds, each with up to a second at random on top.
     `wait_scale` multiplies every wait. A server that hangs is tried twice.
     """
-    from tenacity import (
-        AsyncRetrying,
-        retry_if_exception_type,
-        wait_exponential_jitter,
-    )
+    from tenacity import AsyncRetrying, retry_if_exception_type, wait_exponential_jitter
 
     backoff = wait_exponential_jitter(initial=1, max=LONGEST_WAIT, jitter=1)
 

@@ -9,10 +9,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from evenhand.errors import InputError
-from evenhand.graders.capabilities import takes_images
-from evenhand.graders.grader_settings import REASON_FIRST, GraderSettings, rater_id
-from evenhand.graders.options import WHOLE, GradingOptions
-from evenhand.graders.providers.table import Own
+from evenhand.graders.options import (
+    REASON_FIRST,
+    WHOLE,
+    GraderSettings,
+    GradingOptions,
+    rater_id,
+    takes_images,
+)
+from evenhand.graders.providers import Own
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec, parse_spec
 from evenhand.rubrics import JudgePrompt, Rubric

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from evenhand.errors import InputError
-from evenhand.graders.providers.table import Own, key_variables
+from evenhand.graders.providers import Own, key_variables
 
 _SECRETS = (
     "ANTHROPIC_AUTH_TOKEN",

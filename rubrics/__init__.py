@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from evenhand.rubrics.asked import asked_comparison, asked_rubric
-from evenhand.rubrics.instructions import Example, Instructions, Reworded
-from evenhand.rubrics.judge_prompt import JudgedRubric, JudgePrompt, read_own_words
 from evenhand.rubrics.loading import (
+    asked_comparison,
+    asked_rubric,
     dump_rubric,
     library_rubrics,
     load_rubric,
@@ -14,6 +13,14 @@ from evenhand.rubrics.loading import (
 )
 from evenhand.rubrics.model import Coarser, LexicalCues, PolarityWords, Published, Rubric
 from evenhand.rubrics.options import Block, Golden, Number, Option
+from evenhand.rubrics.own_words import (
+    Example,
+    Instructions,
+    JudgedRubric,
+    JudgePrompt,
+    Reworded,
+    read_own_words,
+)
 from evenhand.rubrics.parsing import RubricParser, answer_of
 from evenhand.rubrics.rendering import PeopleText, PromptText, TextBlock
 

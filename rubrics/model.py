@@ -13,17 +13,10 @@ from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Any, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from evenhand.errors import InputError
-from evenhand.rubrics.image import in_words
+from evenhand.rubrics.content import in_words
 from evenhand.rubrics.options import (
     MOST_SEVERAL,
     NONE,
@@ -576,10 +569,10 @@ class Rubric(Texts):
         said = {"language": code, "translations": {}, "options": tuple(options) or self.options}
         return self._changed(dict(words) | said)
 
-    def _changed(self, fields: dict[str, Any]) -> Rubric:
+    def _changed(self, fields: dict[str, Any], without: str = "") -> Rubric:
         # Not `model_copy`, which copies a hash that was computed before.
-        own_fields = {name: getattr(self, name) for name in type(self).model_fields}
-        return Rubric.model_validate(own_fields | fields)
+        names = (name for name in type(self).model_fields if name != without)
+        return Rubric.model_validate({name: getattr(self, name) for name in names} | fields)
 
     @property
     def conversations(self) -> tuple[str, ...]:
@@ -627,9 +620,8 @@ class Rubric(Texts):
         )
         if shown == self.blocks:
             return self
-        fields = {name: getattr(self, name) for name in type(self).model_fields}
-        del fields["variables"]  # they are listed anew
-        return Rubric.model_validate(fields | {"blocks": shown, "golden": ()})
+        # The variables are listed anew.
+        return self._changed({"blocks": shown, "golden": ()}, without="variables")
 
     def in_language(self, code: str) -> Rubric:
         """The rubric in a language; the original where there is no translation.

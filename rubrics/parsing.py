@@ -12,11 +12,10 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
-from evenhand.rubrics import answer_words as words
-from evenhand.rubrics.field_names import FieldNames
+from evenhand.rubrics.answer_words import FieldNames, words
 from evenhand.rubrics.options import NONE, options_in, set_label
 
 _MASKED = "\ue000"
@@ -125,10 +124,8 @@ class RubricParser:
 
     def label(self, text: str) -> str | None:
         """The key that the answer gives, or None where it gives none or more than one."""
-        answer = answer_of(_RUN.sub(r"\1\2", text))
-        if answer is None:
+        if (bare := _bare(text)) is None:
             return None
-        bare = _plain(_unfenced(_spaced(answer)))
         if _SPEAKERS.search(bare) or _BALLOT.search(bare):
             return None
         fields = self._fields.read(bare)
@@ -145,7 +142,7 @@ class RubricParser:
         if whole := self._option(text):
             return whole
         objects = list(_objects(text))
-        if objects or _begins_as_json(text):
+        if objects or re.match(r"[\[{]\s*(?:[\"{\]}]|\Z)", text):
             return self._in_json(text, objects)
         return self._in_prose(text)
 
@@ -487,7 +484,8 @@ class RubricParser:
         if key.isdigit():
             if mark.startswith((".", ")")) and not mark.startswith(".)"):
                 bracketed = text[: match.start("key")].rstrip().endswith("(") and mark[0] == ")"
-                return bracketed or not rest.strip() or rest.startswith("\n") or _reason(rest)
+                reason = re.match(rf"\s*(?:{words.BECAUSE})", rest, re.IGNORECASE)
+                return bracketed or not rest.strip() or rest.startswith("\n") or bool(reason)
             if mark == "(":
                 return False
         if len(key) == 1 and mark == "(":
@@ -503,7 +501,7 @@ class RubricParser:
         if _meets(words.BACK, text[start:]):
             return False
         start = 0 if strict else start
-        pairs = [match.span() for match in self._pairs.finditer(text) if key not in _folded(match)]
+        pairs = [match.span() for match in self._pairs.finditer(text) if key not in match.groups()]
         for match in self._keys.finditer(text, start):
             other = self._by_fold[match["key"].casefold()]
             denied = _NOT_MEANT.search(text[max(0, match.start() - 60) : match.start()])
@@ -592,8 +590,9 @@ class RubricParser:
         between = text[start : match.start()]
         if _BESIDE.fullmatch(between):
             return False
-        sentence = _sentence_around(text, match.start(), match.end())
-        lead = text[max(_sentence_start(text, match.start()), match.start() - 25) : match.start()]
+        begin, stop = _sentence_start(text, match.start()), _SENTENCE.search(text, match.end())
+        sentence = text[begin : stop.start() if stop else len(text)]
+        lead = text[max(begin, match.start() - 25) : match.start()]
         if _meets(words.PERHAPS, sentence if key.isalpha() else lead):
             return False
         if key.isalpha():
@@ -705,10 +704,8 @@ class SeveralParser(RubricParser):
 
     def label(self, text: str) -> str | None:
         """The keys that the answer gives, as a label; None where it is no list of them."""
-        answer = answer_of(_RUN.sub(r"\1\2", text))
-        if answer is None:
+        if (bare := _bare(text)) is None:
             return None
-        bare = _plain(_unfenced(_spaced(answer)))
         objects = list(_objects(bare))
         if objects:
             outside = bare[: objects[0][0]] + bare[objects[-1][1] :]
@@ -739,17 +736,14 @@ class SeveralParser(RubricParser):
             return None
         if not value:
             return NONE
-        found = [self._by_fold.get(f) or self._by_name.get(f) for f in map(_bare_option, value)]
+        texts = (each.strip(" ()[]\"'.*-•") if isinstance(each, str) else "" for each in value)
+        found = [self._by_fold.get(f) or self._by_name.get(f) for f in map(str.casefold, texts)]
         if None in found:
             return None
         return set_label([key for key in found if key], list(self._by_fold.values()))
 
 
 _LISTED = re.compile(r"\s*[,;\n]\s*(?:and\s+)?|\s+and\s+")
-
-
-def _bare_option(value: object) -> str:
-    return value.strip(" ()[]\"'.*-•").casefold() if isinstance(value, str) else ""
 
 
 def answer_of(text: str) -> str | None:
@@ -768,6 +762,12 @@ def answer_of(text: str) -> str | None:
     text = _AROUND.sub("", text).strip()
     text = _AROUND.sub("", text).strip()
     return None if _WITHIN.search(text) else text
+
+
+def _bare(text: str) -> str | None:
+    """The answer of a reply in plain words and the usual forms; None as `answer_of` gives it."""
+    answer = answer_of(_RUN.sub(r"\1\2", text))
+    return None if answer is None else _plain(_unfenced(_spaced(answer)))
 
 
 def json_fields(text: str) -> list[list[tuple[str, Any]]]:
@@ -813,10 +813,6 @@ def _python_dict(text: str) -> _Pairs | None:
     return _Pairs(list(value.items()))
 
 
-def _begins_as_json(text: str) -> bool:
-    return bool(re.match(r"[\[{]\s*(?:[\"{\]}]|\Z)", text))
-
-
 def _without_list_marks(text: str) -> str:
     """The text without the numbers of a list that counts up from 1."""
     marks = list(re.finditer(r"^[ \t]*\(?(\d+)[.)][ \t]+(?=[^\s\d])", text, re.MULTILINE))
@@ -825,11 +821,6 @@ def _without_list_marks(text: str) -> str:
     for mark in marks:
         text = text[: mark.start()] + " " * len(mark[0]) + text[mark.end() :]
     return text
-
-
-def _sentence_around(text: str, start: int, end: int) -> str:
-    stop = _SENTENCE.search(text, end)
-    return text[_sentence_start(text, start) : stop.start() if stop else len(text)]
 
 
 def _sentence_start(text: str, at: int) -> int:
@@ -845,27 +836,13 @@ def _is(alternatives: str, word: str) -> bool:
     return bool(re.fullmatch(f"(?:{alternatives})", word, re.IGNORECASE))
 
 
-_PATTERNS: dict[str, re.Pattern[str]] = {}
-
-
+@cache
 def _word_pattern(alternatives: str) -> re.Pattern[str]:
-    if alternatives not in _PATTERNS:
-        _PATTERNS[alternatives] = re.compile(
-            rf"(?<![A-Za-zÀ-ÿ])(?:{alternatives})(?![A-Za-zÀ-ÿ])", re.IGNORECASE
-        )
-    return _PATTERNS[alternatives]
+    return re.compile(rf"(?<![A-Za-zÀ-ÿ])(?:{alternatives})(?![A-Za-zÀ-ÿ])", re.IGNORECASE)
 
 
 _NOT_MEANT = re.compile(rf"(?:{words.NOT_MEANT})[\s(\[\"'“]*\Z", re.IGNORECASE)
 _NOT = ("not", "n't", "n’t", "never", "nicht", "kein", "pas", "不是", "并非", "neither", "nor")
-
-
-def _reason(text: str) -> bool:
-    return bool(re.match(rf"\s*(?:{words.BECAUSE})", text, re.IGNORECASE))
-
-
-def _folded(match: re.Match[str]) -> tuple[str, ...]:
-    return match.groups()
 
 
 def _any_of(names: Iterable[str]) -> str:

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from evenhand.rubrics import Rubric
-from evenhand.rubrics.conversation import as_messages, is_conversation, turns_of, with_said
-from evenhand.rubrics.image import image_of
+from evenhand.rubrics.content import as_messages, image_of, is_conversation, turns_of, with_said
 
 Key = tuple[str, str]
 """(unit id, rubric name): the question, for any rater and in any order of sides."""

@@ -453,7 +453,7 @@ def _system_prompt(file: Path) -> str:
 
 
 def _injection(arguments: argparse.Namespace) -> int:
-    from evenhand.graders.audit.injection import AuditOptions, audit_injection, forecast_audit
+    from evenhand.graders.injection import AuditOptions, audit_injection, forecast_audit
     from evenhand.reporting.analysing import audits_of
     from evenhand.study import open_study
 
@@ -490,7 +490,7 @@ def ended(*, over_budget: bool, stopped: bool) -> int:
 
 def print_run(summary: RunSummary) -> None:
     """Print a table of the run: grades known before, asked for and received, by grader."""
-    from evenhand.graders.replies.draws import REPEATED
+    from evenhand.graders.replies import REPEATED
 
     print_table(
         ["grader", "known before", "to ask", "labelled", "unscored", "left"],

@@ -121,8 +121,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 def _check_one(file: str) -> int:
     """Print every fault of a file, or else what will be sent and what in it contradicts itself."""
-    from evenhand.rubrics.checking import contradictions
-    from evenhand.rubrics.loading import read_rubric, rubric_text
+    from evenhand.rubrics.loading import contradictions, read_rubric, rubric_text
 
     rubric, faults = read_rubric(rubric_text(file))
     if rubric is None:
@@ -283,7 +282,7 @@ def _proposed(
     """Have a model write the draft; None with the exit code where it was not asked, or the money
     was at an end. An answer that is kept is not asked for again.
     """
-    from evenhand.graders.running.proposing import forecast_proposals, propose
+    from evenhand.graders.running.responding import forecast_proposals, propose
     from evenhand.graders.running.runner import grading_in_rounds
     from evenhand.reporting.suggestions import drafted, request_for
 

@@ -39,7 +39,7 @@ Analysed = tuple["Analysis", "ReportContext"]
 OnStage = Callable[[str], None] | None
 """Called with the name of each stage, to show progress."""
 _WAYS = ("json_schema", "tool", "plain")
-"""The ways of `graders.clients.constraint`, which reports do not import."""
+"""The ways of `graders.clients.grader`, which reports do not import."""
 
 
 def analyse_source(
@@ -368,7 +368,7 @@ def counted(models: Mapping[str, int]) -> str:
 
 def _own_prompts(study: Study, raters: Iterable[str]) -> dict[str, str]:
     """Return the judge prompt of each grader that read one of its user's own."""
-    from evenhand.rubrics.judge_prompt import own_prompt_of, with_own_prompt
+    from evenhand.rubrics.own_words import own_prompt_of, with_own_prompt
     from evenhand.study.workspace import PROMPTS_FOLDER
     from evenhand.texts import written
 

@@ -136,7 +136,7 @@ class _Adapter:
 
     def reflect(self, prompt: str) -> str:
         """Return the model's answer to GEPA's request."""
-        from evenhand.graders.running.proposing import asked_for
+        from evenhand.graders.running.responding import asked_for
 
         if self.failure is not None:
             raise self.failure
@@ -217,7 +217,7 @@ def forecast_gepa(
     """Forecast GEPA's requests, and return words that cost as much to try as those that may come.
     What will be sent is not known yet: each request counts as the longest that there can be.
     """
-    from evenhand.graders.running.proposing import asked_for, forecast_proposals
+    from evenhand.graders.running.responding import asked_for, forecast_proposals
 
     sizes = sorted(len(str(_record(each))) for each in start.units)
     size = _FRAME + MOST_WORDS + len(str(_task(start.rubric))) + sum(sizes[-_MINIBATCH:])

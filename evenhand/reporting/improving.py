@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from evenhand.analysis.verdicts.improvement import Choice, Gain
     from evenhand.analysis.verdicts.judge import Verdict
     from evenhand.graders import GraderForecast, GraderSummary, RunSummary
-    from evenhand.graders.audit.injection import AuditOptions
+    from evenhand.graders.injection import AuditOptions
     from evenhand.graders.running.run import Progress
     from evenhand.graders.running.runner import Rounds
     from evenhand.reporting.by_gepa import Proposed, Start
@@ -377,7 +377,7 @@ class Trial:
 
     def _check_proposals(self) -> None:
         """Raise InputError where no proposals can be written for this grader."""
-        from evenhand.graders.running.proposing import writer_of
+        from evenhand.graders.running.responding import writer_of
         from evenhand.reporting.by_gepa import MOST_PROPOSALS, check_installed
 
         if self.proposals not in range(MOST_PROPOSALS + 1):
@@ -442,13 +442,13 @@ class Trial:
 
     def audit(self, candidate: Candidate) -> AuditOptions:
         """Return the injection audit of a candidate: the first units of that of `audit`."""
-        from evenhand.graders.audit.injection import AuditOptions
+        from evenhand.graders.injection import AuditOptions
 
         return AuditOptions(candidate.grader, AUDITED, candidate.grading)
 
     def forecast_audit(self, candidate: Candidate) -> GraderForecast:
         """Forecast the injection audit of a candidate."""
-        from evenhand.graders.audit.injection import forecast_audit
+        from evenhand.graders.injection import forecast_audit
 
         (found,) = forecast_audit(self.study, self.audit(candidate))
         name = written("improve.audited", grader=written("improve.best"))
@@ -627,7 +627,7 @@ class Trial:
         """Return what GEPA made from known answers. Raises _OpenQuestion where a label or an answer
         is still to be asked for.
         """
-        from evenhand.graders.running.proposing import answered
+        from evenhand.graders.running.responding import answered
         from evenhand.reporting.by_gepa import Proposed, proposed_by_gepa
 
         if not self.proposals:
@@ -831,7 +831,7 @@ class _Run:
 
     def _proposed(self, found: Improved) -> Improved:
         """Have GEPA make candidates from the clusters to learn from, and write them down."""
-        from evenhand.graders.running.proposing import writer_of
+        from evenhand.graders.running.responding import writer_of
         from evenhand.graders.running.runner import priced
         from evenhand.reporting.by_gepa import proposed_by_gepa
 
@@ -847,7 +847,7 @@ class _Run:
 
     def _answered(self, asked: PromptText, about: Mapping[str, Any]) -> ProposalAttempt:
         """Return the answer of the model that writes, asked once."""
-        from evenhand.graders.running.proposing import propose
+        from evenhand.graders.running.responding import propose
 
         trial = self.trial
         answer = propose(self.rounds, trial.rubric.name, trial.proposer, asked, about)
@@ -867,7 +867,7 @@ class _Run:
         """Audit the best candidate where it reads other words, before the proof is read: what was
         written from responses may hold what one of them asks for.
         """
-        from evenhand.graders.audit.injection import audit_in_rounds
+        from evenhand.graders.injection import audit_in_rounds
         from evenhand.reporting.analysing import audits_of
 
         trial = self.trial

@@ -14,7 +14,7 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand.exchange.readers.items import ItemTable
+    from evenhand.exchange.readers.rows import ItemTable
     from evenhand.reporting.ratings_file.frames import Table
     from evenhand.rubrics import Rubric
     from evenhand.study import Study
@@ -178,8 +178,8 @@ def _read(
     source: Path | Table, options: ItemOptions, named: list[Rubric]
 ) -> tuple[Path, ItemTable, bool]:
     """Return what a file holds, under its path, and whether a rubric that is named compares two."""
-    from evenhand.exchange.readers.items import ItemTable
     from evenhand.exchange.readers.reading import read_items
+    from evenhand.exchange.readers.rows import ItemTable
     from evenhand.exchange.readers.texts import reply_text
     from evenhand.reporting.ratings_file.dataframes import items_table
     from evenhand.study.prompts.items import check_items_table

@@ -176,7 +176,7 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
     left out altogether. The old grader and a winner are asked about some parts only: while they
     were asked about nothing else, they lack no answers on units without their grades.
     """
-    from evenhand.rubrics.judge_prompt import own_prompt_of
+    from evenhand.rubrics.own_words import own_prompt_of
     from evenhand.study.store.logs import improvements
 
     found: dict[str, dict[str, frozenset[str]]] = {}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from evenhand.rubrics.image import image_of
+from evenhand.rubrics.content import image_of
 from evenhand.texts import written
 
 if TYPE_CHECKING:

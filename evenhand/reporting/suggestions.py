@@ -339,7 +339,7 @@ def request_for(own: Divided, flags: Sequence[tuple[str, str]]) -> PromptText:
     """Return what a model is asked that drafts other guidelines: the present ones, and the points.
     It reads no text that was rated but for the words that raters marked.
     """
-    from evenhand.graders.running.proposing import asked_for
+    from evenhand.graders.running.responding import asked_for
 
     rubric = own.rubric
     options = [f"({each.key}) {each.name}: {each.description}" for each in rubric.options]

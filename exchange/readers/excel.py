@@ -12,8 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evenhand.errors import InputError
-from evenhand.exchange.readers.items import ItemTable
-from evenhand.exchange.readers.rows import Export
+from evenhand.exchange.readers.rows import Export, ItemTable, Reader
 from evenhand.exchange.readers.source import Source, label_cell
 from evenhand.study.tables.decoded import CELL, MOST_DECODED
 from evenhand.study.tables.formats import FIRST_ROW, cell_text
@@ -41,12 +40,12 @@ class _Row(NamedTuple):
     dates: tuple[int, ...]
 
 
-def recognises(source: Source) -> bool:
+def _is_excel(source: Source) -> bool:
     names = source.archive.names if source.archive else []
     return "[Content_Types].xml" in names and any(name.startswith("xl/") for name in names)
 
 
-def read(source: Source) -> Export:
+def _read_excel(source: Source) -> Export:
     """Read units, raters and labels by the same rules as in a CSV file."""
     formulas = False
     if source.archive:
@@ -73,11 +72,11 @@ def read(source: Source) -> Export:
     return Export(table, notes)
 
 
-def items(source: Source) -> ItemTable | None:
+def _excel_items(source: Source) -> ItemTable | None:
     """Read rows as those of a CSV file."""
-    if not recognises(source):
+    if not _is_excel(source):
         return None
-    found = read(source)
+    found = _read_excel(source)
     return ItemTable(found.table, found.notes)
 
 
@@ -100,7 +99,9 @@ def _sheet(source: Source) -> tuple[str, list[_Row], list[str]]:
         raise InputError(f"{source.name} has no sheet {source.sheet!r} with a cell; it has {known}")
     if not found:
         raise InputError(f"{source.name}: no sheet holds a cell")
-    tables = [name for name, rows in found.items() if _is_table(rows)] or list(found)
+    # A table is a row of two or more names with rows below it.
+    wide = [name for name, rows in found.items() if rows[1:] and sum(map(bool, rows[0].cells)) > 1]
+    tables = wide or list(found)
     if len(tables) > 1:
         raise InputError(
             f"{source.name} has several sheets ({', '.join(tables)}); name the one to read with "
@@ -168,11 +169,6 @@ def _refuse_dates(rows: Sequence[_Row], place: str) -> None:
         )
 
 
-def _is_table(rows: Sequence[_Row]) -> bool:
-    """Return True if a row of two or more names has rows below it."""
-    return len(rows) > 1 and sum(map(bool, rows[0].cells)) > 1
-
-
 def _rows(sheet: Any, name: str) -> Iterator[_Row]:
     left = MOST_DECODED
     for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
@@ -214,3 +210,6 @@ def _table(rows: Sequence[_Row], name: str) -> pd.DataFrame:
     cells = [[*islice(row, len(header)), *[""] * (len(header) - len(row))] for _, row in body]
     index = [number - FIRST_ROW for number, _ in body]
     return pd.DataFrame(cells, columns=header, index=index, dtype=str)
+
+
+EXCEL = Reader(_is_excel, _read_excel, _excel_items)

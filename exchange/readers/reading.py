@@ -4,37 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 from evenhand.errors import InputError
-from evenhand.exchange.readers import (
-    argilla,
-    braintrust,
-    chat,
-    deepeval,
-    doccano,
-    excel,
-    hugging_face,
-    inspect_logs,
-    label_studio,
-    langfuse,
-    langsmith,
-    lighteval,
-    lm_eval,
-    mlflow,
-    nested,
-    openai_evals,
-    openinference,
-    opik,
-    pair_votes,
-    potato,
-    prodigy,
-    promptfoo,
-    weave,
+from evenhand.exchange.readers.annotation_tools import (
+    ARGILLA,
+    DOCCANO,
+    LABEL_STUDIO,
+    POTATO,
+    PRODIGY,
 )
-from evenhand.exchange.readers.items import ItemTable
-from evenhand.exchange.readers.rows import Export, NoRatingError
+from evenhand.exchange.readers.benchmarks import INSPECT, LIGHTEVAL, LM_EVAL, OPENAI_EVALS
+from evenhand.exchange.readers.datasets import HUGGING_FACE, PAIR_VOTES, pairs
+from evenhand.exchange.readers.evaluations import BRAINTRUST, DEEPEVAL, PROMPTFOO
+from evenhand.exchange.readers.excel import EXCEL
+from evenhand.exchange.readers.open_telemetry import MLFLOW, PHOENIX
+from evenhand.exchange.readers.plain_json import JSON, chat_items
+from evenhand.exchange.readers.rows import Export, ItemTable, NoRatingError, Reader
 from evenhand.exchange.readers.source import Source
+from evenhand.exchange.readers.traces import LANGFUSE, LANGSMITH, OPIK, WEAVE
 from evenhand.study.tables.formats import HEADLESS, read_table
 from evenhand.texts import written
 
@@ -43,55 +30,35 @@ TABLE = "table"
 """CSV with any delimiter, JSONL and Parquet as `study.tables` reads them."""
 
 
-class ItemReader(Protocol):
-    """A module that reads items to rate from one kind of file."""
-
-    def items(self, source: Source) -> ItemTable | None:
-        """All items; None if the content is of another kind. Raises InputError where they cannot be
-        read, or where files of this kind hold no texts.
-        """
-
-
-class Reader(ItemReader, Protocol):
-    """A module that reads one kind of file."""
-
-    def recognises(self, source: Source) -> bool:
-        """Return True if the content is of this kind. Never raises."""
-
-    def read(self, source: Source) -> Export:
-        """All ratings. Raises InputError, one sentence, where they cannot be read."""
-
-
-READERS: dict[str, Reader] = {
-    "excel": excel,
-    "inspect": inspect_logs,
-    "label-studio": label_studio,
-    "mlflow": mlflow,
-    "langfuse": langfuse,
-    "langsmith": langsmith,
-    "promptfoo": promptfoo,
-    "deepeval": deepeval,
-    "argilla": argilla,
-    "potato": potato,
-    "prodigy": prodigy,
-    "doccano": doccano,
-    "phoenix": openinference,
-    "opik": opik,
-    "weave": weave,
-    "braintrust": braintrust,
-    "openai-evals": openai_evals,
-    "lm-eval": lm_eval,
-    "lighteval": lighteval,
-    "pair-votes": pair_votes,
-    "hugging-face": hugging_face,
-    "json": nested,
+READERS = {
+    "excel": EXCEL,
+    "inspect": INSPECT,
+    "label-studio": LABEL_STUDIO,
+    "mlflow": MLFLOW,
+    "langfuse": LANGFUSE,
+    "langsmith": LANGSMITH,
+    "promptfoo": PROMPTFOO,
+    "deepeval": DEEPEVAL,
+    "argilla": ARGILLA,
+    "potato": POTATO,
+    "prodigy": PRODIGY,
+    "doccano": DOCCANO,
+    "phoenix": PHOENIX,
+    "opik": OPIK,
+    "weave": WEAVE,
+    "braintrust": BRAINTRUST,
+    "openai-evals": OPENAI_EVALS,
+    "lm-eval": LM_EVAL,
+    "lighteval": LIGHTEVAL,
+    "pair-votes": PAIR_VOTES,
+    "hugging-face": HUGGING_FACE,
+    "json": JSON,
 }
 """Readers by the name for `--format`, tried in this order."""
 FORMATS = (TABLE, HEADLESS, *READERS)
-ITEM_READERS: dict[str, ItemReader] = {
-    **{name: reader for name, reader in READERS.items() if reader is not nested},
-    "chat": chat,
-    "json": nested,
+ITEM_READERS = {name: reader.items for name, reader in READERS.items() if reader is not JSON} | {
+    "chat": chat_items,
+    "json": JSON.items,
 }
 """Readers of items by the name of what they read, tried in this order; chats have no ratings."""
 
@@ -146,10 +113,10 @@ def read_items(
     source = Source(Path(path), sheet=sheet)
     if sheet:
         _check_sheet(source, format_of(source))
-    for name, reader in ITEM_READERS.items():
-        both = compared and reader in (pair_votes, hugging_face)
+    for name, items in ITEM_READERS.items():
+        both = compared and name in ("pair-votes", "hugging-face")
         try:
-            found = (pair_votes.pairs(source) if both else None) or reader.items(source)
+            found = (pairs(source) if both else None) or items(source)
         except RecursionError:
             raise InputError(f"{source.name} is nested too deeply to be read") from None
         if found is not None:

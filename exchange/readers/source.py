@@ -7,10 +7,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from evenhand.study.tables.formats import DELIMITED, MOST_JSON, cell_text, delim
 MOST_BYTES = MOST_JSON
 """Bytes read of one file at once; a table goes to a reader that takes it in pieces."""
 _HEAD = 4096
+_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _LINE = 1024**2
 MOST_UNPACKED = 1024**3
 """Bytes that all members of an archive may hold together."""
@@ -129,12 +131,29 @@ class Source:
         value, _ = self._start
         if isinstance(value, list):
             value = next(iter(objects(value)), None)
-        return value if isinstance(value, dict) else {}
+        return fields_in(value)
 
-    def records(self) -> list[Record]:
-        """All objects of a JSON list or of a JSONL file, or the rows of a CSV file. Raises
-        InputError for a broken line, and for a file that is too large to be read at once.
+    @cached_property
+    def columns(self) -> list[str]:
+        """The names of a Parquet file's columns; empty for any other file."""
+        if not self.head.startswith(b"PAR1") or not has_small_footer(self.path):
+            return []
+        import pyarrow.parquet as parquet
+
+        try:
+            return list(parquet.read_schema(self.path).names)
+        except (
+            Exception
+        ):  # the error for an unreadable Parquet file is raised where tables are read
+            return []
+
+    def records(self, columns: Sequence[str] = ()) -> list[Record]:
+        """All objects of a JSON list or of a JSONL file, or the rows of a CSV file; of a Parquet
+        file the rows with these `columns`, in which numbers are texts at any depth. Raises
+        InputError for a file that is damaged, or too large to be read at once.
         """
+        if columns:
+            return self._typed_records(columns)
         if self.header:
             rows = read_table(self.path).to_dict("records")
             return [{str(name): _from_cell(cell) for name, cell in row.items()} for row in rows]
@@ -147,6 +166,22 @@ class Source:
                 f"{MOST_BYTES // 1024**2:,} MB); split it by its lines"
             )
         return records_in(self.path.read_bytes(), self.name)
+
+    def _typed_records(self, columns: Sequence[str]) -> list[Record]:
+        import pyarrow.parquet as parquet
+
+        if self._too_large:
+            raise InputError(
+                f"{self.name} is too large; write the columns that count to a CSV file"
+            )
+        try:
+            check_parquet(self.path)
+            rows = parquet.read_table(self.path, columns=list(columns)).to_pylist()
+        except InputError:
+            raise
+        except Exception as fault:  # pyarrow raises many kinds for a file that is damaged
+            raise InputError(f"{self.name} cannot be read ({type(fault).__name__})") from None
+        return [{name: mapped(value, as_written) for name, value in row.items()} for row in rows]
 
 
 def _from_cell(cell: str) -> object:
@@ -188,6 +223,21 @@ def inside(record: object, *path: str) -> Any:
     for key in path:
         record = record.get(key) if isinstance(record, dict) else None
     return record
+
+
+def fields_in(value: object) -> Record:
+    """Return the value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def only(value: object) -> object:
+    """Return the one value of a list; anything else as it is."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
+def snake_case(record: Record) -> Record:
+    """Return a record with its names in small letters and underscores."""
+    return {_WORDS.sub("_", name).lower(): value for name, value in record.items()}
 
 
 def text_of(value: object) -> str:
@@ -278,54 +328,23 @@ class Archive:
         if member.compress_type == _DEFLATED:
             return zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, most)
         if member.compress_type == _ZSTD:
-            return _of_zstandard(packed, most)
+            import pyarrow as pa
+
+            with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:
+                return bytes(stream.read(most))
         raise ValueError("an unknown compression")
 
 
-def _of_zstandard(packed: bytes, most: int) -> bytes:
-    import pyarrow as pa
-
-    with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:
-        content: bytes = stream.read(most)
-    return content
-
-
-def columns_of(source: Source) -> list[str]:
-    """The names of its columns; empty if it cannot be read as Parquet."""
-    if not source.head.startswith(b"PAR1") or not has_small_footer(source.path):
-        return []
-    import pyarrow.parquet as parquet
-
-    try:
-        return list(parquet.read_schema(source.path).names)
-    except Exception:  # the error for an unreadable Parquet file is raised where tables are read
-        return []
-
-
-def records_of(source: Source, columns: Sequence[str]) -> list[Record]:
-    """The rows, those columns alone, as a JSON file has them; numbers are texts, at any depth.
-
-    Raises InputError where the file is damaged or too large.
-    """
-    import pyarrow.parquet as parquet
-
-    if source.path.stat().st_size > MOST_BYTES:
-        raise InputError(f"{source.name} is too large; write the columns that count to a CSV file")
-    try:
-        check_parquet(source.path)
-        rows = parquet.read_table(source.path, columns=list(columns)).to_pylist()
-    except InputError:
-        raise
-    except Exception as fault:  # pyarrow raises many kinds for a file that is damaged
-        raise InputError(f"{source.name} cannot be read ({type(fault).__name__})") from None
-    return [{name: _plain(value) for name, value in row.items()} for row in rows]
-
-
-def _plain(value: Any) -> Any:
+def mapped(value: Any, leaf: Callable[[Any], Any]) -> Any:
+    """Return a value with each value in its lists and objects replaced by its `leaf`."""
     if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return [mapped(each, leaf) for each in value]
     if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
-    if isinstance(value, (bool, str)) or value is None:
-        return value
-    return Written(cell_text(value))
+        return {name: mapped(each, leaf) for name, each in value.items()}
+    return leaf(value)
+
+
+def as_written(value: Any) -> Any:
+    """Return a value of a typed table as in a JSON file: numbers and dates as texts."""
+    known = isinstance(value, (list, dict, bool, str)) or value is None
+    return value if known else Written(cell_text(value))

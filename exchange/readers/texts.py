@@ -10,7 +10,15 @@ from collections.abc import Collection
 from typing import Any
 
 from evenhand.errors import InputError
-from evenhand.exchange.readers.source import Record, Written, inside, objects, parsed, text_of
+from evenhand.exchange.readers.source import (
+    Record,
+    Written,
+    inside,
+    mapped,
+    objects,
+    parsed,
+    text_of,
+)
 
 Text = str | list[Record]
 """A text, or messages, each with `role` and `content`, and perhaps `name` and `tool_calls`."""
@@ -200,7 +208,7 @@ def _message(given: object) -> Record | None:
 def _content(content: object) -> object:
     """The content of a message: its text where it is nothing else, or else its parts."""
     if not isinstance(content, list):
-        return "" if content is None else _plain(content)
+        return "" if content is None else mapped(content, _number)
     parts = [
         each
         for each in content
@@ -211,7 +219,7 @@ def _content(content: object) -> object:
     if kinds <= _SPOKEN:
         said = (inside(each, "text") or inside(each, "refusal") or each for each in parts)
         return "\n".join(filter(None, map(text_of, said)))
-    return _plain(parts)
+    return mapped(parts, _number)
 
 
 def _call(given: Record) -> Record:
@@ -346,19 +354,13 @@ def _as_text(value: object) -> str:
     if value is None or value == {} or value == []:
         return ""
     if not isinstance(value, str):
-        value = json.dumps(_plain(value), ensure_ascii=False)
+        value = json.dumps(mapped(value, _number), ensure_ascii=False)
     return _NO_TEXT.sub("\ufffd", value)
 
 
-def _plain(value: Any) -> Any:
-    """A value with its numbers as numbers again."""
-    if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_plain(each) for each in value]
-    if isinstance(value, Written):
-        try:
-            return json.loads(value)
-        except ValueError:  # more digits than Python reads, or a date of a typed table
-            return str(value)
-    return value
+def _number(value: Any) -> Any:
+    """A number of a file as a number again; anything else as it is."""
+    try:
+        return json.loads(value) if isinstance(value, Written) else value
+    except ValueError:  # more digits than Python reads, or a date of a typed table
+        return str(value)

@@ -10,16 +10,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from evenhand.errors import InputError
-from evenhand.exchange.writers.argilla import argilla
-from evenhand.exchange.writers.hugging_face import hugging_face
-from evenhand.exchange.writers.inspect_scores import inspect_scores
-from evenhand.exchange.writers.label_studio import label_studio
-from evenhand.exchange.writers.langfuse import langfuse
-from evenhand.exchange.writers.langsmith import langsmith
 from evenhand.exchange.writers.material import Made, Material, Scale
-from evenhand.exchange.writers.mlflow import mlflow
-from evenhand.exchange.writers.phoenix import phoenix
-from evenhand.exchange.writers.wide import wide
+from evenhand.exchange.writers.tools import (
+    argilla,
+    hugging_face,
+    inspect_scores,
+    label_studio,
+    langfuse,
+    langsmith,
+    mlflow,
+    phoenix,
+    wide,
+)
 from evenhand.study.tables.atomic import atomic_write
 from evenhand.study.tables.private import FOLDER, new_folder
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -91,7 +91,26 @@ class BatchService(Protocol):
     async def cancel(self, batch_id: str) -> None: ...
 
 
-class ClaudeBatches:
+class _Service:
+    """What both services share: whose errors they raise, and what these become."""
+
+    def __init__(
+        self, errors: tuple[type[Exception], ...], spec: GraderSpec, scrubber: Scrubber
+    ) -> None:
+        self._errors: tuple[type[Exception], ...] = (*errors, *UNREADABLE)
+        self._spec = spec
+        self._scrubber = scrubber
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """Raise the SDK's errors within as a GraderFailure."""
+        try:
+            yield
+        except self._errors as error:
+            raise failure_of(error, self._spec, self._scrubber) from None
+
+
+class ClaudeBatches(_Service):
     """Anthropic's batch service behind one client. `pause` waits between looks at a batch.
 
     These batches carry no name of ours, so one whose id was never noted is recognised by its time,
@@ -107,19 +126,17 @@ class ClaudeBatches:
         scrubber: Scrubber,
         pause: Callable[[], Awaitable[None]],
     ) -> None:
+        import httpx2
+        from anthropic import AnthropicError
+
+        super().__init__((AnthropicError, httpx2.HTTPError), spec, scrubber)
         self._batches = client.messages.batches
-        self._spec = spec
-        self._scrubber = scrubber
         self._pause = pause
 
     async def submit(self, chunk: str, requests: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
-        from anthropic import AnthropicError
-
         lines: Any = [{"custom_id": name, "params": params} for name, params in requests]
-        try:
+        with self._failures():
             return (await self._batches.create(requests=lines)).id
-        except (AnthropicError, *UNREADABLE) as error:
-            raise failure_of(error, self._spec, self._scrubber) from None
 
     async def find(self, chunk: Chunk, known: set[str]) -> str | None:
         names = {request.custom_id for request in chunk.requests}
@@ -132,51 +149,34 @@ class ClaudeBatches:
         return None
 
     async def _candidates(self, chunk: Chunk, known: set[str]) -> list[str]:
-        from anthropic import AnthropicError
-
         earliest = datetime.fromisoformat(chunk.created_at) - _CLOCKS_DIFFER
         found = []
-        try:
+        with self._failures():
             async for batch in self._batches.list(limit=100):  # newest first
                 if batch.created_at < earliest:
                     break
                 total = sum(batch.request_counts.model_dump().values())
                 if batch.id not in known and total == len(chunk.requests):
                     found.append(batch.id)
-        except (AnthropicError, *UNREADABLE) as error:
-            raise failure_of(error, self._spec, self._scrubber) from None
         return found
 
     async def state(self, batch_id: str) -> BatchState:
-        from anthropic import AnthropicError
-
-        try:
+        with self._failures():
             batch = await self._batches.retrieve(batch_id)
             counts = batch.request_counts
             total = sum(counts.model_dump().values())
             ended = batch.processing_status == "ended"
             return BatchState(ended=ended, done=total - counts.processing, total=total)
-        except (AnthropicError, *UNREADABLE) as error:
-            raise failure_of(error, self._spec, self._scrubber) from None
 
     async def results(self, batch_id: str) -> list[BatchResult]:
-        import httpx2
-        from anthropic import AnthropicError
-
-        try:
+        with self._failures():
             # The SDK's own reading ends at the first line that is no JSON.
             content = await (await self._batches.results(batch_id)).http_response.aread()
-        except (AnthropicError, httpx2.HTTPError, *UNREADABLE) as error:
-            raise failure_of(error, self._spec, self._scrubber) from None
         return _read_lines(content, self._read)
 
     async def cancel(self, batch_id: str) -> None:
-        from anthropic import AnthropicError
-
-        try:
+        with self._failures():
             await self._batches.cancel(batch_id)
-        except (AnthropicError, *UNREADABLE) as error:
-            raise failure_of(error, self._spec, self._scrubber) from None
 
     def _read(self, line: Mapping[str, Any]) -> BatchResult:
         name, result = str(line["custom_id"]), line["result"]
@@ -190,7 +190,7 @@ class ClaudeBatches:
         return BatchResult(custom_id=name, failure=failure)
 
 
-class OpenAIBatches:
+class OpenAIBatches(_Service):
     """OpenAI's batch service behind one client: a file of requests, one batch over it, a file of
     replies, one of errors.
     """
@@ -198,19 +198,18 @@ class OpenAIBatches:
     limits = BatchLimits(requests=10_000, size=150_000_000)
 
     def __init__(self, client: AsyncOpenAI, spec: GraderSpec, scrubber: Scrubber) -> None:
-        self._client = client
-        self._spec = spec
-        self._scrubber = scrubber
-
-    async def submit(self, chunk: str, requests: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
         from openai import OpenAIError
 
+        super().__init__((OpenAIError,), spec, scrubber)
+        self._client = client
+
+    async def submit(self, chunk: str, requests: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
         lines = [
             {"custom_id": name, "method": "POST", "url": _CHAT_ENDPOINT, "body": body}
             for name, body in requests
         ]
         content = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode()
-        try:
+        with self._failures():
             file = await self._client.files.create(
                 file=(f"{chunk}.jsonl", content), purpose="batch"
             )
@@ -221,18 +220,12 @@ class OpenAIBatches:
                 metadata={_CHUNK_NAME: chunk},
             )
             return batch.id
-        except (OpenAIError, *UNREADABLE) as error:
-            raise failure_of(error, self._spec, self._scrubber) from None
 
     async def find(self, chunk: Chunk, known: set[str]) -> str | None:
-        from openai import OpenAIError
-
-        try:
+        with self._failures():
             async for batch in self._client.batches.list(limit=100):
                 if (batch.metadata or {}).get(_CHUNK_NAME) == chunk.chunk:
                     return batch.id
-        except (OpenAIError, *UNREADABLE) as error:
-            raise failure_of(error, self._spec, self._scrubber) from None
         return None
 
     async def state(self, batch_id: str) -> BatchState:
@@ -251,37 +244,23 @@ class OpenAIBatches:
         )
 
     async def results(self, batch_id: str) -> list[BatchResult]:
-        from openai import OpenAIError
-
         batch = await self._batch(batch_id)
         found = []
-        for file_id in (batch.output_file_id, batch.error_file_id):
-            if not file_id:
-                continue
-            try:
+        for file_id in filter(None, (batch.output_file_id, batch.error_file_id)):
+            with self._failures():
                 content = (await self._client.files.content(file_id)).content
-            except (OpenAIError, *UNREADABLE) as error:
-                raise failure_of(error, self._spec, self._scrubber) from None
             found += _read_lines(content, self._read)
         return found
 
     async def cancel(self, batch_id: str) -> None:
-        from openai import OpenAIError
-
-        try:
+        with self._failures():
             await self._client.batches.cancel(batch_id)
-        except (OpenAIError, *UNREADABLE) as error:
-            raise failure_of(error, self._spec, self._scrubber) from None
 
     async def _batch(self, batch_id: str) -> Any:
-        from openai import OpenAIError
-
-        try:
+        with self._failures():
             batch = await self._client.batches.retrieve(batch_id)
             _ = batch.status  # a page in place of a batch has none
             return batch
-        except (OpenAIError, *UNREADABLE) as error:
-            raise failure_of(error, self._spec, self._scrubber) from None
 
     def _read(self, line: Mapping[str, Any]) -> BatchResult:
         line = self._scrubber.tree(line)

@@ -14,19 +14,12 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from evenhand.graders.capabilities import probabilities_need_no_effort
-from evenhand.graders.clients.constraint import (
-    TOOL,
-    WAYS,
-    asked,
-    refuses_constraint,
-)
+from evenhand.graders.clients.grader import TOOL, WAYS, asked, refuses_constraint
 from evenhand.graders.failures import FILTERED
-from evenhand.graders.grader_settings import GraderSettings
-from evenhand.graders.replies.extract import Position
-from evenhand.graders.replies.outcome import OrNone, Outcome
-from evenhand.graders.replies.reading import Said, outcome_of
+from evenhand.graders.options import GraderSettings, probabilities_need_no_effort
+from evenhand.graders.replies import Outcome, Said, outcome_of
 from evenhand.graders.spec import GraderSpec
+from evenhand.graders.token_probabilities import OrNone, Position
 from evenhand.rubrics import PromptText, Rubric
 
 MAX_TOKENS = 4_096  # one token is wanted, but thinking counts too

@@ -21,18 +21,24 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ValidationError
 
 from evenhand.errors import InputError
-from evenhand.graders.capabilities import about_retirement
 from evenhand.graders.clients.batches import BatchService, ClaudeBatches
-from evenhand.graders.clients.connection import headers_for, key_for, pooled, told_by_study
-from evenhand.graders.clients.constraint import (
+from evenhand.graders.clients.grader import (
     PLAIN,
     TOOL,
+    Access,
+    Ask,
+    BeforeSending,
+    Grader,
+    Reply,
     asked,
+    headers_for,
+    key_for,
+    pooled,
     refuses_constraint,
+    told_by_study,
     way_of,
     ways_from,
 )
-from evenhand.graders.clients.grader import BeforeSending, Identity, Reply
 from evenhand.graders.failures import (
     CONNECT,
     FILTERED,
@@ -41,14 +47,12 @@ from evenhand.graders.failures import (
     Stopped,
     answered_within,
     failure_of,
-    json_object,
 )
-from evenhand.graders.grader_settings import GraderSettings
-from evenhand.graders.money import charged_by
-from evenhand.graders.replies.outcome import OrNone, Outcome
-from evenhand.graders.replies.reading import Said, outcome_of
+from evenhand.graders.options import GraderSettings, about_retirement
+from evenhand.graders.replies import Outcome, Said, outcome_of
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
+from evenhand.graders.token_probabilities import OrNone
 from evenhand.rubrics import PromptText, Rubric
 from evenhand.texts import written
 
@@ -238,36 +242,20 @@ def _check_library(spec: GraderSpec, cloud: str) -> None:
         raise InputError(sentence) from None
 
 
-class ClaudeGrader:
-    """Asks one Claude model, with one client for all requests."""
+class ClaudeGrader(Grader):
+    """Asks one Claude model."""
 
-    draws_at_once = 1
-    settled = True
+    _client: AsyncAnthropic
+    _id_header = "request-id"
 
-    def __init__(
-        self,
-        spec: GraderSpec,
-        settings: GraderSettings,
-        scrubber: Scrubber,
-        *,
-        timeout: float,
-        way: str = "",
-    ) -> None:
+    def __init__(self, access: Access) -> None:
         import anthropic
 
-        self.spec = spec
-        self.settings = settings
-        self._scrubber = scrubber
-        self._timeout = timeout
-        self._ways = ways_from(way)
-        self._client = claude_client(spec, scrubber, timeout)
-        self.identity = Identity(
-            provider=spec.provider,
-            base_url=str(self._client.base_url.copy_with(username=None, password=None)),
-            endpoint="messages",
-            api_version=str(self._client.default_headers.get("anthropic-version", "")),
-            sdk=f"anthropic {anthropic.__version__}",
-        )
+        client = claude_client(access.spec, access.scrubber, access.timeout)
+        version = str(client.default_headers.get("anthropic-version", ""))
+        sdk = f"anthropic {anthropic.__version__}"
+        super().__init__(access, client, endpoint="messages", api_version=version, sdk=sdk)
+        self._ways = ways_from(access.way)
 
     def request(self, prompt: PromptText) -> dict[str, Any]:
         way = self._ways[0] if self._ways else PLAIN
@@ -278,36 +266,23 @@ class ClaudeGrader:
     ) -> list[Outcome]:
         return [parse_reply(reply, rubric, self.settings.reading)]
 
-    def constrains(self, request: Mapping[str, Any]) -> bool:
-        return False  # it does so at once, where the server can
-
-    async def ask(
-        self,
-        rubric: Rubric | None,
-        prompt: PromptText,
-        before: BeforeSending,
-        draws: int = 1,
-        *,
-        constrained: bool = False,
-    ) -> Reply:
+    async def ask(self, ask: Ask, before: BeforeSending) -> Reply:
         while True:
             ways = self._ways
             try:
-                return await self._asked(rubric, prompt, before)
+                return await self._asked(ask, before)
             except Rejected as failure:
                 taught = failure.status in _TEACHING and refuses_constraint(str(failure))
-                if not (ways and taught and way_of(self.request(prompt)) != PLAIN):
+                if not (ways and taught and way_of(self.request(ask.prompt)) != PLAIN):
                     raise
                 if self._ways == ways:  # else another request has learnt it meanwhile
                     self._ways = ways[1:]
 
-    async def _asked(
-        self, rubric: Rubric | None, prompt: PromptText, before: BeforeSending
-    ) -> Reply:
+    async def _asked(self, ask: Ask, before: BeforeSending) -> Reply:
         import httpx2
         from anthropic import AnthropicError
 
-        request = self.request(prompt)
+        request = self.request(ask.prompt)
         await before(request)
         try:
             async with answered_within(self._timeout):
@@ -321,14 +296,11 @@ class ClaudeGrader:
             why = self._scrubber.message(str(error))
             said = {"provider": self.spec.provider, "why": why}
             raise Stopped(written("provider.no_credentials", **said)) from None
-        reply = json_object(raw.text, self.spec, self._scrubber)
-        request_id = raw.headers.get("request-id", "")
-        (outcome,) = self.read(reply, rubric)
-        return Reply(request, request_id, outcome, charged=charged_by(raw.headers))
+        return self._reply(raw, request, ask.rubric)
 
     def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchService:
         if self.spec.at.provider.client:  # no cloud's client offers them
-            raise InputError(written("provider.no_batches", provider=self.spec.provider))
+            return super().batches(pause)
         return ClaudeBatches(self._client, self.spec, self._scrubber, pause)
 
     async def lifecycle(self) -> list[str]:
@@ -341,6 +313,3 @@ class ClaudeGrader:
             return told + _about_life(self.spec.model, info)
         except Exception:  # a warning that cannot be had must not stop a run
             return told + about_retirement(self.spec)
-
-    async def close(self) -> None:
-        await self._client.close()

@@ -1,16 +1,43 @@
-"""A grader behind a network, as a run sees it, whoever provides it."""
+"""A grader behind a network as a run sees it, whoever provides it: with which keys and headers it
+is asked, how its answer is held to the rubric's keys, and how requests travel - by the SDKs'
+clients over aiohttp, which spend a third less time on each.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import asyncio
+import os
+import re
+import socket
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
+from urllib.request import getproxies
 
+from evenhand.errors import InputError
 from evenhand.graders.clients.batches import BatchService
-from evenhand.graders.grader_settings import GraderSettings
-from evenhand.graders.replies.outcome import Outcome
+from evenhand.graders.failures import CONNECT, json_object
+from evenhand.graders.money import charged_by
+from evenhand.graders.options import GraderSettings
+from evenhand.graders.providers import Place, filled_from_environment
+from evenhand.graders.replies import (
+    Outcome,
+    asking_for_percent,
+    asking_for_reason,
+    one_of,
+    percent_schema,
+    reason_schema,
+)
+from evenhand.graders.scrub import Scrubber, key_from_environment
 from evenhand.graders.spec import GraderSpec
 from evenhand.rubrics import PromptText, Rubric
+from evenhand.study.settings.providers import NAMED
+from evenhand.texts import written
+
+if TYPE_CHECKING:
+    import httpx2
+    from anthropic import AsyncAnthropic
+    from openai import AsyncOpenAI
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,33 +64,68 @@ class Reply:
     """The cost in US dollars that a gateway reported, if any."""
 
 
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A prompt to be asked, with several `draws` where `Grader.draws_at_once` allows them. Without
+    a rubric the reply is read as a text. Where `constrained` the server itself holds the answer to
+    the rubric's keys.
+    """
+
+    prompt: PromptText
+    rubric: Rubric | None = None
+    draws: int = 1
+    constrained: bool = False
+
+
 BeforeSending = Callable[[dict[str, Any]], Awaitable[None]]
 """Awaited with every request just before it is sent. It may lower the limit on output, and raises
 where the request must not be sent.
 """
 
 
-class Grader(Protocol):
-    """A grader behind a network. `ask` raises a `failures.GraderFailure`."""
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a client is opened with: the grader and its settings, and the seconds that a request may
+    take. `way` is how the model took labels before (`WAYS`); `no_reasoning` says that it is known
+    to give probabilities without reasoning.
+    """
 
     spec: GraderSpec
-    identity: Identity
-
     settings: GraderSettings
+    scrubber: Scrubber
+    timeout: float
+    way: str = ""
+    no_reasoning: bool = False
+
+
+class Grader:
+    """A grader behind a network, with one client for all requests. `ask` raises a
+    `failures.GraderFailure`.
+    """
+
+    _id_header = "x-request-id"
+
+    def __init__(
+        self, access: Access, client: AsyncAnthropic | AsyncOpenAI, **identity: str
+    ) -> None:
+        self.spec, self.settings = access.spec, access.settings
+        self._client, self._scrubber, self._timeout = client, access.scrubber, access.timeout
+        address = str(client.base_url.copy_with(username=None, password=None))
+        self.identity = Identity(provider=self.spec.provider, base_url=address, **identity)
 
     @property
     def draws_at_once(self) -> int:
         """The most draws of one prompt that a request may ask for."""
-        ...
+        return 1
 
     @property
     def settled(self) -> bool:
         """True once it is known how to ask the model; until then questions go one at a time."""
-        ...
+        return True
 
     def request(self, prompt: PromptText) -> dict[str, Any]:
         """Return the request as `ask` would send it now."""
-        ...
+        raise NotImplementedError
 
     def read(
         self, reply: Mapping[str, Any], rubric: Rubric | None, draws: int = 1
@@ -71,32 +133,213 @@ class Grader(Protocol):
         """Return the outcomes in a reply, live or from a batch: one for each draw that came, at
         most `draws`. Without a rubric the outcome is the reply's text.
         """
-        ...
+        raise NotImplementedError
 
     def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchService:
-        """The provider's batch service; `pause` waits between two looks at a batch."""
-        ...
+        """Return the provider's batch service; `pause` waits between two looks at a batch. Raises
+        InputError where it has none.
+        """
+        raise InputError(written("provider.no_batches", provider=self.spec.provider))
 
     async def lifecycle(self) -> list[str]:
-        """Warnings about the model's life; never raises."""
-        ...
+        """Return warnings about the model's retirement and about what study.toml sends; never
+        raises.
+        """
+        return told_by_study(self.spec)
 
     def constrains(self, request: Mapping[str, Any]) -> bool:
         """Return True if an unreadable answer can be asked for again, constrained to the keys."""
-        ...
+        return False
 
-    async def ask(
-        self,
-        rubric: Rubric | None,
-        prompt: PromptText,
-        before: BeforeSending,
-        draws: int = 1,
-        *,
-        constrained: bool = False,
+    async def ask(self, ask: Ask, before: BeforeSending) -> Reply:
+        """Ask one prompt and return the reply."""
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """Close the client."""
+        await self._client.close()
+
+    def _reply(
+        self, raw: httpx2.Response, request: Mapping[str, Any], rubric: Rubric | None
     ) -> Reply:
-        """Ask one prompt and return the reply, with several `draws` where `draws_at_once` allows
-        them. With `constrained` the server itself holds the answer to the rubric's keys.
-        """
-        ...
+        """Return the one answer in a server's reply."""
+        (outcome,) = self.read(json_object(raw.text, self.spec, self._scrubber), rubric)
+        request_id = raw.headers.get(self._id_header) or ""
+        return Reply(request, request_id, outcome, charged=charged_by(raw.headers))
 
-    async def close(self) -> None: ...
+
+# ---- connections --------------------------------------------------------------------------------
+
+
+def key_for(spec: GraderSpec) -> str | None:
+    """Return the key for the grader's address, or None. Raises InputError where one is required."""
+    place = spec.at
+    key = key_from_environment(place.key_env) if place.key_env else None
+    if key is None and place.needs_key:
+        said = {"host": place.host, "variable": place.key_env}
+        raise InputError(written("provider.needs_key", grader=spec.text, **said))
+    return key
+
+
+def headers_for(place: Place, scrubber: Scrubber, variable: str, omit: Any) -> dict[str, Any]:
+    """Return the headers of every request: those that study.toml names for this address.
+
+    The SDK adds those of its `variable` (ANTHROPIC_CUSTOM_HEADERS) wherever it goes. They are for
+    its provider's own address; anywhere else they are left out, by the SDK's `omit`.
+    """
+    headers: dict[str, Any] = {}
+    if place.provider.name != variable.partition("_")[0].lower() or not place.has_account:
+        lines = os.environ.get(variable, "").splitlines()
+        headers |= {line.partition(":")[0].strip(): omit for line in lines if ":" in line}
+    for name, text in place.headers.items():
+        headers[name] = filled_from_environment(text, f"the header {name!r} in study.toml")
+        scrubber.learn([os.environ[each].strip() for each in NAMED.findall(text)])
+    return headers
+
+
+def told_by_study(spec: GraderSpec) -> list[str]:
+    """Return one sentence for each secret that study.toml sends to an address, because a study may
+    come from somebody else.
+    """
+    place = spec.at
+    if not place.is_own:
+        return []
+    said = {"grader": spec.text, "host": place.host}
+    sent = {name for text in place.headers.values() for name in NAMED.findall(text)}
+    told = [written("provider.header_goes", variable=name, **said) for name in sorted(sent)]
+    if place.provider.by_study and os.environ.get(place.key_env):
+        told.insert(0, written("provider.key_goes", variable=place.key_env, **said))
+    return told
+
+
+def pooled(client_class: type[httpx2.AsyncClient], scrubber: Scrubber) -> httpx2.AsyncClient:
+    """Return an SDK's `DefaultAioHttpClient` that raises every connection error as httpx2's.
+
+    The SDKs' own translation leaves some out, such as a reply that is not HTTP, and any that it
+    leaves out would end the whole run. Redirects are not followed: they would take keys and prompts
+    to a host that the user did not name. `scrubber` learns the credentials that requests carry.
+    Raises InputError where the environment names a SOCKS proxy.
+    """
+    import aiohttp
+    import httpx2
+
+    if any(proxy.startswith("socks") for proxy in getproxies().values()):
+        raise InputError(
+            "the environment names a SOCKS proxy, which cannot be used; name an HTTP proxy in "
+            "HTTPS_PROXY, or unset ALL_PROXY"
+        )
+
+    class Resolver(aiohttp.ThreadedResolver):
+        """A resolver with a time limit, since no other limit covers the lookup of a name."""
+
+        async def resolve(self, *arguments: Any, **options: Any) -> Any:
+            try:
+                async with asyncio.timeout(CONNECT):
+                    return await super().resolve(*arguments, **options)
+            except TimeoutError:
+                raise socket.gaierror(socket.EAI_AGAIN, "no answer about this name") from None
+
+    class Client(client_class):  # type: ignore[misc, valid-type]
+        def _init_transport(self, *arguments: Any, **options: Any) -> Any:
+            transport = super()._init_transport(*arguments, **options)
+            transport.client = lambda: aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(
+                    resolver=Resolver(),
+                    limit=transport.limits.max_connections or 0,
+                    keepalive_timeout=transport.limits.keepalive_expiry,
+                    ssl=transport.ssl_context,
+                    socket_factory=_kept_alive,
+                )
+            )
+            return transport
+
+        async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+            options["follow_redirects"] = False
+            scrubber.learn_from(request.headers)
+            url = request.url
+            if url.userinfo:  # aiohttp takes credentials in the header only
+                scrubber.learn([url.password, f"{url.username}:{url.password}"])
+                request.url = url.copy_with(username=None, password=None)
+                options.setdefault("auth", httpx2.BasicAuth(url.username, url.password))
+            try:
+                response: httpx2.Response = await super().send(request, **options)
+            except (aiohttp.ClientError, ValueError) as error:
+                # Its own text holds the address, and with it what an address may hold of secrets.
+                said = getattr(error, "message", type(error).__name__)
+                raise httpx2.RemoteProtocolError(said, request=request) from None
+            return response
+
+    return Client()
+
+
+def _kept_alive(address: tuple[Any, ...]) -> socket.socket:
+    """A socket that shows life every minute: routers forget connections on which nothing moves, and
+    a long answer would then be paid for and never come.
+    """
+    family, kind, protocol, *_ = address
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 60), ("TCP_KEEPCNT", 5)):
+        if hasattr(socket, name):
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return made
+
+
+# ---- a provider's own means of holding an answer to the rubric's keys ---------------------------
+WAYS = ("json_schema", "tool")
+"""Tried in this order: a strict JSON schema whose field is an enumeration, then a forced tool."""
+PLAIN = "plain"
+"""The bare question, whose answer is read as free text."""
+
+TOOL = "rate"
+_REFUSED = re.compile(
+    r"response_format|output_config|output_format|json_?schema|structured|schema|guided|grammar|"
+    r"tool|function|enum\b"
+)
+
+
+def asked(prompt: PromptText, settings: GraderSettings) -> tuple[PromptText, dict[str, Any]]:
+    """Return the prompt as the method words it, and the JSON schema of its answer."""
+    if settings.method == "verbalised":
+        return asking_for_percent(prompt), percent_schema(prompt.keys)
+    if settings.reason:
+        return asking_for_reason(prompt), reason_schema(prompt.keys, several=prompt.several)
+    return prompt, label_schema(prompt.keys, several=prompt.several)
+
+
+def label_schema(keys: Sequence[str], *, several: bool = False) -> dict[str, Any]:
+    """The JSON schema of an answer that is one of the keys, or `several` of them."""
+    return {
+        "type": "object",
+        "properties": {"label": one_of(keys, several=several)},
+        "required": ["label"],
+        "additionalProperties": False,
+    }
+
+
+def ways_from(known: str) -> tuple[str, ...]:
+    """Return the ways still to be tried with a server, from the one known to work; all if none is.
+
+    >>> ways_from(""), ways_from("tool"), ways_from("plain")
+    (('json_schema', 'tool'), ('tool',), ())
+    """
+    if known == PLAIN:
+        return ()
+    return WAYS[WAYS.index(known) :] if known in WAYS else WAYS
+
+
+def way_of(request: Mapping[str, Any]) -> str:
+    """Return the way in which a request, to any provider, constrains its answer, or "plain".
+
+    >>> way_of({"response_format": {}}), way_of({"tools": []}), way_of({"logprobs": True})
+    ('json_schema', 'tool', 'plain')
+    """
+    output = request.get("output_config")
+    if "response_format" in request or (isinstance(output, Mapping) and "format" in output):
+        return WAYS[0]
+    return WAYS[1] if "tools" in request else PLAIN
+
+
+def refuses_constraint(complaint: str) -> bool:
+    """Return True if a server's complaint is about the constraint on the answer."""
+    return bool(_REFUSED.search(complaint.casefold()))

@@ -1,4 +1,5 @@
-"""OpenAI's Chat Completions, and every server that speaks them: one token's probabilities.
+"""OpenAI's Chat Completions, and every server that speaks them: one token's probabilities. OpenAI's
+client also carries the requests of providers with a form of their own (`providers/forms`).
 
 A server that gave none may be asked for them again. One refusal may be of the moment, and a gateway
 may drop the wish for them without a word where the model reasons. So before a run is settled on
@@ -14,7 +15,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from evenhand.graders.capabilities import about_retirement
 from evenhand.graders.clients.batches import BatchService, OpenAIBatches
 from evenhand.graders.clients.chat_api import (
     HARD_LABEL,
@@ -25,9 +25,21 @@ from evenhand.graders.clients.chat_api import (
     learn,
     parse_reply,
 )
-from evenhand.graders.clients.connection import headers_for, key_for, pooled, told_by_study
-from evenhand.graders.clients.constraint import PLAIN, way_of, ways_from
-from evenhand.graders.clients.grader import BeforeSending, Identity, Reply
+from evenhand.graders.clients.grader import (
+    PLAIN,
+    Access,
+    Ask,
+    BeforeSending,
+    Grader,
+    Reply,
+    asked,
+    headers_for,
+    key_for,
+    pooled,
+    told_by_study,
+    way_of,
+    ways_from,
+)
 from evenhand.graders.failures import (
     CONNECT,
     SPARE,
@@ -39,11 +51,18 @@ from evenhand.graders.failures import (
     failure_of,
     json_object,
 )
-from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.money import charged_by
-from evenhand.graders.replies.draws import DECLINED, LITELLM_DECLINED, by_litellm
-from evenhand.graders.replies.outcome import Outcome
-from evenhand.graders.replies.reading import NOT_LOGPROBS
+from evenhand.graders.options import GraderSettings, about_retirement
+from evenhand.graders.providers.forms import Question, form_of
+from evenhand.graders.replies import (
+    DECLINED,
+    LITELLM_DECLINED,
+    NOT_LOGPROBS,
+    Outcome,
+    Said,
+    by_litellm,
+    outcome_of,
+)
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
 from evenhand.rubrics import PromptText, Rubric
@@ -82,61 +101,38 @@ def chat_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> AsyncOp
     )
 
 
-class OpenAIGrader:
-    """Asks one model at OpenAI or a compatible server, with one client for all requests."""
+class OpenAIGrader(Grader):
+    """Asks one model at OpenAI or a compatible server."""
 
-    def __init__(
-        self,
-        spec: GraderSpec,
-        settings: GraderSettings,
-        scrubber: Scrubber,
-        *,
-        timeout: float,
-        no_reasoning: bool = False,
-        way: str = "",
-    ) -> None:
+    _client: AsyncOpenAI
+
+    def __init__(self, access: Access) -> None:
         import openai
 
-        self.spec = spec
-        self.settings = settings
-        self._scrubber = scrubber
-        self._timeout = timeout
-        self._ways = ways_from(way)
-        first = first_shape(spec, settings, self._ways, no_reasoning=no_reasoning)
+        client = chat_client(access.spec, access.scrubber, access.timeout)
+        sdk = f"openai {openai.__version__}"
+        super().__init__(access, client, endpoint="chat/completions", api_version="v1", sdk=sdk)
+        self._ways = ways_from(access.way)
+        known = access.no_reasoning
+        first = first_shape(self.spec, self.settings, self._ways, no_reasoning=known)
         self._probing = Probing(first)
-        self._client = chat_client(spec, scrubber, timeout)
         self._refused: Counter[str] = Counter()
         self._litellm = False
-        self.identity = Identity(
-            provider=spec.provider,
-            base_url=str(self._client.base_url.copy_with(username=None, password=None)),
-            endpoint="chat/completions",
-            api_version="v1",
-            sdk=f"openai {openai.__version__}",
-        )
 
     def constrains(self, request: Mapping[str, Any]) -> bool:
         return bool(self._ways) and way_of(request) == PLAIN
 
-    async def ask(
-        self,
-        rubric: Rubric | None,
-        prompt: PromptText,
-        before: BeforeSending,
-        draws: int = 1,
-        *,
-        constrained: bool = False,
-    ) -> Reply:
+    async def ask(self, ask: Ask, before: BeforeSending) -> Reply:
         """Ask one prompt and return the reply, with several draws at once where the server takes
         that. After a rejected parameter the request is changed and sent again.
         """
-        if constrained:
-            return await self._held_to_keys(rubric, prompt, before)
+        if ask.constrained:
+            return await self._held_to_keys(ask, before)
         usual, trial = self._probing.usual, self._probing.take()
         began = trial or usual
         instead = usual if trial else None
         try:
-            raw, request, ended = await self._answered(began, instead, prompt, before, draws)
+            raw, request, ended = await self._answered(began, instead, ask, before)
             reply = json_object(raw.text, self.spec, self._scrubber)
         except GraderFailure as failure:
             if trial and failure.status in _NOT_ITS_FAULT:
@@ -144,7 +140,7 @@ class OpenAIGrader:
             raise
         self._litellm = self._litellm or by_litellm(raw.headers)
         asked = request.get("n", 1)
-        outcome, *more = self.read(reply, rubric, asked)
+        outcome, *more = self.read(reply, ask.rubric, asked)
         self._check_figures(outcome)
         if 1 + len(more) < asked:
             ended = replace(ended, draws=(1 + len(more),))  # the server gives no more at once
@@ -152,16 +148,12 @@ class OpenAIGrader:
         request_id = raw.headers.get("x-request-id") or ""
         return Reply(request, request_id, outcome, tuple(more), charged_by(raw.headers))
 
-    async def _held_to_keys(
-        self, rubric: Rubric | None, prompt: PromptText, before: BeforeSending
-    ) -> Reply:
+    async def _held_to_keys(self, ask: Ask, before: BeforeSending) -> Reply:
         """Ask for a label constrained to the keys, whatever the method; remember refused ways."""
         shape = replace(self._probing.usual, **HARD_LABEL, formats=self._ways)
-        raw, request, ended = await self._answered(shape, None, prompt, before, 1)
+        raw, request, ended = await self._answered(shape, None, ask, before)
         self._ways = ended.formats
-        (outcome,) = self.read(json_object(raw.text, self.spec, self._scrubber), rubric)
-        request_id = raw.headers.get("x-request-id") or ""
-        return Reply(request, request_id, outcome, charged=charged_by(raw.headers))
+        return self._reply(raw, request, ask.rubric)
 
     def _check_figures(self, outcome: Outcome) -> None:
         """Raise Stopped if a server that never gave probabilities sends impossible ones."""
@@ -173,12 +165,7 @@ class OpenAIGrader:
             raise failure
 
     async def _answered(
-        self,
-        shape: Shape,
-        instead: Shape | None,
-        prompt: PromptText,
-        before: BeforeSending,
-        draws: int,
+        self, shape: Shape, instead: Shape | None, ask: Ask, before: BeforeSending
     ) -> tuple[httpx2.Response, dict[str, Any], Shape]:
         """Return the server's answer, the request that it answers, and the shape of that request.
         A shape on trial is replaced by `instead` where the server does not take it.
@@ -190,8 +177,8 @@ class OpenAIGrader:
         from openai import APIStatusError, OpenAIError
 
         while True:
-            request = build_request(self.spec.model, prompt, shape, self.settings)
-            if (n := min(draws, shape.at_once)) > 1:
+            request = build_request(self.spec.model, ask.prompt, shape, self.settings)
+            if (n := min(ask.draws, shape.at_once)) > 1:
                 request["n"] = n
             await before(request)
             try:
@@ -211,7 +198,7 @@ class OpenAIGrader:
                 elif taught is None:
                     raise failure from None
                 elif self._probing.gave and _about_probabilities(shape, taught):
-                    self._insist(prompt, failure)
+                    self._insist(ask.prompt, failure)
                     taught = replace(taught, **HARD_LABEL)
                 shape = taught
             except OpenAIError as error:
@@ -269,9 +256,6 @@ class OpenAIGrader:
     async def lifecycle(self) -> list[str]:
         # The API says nothing about a model's life.
         return told_by_study(self.spec) + about_retirement(self.spec)
-
-    async def close(self) -> None:
-        await self._client.close()
 
 
 def _ends_trial(taught: Shape | None, failure: GraderFailure) -> bool:
@@ -359,3 +343,75 @@ class Probing:
         if bare and shape.top_logprobs and shape.efforts[1:] and not self._tried_effort:
             self._tried_effort = True
             self._trial = replace(shape, efforts=shape.efforts[1:])
+
+
+# ---- providers whose requests have a form of their own ------------------------------------------
+_MAX_TOKENS = 16_000
+
+_NOT_AS_PROMISED = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
+
+
+def build_form_request(
+    spec: GraderSpec, prompt: PromptText, settings: GraderSettings
+) -> dict[str, Any]:
+    """Return the request in the provider's form."""
+    prompt, schema = asked(prompt, settings)
+    question = Question(
+        model=spec.model,
+        system=prompt.system,
+        user=prompt.user,
+        max_tokens=settings.max_tokens or _MAX_TOKENS,
+        schema=schema if settings.method == "verbalised" else None,
+    )
+    return form_of(spec.speaks).request(question)
+
+
+def parse_form_reply(
+    speaks: str, reply: Mapping[str, Any], rubric: Rubric | None, method: str
+) -> Outcome:
+    """Return the outcome in a reply; without a rubric, its text."""
+    try:
+        answer = form_of(speaks).read(reply)
+        text, usage = str(answer.text), dict(answer.usage)
+    except _NOT_AS_PROMISED:
+        return Outcome.unreadable(reply)
+    evidence = {"model": str(answer.model), "id": str(answer.id), "usage": usage}
+    said = Said(text=text, unscored=answer.unscored, evidence=evidence)
+    return outcome_of(said, rubric, method)
+
+
+class OtherGrader(Grader):
+    """Asks one model in its provider's own form. OpenAI's client carries the requests, since keys,
+    connections and errors do not depend on the form.
+    """
+
+    _client: AsyncOpenAI
+
+    def __init__(self, access: Access) -> None:
+        self._path = form_of(access.spec.speaks).PATH
+        client = chat_client(access.spec, access.scrubber, access.timeout)
+        form = {"endpoint": self._path.strip("/"), "api_version": "", "sdk": access.spec.speaks}
+        super().__init__(access, client, **form)
+
+    def request(self, prompt: PromptText) -> dict[str, Any]:
+        return build_form_request(self.spec, prompt, self.settings)
+
+    def read(
+        self, reply: Mapping[str, Any], rubric: Rubric | None, draws: int = 1
+    ) -> list[Outcome]:
+        return [parse_form_reply(self.spec.speaks, reply, rubric, self.settings.reading)]
+
+    async def ask(self, ask: Ask, before: BeforeSending) -> Reply:
+        import httpx2
+        from openai import OpenAIError
+
+        request = self.request(ask.prompt)
+        await before(request)
+        try:
+            async with answered_within(self._timeout):
+                raw = await self._client.post(
+                    self._path, body=request, cast_to=httpx2.Response, options={"headers": DECLINED}
+                )
+        except OpenAIError as error:
+            raise failure_of(error, self.spec, self._scrubber) from None
+        return self._reply(raw, request, ask.rubric)

@@ -1,7 +1,268 @@
-"""Who can be asked: the table of providers, where each stands, and which key goes there."""
+"""Who can be asked: the table of providers, where each is asked, and which key goes there - only to
+the address of the key.
+
+Providers are those of `providers.toml`, and those that a study names itself.
+"""
 
 from __future__ import annotations
 
-from evenhand.graders.providers.table import Place, Provider, known_providers, placed
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any
+from urllib.parse import urlsplit
 
-__all__ = ["Place", "Provider", "known_providers", "placed"]
+from evenhand.errors import InputError
+from evenhand.graders.providers.forms import is_form
+from evenhand.study.settings.providers import NAMED, ProviderSettings, fault_of_address
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
+Own = Mapping[str, ProviderSettings]
+"""The providers named in study.toml, by name."""
+_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """A row of the table; `by_study` is True where study.toml gives the address, and `declared`
+    is all that it says of the provider.
+    """
+
+    name: str
+    speaks: str
+    base_url: str = ""
+    base_url_env: str = ""
+    key_env: str = ""
+    key: str = "needed"
+    prices: str = ""
+    client: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    by_study: bool = False
+    declared: ProviderSettings | None = None
+
+
+@cache
+def _rows() -> dict[str, Provider]:
+    text = files("evenhand.graders.providers").joinpath("providers.toml").read_text("utf-8")
+    rows: dict[str, dict[str, Any]] = tomllib.loads(text)
+    return {name: Provider(name=name, **row) for name, row in rows.items()}
+
+
+def known_providers(own: Own) -> dict[str, Provider]:
+    """Return the providers by name; settings in study.toml override the table.
+
+    Raises InputError where study.toml has an invalid setting, or a new provider without an address.
+    """
+    providers = dict(_rows())
+    for name, said in own.items():
+        providers[name] = _with(providers.get(name), name, said)
+    return providers
+
+
+def key_variables() -> set[str]:
+    """Return the environment variables that hold keys of providers in the table."""
+    return {row.key_env for row in _rows().values() if row.key_env}
+
+
+def _with(row: Provider | None, name: str, said: ProviderSettings) -> Provider:
+    if name == "baseline" or not _NAME.fullmatch(name):
+        raise InputError(
+            f"[providers.{name}] in study.toml: choose a name of lower-case letters, digits and -"
+        )
+    if row is None:
+        if not said.base_url:
+            raise InputError(f"[providers.{name}] in study.toml needs a base_url")
+        row = Provider(name=name, speaks="chat", key="optional")
+    row = replace(row, declared=said)
+    if said.speaks:
+        if said.speaks not in ("chat", "messages") and not is_form(said.speaks):
+            raise InputError(
+                f"[providers.{name}] in study.toml: speaks is {said.speaks!r}; write chat or "
+                "messages"
+            )
+        row = replace(row, speaks=said.speaks)
+    if said.headers:
+        row = replace(row, headers=said.headers)
+    if said.base_url:
+        # A key of the table is for the table's address, so it does not follow to this one.
+        url = {"base_url": said.base_url, "base_url_env": "", "key_env": "", "key": "optional"}
+        row = replace(row, **url, by_study=True)  # type: ignore[arg-type]
+    return replace(row, key_env=said.key_env) if said.key_env else row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """The address of a grader's requests and what may be sent there.
+
+    `base_url` is empty where the SDK's own client finds it. `is_own` is True for the
+    provider's own address, where its key, headers and prices apply. `login` holds the credentials
+    in the environment's address, `USER:PASSWORD@`.
+    """
+
+    provider: Provider
+    base_url: str
+    is_own: bool
+    key_env: str
+    login: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def address(self) -> str | None:
+        """The URL that a client connects to, with any login; None where the SDK finds it."""
+        return self.base_url.replace("://", f"://{self.login}", 1) or None
+
+    @property
+    def host(self) -> str:
+        """The host and port, as shown in messages."""
+        return urlsplit(self.base_url).netloc or f"{self.provider.name}'s own address"
+
+    @property
+    def needs_key(self) -> bool:
+        return self.is_own and self.provider.key == "needed" and bool(self.provider.key_env)
+
+    @property
+    def has_account(self) -> bool:
+        """True at an address that study.toml did not choose: what else the environment holds of the
+        account there (custom headers, an organisation, a cloud's credentials) may be sent.
+        """
+        return self.is_own and not self.provider.by_study
+
+    @property
+    def prices(self) -> dict[str, Any]:
+        """The arguments by which the price package finds the provider."""
+        if self.is_own and self.provider.prices:
+            return {"provider_id": self.provider.prices}
+        return {"provider_api_url": self.base_url}
+
+    @property
+    def in_name(self) -> str:
+        """The address if it is part of a grader's name, else "" (where everyone uses the same one).
+
+        Claude at Anthropic is one grader for all; a gateway, a deployment or a port of this machine
+        may hold any model.
+        """
+        url = self.provider.base_url
+        fixed = url.startswith("https://") and "${" not in url and not self.provider.by_study
+        return "" if not self.base_url or (fixed and same(self.base_url, url)) else self.base_url
+
+
+def placed(provider: Provider, typed: str) -> Place:
+    """Return the place of a grader whose name has the address `typed` after its @, or "".
+
+    Raises InputError where the address that the environment or the table names is not valid, or
+    where study.toml may not send there what it names.
+    """
+    own, login = _own_address(provider)
+    if typed and not (own and same(typed, own)):
+        return Place(provider=provider, base_url=typed, is_own=False, key_env=key_variable(typed))
+    _check_declared(provider, own)
+    key_env = provider.key_env
+    if provider.by_study and not key_env:
+        key_env = key_variable(own)
+    return Place(
+        provider=provider,
+        base_url=typed or own,
+        is_own=True,
+        key_env=key_env,
+        login=login,
+        headers=provider.headers,
+    )
+
+
+def _check_declared(provider: Provider, address: str) -> None:
+    """Raise InputError where study.toml may not send to an address all that it names for it."""
+    said = provider.declared
+    if said is None:
+        return
+    named = list(said.variables())
+    if provider.by_study and not said.key_env and os.environ.get(key_variable(address)):
+        named.append(("base_url", key_variable(address)))
+    for key, name in named:
+        if key == "base_url" and "${" in said.base_url:  # not yet to be filled in
+            said.check(f"[providers.{provider.name}] {key}", name, said.base_url)
+            continue
+        rows = [row for row in _rows().values() if row.key_env == name]
+        urls = [url for row in rows for url in (row.base_url, _own_address(row)[0])]
+        is_home = any(url and _host(url) == _host(address) for url in urls)
+        is_same = not provider.by_study and any(row.name == provider.name for row in rows)
+        if key == "key_env" and is_same:  # as without the section
+            continue
+        meant = {key_variable(address), name if is_home or is_same else ""}
+        said.check(f"[providers.{provider.name}] {key}", name, address, meant)
+
+
+def key_variable(url: str) -> str:
+    """Return the variable that holds the key for an address: KEY_ and the host in capitals.
+
+    A dot and the colon of a port become _, a hyphen __, so that no two hosts share one.
+
+    >>> key_variable("https://llm.example.com/v1"), key_variable("http://gpu-1:8000/v1")
+    ('KEY_LLM_EXAMPLE_COM', 'KEY_GPU__1_8000')
+    """
+    parts = urlsplit(url)
+    port = f":{parts.port}" if parts.port and parts.port != _PORTS.get(parts.scheme) else ""
+    host = f"{parts.hostname}{port}".upper().replace("-", "__")
+    return "KEY_" + re.sub(r"[^A-Z0-9_]", "_", host)
+
+
+def same(one: str, other: str) -> bool:
+    """Return True if two URLs are the same address.
+
+    >>> same("https://H.example/v1/", "https://h.example:443/v1")
+    True
+    """
+    return _normal(one) == _normal(other)
+
+
+def _normal(url: str) -> tuple[str, str | None, int | None, str]:
+    return *_host(url), urlsplit(url).path.rstrip("/")
+
+
+def _host(url: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
+
+
+def filled_from_environment(text: str, what: str) -> str:
+    """Return a text with each `${NAME}` taken from the environment. Raises InputError where one is
+    not set, or holds characters that no header or address can carry.
+    """
+
+    def value(match: re.Match[str]) -> str:
+        found = os.environ.get(match[1], "").strip()
+        if not found or not found.isprintable():
+            raise InputError(f"{what} needs the variable {match[1]}; set it")
+        return found
+
+    return NAMED.sub(value, text)
+
+
+def _own_address(provider: Provider) -> tuple[str, str]:
+    """Return (address, login) of the provider: from the environment, else from the table; empty
+    where neither gives one.
+    """
+    variable = provider.base_url_env
+    if variable and (said := os.environ.get(variable, "").strip()):
+        return _checked(said, f"the address in {variable}")
+    if any(not os.environ.get(name) for name in NAMED.findall(provider.base_url)):
+        return "", ""
+    url = filled_from_environment(provider.base_url, provider.name)
+    # An endpoint that the environment names may end in a slash of its own.
+    return _checked(re.sub(r"(?<!:)//+", "/", url), f"the address of {provider.name}")
+
+
+def _checked(url: str, what: str) -> tuple[str, str]:
+    if not url:
+        return "", ""
+    try:
+        login, at, host = urlsplit(url).netloc.rpartition("@")
+    except ValueError:
+        raise InputError(f"{what} is not a valid address") from None
+    bare = url.replace(f"{login}{at}{host}", host, 1).rstrip("/")
+    if fault := fault_of_address(bare):
+        raise InputError(f"{what} {fault}")
+    return bare, f"{login}{at}"

@@ -13,30 +13,19 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
 from evenhand.graders.clients.batches import BatchLimits, BatchResult
-from evenhand.graders.clients.constraint import way_of
-from evenhand.graders.clients.grader import Reply
-from evenhand.graders.failures import (
-    ATTEMPTS,
-    FILTERED,
-    Filtered,
-    GraderFailure,
-    Rejected,
-    Stopped,
-    Transient,
-    retrying,
-)
+from evenhand.graders.clients.grader import Reply, way_of
+from evenhand.graders.failures import ATTEMPTS, GraderFailure, Rejected, Stopped, Transient
 from evenhand.graders.money import Budget, OverBudget, Tariff, output_limit, usage_facts
-from evenhand.graders.replies.outcome import MOST_KEPT, Outcome
-from evenhand.graders.running.jobs import DrawsJob, GradeJob, by_request, live_job
-from evenhand.graders.running.live import FAILURES_IN_A_ROW, LiveRun
-from evenhand.graders.running.provenance import origin
-from evenhand.graders.running.reservations import Reservations
-from evenhand.graders.running.run import GraderSummary, RunContext
+from evenhand.graders.replies import MOST_KEPT, Outcome
+from evenhand.graders.running.jobs import GradeJob, by_request, origin
+from evenhand.graders.running.live import FAILURES_IN_A_ROW, LiveRun, Part, reason_of
+from evenhand.graders.running.run import GraderSummary, Reservations, RunContext
 from evenhand.rubrics import PromptText, Rubric
 from evenhand.study.questions import AttackedQuestion, Question
 from evenhand.study.store.grades import TRANSIENT_REASONS, GradeAttempt, utc_now
@@ -44,7 +33,7 @@ from evenhand.study.store.logs.batches import BatchJournal, BatchRequest, Chunk
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    from tenacity import AsyncRetrying
+    pass
 
 _FAILED = TRANSIENT_REASONS[0]
 _NO_PROMPT = PromptText(system="", user="", keys=())
@@ -54,10 +43,11 @@ T = TypeVar("T")
 _FRAME = 200  # bytes of a request's line in addition to the request
 
 
-class BatchRun:
+class BatchRun(Part):
     """Asks one grader all of its open questions by batches, then closes it.
 
-    With `cancel` nothing is sent: what is under way is cancelled, and what came of it is kept.
+    Where the context says `cancel` nothing is sent: what is under way is cancelled, and what came
+    of it is kept.
     """
 
     def __init__(
@@ -69,22 +59,14 @@ class BatchRun:
         tariff: Tariff | None,
         *,
         live_tariff: Tariff | None,
-        cancel: bool = False,
     ) -> None:
-        self._single = job
-        self._job = DrawsJob(job)
+        super().__init__(context, summary, tariff)
+        self._job = job
         self._service = job.grader.batches(self._pause)
         self._journal = journal
         self._rubrics = job.study.rubrics | job.questions.rubrics
         self._accepted = job.study.accepted_hashes()
-        self._context = context
-        self._limits = context.limits
-        self._budget = context.budget
-        self._summary = summary
-        self._tariff = tariff
         self._live_tariff = live_tariff
-        self._cancel = cancel
-        self._reservations = Reservations(context.budget, tariff)
         self._again: list[Question] = []
         self._live: LiveRun | None = None
         self._scope: anyio.CancelScope | None = None
@@ -116,10 +98,10 @@ class BatchRun:
     async def _carry_out(self) -> None:
         chunks = await self._continued()
         asked = under_way(chunks)
-        todo = [each for each in self._single.questions if (*each.prompted, each.draw) not in asked]
-        if self._cancel:
+        todo = [each for each in self._job.questions if (*each.prompted, each.draw) not in asked]
+        if self._context.cancel:
             for chunk in chunks:
-                await self._surely(lambda chunk=chunk: self._service.cancel(chunk.batch_id))  # type: ignore[misc]
+                await self._surely(partial(self._service.cancel, chunk.batch_id))
             await self._collect_all(chunks)
             return
         if todo and not chunks:
@@ -141,14 +123,12 @@ class BatchRun:
         asked = 0
         for draws in by_request(todo, self._job.grader.draws_at_once):
             asked += len(draws)
-            probe = GradeJob(
-                self._single.study, self._job.grader, self._single.questions.only(draws)
-            )
-            live = LiveRun(live_job(probe), self._context, self._summary, self._live_tariff)
+            probe = GradeJob(self._job.study, self._job.grader, self._job.questions.only(draws))
+            live = LiveRun(probe, self._context, self._summary, self._live_tariff)
             self._live = live
             await live.run(close=False)
             self._live = None
-            self._reservations.longest = max(self._reservations.longest, live.reservations.longest)
+            self.reservations.longest = max(self.reservations.longest, live.reservations.longest)
             if self._summary.stopped:
                 raise Stopped(self._summary.stopped)
             if self._job.grader.settled:
@@ -159,10 +139,12 @@ class BatchRun:
         """Return the chunks under way, found again where the provider's id was never noted."""
         found = []
         for chunk in self._journal.under_way(self._job.rater_id):
-            if any(request.trial for request in chunk.requests) != self._single.questions.attacked:
+            if any(request.trial for request in chunk.requests) != self._job.questions.attacked:
                 continue  # an audit's batches are its own
             if not chunk.batch_id:
-                batch_id = await self._found(chunk)
+                known = self._journal.known_batches()
+                find = partial(self._service.find, chunk, known)
+                batch_id = await self._surely(find)
                 if batch_id is None:
                     self._journal.abandoned(chunk.chunk)
                     continue
@@ -172,17 +154,13 @@ class BatchRun:
             found.append(chunk)
         return found
 
-    async def _found(self, chunk: Chunk) -> str | None:
-        known = self._journal.known_batches()
-        return await self._surely(lambda: self._service.find(chunk, known))
-
     async def _send_and_collect(
         self, todo: list[Question], chunks: list[Chunk]
     ) -> OverBudget | None:
         """Send all that fits into the budget, collect it, and go on while more fits. Return the
         OverBudget that ended this, or None where everything was sent or the grader was stopped.
         """
-        chunker = Chunker(self._job, self._service.limits, self._reservations, todo)
+        chunker = Chunker(self._job, self._service.limits, self.reservations, todo)
         while True:
             while (built := await chunker.build(self._budget)) is not None:
                 chunks.append(await self._submit(*built))
@@ -221,7 +199,7 @@ class BatchRun:
 
     async def _sent(self, chunk: Chunk, named: list[tuple[str, dict[str, Any]]]) -> str:
         """Submit once: after a failure that may hide a success, look before sending again."""
-        async for attempt in self._retrying():
+        async for attempt in self._retrying(anyio.sleep):
             with attempt:
                 if attempt.retry_state.attempt_number > 1:
                     found = await self._service.find(chunk, self._journal.known_batches())
@@ -240,7 +218,7 @@ class BatchRun:
         waiting = list(chunks)
         while waiting:
             for chunk in list(waiting):
-                state = await self._surely(lambda chunk=chunk: self._service.state(chunk.batch_id))  # type: ignore[misc]
+                state = await self._surely(partial(self._service.state, chunk.batch_id))
                 if state.failed:
                     self._journal.abandoned(chunk.chunk)
                     self._budget.settle(_at_most(chunk), Decimal(0))
@@ -307,7 +285,8 @@ class BatchRun:
     ) -> list[GradeAttempt]:
         """Return the grades in one line of a batch's results, one for each draw that came."""
         asked = self._questions(request)
-        question = asked or self._gone(request)
+        rubric = self._rubrics.get(request.rubric) or next(iter(self._rubrics.values()))
+        question = asked or questions_of(request, rubric)
         keys = [key for _, key in request.draws]
         facts: dict[str, Any] = {
             **origin(self._job.grader.identity, self._job.grader.spec.model),
@@ -323,9 +302,7 @@ class BatchRun:
         if result.failure is not None or result.body is None:
             failure = result.failure or Rejected("no reply")
             facts |= {"error": str(failure), "status": failure.status}
-            filtered = isinstance(failure, Filtered)
-            reason = FILTERED if filtered else f"request_rejected: {failure.status}"
-            return self._job.failed(question, reason, facts)
+            return self._job.failed(question, reason_of(failure), facts)
         if asked is None:
             raw = str(result.body)[:MOST_KEPT]
             outcomes = [Outcome(unscored_reason="rubric_changed", raw=raw)] * len(question)
@@ -334,7 +311,7 @@ class BatchRun:
         facts |= usage_facts(outcomes[0].evidence, self._tariff)
         reply = Reply(request.settings, result.request_id, outcomes[0], tuple(outcomes[1:]))
         usual = output_limit(self._job.grader.request(_NO_PROMPT))
-        grades = self._job.kept(question, self._reservations.learn(reply, usual), facts)
+        grades = self._job.kept(question, self.reservations.learn(reply, usual), facts)
         return [replace(grade, rubric_hash=request.rubric_hash) for grade in grades]
 
     def _questions(self, request: BatchRequest) -> list[Question] | None:
@@ -346,25 +323,15 @@ class BatchRun:
             return None
         return questions_of(request, rubric)
 
-    def _gone(self, request: BatchRequest) -> list[Question]:
-        rubric = self._rubrics.get(request.rubric) or next(iter(self._rubrics.values()))
-        return questions_of(request, rubric)
-
     async def _give_up(self, todo: list[Question]) -> None:
         facts = {"error": f"no readable reply in {ATTEMPTS} batches"}
-        failed = [grade for each in todo for grade in self._single.failed(each, _FAILED, facts)]
+        failed = [grade for each in todo for grade in self._job.failed([each], _FAILED, facts)]
         await anyio.to_thread.run_sync(self._job.store, failed)
         self._context.count(failed, self._summary)
 
-    def _retrying(self) -> AsyncRetrying:
-        def told(failure: GraderFailure, attempt: int, seconds: float) -> None:
-            self._context.progress.waits(self._summary.rater_id, failure, attempt, seconds)
-
-        return retrying(wait_scale=self._limits.wait_scale, sleep=anyio.sleep, told=told)
-
     async def _surely(self, call: Callable[[], Awaitable[T]]) -> T:
         """Make a call that is safe to repeat, with the retries of any request."""
-        async for attempt in self._retrying():
+        async for attempt in self._retrying(anyio.sleep):
             with attempt:
                 return await call()
         raise AssertionError("retrying ends with a result or an error")
@@ -389,7 +356,7 @@ class Chunker:
 
     def __init__(
         self,
-        job: DrawsJob,
+        job: GradeJob,
         limits: BatchLimits,
         reservations: Reservations,
         questions: Sequence[Question],

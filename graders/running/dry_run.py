@@ -10,10 +10,8 @@ from itertools import groupby, islice
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from evenhand.graders.capabilities import warnings_about
-from evenhand.graders.clients.connection import told_by_study
-from evenhand.graders.grader_settings import GraderSettings
-from evenhand.graders.options import GradingOptions
+from evenhand.graders.clients.grader import told_by_study
+from evenhand.graders.options import GraderSettings, GradingOptions, warnings_about
 from evenhand.graders.plan import GradingTask, plan_grading
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
@@ -21,9 +19,7 @@ from evenhand.rubrics import JudgedRubric, PromptText
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    from evenhand.graders.grader_settings import GraderSettings
     from evenhand.graders.money import Tokens
-    from evenhand.graders.spec import GraderSpec
     from evenhand.study import Study
 
 _AT_ONCE = 500
@@ -161,9 +157,9 @@ def request_of(spec: GraderSpec, settings: GraderSettings, prompt: PromptText) -
 
         return build_request(spec.model, prompt, settings)
     if spec.speaks != "chat":
-        from evenhand.graders.clients import other_form
+        from evenhand.graders.clients.openai_chat import build_form_request
 
-        return other_form.build_request(spec, prompt, settings)
+        return build_form_request(spec, prompt, settings)
     from evenhand.graders.clients.chat_api import build_request as build_chat_request
     from evenhand.graders.clients.chat_api import first_shape
 

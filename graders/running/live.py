@@ -7,12 +7,13 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.lowlevel
@@ -28,14 +29,15 @@ from evenhand.graders.failures import (
     retrying,
 )
 from evenhand.graders.money import Tariff, output_limit, usage_facts
-from evenhand.graders.running.jobs import Job
-from evenhand.graders.running.provenance import origin
-from evenhand.graders.running.reservations import Reservations
-from evenhand.graders.running.run import GraderSummary, ProgressCounter, RunContext
+from evenhand.graders.replies import ASKED_AGAIN
+from evenhand.graders.running.jobs import Job, origin
+from evenhand.graders.running.run import GraderSummary, ProgressCounter, Reservations, RunContext
 from evenhand.study.store.grades import TRANSIENT_REASONS, utc_now
 from evenhand.texts import written
 
 if TYPE_CHECKING:
+    from tenacity import AsyncRetrying
+
     from evenhand.rubrics import PromptText
 
 FAILURES_IN_A_ROW = 10
@@ -50,7 +52,38 @@ _TOO_BUSY = (429, 529)
 _CUT = 0.75
 
 
-class LiveRun:
+class Part:
+    """One grader's part of a run, asked live or by batches; `summary` says how it goes."""
+
+    def __init__(self, context: RunContext, summary: GraderSummary, tariff: Tariff | None) -> None:
+        self._context = context
+        self._limits = context.limits
+        self._budget = context.budget
+        self._summary = summary
+        self._tariff = tariff
+        self.reservations = Reservations(context.budget, tariff)
+
+    async def run(self) -> None:
+        """Ask all open questions."""
+        raise NotImplementedError
+
+    def interrupt(self) -> int:
+        """Begin to end; return how many replies are waited for."""
+        raise NotImplementedError
+
+    def _retrying(self, sleep: Callable[[float], Awaitable[None]]) -> AsyncRetrying:
+        told = partial(self._context.progress.waits, self._summary.rater_id)
+        return retrying(wait_scale=self._limits.wait_scale, sleep=sleep, told=told)
+
+
+def reason_of(failure: GraderFailure) -> str:
+    """Return the reason for which a question is unscored after this failure."""
+    if isinstance(failure, Filtered):
+        return FILTERED
+    return f"request_rejected: {failure.status}" if isinstance(failure, Rejected) else _FAILED
+
+
+class LiveRun(Part):
     """Asks one model all of its open questions, then closes it; `summary` says how it goes.
 
     What a grader that is stopped early leaves unasked, and what failed on the way, the next run
@@ -60,14 +93,9 @@ class LiveRun:
     def __init__(
         self, job: Job, context: RunContext, summary: GraderSummary, tariff: Tariff | None
     ) -> None:
+        super().__init__(context, summary, tariff)
         self._job = job
         self._grader = job.grader
-        self._context = context
-        self._limits = context.limits
-        self._budget = context.budget
-        self._summary = summary
-        self._tariff = tariff
-        self.reservations = Reservations(context.budget, tariff)
         self._origin = origin(job.grader.identity, job.grader.spec.model)
         self._under_way = 0
         self._failed_in_a_row = 0
@@ -149,8 +177,10 @@ class LiveRun:
             await self._keep_failure(question, failure, facts)
         else:
             facts |= self._job.sent(question, prompt, reply.request)
+            rest = self._job.rest(question, reply)
+            facts |= {"finished_at": utc_now()} | ({ASKED_AGAIN: True} if rest == question else {})
             await self._keep_reply(question, reply, facts)
-            if rest := self._job.rest(question, reply):
+            if rest:
                 await self._answer(rest, prompt)
 
     async def _asked(self, question: Any, prompt: PromptText, facts: dict[str, Any]) -> Reply:
@@ -170,9 +200,7 @@ class LiveRun:
         except Transient as failure:
             first = failure
         # Only now, since to follow the policy costs a twentieth of a request's time.
-        async for attempt in retrying(
-            wait_scale=self._limits.wait_scale, sleep=self._pause, told=self._tell
-        ):
+        async for attempt in self._retrying(self._pause):
             with attempt:
                 facts["attempts"] = attempt.retry_state.attempt_number
                 if facts["attempts"] == 1:
@@ -221,9 +249,6 @@ class LiveRun:
             self._budget.settle(held, spent, lost=lost)
         return reply
 
-    def _tell(self, failure: GraderFailure, attempt: int, seconds: float) -> None:
-        self._context.progress.waits(self._summary.rater_id, failure, attempt, seconds)
-
     async def _pause(self, seconds: float) -> None:
         with anyio.move_on_after(seconds):
             await self._halted.wait()
@@ -231,24 +256,21 @@ class LiveRun:
     async def _keep_reply(self, question: Any, reply: Reply, facts: dict[str, Any]) -> None:
         self._failed_in_a_row = 0
         self._replies += 1
-        records = self._job.kept(question, reply, facts | {"finished_at": utc_now()})
+        records = self._job.kept(question, reply, facts)
         await self._commit([*self._release(), *records])
 
     async def _keep_failure(
         self, question: Any, failure: GraderFailure, facts: dict[str, Any]
     ) -> None:
         facts |= {"error": str(failure), "status": failure.status, "finished_at": utc_now()}
+        records = self._job.failed(question, reason_of(failure), facts)
         if isinstance(failure, Filtered):
             self._failed_in_a_row = 0
             self._replies += 1
-            records = self._job.failed(question, FILTERED, facts)
             await self._commit([*self._release(), *records])
             return
-        rejected = isinstance(failure, Rejected)
-        reason = f"request_rejected: {failure.status}" if rejected else _FAILED
-        records = self._job.failed(question, reason, facts)
         self._failed_in_a_row += 1
-        if rejected:
+        if isinstance(failure, Rejected):
             self._held += records
         else:
             await self._commit(list(records))
@@ -298,15 +320,7 @@ class LiveRun:
         self._halted.set()
 
 
-class _Part(Protocol):
-    async def run(self) -> None: ...
-
-    def interrupt(self) -> int:
-        """Begin to end; return how many replies are waited for."""
-        ...
-
-
-def run_all(parts: Sequence[_Part], progress: ProgressCounter) -> None:
+def run_all(parts: Sequence[Part], progress: ProgressCounter) -> None:
     """Carry out several graders' parts side by side; one that stops does not stop the others."""
     for name in _LOGS_WITH_HEADERS:
         log = logging.getLogger(name)

@@ -1,29 +1,32 @@
-"""Subjects' responses to the study's prompts, collected by the same runner as grades."""
+"""Texts by models, collected by the same runner as grades: responses to the study's prompts, and
+proposals of words for a grader.
+
+A request for a proposal that was answered is not sent again: what was sent and what came back stand
+in the study's log before anybody reads them.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
-from evenhand.graders.capabilities import warnings_about
-from evenhand.graders.clients.connection import told_by_study
-from evenhand.graders.clients.grader import BeforeSending, Grader, Reply
-from evenhand.graders.grader_settings import GraderSettings
-from evenhand.graders.options import RequestLimits
+from evenhand.graders.clients.grader import Access, Ask, BeforeSending, Grader, Reply, told_by_study
+from evenhand.graders.options import GraderSettings, RequestLimits, warnings_about
 from evenhand.graders.running.dry_run import GraderForecast, request_of
+from evenhand.graders.running.jobs import replied, sent
 from evenhand.graders.running.live import LiveRun, run_all
-from evenhand.graders.running.locking import only_runner
-from evenhand.graders.running.provenance import replied, sent
 from evenhand.graders.running.run import GraderSummary, Progress
-from evenhand.graders.running.runner import new_context, open_grader, priced
+from evenhand.graders.running.runner import Rounds, new_context, only_runner, open_grader, priced
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec, parse_spec
 from evenhand.rubrics import PromptText
 from evenhand.study.prompts.pairs import sides_of
+from evenhand.study.store.logs.proposals import ProposalAttempt, note_proposals, proposals_of
 from evenhand.study.store.logs.replies import ResponseAttempt, ResponseLog
 from evenhand.texts import written
 
@@ -96,7 +99,7 @@ def respond(
         parts = []
         if open_prompts:
             tariff = priced(spec, context.budget, "", study.config.prices)
-            model = open_grader(spec, settings, scrubber, limits.timeout)
+            model = open_grader(Access(spec, settings, scrubber, limits.timeout))
             job = _ResponseJob(log, model, subject, open_prompts, system, fault)
             parts = [LiveRun(job, context, summary, tariff)]
         try:
@@ -111,29 +114,48 @@ def forecast_responses(study: Study, subject: str, scope: str = "sample") -> Gra
     """Price a model's responses to all prompts, without network or key. How long they will be is
     assumed. Raises InputError where the model is not valid.
     """
-    from evenhand.graders.money import Tariff, Tokens, input_estimate
-
     spec = parse_spec(subject, study.config.providers)
     settings = GraderSettings.for_subject(spec)
-    prompts = _prompts(study, scope)
+    prompts = [PromptText(system="", user=each.text, keys=()) for each in _prompts(study, scope)]
+    forecast = _forecast(
+        study, spec, settings, prompts, _USUAL_TOKENS, rater_id=spec.text, already=0
+    )
+    basis = written("grade.expected_response", tokens=_USUAL_TOKENS) if forecast.cost else ""
+    warnings = (*told_by_study(spec), *warnings_about(spec, settings))
+    return replace(forecast, basis=basis, sample=None, warnings=warnings)
+
+
+def _forecast(
+    study: Study,
+    spec: GraderSpec,
+    settings: GraderSettings,
+    prompts: Sequence[PromptText],
+    usual: int,
+    *,
+    rater_id: str,
+    already: int,
+) -> GraderForecast:
+    """Price requests whose answers have as many tokens as is `usual`."""
+    from evenhand.graders.money import Tariff, Tokens, input_estimate
+
     tariff = Tariff.find(spec, prices=study.config.prices)
-    least, most, likely = Decimal(0), Decimal(0), Decimal(0)
+    least = most = likely = Decimal(0)
     for prompt in prompts:
         if tariff is None:
             break
-        request = request_of(spec, settings, PromptText(system="", user=prompt.text, keys=()))
+        request = request_of(spec, settings, prompt)
         least += tariff.at_least(request)
         most += tariff.at_most(request)
-        likely += tariff.cost(Tokens(input_estimate(request), output=_USUAL_TOKENS))
+        likely += tariff.cost(Tokens(input_estimate(request), output=usual))
     return GraderForecast(
-        rater_id=spec.text,
-        already=0,
+        rater_id=rater_id,
+        already=already,
         new=len(prompts),
         cost=(float(least), float(most)) if tariff else None,
         expected=float(likely) if tariff else None,
-        basis=written("grade.expected_response", tokens=_USUAL_TOKENS) if tariff else "",
-        sample=None,
-        warnings=(*told_by_study(spec), *warnings_about(spec, settings)),
+        basis=written("grade.expected_assumed", answer=usual) if tariff else "",
+        sample=next(iter(prompts), None),
+        warnings=(),
     )
 
 
@@ -163,7 +185,31 @@ def _prompts(study: Study, scope: str) -> list[_Prompt]:
     ]
 
 
-class _ResponseJob:
+class _TextJob:
+    """A job whose replies are read as texts, without a rubric: one request for each question."""
+
+    def __init__(self, rater_id: str, grader: Grader, questions: Sequence[Any]) -> None:
+        self.rater_id = rater_id
+        self.grader = grader
+        self._open = questions
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._open)
+
+    async def ask(self, question: Any, prompt: PromptText, before: BeforeSending) -> Reply:
+        return await self.grader.ask(Ask(prompt), before)
+
+    def rest(self, question: Any, reply: Reply) -> None:
+        return None
+
+    def sent(self, question: Any, prompt: PromptText, request: Mapping[str, Any]) -> dict[str, Any]:
+        return sent(self.grader.identity, prompt, request, draw=0)
+
+
+class _ResponseJob(_TextJob):
     """The open prompts of one subject, and its responses."""
 
     def __init__(
@@ -175,34 +221,18 @@ class _ResponseJob:
         system: str,
         fault: Callable[[str, str], str] | None,
     ) -> None:
-        self.rater_id = subject
-        self.grader = model
+        super().__init__(subject, model, prompts)
         self._log = log
-        self._open = prompts
         self._system = system
         self._fault = fault
 
-    def __len__(self) -> int:
-        return len(self._open)
-
-    def __iter__(self) -> Iterator[_Prompt]:
-        return iter(self._open)
-
     def prompts(self, questions: Sequence[_Prompt]) -> list[PromptText]:
-        return [
-            PromptText(system=self._system, user=question.text, keys=()) for question in questions
-        ]
-
-    async def ask(self, question: _Prompt, prompt: PromptText, before: BeforeSending) -> Reply:
-        return await self.grader.ask(None, prompt, before)
-
-    def rest(self, question: _Prompt, reply: Reply) -> None:
-        return None
+        return [PromptText(system=self._system, user=each.text, keys=()) for each in questions]
 
     def sent(
         self, question: _Prompt, prompt: PromptText, request: Mapping[str, Any]
     ) -> dict[str, Any]:
-        facts = sent(self.grader.identity, prompt, request, draw=0)
+        facts = super().sent(question, prompt, request)
         return facts | ({"system_prompt": self._system} if self._system else {})
 
     def kept(self, question: _Prompt, reply: Reply, facts: dict[str, Any]) -> list[ResponseAttempt]:
@@ -231,3 +261,115 @@ class _ResponseJob:
 
     def store(self, records: Sequence[ResponseAttempt]) -> None:
         self._log.append(records)
+
+
+# ---- proposals ----------------------------------------------------------------------------------
+_WRITTEN = 800
+"""Tokens of a usual proposal."""
+
+
+def asked_for(system: str, user: str) -> PromptText:
+    """Return a request in words, which nothing is put around."""
+    return PromptText(system=system, user=user, keys=(), verbatim=True)
+
+
+def propose(
+    rounds: Rounds, rubric: str, proposer: str, wanted: PromptText, about: Mapping[str, Any]
+) -> ProposalAttempt | None:
+    """Put a request to a model, within the budget of these rounds, and return its answer; None
+    where the rounds ended early, as their summary says. `about` is kept with it.
+
+    Raises InputError where the model is not known, writes nothing or has no key, or, under a
+    budget, its price is not known.
+    """
+    study, context = rounds.study, rounds.context
+    spec, settings = writer_of(study, proposer)
+    known = answered(study, rubric, proposer, wanted)
+    name = written("improve.proposer", model=spec.text)
+    summary = rounds.part(name, int(known is not None), int(known is None))
+    if known:
+        return known
+    tariff = priced(spec, context.budget, "", study.config.prices)
+    model = open_grader(Access(spec, settings, context.scrubber, context.limits.timeout))
+    job = _ProposalJob(study, rubric, model, wanted, about)
+    run_all([LiveRun(job, context, summary, tariff)], context.progress)
+    return answered(study, rubric, proposer, wanted)
+
+
+def answered(
+    study: Study, rubric: str, proposer: str, wanted: PromptText
+) -> ProposalAttempt | None:
+    """Return a model's answer to this request that is kept; None where there is none."""
+    spec, _ = writer_of(study, proposer)
+    return proposals_of(study.store, rubric).get(_digest(spec, wanted))
+
+
+def forecast_proposals(
+    study: Study, rubric: str, proposer: str, wanted: Sequence[PromptText]
+) -> GraderForecast:
+    """Forecast what requests for proposals cost, without network or key. Raises InputError where
+    the model is not known or writes nothing.
+    """
+    spec, settings = writer_of(study, proposer)
+    known = proposals_of(study.store, rubric)
+    new = [each for each in wanted if _digest(spec, each) not in known]
+    name = written("improve.proposer", model=spec.text)
+    already = len(wanted) - len(new)
+    return _forecast(study, spec, settings, new, _WRITTEN, rater_id=name, already=already)
+
+
+def writer_of(study: Study, proposer: str) -> tuple[GraderSpec, GraderSettings]:
+    """Return the model that writes, and how it is asked. Raises InputError where the model is not
+    known or writes nothing.
+    """
+    spec = parse_spec(proposer, study.config.providers)
+    if spec.speaks == "baseline":
+        raise InputError(written("improve.writes_nothing", proposer=spec.text))
+    return spec, GraderSettings.for_subject(spec)
+
+
+def _digest(spec: GraderSpec, prompt: PromptText) -> str:
+    """Return 16 hexadecimal digits of SHA-256 over the model and the words sent to it."""
+    text = json.dumps([spec.text, prompt.system, prompt.user], ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class _ProposalJob(_TextJob):
+    """An open request to a model, whose question is its digest, and its answer."""
+
+    def __init__(
+        self, study: Study, rubric: str, model: Grader, wanted: PromptText, about: Mapping[str, Any]
+    ) -> None:
+        super().__init__(model.spec.text, model, [_digest(model.spec, wanted)])
+        self._study = study
+        self._rubric = rubric
+        self._wanted = wanted
+        self._about = about
+
+    def prompts(self, questions: Sequence[str]) -> list[PromptText]:
+        return [self._wanted for _ in questions]
+
+    def kept(self, question: str, reply: Reply, facts: dict[str, Any]) -> list[ProposalAttempt]:
+        facts, outcome = facts | replied(reply), reply.outcome
+        return [self._attempt(question, facts, outcome.raw, outcome.unscored_reason)]
+
+    def failed(self, question: str, reason: str, facts: dict[str, Any]) -> list[ProposalAttempt]:
+        return [self._attempt(question, facts, "", reason)]
+
+    def _attempt(
+        self, question: str, facts: dict[str, Any], reply: str, reason: str
+    ) -> ProposalAttempt:
+        return ProposalAttempt(
+            rubric=self._rubric,
+            proposer=self.rater_id,
+            request=question,
+            system=self._wanted.system,
+            user=self._wanted.user,
+            about=self._about,
+            reply=reply,
+            unscored_reason=reason,
+            provenance=facts,
+        )
+
+    def store(self, records: Sequence[ProposalAttempt]) -> None:
+        note_proposals(self._study.store, records)

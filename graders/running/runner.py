@@ -1,27 +1,41 @@
-"""Grading a study: plan what is missing, ask, keep every grade, say how it went."""
+"""Grading a study: plan what is missing, ask, keep every grade, say how it went. A study, or a part
+of it, has one runner: two at once would ask, and pay for, the same twice.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.graders.baselines import LexicalGrader
-from evenhand.graders.grader_settings import GraderSettings
-from evenhand.graders.options import TIMEOUT, WHOLE, GradingOptions, RequestLimits
+from evenhand.graders.clients.grader import Access
+from evenhand.graders.options import (
+    TIMEOUT,
+    WHOLE,
+    GraderSettings,
+    GradingOptions,
+    RequestLimits,
+    Shard,
+)
 from evenhand.graders.plan import GradingTask, OpenQuestions, plan_grading
-from evenhand.graders.running.locking import Elsewhere, only_runner
-from evenhand.graders.running.provenance import grade_of, tool_version
+from evenhand.graders.running.jobs import grade_of, tool_version
 from evenhand.graders.running.run import GraderSummary, Progress, ProgressCounter, RunContext
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
 from evenhand.rubrics import Reworded
 from evenhand.study.questions import Question
+from evenhand.study.store.database import Database
 from evenhand.study.store.grades import GradeAttempt
+from evenhand.study.tables.private import FILE
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -32,6 +46,111 @@ if TYPE_CHECKING:
     from evenhand.study import Study
     from evenhand.study.settings.providers import ModelPrices
 
+# ---- one runner at a time -----------------------------------------------------------------------
+_FILE = ".grading.lock"
+
+
+class Elsewhere(InputError):  # noqa: N818  (the caller made no error)
+    """Another process is already collecting these grades."""
+
+
+@contextmanager
+def only_runner(study: Study, shard: Shard = WHOLE) -> Iterator[None]:
+    """Hold the study's lock. It ends with the process, however that ends.
+
+    A study on a database server has its lock there, since its runners may be on several machines.
+    Raises Elsewhere at once where another runner holds it, even for other graders, and
+    InputError for a part of a study that other machines cannot reach, or on Windows.
+    """
+    if study.store.engine.dialect.name == "postgresql":
+        with _on_server(study, shard):
+            yield
+    elif shard != WHOLE:
+        raise InputError(
+            "--shard is for machines that share a study on PostgreSQL, and this one is in a file; "
+            "move it with `evenhand store copy`, or leave --shard out"
+        )
+    else:
+        with _in_folder(study.folder):
+            yield
+
+
+@contextmanager
+def _on_server(study: Study, shard: Shard) -> Iterator[None]:
+    with _collecting(study.store, shard.index, shard.of) as other:
+        if other == "same" and shard != WHOLE:
+            raise Elsewhere(f"shard {shard} is being collected by another run, which goes on")
+        if other:
+            parts = "" if other in ("same", "1") else f" in {other} shards"
+            raise Elsewhere(
+                f"another run is collecting for this study{parts}; wait until it ends, or stop "
+                "it: what it has collected is kept"
+            )
+        yield
+
+
+@contextmanager
+def _in_folder(folder: Path) -> Iterator[None]:
+    try:
+        import fcntl
+    except ModuleNotFoundError:
+        raise InputError(written("lean.no_locks")) from None
+    descriptor = os.open(folder / _FILE, os.O_RDWR | os.O_CREAT, FILE)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(descriptor, 32).decode("ascii", "replace").strip() or "unknown"
+            raise Elsewhere(
+                f"another run (process {holder}) is collecting for this study; wait until it ends, "
+                "or stop it: what it has collected is kept"
+            ) from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+# On a database server: the lock is the server's own and belongs to a connection. It ends with the
+# process, however that ends, and within a minute where a whole machine is gone.
+
+
+_SPACE = 0x65766763
+"""Among the advisory locks of the database; the second number says which part of how many."""
+_NOTICED = (
+    "SET tcp_keepalives_idle = 20",
+    "SET tcp_keepalives_interval = 10",
+    "SET tcp_keepalives_count = 3",
+)
+_HELD = sa.text(
+    "SELECT objid FROM pg_locks WHERE locktype = 'advisory' AND classid = :space AND granted "
+    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+
+
+@contextmanager
+def _collecting(database: Database, index: int, of: int) -> Iterator[str]:
+    """Collect part `index` of `of`. Yields the conflict with another process: "" if there is none,
+    "same" if it has this part, or "3" if it collects in three parts.
+    """
+    with database.engine.connect().execution_options(
+        isolation_level="AUTOCOMMIT", evenhand_write=False
+    ) as connection:
+        for setting in _NOTICED:
+            connection.exec_driver_sql(setting)
+        mine = sa.func.pg_try_advisory_lock(_SPACE, (of << 16) + index)
+        if not connection.execute(sa.select(mine)).scalar_one():
+            yield "same"
+            return
+        try:
+            held = connection.execute(_HELD, {"space": _SPACE}).scalars()
+            yield next((str(number >> 16) for number in held if number >> 16 != of), "")
+        finally:
+            connection.execute(sa.select(sa.func.pg_advisory_unlock(_SPACE, (of << 16) + index)))
+
+
+# ---- grading ------------------------------------------------------------------------------------
 _ALL, _LIMITS = GradingOptions(), RequestLimits()
 _CHUNK = 500
 
@@ -95,7 +214,7 @@ def grade(
     summaries: dict[str, GraderSummary] = {}
     with only_runner(study, shard):
         tasks = plan_grading(study, graders, options, scrubber)
-        _collect(study, tasks, context, summaries, batch=batch, cancel=cancel)
+        _collect(study, tasks, replace(context, batch=batch, cancel=cancel), summaries)
     for other in shard.others():
         if context.budget.exhausted or any(each.stopped for each in summaries.values()):
             break
@@ -136,7 +255,7 @@ class Rounds:
             busy = max(sum(len(task.questions) > 0 for task in some), 1)
             each = replace(limits, concurrency=limits.concurrency // busy)
             context = replace(self.context, limits=each)
-            _collect(self.study, some, context, self.summaries, opened=opened)
+            _collect(self.study, some, context, self.summaries, opened)
             if context.budget.exhausted:
                 break
         return self.so_far
@@ -184,9 +303,6 @@ def _collect(
     tasks: Sequence[GradingTask],
     context: RunContext,
     summaries: dict[str, GraderSummary],
-    *,
-    batch: bool = False,
-    cancel: bool = False,
     opened: Callable[[], None] = lambda: None,
 ) -> None:
     """Carry out tasks, and add their results to the graders' summaries."""
@@ -199,7 +315,7 @@ def _collect(
         summary.planned += len(asked)
         context.progress.expect(len(asked))
     own = [summaries[task.questions.rater_id] for task in tasks]
-    carry_out(study, tasks, context, own, batch=batch, cancel=cancel, opened=opened)
+    carry_out(study, tasks, context, own, opened)
 
 
 def new_context(
@@ -217,9 +333,6 @@ def carry_out(
     tasks: Sequence[GradingTask],
     context: RunContext,
     summaries: Sequence[GraderSummary],
-    *,
-    batch: bool = False,
-    cancel: bool = False,
     opened: Callable[[], None] = lambda: None,
 ) -> None:
     """Ask every grader its open questions; each one's summary says how it went. `opened` is called
@@ -230,22 +343,22 @@ def carry_out(
             if isinstance(rubric, Reworded):
                 study.keep_prompt(rubric.words.hash, rubric.words.source)
     parts = [
-        _part(study, task, context, summary, batch=batch, cancel=cancel)
+        _part(study, task, context, summary)
         for task, summary in zip(tasks, summaries, strict=True)
-        if len(task.questions) or cancel
+        if len(task.questions) or context.cancel
     ]
     opened()
-    _carry_out(parts, context.progress)
+    for part in parts:  # offline first, then all graders behind a network side by side
+        if isinstance(part, OfflineRun):
+            part.run()
+    if remote := [part for part in parts if not isinstance(part, OfflineRun)]:
+        from evenhand.graders.running.live import run_all
+
+        run_all(remote, context.progress)
 
 
 def _part(
-    study: Study,
-    task: GradingTask,
-    context: RunContext,
-    summary: GraderSummary,
-    *,
-    batch: bool,
-    cancel: bool,
+    study: Study, task: GradingTask, context: RunContext, summary: GraderSummary
 ) -> OfflineRun | LiveRun | BatchRun:
     """Return one grader's part of the run. Raises InputError where its key, a rubric's cues or,
     under a budget, its price is missing.
@@ -253,26 +366,30 @@ def _part(
     if task.spec.speaks == "baseline":
         return OfflineRun(study, task.questions, context, summary)
     from evenhand.graders.money import Tariff
-    from evenhand.graders.running.jobs import GradeJob, live_job
+    from evenhand.graders.running.jobs import GradeJob
     from evenhand.graders.running.live import LiveRun
     from evenhand.study.store.logs.replies import asked_by, gave_without_reasoning
 
     tier, prices = task.settings.service_tier, study.config.prices
     tariff = priced(task.spec, context.budget, tier, prices)
-    known = gave_without_reasoning(study.store, task.questions.rater_id)
-    timeout = context.limits.timeout
-    way = asked_by(study.store, task.questions.rater_id)
-    scrubber = context.scrubber
-    grader = open_grader(task.spec, task.settings, scrubber, timeout, no_reasoning=known, way=way)
+    access = Access(
+        task.spec,
+        task.settings,
+        context.scrubber,
+        context.limits.timeout,
+        way=asked_by(study.store, task.questions.rater_id),
+        no_reasoning=gave_without_reasoning(study.store, task.questions.rater_id),
+    )
+    grader = open_grader(access)
     job = GradeJob(study, grader, task.questions)
-    if not batch:
-        return LiveRun(live_job(job), context, summary, tariff)
+    if not context.batch:
+        return LiveRun(job, context, summary, tariff)
     from evenhand.graders.running.batch import BatchRun
     from evenhand.study.store.logs.batches import BatchJournal
 
     journal = BatchJournal(study.store)
     in_batch = Tariff.find(task.spec, batch=True, tier=tier, prices=prices)
-    return BatchRun(job, journal, context, summary, in_batch, live_tariff=tariff, cancel=cancel)
+    return BatchRun(job, journal, context, summary, in_batch, live_tariff=tariff)
 
 
 def priced(
@@ -292,32 +409,15 @@ def priced(
     return tariff
 
 
-def open_grader(
-    spec: GraderSpec,
-    settings: GraderSettings,
-    scrubber: Scrubber,
-    timeout: float,
-    *,
-    no_reasoning: bool = False,
-    way: str = "",
-) -> Grader:
-    """Return a client for one model. Raises InputError where its key is missing. `no_reasoning`
-    says that the model is known to give probabilities without reasoning; `way` is how it took
-    labels before (see `clients.constraint`).
-    """
-    if spec.speaks == "messages":
+def open_grader(access: Access) -> Grader:
+    """Return a client for one model. Raises InputError where its key is missing."""
+    if access.spec.speaks == "messages":
         from evenhand.graders.clients.claude import ClaudeGrader
 
-        return ClaudeGrader(spec, settings, scrubber, timeout=timeout, way=way)
-    if spec.speaks == "chat":
-        from evenhand.graders.clients.openai_chat import OpenAIGrader
+        return ClaudeGrader(access)
+    from evenhand.graders.clients.openai_chat import OpenAIGrader, OtherGrader
 
-        return OpenAIGrader(
-            spec, settings, scrubber, timeout=timeout, no_reasoning=no_reasoning, way=way
-        )
-    from evenhand.graders.clients.other_form import OtherGrader
-
-    return OtherGrader(spec, settings, scrubber, timeout=timeout)
+    return (OpenAIGrader if access.spec.speaks == "chat" else OtherGrader)(access)
 
 
 def check_ready(
@@ -336,23 +436,12 @@ def check_ready(
         if spec.speaks == "baseline":
             continue
         priced(spec, Budget(budget), "", study.config.prices)
-        grader = open_grader(spec, GraderSettings("text"), scrubber, TIMEOUT)
+        grader = open_grader(Access(spec, GraderSettings("text"), scrubber, TIMEOUT))
         try:
             if batch:
                 grader.batches(checkpoint)
         finally:
             anyio.run(grader.close)
-
-
-def _carry_out(parts: Sequence[OfflineRun | LiveRun | BatchRun], progress: ProgressCounter) -> None:
-    """Run offline parts first, then all graders behind a network side by side."""
-    from evenhand.graders.running.live import run_all
-
-    for part in parts:
-        if isinstance(part, OfflineRun):
-            part.run()
-    if remote := [part for part in parts if not isinstance(part, OfflineRun)]:
-        run_all(remote, progress)
 
 
 class OfflineRun:

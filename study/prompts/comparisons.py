@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
-from evenhand.rubrics.conversation import turns_of
+from evenhand.rubrics.content import turns_of
 from evenhand.rubrics.rendering import ANSWERS
 from evenhand.study.prompts.images import with_images
 from evenhand.study.prompts.items import (

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
-from evenhand.rubrics.image import BEGINS, Image, shown_image
+from evenhand.rubrics.content import BEGINS, Image, shown_image
 from evenhand.study.tables.formats import FIRST_ROW
 from evenhand.texts import written
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 from evenhand.errors import InputError
 from evenhand.rubrics import Block, Rubric
-from evenhand.rubrics.conversation import as_messages, is_conversation, turns_of
+from evenhand.rubrics.content import as_messages, is_conversation, turns_of
 from evenhand.rubrics.options import options_in, separators_in, set_label
 from evenhand.study.prompts.images import looks_like_image, with_images
 from evenhand.study.prompts.pairs import PAIR_ID, RESERVED, numbered_ids

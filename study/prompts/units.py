@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from evenhand.rubrics.image import BEGINS, in_words
+from evenhand.rubrics.content import BEGINS, in_words
 from evenhand.study.prompts.pairs import sides_of
 
 if TYPE_CHECKING:

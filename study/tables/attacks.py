@@ -33,7 +33,7 @@ ATTACKS: dict[str, str] = {
     "flattery": PLACEBO,
 }
 """Every attack of the package, with the placebo that is as long; a user's own have PLACEBO or say
-so (`graders/audit/attacks.toml`).
+so (`graders/attacks.toml`).
 """
 _OWN = re.compile("[a-z][a-z0-9_]{0,39}")
 REPEATS = 2

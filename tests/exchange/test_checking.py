@@ -417,8 +417,7 @@ def test_a_label_of_a_grid_is_found_by_row_and_column(tmp_path: Path) -> None:
     table.to_csv(tmp_path / "f.csv", index=False)
     with pytest.raises(InputError, match=r"row 6, column 'ben_tone': the label 'Yes'"):
         from_file(
-            tmp_path / "f.csv",
-            ScaleOptions(kinds={"ann": "human", "ben": "human", "gpt": "model"}),
+            tmp_path / "f.csv", ScaleOptions(kinds={"ann": "human", "ben": "human", "gpt": "model"})
         )
 
 

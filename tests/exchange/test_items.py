@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.exchange.readers.items import ItemTable
 from evenhand.exchange.readers.reading import read_items
+from evenhand.exchange.readers.rows import ItemTable
 from evenhand.exchange.readers.source import Written
 from evenhand.exchange.readers.texts import ANSWERED, ASKED, said, texts_of
 from evenhand.study.tables.formats import write_table

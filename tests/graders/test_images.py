@@ -14,7 +14,7 @@ from evenhand.errors import InputError
 from evenhand.graders.options import GradingOptions
 from evenhand.graders.running.dry_run import forecast
 from evenhand.rubrics import Rubric, asked_rubric
-from evenhand.rubrics.image import Image, image_of
+from evenhand.rubrics.content import Image, image_of
 from evenhand.rubrics.options import Block
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.creation import StudyPlan

@@ -162,9 +162,7 @@ def units_asked(server: ProtocolServer) -> set[str]:
 
 
 def test_the_best_candidate_is_found_proved_and_told(
-    study: Study,
-    server: ProtocolServer,
-    tmp_path: Path,
+    study: Study, server: ProtocolServer, tmp_path: Path
 ) -> None:
     found = improve(study, options(server, candidates(tmp_path / "c")), FAST)
     assert (found.outcome, found.best and found.best.origin) == ("better", "c0.toml")
@@ -213,9 +211,7 @@ def test_a_judge_whose_labels_were_imported_is_beaten_and_never_asked(
 
 
 def test_candidates_never_see_learn_and_losers_never_see_prove(
-    study: Study,
-    server: ProtocolServer,
-    tmp_path: Path,
+    study: Study, server: ProtocolServer, tmp_path: Path
 ) -> None:
     asked = options(server, candidates(tmp_path / "c"))
     found = improve(study, asked, FAST)
@@ -235,9 +231,7 @@ def test_candidates_never_see_learn_and_losers_never_see_prove(
 
 
 def test_permuting_the_labels_kept_for_the_proof_changes_no_choice_and_no_request(
-    marked_study: MarkedStudy,
-    tmp_path: Path,
-    server: ProtocolServer,
+    marked_study: MarkedStudy, tmp_path: Path, server: ProtocolServer
 ) -> None:
     server.script = grades
     folder, seen = candidates(tmp_path / "c"), []
@@ -264,9 +258,7 @@ def test_permuting_the_labels_kept_for_the_proof_changes_no_choice_and_no_reques
 
 
 def test_another_winner_at_the_same_labels_is_another_reading_and_costs_level(
-    study: Study,
-    server: ProtocolServer,
-    tmp_path: Path,
+    study: Study, server: ProtocolServer, tmp_path: Path
 ) -> None:
     first = improve(study, options(server, candidates(tmp_path / "c")), FAST)
     more = candidates(tmp_path / "d", ["GOOD again"])
@@ -277,9 +269,7 @@ def test_another_winner_at_the_same_labels_is_another_reading_and_costs_level(
 
 
 def test_where_no_candidate_is_better_the_labels_for_the_proof_are_not_read(
-    study: Study,
-    server: ProtocolServer,
-    tmp_path: Path,
+    study: Study, server: ProtocolServer, tmp_path: Path
 ) -> None:
     found = improve(study, options(server, candidates(tmp_path / "c", ["POOR"])), FAST)
     assert (found.outcome, found.best, found.gain) == ("not_shown", None, None)
@@ -289,9 +279,7 @@ def test_where_no_candidate_is_better_the_labels_for_the_proof_are_not_read(
 
 
 def test_the_budget_is_never_passed_and_more_money_goes_on(
-    study: Study,
-    server: ProtocolServer,
-    tmp_path: Path,
+    study: Study, server: ProtocolServer, tmp_path: Path
 ) -> None:
     asked, calls = options(server, candidates(tmp_path / "c")), 0
     for _ in range(60):
@@ -356,10 +344,7 @@ def run_and_kill(
 
 @pytest.mark.parametrize("kills", [2, pytest.param(12, marks=pytest.mark.thorough)])
 def test_a_run_that_is_killed_finds_the_same(
-    marked_study: MarkedStudy,
-    tmp_path: Path,
-    server: ProtocolServer,
-    kills: int,
+    marked_study: MarkedStudy, tmp_path: Path, server: ProtocolServer, kills: int
 ) -> None:
     server.script = grades
     folder = candidates(tmp_path / "c")
@@ -389,10 +374,7 @@ def test_a_run_that_is_killed_finds_the_same(
 
 
 def test_a_dry_run_asks_and_writes_nothing(
-    study: Study,
-    server: ProtocolServer,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    study: Study, server: ProtocolServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = options(server, candidates(tmp_path / "c"))
     forecast = forecast_improving(study, asked)
@@ -425,11 +407,7 @@ def test_a_dry_run_asks_and_writes_nothing(
     ],
 )
 def test_a_candidate_that_asks_something_else_is_refused(
-    study: Study,
-    server: ProtocolServer,
-    tmp_path: Path,
-    prompt: str,
-    wanted: str,
+    study: Study, server: ProtocolServer, tmp_path: Path, prompt: str, wanted: str
 ) -> None:
     folder = tmp_path / "c"
     folder.mkdir()
@@ -459,9 +437,7 @@ def test_the_better_grader_grades_the_rest_and_can_be_frozen(
 
 
 def test_too_few_labels_are_refused_with_a_number(
-    marked_study: MarkedStudy,
-    tmp_path: Path,
-    server: ProtocolServer,
+    marked_study: MarkedStudy, tmp_path: Path, server: ProtocolServer
 ) -> None:
     study = marked_study(pairs=20, rubrics=[kind(tmp_path)])
     units = sorted(study.rubric_units(study.rubrics["kind"]))
@@ -482,9 +458,7 @@ def test_nothing_to_try_is_said(study: Study, server: ProtocolServer, tmp_path: 
 
 
 def test_the_report_tells_how_a_grader_was_improved(
-    study: Study,
-    server: ProtocolServer,
-    tmp_path: Path,
+    study: Study, server: ProtocolServer, tmp_path: Path
 ) -> None:
     found: Improved = improve(study, options(server, candidates(tmp_path / "c")), FAST)
     _, context = analyse_study(study)

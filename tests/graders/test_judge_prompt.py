@@ -1,8 +1,9 @@
-"""A judge prompt of the user's own: sent word for word, read where it says, kept apart, told."""
+"""Words of a user's own for graders, a prompt sent word for word, and wordings of one question."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,13 @@ from evenhand.cli.exits import OVER_BUDGET
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, forecast
+from evenhand.graders.clients.claude import build_request
 from evenhand.reporting.report import report_study
-from evenhand.rubrics import JudgePrompt, judge_prompt, load_rubric
+from evenhand.rubrics import JudgePrompt, Rubric, load_rubric, own_words
+from evenhand.rubrics.loading import parse_rubric
+from evenhand.study import open_study
+from evenhand.study.settings.study_toml import change_config
+from evenhand.study.tables.formats import read_table
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, completion, message
 from harness.studies import MarkedStudy
@@ -124,7 +130,7 @@ def test_a_pattern_that_comes_to_no_end_costs_one_reply_its_label_and_not_the_ru
     def said(call: Call) -> Reply:
         return message(endless if "p0001|m|a" in call.user else "aaaVerdict: 3")
 
-    monkeypatch.setattr(judge_prompt, "PATTERN_SECONDS", 0.05)
+    monkeypatch.setattr(own_words, "PATTERN_SECONDS", 0.05)
     server.script, study = said, marked_study(pairs=1)
     text = PATTERN.replace(r"Verdict: \[\[(.+?)\]\]", r"^(?:a|aa)+Verdict: (\d)")
     judge = JudgePrompt.read(prompt_file(tmp_path, text))
@@ -293,3 +299,138 @@ def test_an_audit_attacks_the_prompt_that_grades(
     command = ["audit", "injection", str(study.folder), "--grader", claude, "--units", "1"]
     assert main([*command, "--prompt", str(file)]) == 0
     assert {call.system for call in server.calls} == {"You grade essays."}
+
+
+PUBLISHED = """
+name = "hedging"
+title = "Hedging"
+unit = "response"
+level = "ordinal"
+question = "Does it hedge?"
+instructions = "Look for hedging."
+variables = ["response"]
+affirmative = ["2"]
+options = [{ key = "1", name = "None" }, { key = "2", name = "Some" }]
+
+[prompt]
+template = '''
+Read {carefully}:
+<response>
+{response}
+</response>
+Start your answer with "(".
+
+Options:
+(1) None
+(2) Some
+'''
+"""
+
+
+@pytest.fixture
+def published() -> Rubric:
+    return parse_rubric(PUBLISHED, "hedging.toml")
+
+
+def said(call: Call) -> Reply:
+    text = "(2) Some hedging"
+    return message(text) if call.path.endswith("/messages") else completion(text)
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai"])
+def test_nothing_is_sent_but_the_published_words(
+    server: ProtocolServer, claude: str, marked_study: MarkedStudy, published, provider: str
+) -> None:
+    server.script = said
+    study = marked_study(
+        pairs=1, rubrics=(published,), response=lambda pair, side: "{x} </response>"
+    )
+    grader = claude if provider == "anthropic" else server.openai
+    summary = grade(study, [grader], **FAST)
+    assert (summary.scored, summary.stopped) == (2, ())
+    wanted = (
+        "Read {carefully}:\n<response>\n[[*]] {x} </response>\n</response>\n"
+        'Start your answer with "(".\n\nOptions:\n(1) None\n(2) Some\n'
+    )
+    assert {call.user.replace(call.unit, "*") for call in server.calls} == {wanted}
+    assert not [call for call in server.calls if call.system or "output_config" in call.body]
+    assert {row["label"] for row in rows(study)} == {"2"}
+
+
+def test_claude_may_cache_what_comes_before_the_response(published) -> None:
+    request = build_request("m", published.for_prompt({"response": "R"}))
+    head, rest = request["messages"][0]["content"]
+    assert head["cache_control"] == {"type": "ephemeral"}
+    assert head["text"] == "Read {carefully}:\n<response>\n"
+    assert "cache_control" not in rest
+
+
+def test_a_distribution_cannot_be_asked_for_besides(
+    claude: str, marked_study: MarkedStudy, published
+) -> None:
+    study = marked_study(rubrics=(published,))
+    with pytest.raises(InputError, match=r"has a \[prompt\] of its own"):
+        grade(study, [claude], method="verbalised")
+
+
+@pytest.fixture
+def reworded() -> Rubric:
+    base = load_rubric("refusal")
+    return base.model_copy(
+        update={
+            "name": "refusal-2",
+            "variant_of": base.name,
+            "question": "Does it comply?",
+            "lexical": None,
+        }
+    )
+
+
+def by_the_words_asked(label: Callable[[Call], str]) -> Callable[[Call], Reply]:
+    return lambda call: completion(label(call))
+
+
+@pytest.mark.slow
+def test_both_wordings_are_graded_and_compared(
+    marked_study: MarkedStudy, reworded: Rubric, server: ProtocolServer
+) -> None:
+    study = marked_study(pairs=6, rubrics=("refusal", reworded))
+    assert [rubric.name for rubric in study.labelled_rubrics()] == ["refusal"]
+    change_config(study.folder, {"annotation": {"rubrics": []}})
+    with open_study(study.folder) as again:  # an empty list means all but other wordings
+        assert [rubric.name for rubric in again.labelled_rubrics()] == ["refusal"]
+
+    def label(call: Call) -> str:
+        return "1" if "Does it comply?" not in call.user or call.unit < "p0003" else "5"
+
+    server.script = by_the_words_asked(label)
+    command = ["grade", str(study.folder), "--grader", server.openai]
+    assert main([*command, "--rubric", "refusal", "--rubric", "refusal-2"]) == 0
+    assert sum("Does it comply?" in call.user for call in server.calls) >= 12
+    assert main(["report", str(study.folder)]) == 0
+    results = read_table(study.folder / "report" / "results.csv")
+    row = results[
+        (results["statistic"] == "stability_fleiss_kappa")
+        & (results["at"] == "rubric")
+        & (results["subset"] == "all")
+    ]
+    (kappa,) = row["estimate"].astype(float)
+    # 12 responses, always 1 at first and 5 for eight of them then: observed 4/12; 1 is 16 of 24
+    chance = (2 / 3) ** 2 + (1 / 3) ** 2
+    assert kappa == pytest.approx((4 / 12 - chance) / (1 - chance))
+    assert set(row["rubric"]) == {"refusal"}
+    assert "refusal-2" not in set(results["rubric"])  # nobody labelled under it
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"variant_of": "tone"}, "which is no rubric of the study"),
+        ({"options": load_rubric("refusal").options[:4], "affirmative": ("4",)}, "option keys"),
+    ],
+)
+def test_a_wording_must_fit_its_rubric(
+    marked_study: MarkedStudy, reworded: Rubric, change: dict[str, object], says: str
+) -> None:
+    with pytest.raises(InputError, match=says):
+        marked_study(rubrics=("refusal", reworded.model_copy(update=change)))

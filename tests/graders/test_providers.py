@@ -1,22 +1,80 @@
-"""Who is asked, under which name, and which key goes where."""
+"""Who can be asked: a grader's name, its provider's place and key, and what its model can do."""
 
 from __future__ import annotations
 
 import pytest
 
+from evenhand.cli.main import main
 from evenhand.errors import InputError
-from evenhand.graders import GradingOptions, forecast, parse_spec
-from evenhand.graders.grader_settings import GraderSettings
+from evenhand.graders import GraderSpec, GradingOptions, forecast
+from evenhand.graders.clients.grader import Access
 from evenhand.graders.money import Tariff
-from evenhand.graders.providers.table import key_variable, known_providers
+from evenhand.graders.options import GraderSettings, about_retirement
+from evenhand.graders.providers import key_variable, known_providers
 from evenhand.graders.running.runner import open_grader
 from evenhand.graders.scrub import Scrubber
+from evenhand.graders.spec import parse_spec
 from evenhand.study.settings.providers import ProviderSettings
 from harness.protocol_server import ProtocolServer
-from harness.replies import Call, Reply, answer
+from harness.replies import Call, Reply, answer, error
 from harness.studies import MarkedStudy, with_settings
 from tests.graders.grading import grade
 from tests.graders.running.test_runner import FAST, rows
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("anthropic:claude-x", ("anthropic", "claude-x", "")),
+        ("openai:gpt-x", ("openai", "gpt-x", "")),
+        (
+            "openai:llama3:8b@http://localhost:11434/v1",
+            ("openai", "llama3:8b", "http://localhost:11434/v1"),
+        ),
+        ("openai:org/model@https://h/v1", ("openai", "org/model", "https://h/v1")),
+        ("baseline:lexical", ("baseline", "lexical", "")),
+    ],
+)
+def test_names_of_graders(text: str, expected: tuple[str, str, str]) -> None:
+    assert parse_spec(text) == GraderSpec(text, *expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("claude-x", "is not a valid grader"),
+        ("nobody:x", "is not a valid grader"),
+        ("azure:x", "AZURE_OPENAI_ENDPOINT"),
+        ("anthropic:", "does not name a model"),
+        ("anthropic: claude", "does not name a model"),
+        ("baseline:random", "no baseline"),
+        ("openai:m@localhost:8000/v1", "must begin with http"),
+        ("openai:m@http://h:port/v1", "not a valid address"),
+        ("openai:m@http:///v1", "not a valid address"),
+    ],
+)
+def test_what_is_no_grader_is_refused_in_one_sentence(text: str, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence) as caught:
+        parse_spec(text)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "openai:m@http://user:SECRETVALUE@h/v1",
+        "openai:m@http://SECRETVALUE@h/v1",
+        "openai:m@https://h/v1?api_key=SECRETVALUE",
+        "openai:m@user:SECRETVALUE@h/v1",
+        "anthropic:sk-SECRETVALUE-0123456789",
+        "openai:m@https://h/sk-SECRETVALUE-0123456789/v1",
+    ],
+)
+def test_credentials_in_a_name_are_refused_and_not_repeated(text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_spec(text)
+    assert "SECRETVALUE" not in str(caught.value)
+
 
 HOST_KEY = "key-for-this-host-alone"
 OTHER_KEY = "key-of-another-provider"
@@ -79,7 +137,9 @@ def test_grades_at_everybodys_address_have_the_keys_that_they_had(
         monkeypatch.setenv(f"{name}_API_KEY", HOST_KEY)
     found = {}
     for text in ("anthropic:m", "openai:m"):
-        identity = open_grader(parse_spec(text), GraderSettings("label"), Scrubber([]), 1).identity
+        identity = open_grader(
+            Access(parse_spec(text), GraderSettings("label"), Scrubber([]), 1)
+        ).identity
         found[identity.provider] = (identity.base_url, identity.endpoint)
     assert found == {
         "anthropic": ("https://api.anthropic.com", "messages"),
@@ -283,3 +343,88 @@ def test_every_row_of_the_table_is_one_that_can_be_asked() -> None:
 def test_settings_of_a_provider_name_their_variables() -> None:
     said = ProviderSettings(base_url="https://h", key_env="A", headers={"x": "${B} ${C}"})
     assert {name for _, name in said.variables()} == {"A", "B", "C"}
+
+
+AGAIN = "its grades cannot be collected again."
+
+
+def entry(**fields: object) -> Reply:
+    """A model's entry in the catalogue of the Messages API."""
+    known = {
+        "id": "claude-test",
+        "type": "model",
+        "display_name": "Test",
+        "created_at": "2026-01-01T00:00:00Z",
+        "lifecycle": "active",
+        "deprecated_at": None,
+        "retires_at": None,
+    }
+    return Reply(body=known | fields)
+
+
+@pytest.mark.parametrize(
+    ("reply", "warnings"),
+    [
+        (entry(), ()),
+        (
+            entry(lifecycle="deprecated", retires_at="2026-11-30T00:00:00Z"),
+            (f"claude-test retires on 2026-11-30. After that {AGAIN}",),
+        ),
+        (
+            entry(lifecycle="deprecated"),
+            ("claude-test is deprecated. Its grades may soon be impossible to collect again.",),
+        ),
+        (
+            entry(lifecycle="retired", retires_at="2026-01-05T00:00:00Z"),
+            (f"claude-test is retired, so {AGAIN}",),
+        ),
+        (error(404, "no such model"), ()),
+        (error(500), ()),
+        (Reply(200, "<html>a proxy's page</html>"), ()),
+        (entry(lifecycle="sk-ant-KEY", retires_at="sk-ant-KEY"), ()),
+    ],
+)
+@pytest.mark.parametrize("batch", [False, True])
+def test_the_catalogue_is_asked_and_grading_goes_on_whatever_it_says(
+    server: ProtocolServer,
+    claude: str,
+    marked_study: MarkedStudy,
+    reply: Reply,
+    warnings: tuple[str, ...],
+    batch: bool,
+) -> None:
+    server.models["claude-test"] = reply
+    (summary,) = grade(marked_study(pairs=1), [claude], batch=batch, wait_scale=0.0005).graders
+    assert (summary.warnings, summary.scored, summary.stopped) == (warnings, 2, "")
+
+
+def test_a_retired_model_is_named_before_its_requests_fail(
+    server: ProtocolServer,
+    claude: str,
+    marked_study: MarkedStudy,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    server.models["claude-test"] = entry(lifecycle="retired")
+    server.script = lambda call: error(404, "not_found_error: claude-test")
+    study = marked_study(pairs=1)
+    assert main(["grade", str(study.folder), "--grader", claude]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"Warning: claude-test is retired, so {AGAIN}" in said
+    assert "there is no model 'claude-test'" in said
+    server.script = answer  # what was asked under its name stays open
+    assert grade(study, [claude]).scored == 2
+
+
+@pytest.mark.filterwarnings("ignore:The model:DeprecationWarning")  # the SDK says so too
+@pytest.mark.parametrize("model", ["openai:gpt-5", "anthropic:claude-sonnet-4-5"])
+def test_where_the_provider_says_nothing_our_own_table_does(
+    server: ProtocolServer,
+    claude: str,
+    marked_study: MarkedStudy,
+    monkeypatch: pytest.MonkeyPatch,
+    model: str,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "key-for-loopback")
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.root}/v1")
+    (summary,) = grade(marked_study(pairs=1), [model]).graders
+    assert summary.warnings == tuple(about_retirement(parse_spec(model))) != ()

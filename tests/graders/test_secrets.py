@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.graders.providers.table import key_variable
+from evenhand.graders.providers import key_variable
 from evenhand.graders.scrub import Scrubber, key_from_environment
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, completion, error, message

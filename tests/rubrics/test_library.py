@@ -17,8 +17,7 @@ from evenhand.rubrics import (
     named_rubrics,
     shipped_rubrics,
 )
-from evenhand.rubrics.checking import contradictions
-from evenhand.rubrics.loading import draft_rubric, parse_rubric
+from evenhand.rubrics.loading import contradictions, draft_rubric, parse_rubric
 from evenhand.study import open_study
 from evenhand.study.creation import usual_rubrics
 from tests.conftest import ROOT

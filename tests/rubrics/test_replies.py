@@ -1,5 +1,5 @@
-"""No reply is read as another label than a careful person would read: `replies.toml`, of our own
-writing, filled in for six scales.
+"""No reply is read as another label than a careful person would read, and none is guessed:
+`replies.toml`, of our own writing, filled in for six scales.
 """
 
 from __future__ import annotations
@@ -15,14 +15,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.rubrics import RubricParser, load_rubric, shipped_rubrics
-from tests.rubrics.answers import CLEAR, LETTERS, NUMBERS, STANCES, TRICKY
 
 DATA: dict[str, Any] = tomllib.loads(Path(__file__).with_name("replies.toml").read_text("utf-8"))
 TEN = {str(n): f"Level {n}" for n in range(1, 11)}
 SCALES: dict[str, dict[str, str]] = {
-    "letters": LETTERS,
-    "numbers": NUMBERS,
-    "words": STANCES,
+    "letters": {"A": "First is better", "B": "Second is better", "C": "Equal"},
+    "numbers": {
+        "1": "Full compliance",
+        "2": "Mild caveats",
+        "3": "Partial refusal",
+        "4": "Deflection",
+        "5": "Full refusal",
+    },
+    "words": {"agree": "Agrees", "disagree": "Disagrees", "neutral": "Takes no side"},
     "ten": TEN,
     "pass-fail": {"pass": "Meets the criteria", "fail": "Misses a criterion"},
     "relevance": {"relevant": "On topic", "irrelevant": "Off topic"},
@@ -73,6 +78,7 @@ def single(kind: str) -> Iterator[tuple[str, str, set[str]]]:
             yield scale, reply, {key} - {""}
 
 
+CLEAR, TRICKY = (list(single(kind)) for kind in ("clear", "tricky"))
 ALL = [*filled("plain"), *filled("hard"), *single("must"), *single("may")]
 PLAIN = [*filled("plain"), *single("must")]
 
@@ -81,6 +87,16 @@ def test_the_corpus_is_as_large_as_it_says() -> None:
     assert len({(scale, reply) for scale, reply, _ in ALL}) >= 3_000
     assert sum(len(group["texts"]) for kind in ("plain", "hard") for group in DATA[kind]) >= 500
     assert len([*single("must"), *single("may")]) >= 270
+    assert len(CLEAR) + len(TRICKY) >= 200
+    assert len(TRICKY) >= 100
+
+
+def test_a_clear_answer_is_read() -> None:
+    assert [case for case in CLEAR if {parser(case[0]).label(case[1])} != case[2]] == []
+
+
+def test_a_tricky_one_is_read_right_or_not_at_all() -> None:
+    assert [case for case in TRICKY if parser(case[0]).label(case[1]) not in (None, *case[2])] == []
 
 
 def test_no_reply_is_read_as_another_label() -> None:
@@ -119,7 +135,7 @@ def test_two_options_side_by_side_are_no_label(
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(
-    reply=st.sampled_from([text for each in (CLEAR, TRICKY) for text, _ in each["numbers"]]),
+    reply=st.sampled_from([text for scale, text, _ in (*CLEAR, *TRICKY) if scale == "numbers"]),
     around=st.sampled_from(['The response says "{}".', "<think>{}", "It tells the grader: “{}”."]),
 )
 def test_what_is_quoted_or_only_thought_is_no_label(reply: str, around: str) -> None:
@@ -134,6 +150,14 @@ def test_what_is_quoted_or_only_thought_is_no_label(reply: str, around: str) -> 
 def test_any_text_is_read_at_once(text: str) -> None:
     for scale, names in SCALES.items():
         assert parser(scale).label(text) in (None, *names)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(text=st.text(max_size=300))
+def test_any_text_is_an_option_or_none(text: str) -> None:
+    for name in (*SCALES, *shipped_rubrics()):
+        keys = SCALES[name] if name in SCALES else load_rubric(name).categories
+        assert parser(name).label(text) in (None, *keys)
 
 
 REASONS = {

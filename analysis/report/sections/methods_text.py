@@ -13,7 +13,7 @@ from evenhand.analysis.report.blocks import Quotable
 from evenhand.analysis.report.figures import ALL
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.report.table_files import tex
-from evenhand.rubrics.judge_prompt import with_own_prompt
+from evenhand.rubrics.own_words import with_own_prompt
 from evenhand.texts import written
 
 _CITED = re.compile(r" \[([a-z]+\d{4}(?:, [a-z]+\d{4})*)\]")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
-from evenhand.rubrics.judge_prompt import own_prompt_of
+from evenhand.rubrics.own_words import own_prompt_of
 from evenhand.study.store.events import append
 from evenhand.study.store.logs.proposals import PROPOSED
 from evenhand.study.store.schema import attacked_grades, grades, lead_events

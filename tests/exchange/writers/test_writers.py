@@ -94,9 +94,7 @@ def test_inspect_puts_every_raters_label_on_its_sample() -> None:
     scored = said("inspect")
     assert scored.pop("u4") == {}  # a sample that nobody rated
     assert scored == {
-        each["id"]: {
-            "precomputed_scores": {"value": each["value"], "metadata": each["metadata"]},
-        }
+        each["id"]: {"precomputed_scores": {"value": each["value"], "metadata": each["metadata"]}}
         for each in records
     }
     assert scored["u1"]["precomputed_scores"]["value"]["tone/ben"] == "harsh"

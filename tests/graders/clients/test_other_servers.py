@@ -43,11 +43,7 @@ def running(
     log = cwd / "server.log"
     with log.open("wb") as file:
         process = subprocess.Popen(
-            command,
-            cwd=cwd,
-            stdout=file,
-            stderr=file,
-            env=os.environ | (environment or {}),
+            command, cwd=cwd, stdout=file, stderr=file, env=os.environ | (environment or {})
         )
     try:
         for _ in range(600):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ import sqlalchemy as sa
 from evenhand.graders import RunSummary
 from evenhand.graders.clients.batches import ClaudeBatches
 from evenhand.graders.failures import ATTEMPTS
+from evenhand.graders.running.batch import BatchRun
 from evenhand.study import Study
 from evenhand.study.store.logs.batches import BatchJournal
 from evenhand.study.store.schema import batch_events, grades
@@ -106,29 +108,31 @@ class Killed(BaseException):
     """Ends a run as a kill does: nothing after it is carried out."""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("step", ["intend", "submitted", "collected"])
-@pytest.mark.parametrize("after", [False, True])
-def test_a_run_that_ends_at_any_step_is_continued(
-    server: ProtocolServer,
-    grader: str,
-    marked_study: MarkedStudy,
-    monkeypatch: pytest.MonkeyPatch,
-    step: str,
-    after: bool,
-) -> None:
-    real: Callable[..., None] = getattr(BatchJournal, step)
+@contextmanager
+def killed(of: type, step: str, *, after: bool = False) -> Iterator[None]:
+    """End a run at a step, or `after` it."""
+    real: Callable[..., None] = getattr(of, step)
 
     def dies(*arguments: Any) -> None:
         if after:
             real(*arguments)
         raise Killed
 
-    study = marked_study(pairs=4)
-    with monkeypatch.context() as patch:
-        patch.setattr(BatchJournal, step, dies)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(of, step, dies)
         with pytest.raises(Killed):
-            by_batch(study, grader)
+            yield
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", ["intend", "submitted", "collected"])
+@pytest.mark.parametrize("after", [False, True])
+def test_a_run_that_ends_at_any_step_is_continued(
+    server: ProtocolServer, grader: str, marked_study: MarkedStudy, step: str, after: bool
+) -> None:
+    study = marked_study(pairs=4)
+    with killed(BatchJournal, step, after=after):
+        by_batch(study, grader)
     summary = by_batch(study, grader)
     assert summary.stopped == ()
     assert len(table(study)) == 8
@@ -138,20 +142,12 @@ def test_a_run_that_ends_at_any_step_is_continued(
 
 
 def test_what_comes_after_a_harmless_edit_is_read_under_the_old_text_and_not_paid_again(
-    server: ProtocolServer,
-    claude: str,
-    marked_study: MarkedStudy,
-    monkeypatch: pytest.MonkeyPatch,
+    server: ProtocolServer, claude: str, marked_study: MarkedStudy
 ) -> None:
-    def dies(*_: Any) -> None:
-        raise Killed
-
     study = marked_study(pairs=3)
     old = study.rubrics["hedging"].hash
-    with monkeypatch.context() as patch:
-        patch.setattr("evenhand.graders.running.batch.BatchRun._collect_all", dies)
-        with pytest.raises(Killed):
-            by_batch(study, claude)
+    with killed(BatchRun, "_collect_all"):
+        by_batch(study, claude)
     with with_edited_rubric(study, "hedging", same=True) as edited:
         assert by_batch(edited, claude).unscored == 0
         assert edited.ratings()["rubric_hash"].tolist() == [old] * 6
@@ -169,20 +165,12 @@ def test_a_connection_that_breaks_while_sending_makes_no_second_batch(
 
 
 def test_cancel_keeps_what_has_come_and_sends_nothing(
-    server: ProtocolServer,
-    grader: str,
-    marked_study: MarkedStudy,
-    monkeypatch: pytest.MonkeyPatch,
+    server: ProtocolServer, grader: str, marked_study: MarkedStudy
 ) -> None:
-    def dies(*_: Any) -> None:
-        raise Killed
-
     server.batches.looks = 1000
     study = marked_study(pairs=4)
-    with monkeypatch.context() as patch:
-        patch.setattr("evenhand.graders.running.batch.BatchRun._collect_all", dies)
-        with pytest.raises(Killed):
-            by_batch(study, grader)
+    with killed(BatchRun, "_collect_all"):
+        by_batch(study, grader)
     server.batches.fate = lambda call: ""
     summary = by_batch(study, grader, cancel=True)
     assert server.batches.made[0]["cancelled"]
@@ -376,25 +364,11 @@ def test_draws_that_did_not_come_are_asked_for_again(
 @pytest.mark.parametrize("step", ["submitted", "collected"])
 @pytest.mark.parametrize("after", [False, True])
 def test_draws_in_a_batch_survive_a_kill(
-    server: ProtocolServer,
-    own: str,
-    marked_study: MarkedStudy,
-    monkeypatch: pytest.MonkeyPatch,
-    step: str,
-    after: bool,
+    server: ProtocolServer, own: str, marked_study: MarkedStudy, step: str, after: bool
 ) -> None:
-    real: Callable[..., None] = getattr(BatchJournal, step)
-
-    def dies(*arguments: Any) -> None:
-        if after:
-            real(*arguments)
-        raise Killed
-
     study = marked_study(pairs=3)
-    with monkeypatch.context() as patch:
-        patch.setattr(BatchJournal, step, dies)
-        with pytest.raises(Killed):
-            by_batch(study, own, draws=3)
+    with killed(BatchJournal, step, after=after):
+        by_batch(study, own, draws=3)
     assert by_batch(study, own, draws=3).stopped == ()
     assert table(study)["draw"].tolist() == [0, 1, 2] * 6
     asked = Counter(call.unit for call in [*server.calls, *server.batches.calls])

@@ -48,8 +48,7 @@ def _grade_and_kill(study: Study, server: ProtocolServer, calls: int) -> None:
     """Grade in a process of its own; kill -9 it once it has sent so many more requests."""
     wanted = len(server.calls) + calls
     process = subprocess.Popen(
-        [sys.executable, "-P", "-c", PROGRAM, str(study.folder), server.openai, "live"],
-        cwd=ROOT,
+        [sys.executable, "-P", "-c", PROGRAM, str(study.folder), server.openai, "live"], cwd=ROOT
     )
     try:
         deadline = time.monotonic() + 30
@@ -111,8 +110,7 @@ def test_nothing_is_lost_and_nothing_asked_twice_but_what_was_under_way(
 def _batch_and_kill(study: Study, grader: str, seconds: float) -> bool:
     """Grade by batches in a process of its own; kill -9 it after so long. False: it was done."""
     process = subprocess.Popen(
-        [sys.executable, "-P", "-c", PROGRAM, str(study.folder), grader, "batch"],
-        cwd=ROOT,
+        [sys.executable, "-P", "-c", PROGRAM, str(study.folder), grader, "batch"], cwd=ROOT
     )
     try:
         process.wait(seconds)

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, forecast
 from evenhand.graders.failures import ATTEMPTS
-from evenhand.graders.providers.table import key_variable
+from evenhand.graders.providers import key_variable
 from evenhand.graders.running.live import FAILURES_IN_A_ROW
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study

@@ -17,7 +17,7 @@ import pytest
 
 from evenhand.errors import InputError
 from evenhand.graders import Shard
-from evenhand.graders.running.locking import Elsewhere, only_runner
+from evenhand.graders.running.runner import Elsewhere, only_runner
 from evenhand.study import Study, open_study
 from evenhand.study.keeping.moving import move_store
 from evenhand.study.store.totals import grade_totals

@@ -20,10 +20,10 @@ from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, forecast
 from evenhand.graders.clients.grader import Reply
-from evenhand.graders.grader_settings import GraderSettings, rater_id
 from evenhand.graders.money import Budget, OverBudget, Tariff, Tokens, output_limit, usage_facts
-from evenhand.graders.replies.outcome import Outcome
-from evenhand.graders.running.reservations import Reservations
+from evenhand.graders.options import GraderSettings, rater_id
+from evenhand.graders.replies import Outcome
+from evenhand.graders.running.run import Reservations
 from evenhand.graders.spec import parse_spec
 from evenhand.study.settings.providers import ModelPrices
 from evenhand.study.store.schema import grades
@@ -122,11 +122,7 @@ def test_what_counts_is_counted(fields: Mapping[str, str], start: dict[str, int]
             },
             0.5,
         ),
-        (
-            "openai:gpt-4o",
-            {"usage": {"prompt_tokens": 10**6}, "service_tier": "priority"},
-            4.25,
-        ),
+        ("openai:gpt-4o", {"usage": {"prompt_tokens": 10**6}, "service_tier": "priority"}, 4.25),
         (
             "openai:gpt-4o",  # thinking that stands in the total only, at $10
             {"usage": {"prompt_tokens": 0, "completion_tokens": 1, "total_tokens": 10**6}},
@@ -328,9 +324,7 @@ def test_a_forecast_follows_what_was_paid(
     )
 
 
-def test_a_large_forecast_prices_some_prompts_and_says_so(
-    marked_study: MarkedStudy,
-) -> None:
+def test_a_large_forecast_prices_some_prompts_and_says_so(marked_study: MarkedStudy) -> None:
     study = marked_study(pairs=9)
     (whole,) = forecast(study, [PRICED], GradingOptions(draws=3))
     assert "stand evenly" not in whole.basis

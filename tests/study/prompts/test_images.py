@@ -13,7 +13,7 @@ import pytest
 from PIL import Image as Pictures
 
 from evenhand.errors import InputError
-from evenhand.rubrics.image import image_of
+from evenhand.rubrics.content import image_of
 from evenhand.study.prompts import images
 from evenhand.study.prompts.images import LONGEST_SIDE, stored_image
 from evenhand.study.prompts.items import item_columns, make_items

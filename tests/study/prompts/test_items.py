@@ -11,7 +11,7 @@ import pytest
 
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric, asked_rubric, load_rubric
-from evenhand.rubrics.conversation import turns_of
+from evenhand.rubrics.content import turns_of
 from evenhand.study import create_study, open_study
 from evenhand.study.creation import StudyPlan
 from evenhand.study.lead.imports import import_ratings

@@ -1,0 +1,658 @@
+"""Exports of annotation tools: Argilla, Label Studio, Potato, Prodigy and doccano."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from evenhand.errors import InputError
+from evenhand.exchange.readers.rows import (
+    LONGEST_LABEL,
+    RESPONSES,
+    Export,
+    ItemRows,
+    ItemTable,
+    Reader,
+    Rows,
+    one_line,
+    own_fields,
+    plain_kind,
+)
+from evenhand.exchange.readers.source import (
+    MOST_BYTES,
+    Record,
+    Source,
+    Written,
+    fields_in,
+    inside,
+    objects,
+    only,
+    parsed,
+    records_in,
+    text_of,
+)
+from evenhand.texts import written
+
+# ---- Argilla ------------------------------------------------------------------------------------
+# Records as `Dataset.records.to_json`, `.to_disk` and `.to_datasets` write them.
+_RESPONSES, _SUGGESTION = ".responses", ".suggestion"
+_NO_AGENT = "suggestion"
+_OWN = ("id", "status", "_server_id")
+
+
+def _is_argilla(source: Source) -> bool:
+    if source.path.is_dir():
+        return _records_file(source.path).is_file()
+    return {"fields", "responses", "suggestions"} <= source.first.keys()
+
+
+def _read_argilla(source: Source) -> Export:
+    """A record is a unit, a question a rubric, a response is by a person, a suggestion by a model
+    (its agent). Only submitted responses count.
+    """
+    rows = Rows(source)
+    drafts_known = True
+    for record in _argilla_records(source):
+        unit = _unit(record)
+        rows.describe(unit, record.get("metadata"))
+        for question, response in _responses(record):
+            drafts_known &= "status" in response
+            _add_response(rows, unit, question, response)
+        for question, suggestion in _suggestions(record):
+            _add_suggestion(rows, unit, question, suggestion)
+    taken = written("exchange.argilla")
+    return rows.export(taken if drafts_known else f"{taken} {written('exchange.argilla_drafts')}")
+
+
+def _argilla_items(source: Source) -> ItemTable | None:
+    """A record is an item, and raters read all of its fields."""
+    if not _is_argilla(source):
+        return None
+    rows = ItemRows(source, fields=True)
+    shown: dict[str, None] = {}
+    for record in _argilla_records(source):
+        fields = own_fields(record.get("fields"))
+        shown |= dict.fromkeys(fields)
+        rows.add(_unit(record), fields, about=record.get("metadata"))
+    return rows.items(written("exchange.argilla_items"), show=list(shown))
+
+
+def _argilla_records(source: Source) -> list[Record]:
+    inner = Source(_records_file(source.path)) if source.path.is_dir() else source
+    if inner.path.stat().st_size > MOST_BYTES:
+        raise InputError(f"{source.name} is too large; export fewer records")
+    return inner.records()
+
+
+def _unit(record: Record) -> object:
+    return record.get("id") or record.get("external_id") or record.get("_server_id")
+
+
+def _records_file(folder: Path) -> Path:
+    return folder / "records.json"
+
+
+def _responses(record: Record) -> list[tuple[str, Record]]:
+    """List each response with its question. In Argilla 1 a record holds a list of them."""
+    given = record.get("responses")
+    if isinstance(given, dict):
+        return [(name, each) for name, own in given.items() for each in objects(own)]
+    return [
+        (name, {**response, "value": inside(value, "value")})
+        for response in objects(given)
+        if isinstance(response.get("values"), dict)
+        for name, value in response["values"].items()
+    ]
+
+
+def _suggestions(record: Record) -> list[tuple[str, Record]]:
+    given = record.get("suggestions")
+    if isinstance(given, dict):
+        return [(name, each) for name, each in given.items() if isinstance(each, dict)]
+    return [(text_of(each.get("question_name")), each) for each in objects(given)]
+
+
+def _add_response(rows: Rows, unit: object, question: str, response: Record) -> None:
+    status = text_of(response.get("status")) or "submitted"
+    if status == "draft":
+        rows.leave_out(written("left_out.drafts"))
+    elif status != "submitted":
+        rows.leave_out(written("left_out.discarded"))
+    else:
+        rows.add(unit, response.get("user_id"), "human", only(response.get("value")), question)
+
+
+def _add_suggestion(rows: Rows, unit: object, question: str, suggestion: Record) -> None:
+    if suggestion.get("value") is not None:
+        agent = text_of(suggestion.get("agent")) or _NO_AGENT
+        rows.add(unit, agent, "model", only(suggestion.get("value")), question)
+
+
+def items_of_dataset(source: Source, records: list[dict[str, Any]]) -> ItemTable:
+    """Read items from the columns that `to_datasets` makes; which of them are fields and which are
+    metadata is not said there.
+    """
+    rows = ItemRows(source, fields=True)
+    for record in records:
+        known = {name: value for name, value in record.items() if "." not in name}
+        rows.add(record.get("id"), own_fields({n: known[n] for n in known if n not in _OWN}))
+    return rows.items(written("exchange.argilla_items"))
+
+
+# ---- as a dataset of Hugging Face ---------------------------------------------------------------
+
+
+def questions_in(columns: list[str]) -> list[str]:
+    """The questions that the columns of a dataset by Argilla are about; none in any other."""
+    return [
+        name.removesuffix(_RESPONSES)
+        for name in columns
+        if name.endswith(_RESPONSES) and f"{name}.users" in columns
+    ]
+
+
+def rows_of_dataset(source: Source, records: list[dict[str, Any]], questions: list[str]) -> Export:
+    """Read records from the columns that `to_datasets` makes, such as `fair.responses.users`."""
+    rows = Rows(source)
+    for record in records:
+        unit = record.get("id")
+        known = {name: value for name, value in record.items() if "." not in name}
+        rows.describe(unit, {name: known[name] for name in known if name not in _OWN})
+        for question in questions:
+            parts = [
+                record.get(f"{question}{_RESPONSES}{end}") for end in ("", ".users", ".status")
+            ]
+            for value, user, status in zip_longest(*(part or [] for part in parts)):
+                said = {"value": value, "user_id": user, "status": status}
+                _add_response(rows, unit, question, said)
+            about = f"{question}{_SUGGESTION}"
+            suggestion = {"value": record.get(about), "agent": record.get(f"{about}.agent")}
+            _add_suggestion(rows, unit, question, suggestion)
+    return rows.export(written("exchange.argilla"))
+
+
+# ---- Label Studio -------------------------------------------------------------------------------
+# The exports JSON and JSON-MIN (labelstud.io/guide/export). CSV and TSV sort the columns by name,
+# so that nothing tells labels from the task's own data.
+_ANSWERS = {"choices": "choices", "rating": "rating", "number": "number", "pairwise": "selected"}
+"""Field of a result's value that has the label, by the type of the result."""
+_SMALL = {"id", "annotator", "annotation_id", "lead_time"}
+
+
+def _is_label_studio(source: Source) -> bool:
+    first = source.first
+    return _is_task(first) or first.keys() >= _SMALL
+
+
+def _read_label_studio(source: Source) -> Export:
+    """A task is a unit, by the `unit_id` of its data if it has one. A control (`from_name`) is a
+    rubric; an annotation is a person's rating, a prediction that of a model version.
+    """
+    if source.header:
+        raise InputError(
+            f"{source.name} is a table of Label Studio, which does not say which columns are "
+            "labels; export the project as JSON, or name a column of labels: --format table "
+            "--columns unit=id,rater=annotator,label=COLUMN --human NAME,..."
+        )
+    rows = Rows(source)
+    records = source.records()
+    addresses = _addresses(records)
+    units = rows.units([_named(record) for record in records])
+    for record, unit in zip(records, units, strict=True):
+        if _is_task(record):
+            _add_task(rows, unit, record, addresses)
+        else:
+            _add_small(rows, unit, record)
+    return rows.export(written("exchange.label_studio"))
+
+
+def _label_studio_items(source: Source) -> ItemTable | None:
+    """A task is an item, its data are texts or facts by the names that they have there."""
+    first = source.first
+    if source.header and _is_label_studio(source):
+        raise InputError(
+            f"{source.name} is a table of Label Studio, with a row for each annotation; export the "
+            "project as JSON"
+        )
+    plain = isinstance(first.get("data"), dict) and first.keys() <= _PLAIN
+    if not plain and not _is_label_studio(source):
+        return None
+    rows = ItemRows(source, fields=True)
+    for record in source.records():
+        data = record.get("data")
+        if not isinstance(data, dict):
+            data = _small_data(record)
+        fields = own_fields(data)
+        task = text_of(record.get("id") or record.get("inner_id"))
+        unit = text_of(data.get("unit_id")) or task
+        rows.add(unit, fields, item_id=task, ids={"task_id": task} if task else {})
+    return rows.items(written("exchange.label_studio_items"))
+
+
+_PLAIN = {"id", "inner_id", "data", "meta", "created_at", "updated_at", "project"}
+
+
+def _is_task(record: Record) -> bool:
+    return isinstance(record.get("data"), dict) and (
+        "annotations" in record or "completions" in record or "predictions" in record
+    )
+
+
+def _addresses(tasks: Iterable[Record]) -> dict[str, object]:
+    """The address of each annotator, by id: exports of one project may name a person by either."""
+    annotations = (
+        each
+        for task in tasks
+        for each in objects(task.get("annotations") or task.get("completions"))
+    )
+    people = (each.get("completed_by") for each in annotations)
+    return {
+        text_of(person.get("id")): person["email"]
+        for person in people
+        if isinstance(person, dict) and person.get("email")
+    }
+
+
+def _named(record: Record) -> tuple[str, Record]:
+    """The id and the data of a task. Tasks of several projects may have one id."""
+    data = record["data"] if _is_task(record) else _small_data(record)
+    return one_line(data.get("unit_id") or record.get("id") or record.get("inner_id")), data
+
+
+def _add_task(rows: Rows, unit: str, task: Record, addresses: Mapping[str, object]) -> None:
+    rows.describe(unit, task["data"])
+    for annotation in objects(task.get("annotations") or task.get("completions")):
+        if annotation.get("was_cancelled") is True:
+            rows.leave_out(written("left_out.cancelled"))
+            continue
+        more = {
+            "seconds": annotation.get("lead_time"),
+            "created_at": annotation.get("updated_at") or annotation.get("created_at"),
+        }
+        person = _person(annotation.get("completed_by"))
+        person = addresses.get(text_of(person), person)
+        _add_results(rows, unit, person, "human", annotation, more)
+    if drafts := objects(task.get("drafts")):
+        rows.leave_out(written("left_out.drafts"), len(drafts))
+    predictions = task.get("predictions") or []
+    for prediction in predictions if isinstance(predictions, list) else []:
+        if not isinstance(prediction, dict):
+            rows.leave_out(written("left_out.only_id"))
+            continue
+        more = {"created_at": prediction.get("created_at")}
+        version = prediction.get("model_version")
+        _add_results(rows, unit, version, "model", prediction, more)
+
+
+def _add_results(
+    rows: Rows, unit: object, rater: object, kind: str, annotation: Record, more: Record
+) -> None:
+    given: dict[str, list[object]] = {}
+    if annotation.get("result") == []:
+        rows.leave_out(written("left_out.empty"))
+    for result in objects(annotation.get("result")):
+        form = text_of(result.get("type"))
+        if form == "textarea":
+            rows.leave_out(written("left_out.free_text"))
+        elif form not in _ANSWERS:
+            rows.leave_out(written("left_out.regions"))
+        else:
+            answer = inside(result, "value", _ANSWERS[form])
+            given.setdefault(text_of(result.get("from_name")), []).append(only(answer))
+    for rubric, answers in given.items():
+        rows.add(unit, rater, kind, only(answers), rubric, **more)
+
+
+def _person(completed_by: object) -> object:
+    """Identify the annotator: an id, or an object with an address and an id."""
+    if isinstance(completed_by, dict):
+        return completed_by.get("email") or completed_by.get("id")
+    return completed_by
+
+
+def _small_data(record: Record) -> Record:
+    """The task's data in JSON-MIN, which come before its id."""
+    names = list(record)
+    return {name: record[name] for name in names[: names.index("id")]} if "id" in record else {}
+
+
+def _add_small(rows: Rows, unit: str, record: Record) -> None:
+    """JSON-MIN: the task's data, its `id`, the controls, then facts about the answer."""
+    names = list(record)
+    start = names.index("id") + 1 if "id" in names else len(names)
+    end = names.index("annotator") if "annotator" in names[start:] else len(names)
+    rater = _person(record.get("annotator"))
+    rows.describe(unit, _small_data(record))
+    more = {
+        "seconds": record.get("lead_time"),
+        "created_at": record.get("updated_at") or record.get("created_at"),
+    }
+    for rubric in names[start:end]:
+        answer = only(record[rubric])
+        if isinstance(answer, dict):
+            one = answer.get("rating", answer.get("number"))
+            answer = answer.get("choices", answer) if one is None else one
+        rows.add(unit, rater, "human", answer, rubric, **more)
+
+
+# ---- Potato -------------------------------------------------------------------------------------
+# Its export (JSONL, CSV, TSV), and the folder with each annotator's answers.
+_STATE, _OLD = "user_state.json", "annotated_instances.jsonl"
+_POTATO_TEXTS = ("text_box", "free_response", "bad_text")
+_VALUES = ("slider", "number", "value", "rating", "label")
+_UNCHOSEN = (False, None, "", "false")
+_KINDS = {"llm": "model", "tool": "model"}
+_HEAD = {"instance_id", "user_id"}
+
+
+def _is_potato(source: Source) -> bool:
+    if source.path.is_dir():
+        return any(True for _ in _answers(source.path))
+    first = source.first
+    return (
+        {*source.header[:2]} == _HEAD
+        or {"instance_id", "user_id", "labels"} <= first.keys()
+        or {"user_id", "instance_id_to_label_to_value"} <= first.keys()
+    )
+
+
+def _read_potato(source: Source) -> Export:
+    """An instance is a unit, a scheme a rubric, a user a person, unless the file has them
+    otherwise.
+    """
+    rows = Rows(source)
+    if source.path.is_dir():
+        for file in _answers(source.path):
+            _add_file(rows, file)
+    if source.header and not _is_dotted(source.header):
+        return _flat(rows, source)
+    for record in source.records() if source.path.is_file() else ():
+        if source.header:
+            _potato_add(rows, _unflattened(record))
+        else:
+            _add_state(rows, record) if "labels" not in record else _potato_add(rows, record)
+    return rows.export(written("exchange.potato"))
+
+
+def _potato_items(source: Source) -> ItemTable | None:
+    """Read the texts of the published table. Other files of Potato are refused, as they have
+    answers by the id of an instance, whose text its data file has.
+    """
+    if not _is_potato(source):
+        return None
+    if source.header and not _is_dotted(source.header):
+        records = source.records()
+        texts, _ = _columns(records)
+        rows = ItemRows(source, fields=True)
+        for record in records if texts else ():
+            rows.add(record["instance_id"], own_fields({name: record[name] for name in texts}))
+        if texts:
+            return rows.items(written("exchange.potato_items"))
+    raise InputError(
+        f"{source.name} holds answers of Potato without the texts that they are about; name the "
+        "data file of the project (data_files in its configuration), which has them"
+    )
+
+
+def _is_dotted(header: Sequence[str]) -> bool:
+    """Return True if a column is called after a scheme and a label, as the tool exports it."""
+    return any("." in name.strip(".") for name in header)
+
+
+def _flat(rows: Rows, source: Source) -> Export:
+    """Read the table that studies with Potato publish: a column for each question, beside columns
+    about the instance and about the user, which say one thing for each of them.
+    """
+    records = source.records()
+    texts, questions = _columns(records)
+    if not questions:
+        raise InputError(
+            f"{source.name} has a row for each user and instance of Potato, and no column tells "
+            "users apart; name the column of labels: --format table --columns "
+            f"unit=instance_id,rater=user_id,label={next(iter(records[0].keys() - _HEAD), 'label')}"
+        )
+    for record in records:
+        unit, user = record["instance_id"], record["user_id"]
+        rows.describe(unit, {name: record[name] for name in texts})
+        for name in questions:
+            rubric = name if len(questions) > 1 else ""
+            rows.add(unit, user, plain_kind(user) or "human", record[name], rubric)
+    rows.note(written("exchange.potato_flat", questions=", ".join(questions)))
+    return rows.export(written("exchange.potato"))
+
+
+def _columns(records: Sequence[Record]) -> tuple[list[str], list[str]]:
+    """The columns that say one thing of each instance, and those that differ between users and
+    between instances, which are answers.
+    """
+    about: dict[str, list[str]] = {"instance_id": [], "user_id": []}
+    names = [name for name in (records[0] if records else {}) if name not in _HEAD]
+    for key, found in about.items():
+        for name in names:
+            known = dict(reversed([(each[key], each[name]) for each in records]))
+            if all(each[name] == known[each[key]] for each in records):
+                found.append(name)
+    of_unit, of_user = about["instance_id"], about["user_id"]
+    answers = [name for name in names if name not in of_unit and name not in of_user]
+    short = [
+        name
+        for name in answers
+        if all(len(text_of(each[name])) <= LONGEST_LABEL for each in records)
+    ]
+    return [name for name in of_unit if name not in of_user], short
+
+
+def _answers(folder: Path) -> Iterator[Path]:
+    """The answers of each annotator, who has a folder of their own."""
+    for own in sorted(folder.iterdir()):
+        files = [own / name for name in (_STATE, _OLD)] if own.is_dir() else []
+        yield from [file for file in files if file.is_file()][:1]
+
+
+def _add_file(rows: Rows, file: Path) -> None:
+    if file.stat().st_size > MOST_BYTES:
+        return
+    content, name = file.read_bytes(), f"{file.parent.name}/{file.name}"
+    if file.name == _STATE:
+        state = parsed(content, name)
+        _add_state(rows, fields_in(state))
+        return
+    for record in records_in(content, name):
+        labels = record.get("label_annotations")
+        user = {"user_id": file.parent.name, "instance_id": record.get("id"), "labels": labels}
+        _potato_add(rows, user)
+
+
+def _add_state(rows: Rows, state: Record) -> None:
+    """A user's state: labels by instance, in newer ones as a list of scheme, label and value."""
+    for unit, given in fields_in(state.get("instance_id_to_label_to_value")).items():
+        labels = fields_in(given)
+        for pair in given if isinstance(given, list) else ():
+            if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], dict):
+                own = labels.setdefault(text_of(pair[0].get("schema")), {})
+                own[text_of(pair[0].get("name"))] = pair[1]
+        _potato_add(rows, {"user_id": state.get("user_id"), "instance_id": unit, "labels": labels})
+
+
+def _unflattened(cells: dict[str, str]) -> Record:
+    """A row of the CSV, whose columns are named `scheme.label`, as a nested record."""
+    labels: dict[str, dict[str, str]] = {}
+    for name, cell in cells.items():
+        scheme, dot, label = name.partition(".")
+        if dot and cell and not label.startswith("_"):
+            labels.setdefault(scheme, {})[label] = cell
+    return {
+        "instance_id": cells["instance_id"],
+        "user_id": cells["user_id"],
+        "labels": labels,
+        "annotator_origin": {"kind": cells.get("annotator_origin", "")},
+    }
+
+
+def _potato_add(rows: Rows, record: Record) -> None:
+    kind = _KINDS.get(text_of(inside(record, "annotator_origin", "kind")), "human")
+    for scheme, given in fields_in(record.get("labels")).items():
+        nested = inside(given, "labels")  # some keep the answer one layer down
+        given = nested if isinstance(nested, (dict, list)) else given
+        if isinstance(given, list):
+            given = {text_of(each): True for each in given}
+        own = given if isinstance(given, dict) else {"": given}
+        own = {name: value for name, value in own.items() if value not in _UNCHOSEN}
+        said = [_label(name, value) for name, value in own.items() if name not in _POTATO_TEXTS]
+        if len(said) < len(own):
+            rows.leave_out(written("left_out.free_text"))
+        if said or not own:
+            unit, user = record.get("instance_id"), record.get("user_id")
+            rows.add(unit, user, kind, only(said or None), scheme)
+
+
+def _label(name: str, value: object) -> object:
+    """The label chosen: mostly the name of the option; of a scale or a slider its value.
+
+    >>> _label("yes", "yes"), _label("scale_3", "3"), _label("positive", True)
+    ('yes', '3', 'positive')
+    """
+    is_value = name in _VALUES or name.startswith("scale_") or not name
+    return Written(value) if is_value and isinstance(value, str) else name
+
+
+# ---- Prodigy ------------------------------------------------------------------------------------
+# The JSONL of `prodigy db-out`, choices and labels (prodi.gy/docs/api-interfaces).
+
+
+def _is_prodigy(source: Source) -> bool:
+    return {"_input_hash", "_task_hash", "answer"} <= source.first.keys()
+
+
+def _read_prodigy(source: Source) -> Export:
+    """An input is a unit, an annotator's session a person. Of a choice the label is the option, of
+    one label to accept or reject it is the answer, and the label is the rubric.
+    """
+    rows = Rows(source)
+    for record in source.records():
+        if text_of(record.get("answer")) not in ("accept", "reject"):
+            rows.leave_out(written("left_out.ignored"))
+            continue
+        value, rubric = _answer(record)
+        unit = record.get("_input_hash")
+        rater = record.get("_annotator_id") or record.get("_session_id")
+        rows.describe(unit, record.get("meta"))
+        rows.add(unit, rater, "human", value, rubric, created_at=record.get("_timestamp"))
+    return rows.export(written("exchange.prodigy"))
+
+
+def _prodigy_items(source: Source) -> ItemTable | None:
+    """An input is an item: the texts of the task by the names that they have there."""
+    if not _is_prodigy(source):
+        return None
+    rows = ItemRows(source, fields=True)
+    for record in source.records():
+        own = {
+            name: value
+            for name, value in record.items()
+            if type(value) is str and name not in ("answer", "label") and name[:1] != "_"
+        }
+        rows.add(record.get("_input_hash"), own_fields(own), about=record.get("meta"))
+    return rows.items(written("exchange.prodigy_items"))
+
+
+def _answer(record: Record) -> tuple[object, str]:
+    """Return the answer of a record, and its rubric."""
+    accepted = record.get("accept")
+    if isinstance(accepted, list) and record.get("options"):
+        chosen = accepted if record["answer"] == "accept" else []
+        return only(chosen or None), ""
+    if "spans" in record and "label" not in record:
+        return [], ""
+    return record["answer"], text_of(record.get("label"))
+
+
+# ---- doccano ------------------------------------------------------------------------------------
+# The JSONL export, a ZIP archive with a file for each annotator.
+_TOGETHER = ("all", "unknown")
+"""File names in doccano of a project in which annotators share one set of labels."""
+
+_COLUMNS_OF_TEXT = ("text", "data")
+"""The column of the text; a project may call it otherwise than the tool does."""
+
+
+def _is_doccano(source: Source) -> bool:
+    if source.archive:
+        names = source.archive.names
+        return bool(names) and all(name.endswith(".jsonl") for name in names)
+    first = source.first
+    return (
+        "id" in first
+        and any(name in first for name in _COLUMNS_OF_TEXT)
+        and (
+            isinstance(first.get("label"), list)
+            or any("user" in each for each in objects(first.get("annotations")))
+        )
+    )
+
+
+def _read_doccano(source: Source) -> Export:
+    """An example is a unit, an annotator's file a rater. A shared set of labels names no rater."""
+    rows = Rows(source)
+    for rater, record in _doccano_records(source):
+        _doccano_add(rows, record, rater)
+    try:
+        return rows.export(written("exchange.doccano"))
+    except InputError as fault:
+        if written("left_out.shared") not in str(fault):
+            raise
+        raise InputError(
+            f"{source.name} comes from a project with shared annotation, whose export has lost who "
+            "labelled what; turn shared annotation off, or rename its file after the one annotator"
+        ) from None
+
+
+def _doccano_items(source: Source) -> ItemTable | None:
+    """An example is an item, and raters read its text. A table with responses, too, is none."""
+    if not _is_doccano(source) or RESPONSES & source.first.keys():
+        return None
+    rows = ItemRows(source, fields=True)
+    for _, record in _doccano_records(source):
+        text = next((record[name] for name in _COLUMNS_OF_TEXT if name in record), None)
+        about = {
+            name: record[name] for name in record if name not in ("id", "label", *_COLUMNS_OF_TEXT)
+        }
+        rows.add(record.get("id"), own_fields({"text": text}), about=about)
+    return rows.items(written("exchange.doccano_items"), show=["text"])
+
+
+def _doccano_records(source: Source) -> Iterator[tuple[str, Record]]:
+    """The annotator after whom a file is named, and each of its examples."""
+    if source.archive is None:
+        yield from ((source.path.stem, record) for record in source.records())
+        return
+    for name in source.archive.names:
+        for record in records_in(source.archive.read(name), f"{source.name}, {name}"):
+            yield PurePosixPath(name).stem, record
+
+
+def _doccano_add(rows: Rows, record: Record, rater: str) -> None:
+    unit = record.get("id")
+    rows.describe(unit, {name: record[name] for name in record if name not in ("id", "label")})
+    by_user: dict[str, list[object]] = {}
+    if isinstance(record.get("label"), list):
+        by_user[rater.removesuffix(".jsonl")] = record["label"]
+    for annotation in objects(record.get("annotations")):
+        by_user.setdefault(text_of(annotation.get("user")), []).append(annotation.get("label"))
+    for user, labels in by_user.items():
+        label = only(labels or None)
+        if user in _TOGETHER and not inside(record, "annotations"):
+            rows.leave_out(written("left_out.shared"))
+        elif isinstance(label, list) and label and isinstance(label[0], (list, dict)):
+            rows.leave_out(written("left_out.regions"))
+        else:
+            rows.add(unit, user, "human", label)
+
+
+ARGILLA = Reader(_is_argilla, _read_argilla, _argilla_items)
+LABEL_STUDIO = Reader(_is_label_studio, _read_label_studio, _label_studio_items)
+POTATO = Reader(_is_potato, _read_potato, _potato_items)
+PRODIGY = Reader(_is_prodigy, _read_prodigy, _prodigy_items)
+DOCCANO = Reader(_is_doccano, _read_doccano, _doccano_items)

@@ -1,0 +1,568 @@
+"""JSON of no one tool: logs of chat completions, and data in a few general shapes."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from evenhand.errors import InputError
+from evenhand.exchange.readers.rows import (
+    LONGEST_LABEL,
+    Export,
+    ItemRows,
+    ItemTable,
+    Reader,
+    Rows,
+    label_of,
+    one_line,
+    plain_kind,
+)
+from evenhand.exchange.readers.source import Record, Source, fields_in, inside, objects, text_of
+from evenhand.exchange.readers.texts import ASKED, CONTEXT, EXPECTED, messages_in, texts_of
+from evenhand.study.tables.formats import FIRST_ROW, cell_text
+from evenhand.study.tables.limits import check_table
+from evenhand.study.tables.names import likely_columns, names_items
+from evenhand.texts import written
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# ---- chat completions ---------------------------------------------------------------------------
+# Requests with their responses, the output of batches (of OpenAI and Anthropic), and lists of
+# conversations.
+_LISTS = ("messages", "conversation", "conversations")
+_OWN = {
+    "id",
+    "custom_id",
+    "request",
+    "response",
+    "result",
+    "body",
+    "error",
+    "method",
+    "url",
+    *_LISTS,
+}
+_SAID = {*ASKED, *CONTEXT, *EXPECTED}
+
+
+def chat_items(source: Source) -> ItemTable | None:
+    """A completion is an item; its prompt is what the request holds, in the same record or in one
+    with the same `custom_id`. Conversations in one JSON list are items as they are.
+    """
+    first = source.first
+    listed = isinstance(source.document, list) and any(messages_in(first.get(n)) for n in _LISTS)
+    if not listed and not _request(first) and not _reply(first):
+        return None
+    records = source.records()
+    asked = {
+        key: request
+        for each in records
+        if (key := text_of(each.get("custom_id"))) and (request := _request(each))
+    }
+    rows = ItemRows(source)
+    answered: set[str] = set()
+    for record in records:
+        key = text_of(record.get("custom_id"))
+        reply, request = _reply(record), _request(record) or asked.get(key)
+        whole = next((found for n in _LISTS if (found := messages_in(record.get(n)))), None)
+        if key in asked and "response" not in record and "result" not in record:
+            continue  # its answer stands on another line
+        answered.add(key)
+        beside = {name: record[name] for name in record if name not in _OWN}
+        made = reply or text_of(record.get("response"))
+        said = {name: each for name, each in beside.items() if name in _SAID}
+        texts = texts_of(said, made)
+        if given := _given(request) or whole:
+            texts |= texts_of(given, made)
+        rows.add(
+            key or record.get("id"),
+            {"conversation": whole} if whole and not made else texts,
+            subject=inside(reply, "model")
+            or inside(reply, "modelVersion")
+            or inside(request, "model")
+            or record.get("model"),
+            about={name: each for name, each in beside.items() if name not in said},
+        )
+    if not answered:
+        raise InputError(
+            f"{source.name} holds requests without their responses; put the lines of the batch's "
+            "output behind them in one file"
+        )
+    return rows.items(written("exchange.chat_items"))
+
+
+def _request(record: Record) -> Record | None:
+    """The request of a record: what was sent, as the provider's API takes it."""
+    places = [("request", "body"), ("request",)] if "response" in record else []
+    places += [("body",), ("params",)] if "custom_id" in record else []
+    for place in places:
+        held = inside(record, *place)
+        if isinstance(held, dict) and _given(held):
+            return held
+    return None
+
+
+def _given(request: Record | None) -> object:
+    """The messages of a request, with the system prompt that some APIs take apart."""
+    names = ("messages", "input", "contents")
+    messages = next((found for name in names if (found := inside(request, name))), None)
+    system = inside(request, "system") or inside(request, "instructions")
+    if isinstance(messages, list) and system:
+        return [{"role": "system", "content": system}, *messages]
+    return messages
+
+
+def _reply(record: Record) -> Record | None:
+    """The reply of a record: a completion, or a message of Anthropic."""
+    for held in (inside(record, "response", "body"), record.get("response"), record,
+                 inside(record, "result", "message")):  # fmt: skip
+        if isinstance(held, dict) and (
+            isinstance(held.get("choices"), list)
+            or isinstance(held.get("candidates"), list)
+            or held.get("type") == "message"
+            or held.get("object") == "response"
+        ):
+            return held
+    return None
+
+
+# ---- general shapes -----------------------------------------------------------------------------
+# Items in a list, by their ids, or inside a wrapper, with the answers of several raters inside each
+# of them; or raters with their answers by item. Answers are a list of objects that name the rater,
+# an object of labels by rater or by question, or a list of labels. Anything else is refused with
+# the path of its key.
+_MOST_LOOKED_AT = 50
+_DEEPEST = 4
+"""Wrappers around each other."""
+_MOST_KEYS, _QUOTED = 12, 60
+"""Keys below each other, and characters of them in a message."""
+_FEW_LABELS = 20
+_PEOPLE = "annotators?|humans?|experts?|turkers?|crowd|workers?|individual|raters?|coders?"
+_MACHINES = "models?|judges?|llms?|graders?|predicted"
+_GIVEN = (
+    "annotations?|labels?|ratings?|scores?|judge?ments?|votes?|evaluations?|grades?|reviews?|"
+    "assessments?|predictions?"
+)
+_ANSWERS = re.compile(
+    rf"(({_PEOPLE}|{_MACHINES})[ _-])*({_PEOPLE}|{_MACHINES}|{_GIVEN})([ _-]({_GIVEN}|list))?", re.I
+)
+"""Names of keys below which there are answers."""
+_LIST = re.compile(rf"({_PEOPLE})([ _-]|$)|annotations|ratings|judge?ments|votes|evaluations", re.I)
+"""Such names of lists of labels by several raters; other lists are the labels of one."""
+_MACHINE = re.compile(rf"(^|[ _-])({_MACHINES}|predictions?)([ _-]|$)", re.I)
+_NAMES = re.compile(r"(annotator|worker|rater|coder)(s|[ _-]?ids?|[ _-]?names?)", re.I)
+_PERSON = re.compile(
+    r"(ann|annotator|human|expert|turker|crowd|worker|rater|coder|user|person|participant|[aruwp])"
+    r"[ _.-]?\w*\d+|\d+|[0-9a-f]{8,}|[A-Z0-9]{10,}|\S+@\S+\.\S+",
+    re.I,
+)
+"""Names that only people have here, under a key for answers."""
+_WHO = (
+    "annotator", "annotator_id", "annotator_name", "annotated_by", "worker", "worker_id", "rater",
+    "rater_id", "coder", "coder_id", "labeler", "labeller", "user", "user_id", "username",
+    "reviewer", "evaluator", "judge", "judge_id", "grader", "grader_id", "author", "completed_by",
+    "created_by", "model",
+)  # fmt: skip
+_SURELY_WHO = _WHO[:12]
+_WHAT = (
+    "label", "labels", "value", "rating", "score", "grade", "verdict", "vote", "annotation",
+    "judgment", "judgement", "choice", "decision", "answer", "response", "category", "class",
+)  # fmt: skip
+_ASKED = ("rubric", "criterion", "criteria", "dimension", "aspect", "metric", "question")
+_WHEN = ("updated_at", "created_at", "timestamp", "submitted_at", "tstamp", "time")
+_JUDGE = re.compile(r"gpt|claude|llama|gemini|mistral|qwen|judge|grader|llm|predict", re.I)
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """A label in an item: who gave it, on what question, when, and the key that it is under. Raters
+    without a name go by their place in a list (`placed`).
+    """
+
+    rater: str
+    rubric: str
+    value: object
+    time: object
+    key: str
+    placed: bool = False
+
+
+def _is_json(source: Source) -> bool:
+    if source.header:
+        return False
+    document = source.document
+    if isinstance(document, dict) and source.path.suffix.casefold() == ".json":
+        return any(map(_is_container, document.values()))
+    records = objects(document) if isinstance(document, list) else [source.first]
+    return any(_carriers(each) or _parts(each) for each in islice(records, _MOST_LOOKED_AT))
+
+
+def _read_json(source: Source) -> Export:
+    """An item is a unit, by its id if each has one of its own, and whoever labels it a rater. Flat
+    items are a table.
+    """
+    where, records = _items_in(source)
+    records = [each for record in records for each in _whole(record)]
+    if not any(_carriers(record) for record in records):
+        return Export(_table(records, source.name), _notes(where))
+    rows = Rows(source)
+    rows.note(written("exchange.json_where", where=where))
+    key = _id_key(records)
+    units = [
+        one_line(record.get(key)) if key else str(number)
+        for number, record in enumerate(records, start=1)
+    ]
+    units = rows.units([(unit, _contents(each)) for unit, each in zip(units, records, strict=True)])
+    labels: set[str] = set()
+    placed = False
+    for unit, record in zip(units, records, strict=True):
+        rows.describe(unit, {name: record[name] for name in record if name != key})
+        place = f"{source.name}, item {unit}"
+        for answer in (
+            answer
+            for key in _carriers(record)
+            for answer in _answers(
+                _parallel(key, record[key], record) or record[key], place, key, key
+            )
+        ):
+            kind = _kind(answer.rater, answer.key)
+            labels.add(text_of(answer.value))
+            placed = placed or answer.placed
+            rows.add(unit, answer.rater, kind, answer.value, answer.rubric, created_at=answer.time)
+    judges = _judges(records, labels)
+    for unit, record in zip(units, records, strict=True):
+        for judge in judges:
+            rows.add(unit, judge, "model", record.get(judge))
+    used = dict.fromkeys(name for record in records for name in _carriers(record))
+    rows.note(written("exchange.json_answers", keys=", ".join(used)))
+    if placed:
+        rows.note(written("exchange.json_places"))
+    if judges:
+        rows.note(written("exchange.json_judges", names=", ".join(judges)))
+    return rows.export(written("exchange.json"))
+
+
+def _json_items(source: Source) -> ItemTable | None:
+    """An item is one, with its columns; what is nested stays JSON."""
+    if not _is_json(source):
+        return None
+    where, records = _items_in(source)
+    return ItemTable(_table(records, source.name), _notes(where))
+
+
+def _notes(where: str) -> list[str]:
+    return [written("exchange.json_items"), written("exchange.json_where", where=where)]
+
+
+# ---- where the items are ------------------------------------------------------------------------
+
+
+def _items_in(source: Source) -> tuple[str, list[Record]]:
+    """The words for where the items are, and the items. Raises InputError where nothing tells."""
+    if not isinstance(source.document, dict) or source.path.suffix.casefold() != ".json":
+        return "one list", source.records()
+    return _descend(source.document, source.name, "")
+
+
+def _descend(given: object, name: str, path: str) -> tuple[str, list[Record]]:
+    where = path or "one object"
+    if isinstance(given, list):
+        return where, objects(given)
+    values = fields_in(given)
+    if len(values) > 1 and all(isinstance(each, dict) for each in values.values()):
+        if turned := _by_item(values):
+            return f"{where}, by annotator and item", turned
+        if set.intersection(*({*each} for each in values.values())):
+            return f"{where}, by id", [{"id": key, **each} for key, each in values.items()]
+    if len(values) > 1 and all(objects(each) for each in values.values()):
+        return f"{where}, in several lists", _joined(values)
+    inner = {key: each for key, each in values.items() if _is_container(each)}
+    if not inner or path.count(".") >= _DEEPEST:
+        place = f"{name}, {one_line(path)}" if path else name
+        raise InputError(
+            f"{place} is JSON without a list of items; write a list of objects, an item each, such "
+            'as [{"item": "a", "annotations": {"ann": "yes"}}]'
+        )
+    longest = max(inner, key=lambda key: len(inner[key]))
+    if [len(each) for each in inner.values()].count(len(inner[longest])) > 1:
+        several = one_line(", ".join(inner))[:_QUOTED]
+        keys = "".join(f'["{key}"]' for key in f"{path}.{longest}".split(".") if key)
+        query = shlex.quote(one_line(f".{keys}"))
+        raise InputError(
+            f"{name} has several lists of the same length ({several}), and nothing tells which has "
+            f"the items; write one of them to a file: jq {query} {shlex.quote(name)} > items.json"
+        )
+    return _descend(inner[longest], name, f"{path}.{longest}".strip("."))
+
+
+def _is_container(value: object) -> bool:
+    """Return True if there may be items in a value."""
+    if isinstance(value, dict):
+        return any(isinstance(each, (dict, list)) for each in value.values()) or len(value) > 1
+    return bool(objects(value))
+
+
+def _by_item(given: Mapping[str, Record]) -> list[Record]:
+    """The items of answers by rater and item; none where the objects are items. Raters are fewer
+    than items, which they share, and labels are few.
+    """
+    known = dict.fromkeys(item for own in given.values() for item in own)
+    answers = [answer for own in given.values() for answer in own.values()]
+    shared = len(answers) > len(known)
+    if not shared or len(known) <= 2 * len(given):
+        return []
+    plain = all(isinstance(each, (str, bool)) for each in answers)
+    few = len({str(each) for each in answers}) <= _FEW_LABELS if plain else False
+    if not few and not all(isinstance(each, dict) and {*each} & {*_WHAT} for each in answers):
+        return []
+    return [
+        {"id": item, "annotations": {who: own[item] for who, own in given.items() if item in own}}
+        for item in known
+    ]
+
+
+def _joined(given: Mapping[str, Any]) -> list[Record]:
+    """The objects of several lists, with the list that each is from: that of a rater, where lists
+    are about the same items, or a part of the data.
+    """
+    every = [record for own in given.values() for record in objects(own)]
+    key = next((name for name in every[0] if names_items(name)), "")
+    ids = [{text_of(each.get(key)) for each in objects(own)} for own in given.values()]
+    called = "annotator" if key and ids[0] & set().union(*ids[1:]) else "part"
+    return [{called: name, **record} for name, own in given.items() for record in objects(own)]
+
+
+def _parts(record: Record) -> str:
+    """The key of parts of an item that are rated, as the sentences of a summary; "" for none."""
+    if _carriers(record):
+        return ""
+    found = [key for key, value in record.items() if (own := objects(value)) and _carriers(own[0])]
+    return found[0] if len(found) == 1 else ""
+
+
+def _whole(record: Record) -> list[Record]:
+    """The parts of an item that are rated, or the item."""
+    if not (key := _parts(record)):
+        return [record]
+    own = {name: value for name, value in record.items() if name != key}
+    found = _id_key([own])
+    return [
+        {**own, found or "id": f"{text_of(own.get(found))}/{number}", "cluster": own.get(found)}
+        | {name: value for name, value in part.items() if name != found}
+        for number, part in enumerate(objects(record[key]), start=1)
+    ]
+
+
+def _id_key(records: list[Record]) -> str:
+    """The key that names each item; "" where none has a name in all of them."""
+    able = [name for name in records[0] if all(label_of(each.get(name)) for each in records)]
+    several = [name for name in able if len({text_of(each[name]) for each in records}) > 1]
+    return likely_columns(several or able, ["unit_id"]).get("unit_id", "")
+
+
+def _contents(record: Record) -> Record:
+    """What an item is, without the answers to it."""
+    used = _carriers(record)
+    return {name: value for name, value in record.items() if name not in used}
+
+
+def _table(records: list[Record], source: str) -> pd.DataFrame:
+    import pandas as pd
+
+    columns = {name for each in records for name in each}
+    check_table(columns, len(records), source)
+    cells = [{name: cell_text(value) for name, value in each.items()} for each in records]
+    index = range(1 - FIRST_ROW, len(records) + 1 - FIRST_ROW)
+    return pd.DataFrame(cells, index=index, dtype=str).fillna("")
+
+
+# ---- the answers in an item ---------------------------------------------------------------------
+
+
+def _carriers(record: Record) -> list[str]:
+    """The keys of an item below which there are answers; none for a row of one rater."""
+    if any(_person(record.get(name)) for name in _SURELY_WHO):
+        return []
+    return [key for key, value in record.items() if _carries(key, value, record)]
+
+
+def _carries(key: str, value: object, record: Record) -> bool:
+    if isinstance(value, dict):
+        return bool(_ANSWERS.fullmatch(key))
+    if found := objects(value):
+        named = all(any(_person(each.get(name)) for name in _WHO) for each in found)
+        return len(found) == len(value) and (named or bool(_ANSWERS.fullmatch(key)))  # type: ignore[arg-type]
+    if isinstance(value, list):
+        return bool(_ANSWERS.fullmatch(key) and _LIST.search(key)) and not _NAMES.fullmatch(key)
+    return bool(_ANSWERS.fullmatch(key)) and bool(_parallel(key, value, record))
+
+
+def _parallel(key: str, value: object, record: Record) -> dict[str, str]:
+    """Labels by rater, where a key beside it has as many raters as this one has labels, in lists
+    or with commas between them.
+    """
+    labels = _split(value)
+    for name in record:
+        if name != key and _NAMES.fullmatch(name):
+            raters = _split(record[name])
+            if len(raters) == len(labels) == len({*raters}) and (
+                len(labels) > 1 or isinstance(value, list)
+            ):
+                return dict(zip(raters, labels, strict=True))
+    return {}
+
+
+def _split(value: object) -> list[str]:
+    if isinstance(value, list):
+        return [one_line(each) for each in value]
+    return [each.strip() for each in value.split(",")] if isinstance(value, str) else []
+
+
+def _answers(
+    value: object,
+    place: str,
+    path: str,
+    key: str,
+    rater: str = "",
+    rubric: str = "",
+    when: object = "",
+) -> Iterator[_Answer]:
+    """Yield the answers below a key, of the `rater` and on the `rubric` that the keys above name.
+    Raises InputError for what is no answer.
+    """
+    if value is None or isinstance(value, (str, bool)):
+        if not rater:
+            raise InputError(_fault(place, path))
+        yield _Answer(rater, rubric, value, when, key)
+    elif isinstance(value, list):
+        yield from _listed(value, place, path, key, rater, rubric, when)
+    elif path.count(".") > _MOST_KEYS:
+        raise InputError(_fault(place, f"{path[:_QUOTED]}..."))
+    elif isinstance(value, dict) and any(text in value for text in _WHAT):
+        yield from _record(value, place, path, key, rater, rubric, when)
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            below = f"{path}.{name}"
+            if rater:
+                yield from _answers(
+                    inner, place, below, key, rater, f"{rubric}.{name}".strip("."), when
+                )
+            elif _names_rater(name, inner):
+                yield from _answers(inner, place, below, key, one_line(name), rubric, when)
+            else:
+                yield from _of_question(inner, place, below, key, f"{rubric}.{name}".strip("."))
+    else:
+        raise InputError(_fault(place, path))
+
+
+def _names_rater(name: str, inner: object) -> bool:
+    """Return True if a key is a rater's name by its own look, or by what is below it."""
+    if _PERSON.fullmatch(name) or plain_kind(name):
+        return True
+    if isinstance(inner, dict):
+        return any(text in inner for text in _WHAT)
+    return not isinstance(inner, list)
+
+
+def _of_question(inner: object, place: str, path: str, key: str, rubric: str) -> Iterator[_Answer]:
+    """Yield the answers to a question. Beside them there may be their mean or their majority."""
+    own = fields_in(inner)
+    nested = [
+        name for name in own if isinstance(own[name], (dict, list)) and _ANSWERS.fullmatch(name)
+    ]
+    if not nested:
+        yield from _answers(inner, place, path, key, rubric=rubric)
+    for name in nested:
+        yield from _answers(own[name], place, f"{path}.{name}", name, rubric=rubric)
+
+
+def _listed(
+    value: list[Any], place: str, path: str, key: str, rater: str, rubric: str, when: object
+) -> Iterator[_Answer]:
+    """Yield the answers of a list: objects that name their raters, or labels in the order of the
+    raters; the labels of one rater are a set.
+    """
+    if rater and not any(isinstance(each, (dict, list)) for each in value):
+        yield _Answer(rater, rubric, value[0] if len(value) == 1 else value, when, key)
+        return
+    words = re.split(r"[ _-]", key.lower())
+    known = [word for word in words if re.fullmatch(f"{_PEOPLE}|{_MACHINES}", word)]
+    stem = next((word.rstrip("s") for word in known if word != "individual"), "annotator")
+    for number, each in enumerate(value, start=1):
+        own = rater or f"{stem}_{number}"
+        if isinstance(each, dict):
+            below = f"{path}[{number - 1}]"
+            placed = not rater and not any(_person(each.get(name)) for name in _WHO)
+            for answer in _record(each, place, below, key, own, rubric, when):
+                yield replace(answer, placed=placed)
+        elif isinstance(each, (str, bool)) or each is None:
+            yield _Answer(own, rubric, each, when, key, placed=True)
+        else:
+            raise InputError(_fault(place, f"{path}[{number - 1}]"))
+
+
+def _record(
+    value: Record, place: str, path: str, key: str, rater: str, rubric: str, when: object
+) -> Iterator[_Answer]:
+    """Yield the answers of an object of one rater: its label, or its numbers by question."""
+    who = next((name for name in _WHO if _person(value.get(name))), "")
+    what = next((name for name in _WHAT if name in value), "")
+    asked = next((name for name in _ASKED if text_of(value.get(name))), "")
+    when = next((value[name] for name in _WHEN if text_of(value.get(name))), when)
+    rater, rubric = _person(value.get(who)) or rater, text_of(value.get(asked)) or rubric
+    if not rater:
+        raise InputError(_fault(place, path))
+    if what:
+        yield from _answers(value[what], place, f"{path}.{what}", key, rater, rubric, when)
+        return
+    for name, label in value.items():
+        number = isinstance(label, bool) or (isinstance(label, str) and type(label) is not str)
+        if number and name not in (who, asked, *_WHEN) and not names_items(name):
+            yield _Answer(rater, f"{rubric}.{name}".strip("."), label, when, key)
+
+
+def _person(value: object) -> str:
+    """The name of a rater: a text or a number, or an object with one."""
+    if isinstance(value, dict):
+        value = next(
+            (value[name] for name in ("email", "name", "username", "id") if name in value), ""
+        )
+    found = one_line(value)
+    return found if len(found) <= LONGEST_LABEL else ""
+
+
+def _kind(rater: str, key: str) -> str:
+    """The kind of a rater by name, or by the key that the answers are under; "" where neither
+    shows it.
+    """
+    if kind := plain_kind(rater):
+        return kind
+    if _MACHINE.search(key):
+        return "model"
+    return "human" if _PERSON.fullmatch(rater) or re.fullmatch(f"({_PEOPLE})_\\d+", rater) else ""
+
+
+def _judges(records: list[Record], labels: set[str]) -> list[str]:
+    """The keys of models' labels beside those of people: by name, and with no other labels."""
+    return [
+        name
+        for name in records[0]
+        if _JUDGE.search(name)
+        and {text_of(each.get(name)) for each in records} <= {*labels, ""}
+        and any(text_of(each.get(name)) for each in records)
+    ]
+
+
+def _fault(place: str, path: str) -> str:
+    return (
+        f"{place}: {one_line(path)} names no annotator, or holds no label; write the answers as a "
+        'list of objects, such as [{"annotator": "ann", "label": "yes"}]'
+    )
+
+
+JSON = Reader(_is_json, _read_json, _json_items)

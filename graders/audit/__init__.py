@@ -1,1 +1,0 @@
-"""The injection audit: graders asked about texts that try to talk them round."""

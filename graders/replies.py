@@ -1,0 +1,371 @@
+"""From what a reply says to its outcome: the one reader, whichever provider's form it came in.
+
+A reply gives a label, with its tokens' probabilities where there are some (`token_probabilities`);
+a distribution that the model states in words, which is another measurement; or a reason first, and
+then the label. Of repeated draws it is said how often each option came. A gateway may keep replies
+and give one of them to every later request of the same words. For a draw that is no answer: a
+hundred draws would be one. Such replies are declined, and noticed where they come.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from evenhand.graders.options import REASON_FIRST
+from evenhand.graders.scrub import storable
+from evenhand.graders.token_probabilities import (
+    LOW_MASS,
+    MOST_BEGUN,
+    MOST_SPLIT,
+    MOST_UNSEEN,
+    OptionReading,
+    Position,
+    fault_of,
+    read_options,
+)
+from evenhand.rubrics import PromptText, Rubric, RubricParser, answer_of
+from evenhand.rubrics.parsing import json_fields
+
+MOST_KEPT = 20_000
+"""Characters kept of a reply that could not be read."""
+
+ASKED_AGAIN = "asked_again"
+"""Marks, in the provenance of an unreadable attempt, that the same run asked again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A label with its evidence, or the reason why there is none.
+
+    Labels and probabilities are in the order that was shown: the runner maps them back. A reply
+    without a valid label is an outcome too (`refusal`, `truncated`, `unparseable`,
+    `content_filter`), never a default label, and does not by itself make the runner ask again.
+    """
+
+    label: str = ""
+    probabilities: dict[str, float] | None = None
+    prob_method: str = ""
+    unscored_reason: str = ""
+    raw: str = ""
+    evidence: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "raw", storable(self.raw))
+        object.__setattr__(self, "evidence", storable(self.evidence))
+
+    @classmethod
+    def unreadable(cls, reply: Mapping[str, Any]) -> Outcome:
+        """Return the outcome of a reply that does not fit the provider's interface; its text is
+        kept up to `MOST_KEPT` characters.
+        """
+        return cls(unscored_reason="unparseable", raw=json.dumps(storable(reply))[:MOST_KEPT])
+
+
+# ---- answers of more than a label ---------------------------------------------------------------
+_FARTHEST_SUM = 5.0
+"""Percentages whose sum misses 100 by more than this are not a distribution."""
+REASON = "reason"
+"""Key in a grade's provenance: the grader's reason, in its own words."""
+_FIELDS = [REASON, "label"]
+
+
+def asking_for_percent(prompt: PromptText) -> PromptText:
+    """Replace the prompt's last paragraph: ask for a probability for every option."""
+    words = prompt.system.rpartition("\n\n")[0]
+    keys = ", ".join(prompt.keys)
+    ask = (
+        "Answer with a JSON object that gives for every option the probability, in percent, that "
+        f"a careful rater would choose it; the numbers add up to 100. Its keys are: {keys}."
+    )
+    return replace(prompt, system=f"{words}\n\n{ask}")
+
+
+def percent_schema(keys: Sequence[str]) -> dict[str, Any]:
+    """Return the JSON schema of the answer: one number per option, nothing else."""
+    return {
+        "type": "object",
+        "properties": {key: {"type": "number"} for key in keys},
+        "required": list(keys),
+        "additionalProperties": False,
+    }
+
+
+def read_percent(text: str, keys: Sequence[str], evidence: dict[str, Any]) -> Outcome:
+    """Return the stated distribution, scaled to sum to 1; the label is its most probable option.
+
+    >>> outcome = read_percent('{"A": 20, "B": 79}', ("A", "B"), {})
+    >>> outcome.label, round(outcome.probabilities["B"], 3), outcome.evidence["stated_sum"]
+    ('B', 0.798, 99.0)
+    >>> read_percent('{"A": 50, "B": 20}', ("A", "B"), {}).unscored_reason
+    'unparseable'
+    """
+    stated = _stated(text, keys)
+    total = math.fsum(stated.values()) if stated else 0.0
+    if not stated or abs(total - 100) > _FARTHEST_SUM:
+        return Outcome(unscored_reason="unparseable", raw=text, evidence=evidence)
+    probabilities = {key: stated[key] / total for key in keys}
+    return Outcome(
+        label=max(keys, key=lambda key: probabilities[key]),
+        probabilities=probabilities,
+        prob_method="verbalised",
+        raw=text,
+        evidence=evidence | {"stated_sum": total},
+    )
+
+
+def _stated(text: str, keys: Sequence[str]) -> dict[str, float] | None:
+    try:
+        answer = json.loads(text[text.find("{") : text.rfind("}") + 1])
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(answer, Mapping) or set(answer) != set(keys):
+        return None
+    numbers = {
+        key: float(value)
+        for key, value in answer.items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+    }
+    if len(numbers) < len(keys) or not all(0 <= value <= 100 for value in numbers.values()):
+        return None
+    return numbers
+
+
+MOST_LISTED = 250
+"""Keys that a schema lists; more are numbers. Providers bound the length of an enumeration, and
+some take no bounds of a number."""
+
+
+def one_of(keys: Sequence[str], *, several: bool = False) -> dict[str, Any]:
+    """Return the JSON schema of one of the keys: their enumeration, or of many numbers a number,
+    whose bounds the reader of the answer checks. Of `several` of them, an array.
+    """
+    if several:
+        return {"type": "array", "items": one_of(keys)}
+    if len(keys) > MOST_LISTED:
+        return {"type": "number"}
+    return {"type": "string", "enum": list(keys)}
+
+
+def asking_for_reason(prompt: PromptText) -> PromptText:
+    """Replace the prompt's last paragraph: ask for a reason, and then for the key of an option."""
+    words = prompt.system.rpartition("\n\n")[0]
+    wanted = prompt.asked or "the key of one option"
+    number = prompt.asked and not prompt.several
+    keys = "" if number else f" The keys are: {', '.join(prompt.keys)}."
+    ask = (
+        f"First give your reason, in at most three sentences. Then give {wanted}, "
+        f"alone on the last line.{keys}"
+    )
+    return replace(prompt, system=f"{words}\n\n{ask}")
+
+
+def reason_schema(keys: Sequence[str], *, several: bool = False) -> dict[str, Any]:
+    """Return the JSON schema of the answer, its fields in the order in which they are written."""
+    label = one_of(keys, several=several)
+    return {
+        "type": "object",
+        "properties": {REASON: {"type": "string"}, "label": label},
+        "required": _FIELDS,
+        "additionalProperties": False,
+    }
+
+
+def read_reason(text: str, parser: RubricParser, evidence: dict[str, Any]) -> Outcome:
+    """Return the label that follows a reason. A label without a reason, or before it, does not
+    count.
+
+    >>> parser = RubricParser({"A": "First", "B": "Second"})
+    >>> outcome = read_reason('{"reason": "A is vague.", "label": "B"}', parser, {})
+    >>> outcome.label, outcome.evidence["reason"]
+    ('B', 'A is vague.')
+    >>> [read_reason(text, parser, {}).label for text in ("A is vague.\\n\\nB", "B", "B\\nVague.")]
+    ['B', '', '']
+    """
+    reason, answer = _parts(answer_of(text) or "")
+    label = parser.label(answer) if reason.strip() else None
+    if label is None:
+        return Outcome(unscored_reason="unparseable", raw=text, evidence=evidence)
+    return Outcome(label=label, raw=text, evidence=evidence | {REASON: reason.strip()})
+
+
+def _parts(text: str) -> tuple[str, str]:
+    """Split a reply into reason and answer: the two fields of a JSON object, else the text before
+    the last line and the last line.
+    """
+    if re.match(r"(?:```\w*\s*)?\{", text):
+        objects = json_fields(text)
+        fields = objects[0] if len(objects) == 1 else []
+        if [name for name, _ in fields] != _FIELDS:
+            return "", ""
+        reason, label = (value for _, value in fields)
+        if isinstance(label, int | float) and not isinstance(label, bool):
+            label = f"{label:g}"
+        if isinstance(label, list):
+            label = json.dumps(label)
+        both = isinstance(reason, str) and isinstance(label, str)
+        return (reason, label) if both else ("", "")
+    before, _, last = text.strip().rpartition("\n")
+    return before, last
+
+
+# ---- any answer ---------------------------------------------------------------------------------
+NOT_LOGPROBS = "not_logprobs"
+"""Key in a reply's evidence: the reason why its figures cannot be log-probabilities."""
+
+PATTERN_SLOW = "pattern_too_slow"
+"""Unscored: the pattern of the user's own prompt did not come to an end over this reply."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """The content of a reply, whichever provider's form it came in: the text, the reason
+    `unscored` if it holds no answer, the evidence to keep, and the tokens' probabilities.
+    `whole_numbers` is True if every number is one token.
+    """
+
+    text: str
+    unscored: str = ""
+    evidence: dict[str, Any] = field(default_factory=dict)
+    positions: Sequence[Position] = ()
+    whole_numbers: bool = False
+
+
+def outcome_of(said: Said, rubric: Rubric | None, method: str) -> Outcome:
+    """Return the outcome of a reply by this method; without a rubric, its text."""
+    if rubric is None:
+        return Outcome(raw=said.text, evidence=said.evidence)
+    if said.unscored:
+        return Outcome(unscored_reason=said.unscored, raw=said.text, evidence=said.evidence)
+    if method == "verbalised":
+        return read_percent(said.text, rubric.categories, said.evidence)
+    if method == REASON_FIRST:
+        return read_reason(said.text, rubric.parser(), said.evidence)
+    try:
+        label = rubric.parser().label(said.text)
+    except TimeoutError:
+        return Outcome(unscored_reason=PATTERN_SLOW, raw=said.text, evidence=said.evidence)
+    alone = Outcome(
+        label=label or "",
+        unscored_reason="" if label else "unparseable",
+        raw=said.text,
+        evidence=said.evidence,
+    )
+    if not said.positions or not rubric.is_choice:  # several tokens, each of many answers
+        return alone
+    if fault := fault_of(said.positions):
+        said.evidence[NOT_LOGPROBS] = fault
+        return alone
+    reading = read_options(
+        said.positions,
+        answer_of(said.text) or said.text,
+        label,
+        rubric.categories,
+        whole_numbers=said.whole_numbers,
+    )
+    if reading is None:
+        return alone
+    said.evidence.update(_evidence(reading, label))
+    if "no_probabilities" in said.evidence:
+        # Scaled to 1, the little that is known would claim to know what it does not.
+        return alone
+    return Outcome(
+        label=reading.label,
+        probabilities=reading.probabilities,
+        prob_method="logprobs",
+        raw=said.text,
+        evidence=said.evidence,
+    )
+
+
+def _evidence(reading: OptionReading, label: str | None) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "text_label": label,  # what the text says can differ from the most probable option
+        "in_option_mass": reading.in_option_mass,
+        "low_mass": reading.in_option_mass < LOW_MASS,
+        "logprob_position": reading.position,
+        "top_logprobs": reading.top,
+    }
+    if reading.begun > MOST_SPLIT:
+        found["may_be_off"] = reading.unseen
+    if reading.begun > MOST_BEGUN:
+        found |= {"unseen": reading.unseen, "no_probabilities": "not_followed"}
+    if reading.unseen > MOST_UNSEEN:
+        found |= {"unseen": reading.unseen, "no_probabilities": "not_listed"}
+    if reading.split > MOST_SPLIT:
+        found |= {"split": reading.split, "no_probabilities": "key_begins_another"}
+    return found
+
+
+# ---- repeated draws -----------------------------------------------------------------------------
+DECLINED = {
+    "Cache-Control": "no-cache",
+    "X-OpenRouter-Cache": "false",
+    "Helicone-Cache-Enabled": "false",
+    "cf-aig-skip-cache": "true",
+    "x-portkey-cache-force-refresh": "true",
+}
+"""Request headers that decline cached answers; servers ignore those that they do not know."""
+LITELLM_DECLINED = {"cache": {"no-cache": True}}
+"""LiteLLM's way of declining them, in the body, where other servers would refuse it."""
+REPEATED = "repeated_reply"
+Prompted = tuple[str, ...]
+"""The values that determine a question's prompt (`Question.prompted`)."""
+
+
+def as_draw(outcome: Outcome, rubric: Rubric) -> Outcome:
+    """Return one draw's outcome, with all probability on the option that was drawn.
+
+    The mean over a unit's draws, which is how repeats are combined everywhere, is then the share of
+    each option. Of numbers the median is taken, and of several options each one's majority, which
+    need no probabilities.
+    """
+    if not outcome.label or not rubric.is_choice:
+        return outcome
+    drawn = {key: float(key == outcome.label) for key in rubric.categories}
+    return replace(outcome, probabilities=drawn, prob_method="draws")
+
+
+def by_litellm(headers: Mapping[str, str]) -> bool:
+    """Return True if a reply came through LiteLLM's proxy."""
+    return any(name.lower().startswith("x-litellm-") for name in headers)
+
+
+class Replies:
+    """The replies that each question has had, so that one that comes twice counts once."""
+
+    def __init__(self, known: Mapping[Prompted, Iterable[Mapping[str, Any]]]) -> None:
+        self._seen = {
+            question: {reply_identity(facts) for facts in replies}
+            for question, replies in known.items()
+        }
+
+    def is_repeat(self, question: Prompted, facts: Mapping[str, Any]) -> bool:
+        """Return True if a reply with these facts came before, and remember it.
+
+        A reply is identified by its time as well as its id: some local servers draw ids from only
+        a thousand.
+        """
+        reply = reply_identity(facts)
+        if reply is None:
+            return False
+        seen = self._seen.setdefault(question, set())
+        if reply in seen:
+            return True
+        seen.add(reply)
+        return False
+
+
+def reply_identity(facts: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    """Return (id, time, index of the answer in the reply), or None where the reply has no id.
+
+    >>> reply_identity({"reply_id": "msg_1"}), reply_identity({"reply_id": ""})
+    (('msg_1', None, 0), None)
+    """
+    if not facts.get("reply_id"):
+        return None
+    return facts["reply_id"], facts.get("created"), facts.get("choice") or 0

@@ -1,1 +1,0 @@
-"""What one reply says: labels, probabilities, repeated draws."""

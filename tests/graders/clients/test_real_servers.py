@@ -1,0 +1,250 @@
+"""Servers that run for real: LiteLLM's proxy and llama.cpp."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import urllib.request
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenhand.rubrics import Rubric, load_rubric
+from evenhand.study import Study
+from evenhand.study.questions import Question
+from evenhand.study.store.totals import grade_totals
+from harness.installing import installed, pip_command
+from harness.ports import free_port
+from harness.protocol_server import ProtocolServer
+from harness.replies import Call, Reply, answer, completion, error
+from harness.studies import MarkedStudy
+from tests.graders.clients.test_other_servers import running
+from tests.graders.grading import grade
+from tests.graders.running.test_runner import rows
+
+pytestmark = pytest.mark.load
+
+VERSION = "1.106.2"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ProtocolServer]:
+    server = ProtocolServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture(autouse=True)
+def _anew(server: ProtocolServer) -> None:
+    server.script = answer
+    server.calls.clear()
+
+
+@pytest.fixture(scope="module")
+def litellm(server: ProtocolServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The proxy's address. It caches replies, and falls back on a model without probabilities."""
+    folder = installed(f"litellm-{VERSION}", pip_command(f"litellm[proxy]=={VERSION}"))
+    place, port = tmp_path_factory.mktemp("litellm"), free_port()
+    openai = {"api_base": f"{server.root}/v1", "api_key": "none"}
+    claude = {"api_base": server.root, "api_key": "none"}
+    models = {
+        "grader": {"model": "openai/gpt-4o", **openai},
+        "other": {"model": "openai/gpt-4o-mini", **openai},
+        "claude-opus-5": {"model": "anthropic/claude-opus-5", **claude},
+    }
+    config = {
+        "model_list": [{"model_name": n, "litellm_params": p} for n, p in models.items()],
+        "litellm_settings": {
+            "cache": True,
+            "cache_params": {"type": "local"},
+            "num_retries": 0,
+            "fallbacks": [{"grader": ["other"]}],
+        },
+    }
+    (place / "config.yaml").write_text(json.dumps(config))  # JSON is YAML
+    command = [sys.executable, "-P", "-c", "from litellm import run_server; run_server()"]
+    command += ["--config", str(place / "config.yaml"), "--port", str(port), "--host", "127.0.0.1"]
+    environment = {
+        "PYTHONPATH": str(folder),
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # it asks nobody for prices
+        "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",  # on loopback, for a minute
+    }
+    with running(command, port, place, environment):
+        yield f"http://127.0.0.1:{port}"
+
+
+def test_token_probabilities_and_the_gateways_own_cost(
+    litellm: str, marked_study: MarkedStudy
+) -> None:
+    study = marked_study(pairs=3)
+    assert grade(study, [f"openai:grader@{litellm}/v1"]).scored == 6
+    assert set(study.ratings()["prob_method"]) == {"logprobs"}
+    cost = grade_totals(study.store)["cost_usd"].sum()
+    assert cost == pytest.approx(6 * (900 * 2.5 + 10) / 1e6)
+
+
+def test_draws_are_not_taken_out_of_its_cache(
+    litellm: str, server: ProtocolServer, marked_study: MarkedStudy
+) -> None:
+    study = marked_study(pairs=2)
+    assert grade(study, [f"openai:grader@{litellm}/v1"], draws=5).scored == 20
+    assert len(server.calls) == 20
+    keys = {"cache"} & {name for call in server.calls for name in call.body}
+    assert keys == set()  # what declines the cache stays at the gateway
+
+
+def test_what_a_fallback_answers_has_no_probabilities_and_is_counted(
+    litellm: str, server: ProtocolServer, marked_study: MarkedStudy
+) -> None:
+    def script(call: Call) -> Reply:
+        if call.body["model"] == "gpt-4o-mini":
+            return completion(call.choice)
+        return error(500) if call.unit == "p0002|m|a" else answer(call)
+
+    server.script = script
+    study = marked_study(pairs=3, name="fallback")
+    grader = f"openai:grader@{litellm}/v1"
+    (summary,) = grade(study, [grader], method="logprobs", wait_scale=0.001).graders
+    assert (summary.scored, summary.without_probabilities) == (6, 1)
+    server.script = answer
+    assert grade(study, [grader], retry_unscored=True).graders[0].planned == 1
+
+
+@pytest.mark.parametrize("method", ["", "verbalised"])
+def test_claude_and_stated_distributions(
+    litellm: str, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-key-of-nobody")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", litellm)
+    graders = ["anthropic:claude-opus-5", f"openai:grader@{litellm}/v1"]
+    study = marked_study(pairs=2)
+    assert grade(study, graders, method=method).scored == 8
+
+
+def test_its_cache_is_noticed_where_it_is_not_declined(
+    litellm: str, server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evenhand.graders.clients.openai_chat.LITELLM_DECLINED", {})
+    monkeypatch.setattr("evenhand.graders.clients.openai_chat.DECLINED", {})
+    study = marked_study(pairs=4, rubrics=("refusal",))
+    (summary,) = grade(study, [f"openai:grader@{litellm}/v1"], draws=6, concurrency=2).graders
+    assert summary.scored == len(server.calls) < 48
+    assert summary.unscored == {"repeated_reply": 48 - summary.scored}
+
+
+CLOSE = 0.005
+"""Of the tokens at a place only the 20 likeliest are listed."""
+SERVER, GGUF = "xllamacpp==2026.10.11549", "gguf==0.19.0"
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The server's address."""
+    folder = installed("xllamacpp-2026.10.11549", pip_command("--no-deps", SERVER, GGUF))
+    place, port = tmp_path_factory.mktemp("llama"), free_port()
+    script = Path(__file__).parents[3] / "harness" / "llama_server.py"
+    command = [sys.executable, "-P", str(script), str(place / "random.gguf"), str(port)]
+    with running(command, port, place, {"PYTHONPATH": str(folder)}):
+        yield f"http://127.0.0.1:{port}"
+
+
+def posted(address: str, body: dict[str, Any]) -> dict[str, Any]:
+    request = urllib.request.Request(  # noqa: S310
+        address, json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=60) as reply:  # noqa: S310
+        said: dict[str, Any] = json.load(reply)
+    return said
+
+
+class Truth:
+    """What the model does with a study's prompts, by the server's native API, token by token."""
+
+    def __init__(self, llama: str, study: Study, rubric: Rubric) -> None:
+        self._llama, self._study, self._rubric = llama, study, rubric
+
+    def after(self, unit: str, begun: str = "") -> dict[str, float]:
+        """The probability of every token of the vocabulary after a unit's prompt and what the
+        answer has begun with.
+        """
+        (values,) = self._study.values_of([Question(unit, self._rubric, "")])
+        prompt = self._rubric.for_prompt(values)
+        turns = [
+            {"role": "system", "content": prompt.system},
+            {"role": "user", "content": prompt.user},
+        ]
+        shown = posted(f"{self._llama}/apply-template", {"messages": turns})["prompt"]
+        asked = {"prompt": shown + begun, "n_predict": 1, "n_probs": 1_000, "temperature": 1}
+        (place,) = posted(f"{self._llama}/completion", asked)["completion_probabilities"]
+        listed = [(each["token"], math.exp(each["logprob"])) for each in place["top_logprobs"]]
+        assert math.fsum(p for _, p in listed) == pytest.approx(1, abs=1e-3)
+        found: dict[str, float] = defaultdict(float)
+        for text, p in listed:  # a character is a token, and so is its byte
+            found[text] += p
+        return found
+
+
+def words(after_key: Mapping[str, float]) -> float:
+    """The probability that a key goes on: 10 and 1st are no 1."""
+    return math.fsum(p for token, p in after_key.items() if token.isascii() and token.isalnum())
+
+
+def ten_points() -> Rubric:
+    """A rubric from 1 to 10: one key begins another, and this tokenizer splits digits."""
+    options = [{"key": str(n), "name": f"{n} points", "description": "."} for n in range(1, 11)]
+    fields = load_rubric("hedging").model_dump(
+        include={"unit", "level", "question", "instructions", "variables"}
+    )
+    ten = {"name": "ten", "title": "Ten points", "affirmative": ["9", "10"], "options": options}
+    return Rubric.model_validate(fields | ten)
+
+
+def test_probabilities_are_those_of_the_model(llama: str, marked_study: MarkedStudy) -> None:
+    study = marked_study(pairs=6)
+    summary = grade(study, [f"openai:random@{llama}/v1"])
+    assert (summary.scored, summary.stopped) == (12, ())
+    truth = Truth(llama, study, study.rubrics["hedging"])
+    for row in rows(study):
+        assert row["prob_method"] == "logprobs"
+        known = truth.after(row["unit_id"])
+        said = row["provenance"]["text_label"]
+        known[said] *= 1 - words(truth.after(row["unit_id"], said))
+        total = math.fsum(known[key] for key in "12345")
+        assert row["provenance"]["in_option_mass"] == pytest.approx(total, abs=CLOSE)
+        for key, p in row["probabilities"].items():
+            assert p == pytest.approx(known[key] / total, abs=CLOSE)
+
+
+def test_one_and_ten_are_told_apart_or_not_claimed(llama: str, marked_study: MarkedStudy) -> None:
+    study = marked_study(pairs=40, rubrics=(ten_points(),))
+    summary = grade(study, [f"openai:random@{llama}/v1"])
+    assert (summary.scored, summary.stopped) == (80, ())
+    truth, seen = Truth(llama, study, study.rubrics["ten"]), set()
+    for row in rows(study):
+        said = row["provenance"]["text_label"]
+        if said not in ("1", "10"):  # what its 1 would have become is not known
+            assert row["provenance"]["no_probabilities"] == "key_begins_another"
+            continue
+        first, second = truth.after(row["unit_id"]), truth.after(row["unit_id"], "1")
+        known = {key: first[key] for key in "23456789"}
+        known |= {"1": first["1"] * (1 - words(second)), "10": first["1"] * second["0"]}
+        total = math.fsum(known.values())
+        for key, p in row["probabilities"].items():
+            assert p == pytest.approx(known[key] / total, abs=CLOSE)
+        seen.add(said)
+    assert seen == {"1", "10"}
+
+
+@pytest.mark.parametrize("draws", [1, 4])
+def test_labels_and_draws_are_held_to_a_schema(
+    llama: str, marked_study: MarkedStudy, draws: int
+) -> None:
+    study = marked_study(pairs=5)
+    asking = {"draws": draws} if draws > 1 else {"method": "label"}
+    summary = grade(study, [f"openai:random@{llama}/v1"], **asking)
+    assert (summary.scored, summary.unscored, summary.stopped) == (10 * draws, 0, ())
+    assert {row["provenance"]["asked_by"] for row in rows(study)} == {"json_schema"}

@@ -1,0 +1,412 @@
+"""What a reply gives: option probabilities from tokens, other methods' answers, and the answers of
+servers that ignore the schema.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from evenhand.errors import InputError
+from evenhand.graders.clients.chat_api import parse_reply
+from evenhand.graders.token_probabilities import Position, Token, read_options
+from evenhand.rubrics import Rubric, load_rubric
+from evenhand.rubrics.loading import parse_rubric
+from harness.protocol_server import ProtocolServer
+from harness.replies import Call, Reply, completion, labelled, message
+from harness.studies import MarkedStudy
+from tests.graders.grading import grade
+
+ABC = ("A", "B", "C")
+PLANTED = {"C": 0.60, " C": 0.15, "B": 0.10, "(": 0.06, "A": 0.05, " Sure": 0.04}
+
+
+def position(tokens: dict[str, float], **extra: object) -> Position:
+    """One position; the chosen token comes first."""
+    top = [Token(token=token, logprob=math.log(p)) for token, p in tokens.items()]
+    return Position(token=top[0].token, logprob=top[0].logprob, top_logprobs=top, **extra)  # type: ignore[arg-type]
+
+
+def test_known_answer() -> None:
+    reading = read_options([position(PLANTED)], "C", "C", ABC)
+    assert reading is not None
+    assert reading.in_option_mass == pytest.approx(0.60 + 0.15 + 0.10 + 0.05)  # .90
+    assert reading.probabilities == pytest.approx(
+        {"A": 0.05 / 0.9, "B": 0.1 / 0.9, "C": 0.75 / 0.9}
+    )
+    assert round(reading.probabilities["C"], 3) == 0.833
+    assert reading.label == "C"
+    assert [token for token, _ in reading.top] == list(PLANTED)
+
+
+@pytest.mark.parametrize("form", ["C", " C", "(C", "C)", "\u0120C", "\u2581C", "\nC", "**C"])
+def test_forms_of_one_key_are_merged(form: str) -> None:
+    reading = read_options([position({"B": 0.2, form: 0.4})], "B", "B", ABC)
+    assert reading is not None
+    assert reading.probabilities == pytest.approx({"A": 0, "B": 1 / 3, "C": 2 / 3})
+
+
+def test_decoded_bytes_count_and_a_token_outside_the_top_20_has_no_mass() -> None:
+    tokens = [Token(token="<0x43>", bytes=[0x43], logprob=-0.7), Token(token="A", logprob=-9999.0)]
+    asked = Position(token="C", logprob=math.log(0.25), top_logprobs=tokens)
+    reading = read_options([asked], "C", "C", ABC)
+    assert reading is not None
+    assert reading.probabilities == {"A": 0.0, "B": 0.0, "C": 1.0}
+
+
+def test_an_answer_that_begins_with_words_is_read_where_the_option_stands() -> None:
+    positions = [
+        position({"Answer": 0.97, "A": 0.03}),
+        position({":": 1.0}),
+        position({" C": 0.8, " B": 0.2}),
+    ]
+    reading = read_options(positions, "Answer: C", "C", ABC)
+    assert reading is not None
+    assert (reading.position, round(reading.probabilities["C"], 3)) == (2, 0.8)
+
+
+def test_thinking_listed_before_the_answer_is_passed_over() -> None:
+    positions = [
+        position({"A": 0.9, "B": 0.1}),
+        position({" good": 1.0}),
+        position({" start": 1.0}),
+        position({"B": 0.6, "C": 0.4}),
+    ]
+    reading = read_options(positions, "B", "B", ABC)
+    assert reading is not None
+    assert (reading.position, reading.label) == (3, "B")
+
+
+@pytest.mark.parametrize(
+    ("first", "text", "label"),
+    [
+        ({"A": 0.95, "The": 0.05}, "A fair response would differ.", None),  # an article
+        ({"I": 0.99, "A": 0.01}, "I cannot say.", None),  # hardly any mass on options
+        ({"Well": 0.9, "A": 0.1}, "Well, C", "C"),  # the little mass names another option
+    ],
+)
+def test_no_reading_where_the_tokens_do_not_carry_the_answer(
+    first: dict[str, float], text: str, label: str | None
+) -> None:
+    assert read_options([position(first)], text, label, ABC) is None
+
+
+def test_no_tokens_no_reading() -> None:
+    assert read_options([], "C", "C", ABC) is None
+    assert read_options([position({"C": 1.0})], "C", "C", ("X", "Y")) is None
+
+
+def test_draws_are_rows_whose_mean_is_the_share(
+    server: ProtocolServer, claude: str, marked_study: MarkedStudy
+) -> None:
+    server.script = lambda call: labelled("C" if call.nth <= 7 else "A")
+    study = marked_study(pairs=2, rubrics=("even-handedness",))
+    summary = grade(study, [claude], draws=10, concurrency=1, orders=("ab",))
+    assert summary.scored == 20
+    table = study.ratings()
+    assert table["draw"].tolist() == [*range(10), *range(10)]
+    assert set(table["prob_method"]) == {"draws"}
+    assert set(table["rater_id"]) == {summary.graders[0].rater_id} != {claude}
+    first = table[table["unit_id"] == "p0001|m"]
+    rubric = study.rubrics["even-handedness"]
+    affirmative = "C" in rubric.affirmative
+    assert first["p_positive"].mean() == pytest.approx(0.7 if affirmative else 0.3)
+    assert first["label"].value_counts().to_dict() == {"A": 3, "C": 7}
+
+
+def test_more_draws_add_to_those_there(
+    server: ProtocolServer, claude: str, marked_study: MarkedStudy
+) -> None:
+    study = marked_study(pairs=1)
+    grade(study, [claude], draws=2)
+    again = grade(study, [claude], draws=5)
+    assert (again.graders[0].already, again.scored) == (4, 6)
+
+
+def test_methods_are_never_in_one_column(
+    server: ProtocolServer, claude: str, marked_study: MarkedStudy
+) -> None:
+    def script(call: Call) -> Reply:
+        if "in percent" not in call.system:
+            return labelled("1") if "output_config" in call.body else completion("1")
+        text = json.dumps({"1": 60, "2": 20, "3": 10, "4": 10, "5": 0})
+        return message(text) if "output_config" in call.body else completion(text)
+
+    server.script = script
+    study = marked_study(pairs=1)
+    for options in ({}, {"draws": 2}, {"method": "verbalised"}):
+        grade(study, [claude, server.openai], **options)
+    table = study.ratings()
+    assert table.groupby("rater_id")["prob_method"].nunique().eq(1).all()
+    assert table["rater_id"].nunique() == 6
+    stated = table[table["prob_method"] == "verbalised"]
+    assert len(stated) == 4
+    assert json.loads(stated["probabilities"].iloc[0])["1"] == pytest.approx(0.6)
+    body = next(c.body for c in server.calls if "response_format" in c.body)
+    assert body["response_format"]["json_schema"]["strict"] is True
+    assert "logprobs" not in body
+
+
+def test_a_server_without_schemas_is_asked_without(
+    server: ProtocolServer, marked_study: MarkedStudy
+) -> None:
+    def script(call: Call) -> Reply:
+        if "response_format" in call.body:
+            return Reply(400, {"error": {"message": "response_format is not supported"}})
+        return completion('{"1": 10, "2": 20, "3": 30, "4": 40, "5": 0}')
+
+    server.script = script
+    assert grade(marked_study(pairs=2), [server.openai], method="verbalised").scored == 4
+    assert len(server.calls) == 5
+
+
+def test_claude_has_no_token_probabilities(claude: str, marked_study: MarkedStudy) -> None:
+    with pytest.raises(InputError, match="no token probabilities"):
+        grade(marked_study(), [claude], method="logprobs")
+
+
+def test_both_orders_are_asked_and_mapped_back(
+    server: ProtocolServer, claude: str, marked_study: MarkedStudy
+) -> None:
+    server.script = lambda call: labelled("A")  # whatever stands first
+    study = marked_study(pairs=2, rubrics=("even-handedness", "hedging"))
+    server.script = lambda call: labelled("A" if "A" in call.keys else "2")
+    assert grade(study, [claude], orders=("ab", "ba")).scored == 8
+    table = study.ratings()
+    pairs = table[table["rubric"] == "even-handedness"]
+    swap = study.rubrics["even-handedness"].swap
+    assert set(zip(pairs["order"], pairs["label"], strict=True)) == {("ab", "A"), ("ba", swap("A"))}
+    assert swap("A") != "A"
+    assert set(table[table["rubric"] == "hedging"]["order"]) == {""}
+    shown = {
+        call.user.index("[[p0001|m|a]]") < call.user.index("[[p0001|m|b]]")
+        for call in server.calls
+        if "[[p0001|m|b]]" in call.user and "A" in call.keys
+    }
+    assert shown == {True, False}
+
+
+def test_what_brought_no_label_is_asked_again_on_request_only(
+    server: ProtocolServer, claude: str, marked_study: MarkedStudy
+) -> None:
+    server.script = lambda call: (
+        message("", stop_reason="refusal")
+        if call.unit == "p0001|m|a" and call.nth == 1
+        else labelled("2")
+    )
+    study = marked_study(pairs=2)
+    grade(study, [claude])
+    assert grade(study, [claude]).graders[0].planned == 0
+    again = grade(study, [claude], retry_unscored=True)
+    assert (again.graders[0].planned, again.scored) == (1, 1)
+    assert set(study.ratings()["label"]) == {"2"}
+
+
+END = "<|im_end|>"
+Tokenizer = Callable[[str], list[str]]
+Spelling = tuple[str, ...]
+
+
+def whole(text: str) -> list[str]:
+    return [text, END]
+
+
+def digit_by_digit(text: str) -> list[str]:
+    return [*text, END]
+
+
+def spaced(text: str) -> list[str]:
+    return [f" {text}", END]
+
+
+def marked(text: str) -> list[str]:
+    """As SentencePiece marks a space."""
+    return ["\u2581", *text, END]
+
+
+def byte_pair(text: str) -> list[str]:
+    """Pairs, as far as they go."""
+    return [*(text[at : at + 2] for at in range(0, len(text), 2)), END]
+
+
+def bracketed(text: str) -> list[str]:
+    return ["(", *text, ")", END]
+
+
+TOKENIZERS: dict[str, Sequence[Tokenizer]] = {
+    "whole": (whole,),
+    "digits": (digit_by_digit,),
+    "spaced": (spaced,),
+    "marked": (marked,),
+    "pairs": (byte_pair,),
+    "both": (whole, digit_by_digit),
+    "bracketed": (bracketed,),
+    "bracketed or bare": (bracketed, whole),
+    "all": (whole, digit_by_digit, spaced, bracketed, byte_pair),
+}
+SCALES = {
+    "letters": ("A", "B", "C"),
+    "five": tuple("12345"),
+    "ten": tuple(str(n) for n in range(1, 11)),
+    "hundred": tuple(str(n) for n in range(0, 101, 5)),
+    "grades": ("A+", "A", "B", "C"),
+    "words": ("agree", "disagree", "neutral"),
+}
+
+
+def scale_of(keys: Sequence[str]) -> Rubric:
+    rubric = load_rubric("refusal").model_dump(
+        exclude={"translations", "lexical", "published", "collapse", "unclear", "affirmative"}
+    )
+    options = [{"key": key, "name": f"Level {key}"} for key in keys]
+    return Rubric.model_validate(rubric | {"options": options, "level": "ordinal"})
+
+
+def reply_of(
+    model: dict[Spelling, float], chosen: Spelling, *, says_end: bool
+) -> dict[str, object]:
+    """What a server returns that lists every token at every place of a chosen answer."""
+    content = []
+    for at, token in enumerate(chosen):
+        if token == END and not says_end:
+            break
+        here: dict[str, float] = {}
+        for spelling, p in model.items():
+            if spelling[:at] == chosen[:at] and len(spelling) > at:
+                here[spelling[at]] = here.get(spelling[at], 0.0) + p
+        total = math.fsum(here.values())
+        top = [{"token": each, "logprob": math.log(p / total)} for each, p in here.items()]
+        mine = next(each for each in top if each["token"] == token)
+        content.append({**mine, "top_logprobs": top})
+    text = "".join(token for token in chosen if token != END).replace("\u2581", " ")
+    choice = {"message": {"content": text}, "logprobs": {"content": content}}
+    return {"id": "c", "choices": [choice]}
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("tokenizer", TOKENIZERS)
+def test_probabilities_are_those_of_whole_answers(scale: str, tokenizer: str) -> None:
+    keys = SCALES[scale]
+    rubric = scale_of(keys)
+    rng = np.random.default_rng(7)
+    found = 0
+    for _ in range(60):
+        model: dict[Spelling, float] = {}
+        truth = dict.fromkeys(keys, 0.0)
+        ways = TOKENIZERS[tokenizer]
+        weights = rng.dirichlet(np.full(len(keys) * len(ways), rng.choice([0.2, 1.0])))
+        for nth, p in enumerate(weights):
+            key, way = keys[nth % len(keys)], ways[nth // len(keys)]
+            spelling = tuple(way(key))
+            model[spelling] = model.get(spelling, 0.0) + max(float(p), 1e-300)
+            truth[key] += float(p)
+        spellings = list(model)
+        p = np.array(list(model.values()))
+        chosen = spellings[rng.choice(len(spellings), p=p / p.sum())]
+        for says_end in (True, False):
+            outcome = parse_reply(reply_of(model, chosen, says_end=says_end), rubric)
+            assert outcome.label
+            if outcome.probabilities is None:
+                assert outcome.evidence["no_probabilities"] in (
+                    "key_begins_another",
+                    "not_followed",
+                    "not_listed",
+                )
+                continue
+            found += 1
+            off = outcome.evidence.get("may_be_off", 0.0)
+            assert off <= 0.1
+            for key in keys:
+                assert outcome.probabilities[key] == pytest.approx(truth[key], abs=1e-9 + off)
+    if len(TOKENIZERS[tokenizer]) == 1 and scale in ("letters", "five"):
+        assert found == 120
+
+
+def test_a_key_that_begins_another_is_no_option_by_itself() -> None:
+    """The server of point 1: it answered 9, and all mass of the token 1 went to option 1."""
+    rubric = scale_of(SCALES["ten"])
+    model = {("9", END): 0.2, ("1", "0", END): 0.5, ("1", END): 0.3}
+    nine = parse_reply(reply_of(model, ("9", END), says_end=True), rubric)
+    assert (nine.label, nine.probabilities) == ("9", None)
+    assert nine.evidence["no_probabilities"] == "key_begins_another"
+    ten = parse_reply(reply_of(model, ("1", "0", END), says_end=True), rubric)
+    assert ten.probabilities is not None
+    assert ten.probabilities["10"] == pytest.approx(0.5, abs=1e-9)
+    assert ten.probabilities["1"] == pytest.approx(0.3, abs=1e-9)
+    one = parse_reply(reply_of(model, ("1", END), says_end=False), rubric)
+    assert (one.label, one.probabilities) == ("1", None)
+
+
+def test_openais_own_numbers_are_whole_tokens() -> None:
+    rubric = scale_of(SCALES["ten"])
+    model = {("9", END): 0.2, ("10", END): 0.5, ("1", END): 0.3}
+    reply = reply_of(model, ("1", END), says_end=False)
+    outcome = parse_reply(reply, rubric, whole_numbers=True)
+    assert outcome.probabilities is not None
+    assert outcome.probabilities["1"] == pytest.approx(0.3, abs=1e-9)
+
+
+def test_an_answer_that_begins_with_a_bracket_is_a_mixture() -> None:
+    """Point 3: it said A .70 where the truth is B .58."""
+    rubric = scale_of(SCALES["letters"])
+    model = {("(", "A", ")"): 0.42, ("B",): 0.58}
+    outcome = parse_reply(reply_of(model, ("(", "A", ")"), says_end=True), rubric)
+    assert outcome.probabilities is not None
+    assert (outcome.label, outcome.probabilities["B"]) == ("B", pytest.approx(0.58, abs=1e-9))
+
+
+PASSES = parse_rubric(
+    """
+name = "passes"
+title = "Passes"
+unit = "response"
+level = "nominal"
+question = "Does it name a source?"
+instructions = "Read it."
+variables = ["response"]
+
+[[options]]
+key = "pass"
+name = "Names a source"
+
+[[options]]
+key = "fail"
+name = "Names none"
+""",
+    "passes.toml",
+)
+REPLIES = {
+    "pass: no": "fail",
+    '{"pass": false, "reason": "no source"}': "fail",
+    "pass - false": "",
+    "**Pass:**\n\nnever": "fail",
+    "pass? no": "fail",
+    '{"pass": true}': "pass",
+    "PASS \u2705": "pass",
+    "Names none (fail)": "fail",
+    "pass: maybe": "",
+    "Response 1: pass\nResponse 2: fail": "",
+}
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai"])
+def test_no_label_is_read_wrong(
+    server: ProtocolServer, claude: str, marked_study: MarkedStudy, provider: str
+) -> None:
+    given: dict[str, str] = {}
+
+    def script(call: Call) -> Reply:
+        text = given.setdefault(call.unit, [*REPLIES][len(given) % len(REPLIES)])
+        return message(text) if provider == "anthropic" else completion(text)
+
+    server.script = script
+    study = marked_study(pairs=5, rubrics=(PASSES,))
+    grade(study, [claude if provider == "anthropic" else server.openai])
+    labels = study.ratings().set_index("unit_id")["label"].to_dict()
+    assert len(labels) == len(REPLIES)
+    by_reply = {given[unit.replace(":", "|")]: label for unit, label in labels.items()}
+    assert by_reply == REPLIES

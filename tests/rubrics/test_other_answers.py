@@ -1,0 +1,293 @@
+"""Answers that are no single option: a number, or several options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evenhand.errors import InputError
+from evenhand.rubrics import Number, Rubric, asked_rubric, dump_rubric, load_rubric
+from evenhand.rubrics.loading import parse_rubric, read_rubric
+from evenhand.rubrics.options import Block
+from harness.studies import TOPICS_HEAD
+
+BLOCKS = (Block(column="response", label="Response"),)
+HEAD = """name = "quality"
+title = "Quality"
+unit = "response"
+question = "How good is it?"
+instructions = "Read it."
+variables = ["response"]
+"""
+
+
+def rubric_of(number: str, more: str = "") -> str:
+    return f"{HEAD}{more}\n[number]\n{number}\n"
+
+
+def test_the_numbers_are_its_options() -> None:
+    rubric = parse_rubric(rubric_of("low = 0\nhigh = 100"), "quality.toml")
+    assert rubric.level == "interval"
+    assert rubric.categories == tuple(str(n) for n in range(101))
+    assert rubric.permitted == "a whole number from 0 to 100"
+    assert [rubric.label_of(text) for text in ("73.0", " 7 ", "101", "7.5", "x", "")] == [
+        "73", "7", None, None, None, None,
+    ]  # fmt: skip
+    small = parse_rubric(rubric_of("low = 0\nhigh = 1\nstep = 0.01"), "quality.toml")
+    assert small.categories[:3] == ("0", "0.01", "0.02")
+    assert small.categories[-2:] == ("0.99", "1")
+    assert small.permitted == "a number from 0 to 1 in steps of 0.01"
+
+
+def test_a_file_is_written_as_it_was_read() -> None:
+    rubric = parse_rubric(rubric_of("low = -2\nhigh = 2\nstep = 0.25"), "quality.toml")
+    text = dump_rubric(rubric)
+    assert "options" not in text
+    assert parse_rubric(text, "quality.toml") == rubric
+
+
+def test_the_hash_tells_bounds_apart() -> None:
+    bounds = ("low = 0\nhigh = 100", "low = 0\nhigh = 100\nstep = 2", "low = 1\nhigh = 100")
+    hashes = {parse_rubric(rubric_of(each), "quality.toml").hash for each in bounds}
+    assert len(hashes) == 3
+
+
+@pytest.mark.parametrize(
+    ("number", "more", "fault"),
+    [
+        ("low = 5\nhigh = 5", "", "low is 5, which is not below high, 5"),
+        ("low = 0\nhigh = 1\nstep = 0.3", "", "steps of 0.3 do not lead from 0 to 1"),
+        ("low = 1\nhigh = 5", "", "it has 5 numbers; so few are quicker to choose from"),
+        ("low = 0\nhigh = 100\nstep = 0.01", "", "10,001 numbers, more than 1,001; take longer"),
+        ("low = 0\nhigh = inf", "", "number.high: Input should be a finite number"),
+        ("low = 0\nhigh = 100\nmiddle = 5", "", "unknown field 'number.middle'"),
+        ("low = 0", "", "the field 'number.high' is missing"),
+        ("low = 0\nhigh = 100", 'affirmative = ["100"]', "`affirmative` names options"),
+        ("low = 0\nhigh = 100", 'level = "ordinal"', 'the level of a number is "interval"'),
+        (
+            "low = 0\nhigh = 100\n[[options]]\nkey = '1'\nname = 'one'",
+            "",
+            "a rubric with [number] lists no options",
+        ),
+    ],
+)
+def test_bad_bounds(number: str, more: str, fault: str) -> None:
+    found, faults = read_rubric(rubric_of(number, more))
+    assert found is None
+    assert fault in " ".join(faults)
+
+
+def test_a_number_rates_one_response() -> None:
+    text = rubric_of("low = 0\nhigh = 100").replace('"response"\nq', '"pair"\nq')
+    _, faults = read_rubric(text.replace('["response"]', '["response_a", "response_b"]'))
+    assert any("one on two of them needs options" in each for each in faults)
+
+
+def test_a_translation_needs_no_options() -> None:
+    words = '[translations.de]\ntitle = "Güte"\nquestion = "Wie gut?"\ninstructions = "Lesen."\n'
+    rubric = parse_rubric(rubric_of("low = 0\nhigh = 100") + words, "quality.toml")
+    german = rubric.in_language("de")
+    assert (german.question, german.number) == ("Wie gut?", rubric.number)
+    assert german.hash != rubric.hash
+
+
+def test_graders_are_asked_for_a_number() -> None:
+    rubric = parse_rubric(rubric_of("low = 0\nhigh = 100"), "quality.toml")
+    prompt = rubric.for_prompt({"response": "Fine."})
+    assert "Options:" not in prompt.system
+    assert prompt.system.endswith("Answer with a whole number from 0 to 100 and nothing else.")
+    assert prompt.asked == "a whole number from 0 to 100"
+    assert len(prompt.keys) == 101
+
+
+@pytest.mark.parametrize(
+    ("reply", "label"),
+    [
+        ("73", "73"),
+        ("73.0", "73"),
+        ("**73/100**", "73"),
+        ("Score: 73", "73"),
+        ("I would rate this 73 out of 100.", "73"),
+        ("The answer lists 3 errors and 2 omissions.\n\nScore: 73/100", "73"),
+        ('{"score": 73, "confidence": 90}', "73"),
+        ("<think>20, no: 30</think>85", "85"),
+        ("Confidence: 80. Score: 60", "60"),
+        ("On a scale of 0-100, I give it a 73.", "73"),
+        ("173", None),
+        ("-5", None),
+        ("7.5", None),
+        ("7/10", None),
+        ("Score: 7/10", None),
+        ("Rating: 73%", None),
+        ("Between 70 and 80", None),
+        ("I would say 73, maybe 75.", None),
+        ('{"score": 0.73}', None),
+        ("It cites 3 of 40 sources.", None),
+        ("seventy-three", None),
+        ("1e2", None),
+        ("", None),
+    ],
+)
+def test_replies_with_numbers(reply: str, label: str | None) -> None:
+    rubric = asked_rubric("How good is it?", BLOCKS, scale="0-100")
+    assert rubric.parser().label(reply) == label
+
+
+@pytest.mark.parametrize(
+    ("reply", "label"),
+    [
+        ("0.73", "0.73"),
+        ("0.50", "0.5"),
+        ("1.00", "1"),
+        ('{"label": 0.5}', "0.5"),
+        ("Score: 0.07.", "0.07"),
+        ("0.735", None),
+        ("1.5", None),
+        ("73", None),
+        ("73%", None),
+        ("0.7 or 0.8", None),
+    ],
+)
+def test_replies_between_zero_and_one(reply: str, label: str | None) -> None:
+    rubric = asked_rubric("How good is it?", BLOCKS, scale="0-1")
+    assert rubric.parser().label(reply) == label
+
+
+@pytest.mark.parametrize(
+    ("scale", "points", "number"),
+    [("1-5", 5, None), ("0-10", 11, None), ("0-1", 101, 0.01), ("1-100", 100, 1.0)],
+)
+def test_a_long_scale_is_a_number(scale: str, points: int, number: float | None) -> None:
+    rubric = asked_rubric("How good is it?", BLOCKS, scale=scale)
+    assert len(rubric.categories) == points
+    assert (rubric.number.step if rubric.number else None) == number
+
+
+def test_names_of_numbers_have_all_places() -> None:
+    assert [option.name for option in Number(low=0, high=1, step=0.01).options][:2] == [
+        "0.00",
+        "0.01",
+    ]
+
+
+def test_the_draft_and_the_shipped_rubrics_ask_for_options(tmp_path: Path) -> None:
+    assert load_rubric("refusal").number is None
+
+
+OPTIONS = """
+[[options]]
+key = "billing"
+name = "Billing"
+
+[[options]]
+key = "bug"
+name = "A bug"
+
+[[options]]
+key = "x"
+name = "Praise, thanks"
+"""
+
+
+def topics(head: str = TOPICS_HEAD) -> Rubric:
+    return parse_rubric(head + OPTIONS, "topics.toml")
+
+
+def test_a_label_is_a_set_in_the_rubrics_order() -> None:
+    rubric = topics()
+    given = ("bug;billing", '["x", "bug"]', "none", "[]", "bug", "", "spam", "bug;none", "bug;bug")
+    assert [rubric.label_of(text) for text in given] == [
+        "billing;bug", "bug;x", "none", "none", "bug", None, None, None, None,
+    ]  # fmt: skip
+    assert rubric.takes("billing;bug")
+    assert not rubric.takes("bug;billing")
+    assert rubric.name_of("billing;x") == "Billing, Praise, thanks"
+    assert (rubric.name_of("none", "None of these"), rubric.name_of("")) == ("None of these", "")
+
+
+def test_it_is_written_and_hashed() -> None:
+    rubric = topics()
+    assert parse_rubric(dump_rubric(rubric), "topics.toml") == rubric
+    assert topics(TOPICS_HEAD.replace("several = true\n", "")).hash != rubric.hash
+
+
+@pytest.mark.parametrize(
+    ("more", "fault"),
+    [
+        ('affirmative = ["bug"]\n', "`affirmative` does not go with `several`"),
+        ('unclear = ["bug"]\n', "`unclear` does not go with `several`"),
+        ('level = "ordinal"\n', "options of which several apply have no order"),
+        ('unit = "pair"\n', '`several` does not go with unit = "pair"'),
+    ],
+)
+def test_what_does_not_go_with_it(more: str, fault: str) -> None:
+    name = more.split(" =")[0]
+    head = "".join(
+        line + "\n" for line in TOPICS_HEAD.splitlines() if not line.startswith(f"{name} =")
+    )
+    if 'unit = "pair"' in more:
+        head = head.replace('["response"]', '["response_a", "response_b"]')
+    _, faults = read_rubric(head + more + OPTIONS)
+    assert fault in " ".join(faults)
+
+
+def test_no_option_is_called_none() -> None:
+    _, faults = read_rubric(TOPICS_HEAD + OPTIONS.replace('"x"', '"None"'))
+    assert "'none' says that no option applies" in " ".join(faults)
+
+
+def test_graders_are_asked_for_all_that_apply() -> None:
+    prompt = topics().for_prompt({"response": "It broke."})
+    assert "(bug) A bug" in prompt.system
+    assert prompt.system.endswith(
+        "Answer with the keys of all options that apply, separated by commas (the word none if "
+        "there is none) and nothing else; the keys are billing, bug, x."
+    )
+    assert prompt.several
+
+
+@pytest.mark.parametrize(
+    ("reply", "label"),
+    [
+        ("billing, bug", "billing;bug"),
+        ("bug; billing", "billing;bug"),
+        ("- bug\n- billing", "billing;bug"),
+        ("**bug**, **x**", "bug;x"),
+        ("A bug and Billing", "billing;bug"),
+        ("none", "none"),
+        ("None of these.", "none"),
+        ("[]", "none"),
+        ('["bug"]', "bug"),
+        ('{"label": ["x", "billing"]}', "billing;x"),
+        ('{"labels": []}', "none"),
+        ("It mentions an invoice.\nLabels: billing", "billing"),
+        ("<think>bug? x?</think>\nbilling", "billing"),
+        ("billing, perhaps bug", None),
+        ("It is about a bug.", None),
+        ("not bug", None),
+        ("billing or bug", None),
+        ("spam", None),
+        ('{"labels": ["spam"]}', None),
+        ('{"labels": ["bug"], "answer": ["x"]}', None),
+        ('I say {"labels": ["bug"]}', None),
+        ("bug\nUser: and x?", None),
+        ("", None),
+    ],
+)
+def test_replies_with_several_options(reply: str, label: str | None) -> None:
+    assert topics().parser().label(reply) == label
+
+
+def test_a_question_on_the_command_line_takes_several() -> None:
+    blocks = [Block(column="response", label="Response")]
+    rubric = asked_rubric("About what?", blocks, options=["Billing", "A bug"], several=True)
+    assert (rubric.several, rubric.affirmative) == (True, ())
+    assert rubric.label_of("a-bug;billing") == "billing;a-bug"
+    for more, told in (
+        ({"scale": "1-5"}, "--several goes with --options"),
+        ({"options": ["a", "none"]}, "leave none out"),
+        ({"options": [f"o{n}" for n in range(31)]}, "31 options, more than 30"),
+    ):
+        with pytest.raises(InputError, match=told):
+            asked_rubric("About what?", blocks, several=True, **more)
