@@ -1,4 +1,4 @@
-"""Servers that run for real: LiteLLM's proxy and llama.cpp."""
+"""Graders on llama.cpp's own server, which answers with a model of random weights."""
 
 from __future__ import annotations
 
@@ -16,125 +16,14 @@ import pytest
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study
 from evenhand.study.questions import Question
-from evenhand.study.store.totals import grade_totals
 from harness.installing import installed, pip_command
 from harness.ports import free_port
-from harness.protocol_server import ProtocolServer
-from harness.replies import Call, Reply, answer, completion, error
 from harness.studies import MarkedStudy
 from tests.graders.clients.test_other_servers import running
 from tests.graders.grading import grade
 from tests.graders.running.test_runner import rows
 
 pytestmark = pytest.mark.load
-
-VERSION = "1.106.2"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ProtocolServer]:
-    server = ProtocolServer()
-    yield server
-    server.close()
-
-
-@pytest.fixture(autouse=True)
-def _anew(server: ProtocolServer) -> None:
-    server.script = answer
-    server.calls.clear()
-
-
-@pytest.fixture(scope="module")
-def litellm(server: ProtocolServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The proxy's address. It caches replies, and falls back on a model without probabilities."""
-    folder = installed(f"litellm-{VERSION}", pip_command(f"litellm[proxy]=={VERSION}"))
-    place, port = tmp_path_factory.mktemp("litellm"), free_port()
-    openai = {"api_base": f"{server.root}/v1", "api_key": "none"}
-    claude = {"api_base": server.root, "api_key": "none"}
-    models = {
-        "grader": {"model": "openai/gpt-4o", **openai},
-        "other": {"model": "openai/gpt-4o-mini", **openai},
-        "claude-opus-5": {"model": "anthropic/claude-opus-5", **claude},
-    }
-    config = {
-        "model_list": [{"model_name": n, "litellm_params": p} for n, p in models.items()],
-        "litellm_settings": {
-            "cache": True,
-            "cache_params": {"type": "local"},
-            "num_retries": 0,
-            "fallbacks": [{"grader": ["other"]}],
-        },
-    }
-    (place / "config.yaml").write_text(json.dumps(config))  # JSON is YAML
-    command = [sys.executable, "-P", "-c", "from litellm import run_server; run_server()"]
-    command += ["--config", str(place / "config.yaml"), "--port", str(port), "--host", "127.0.0.1"]
-    environment = {
-        "PYTHONPATH": str(folder),
-        "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # it asks nobody for prices
-        "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",  # on loopback, for a minute
-    }
-    with running(command, port, place, environment):
-        yield f"http://127.0.0.1:{port}"
-
-
-def test_token_probabilities_and_the_gateways_own_cost(
-    litellm: str, marked_study: MarkedStudy
-) -> None:
-    study = marked_study(pairs=3)
-    assert grade(study, [f"openai:grader@{litellm}/v1"]).scored == 6
-    assert set(study.ratings()["prob_method"]) == {"logprobs"}
-    cost = grade_totals(study.store)["cost_usd"].sum()
-    assert cost == pytest.approx(6 * (900 * 2.5 + 10) / 1e6)
-
-
-def test_draws_are_not_taken_out_of_its_cache(
-    litellm: str, server: ProtocolServer, marked_study: MarkedStudy
-) -> None:
-    study = marked_study(pairs=2)
-    assert grade(study, [f"openai:grader@{litellm}/v1"], draws=5).scored == 20
-    assert len(server.calls) == 20
-    keys = {"cache"} & {name for call in server.calls for name in call.body}
-    assert keys == set()  # what declines the cache stays at the gateway
-
-
-def test_what_a_fallback_answers_has_no_probabilities_and_is_counted(
-    litellm: str, server: ProtocolServer, marked_study: MarkedStudy
-) -> None:
-    def script(call: Call) -> Reply:
-        if call.body["model"] == "gpt-4o-mini":
-            return completion(call.choice)
-        return error(500) if call.unit == "p0002|m|a" else answer(call)
-
-    server.script = script
-    study = marked_study(pairs=3, name="fallback")
-    grader = f"openai:grader@{litellm}/v1"
-    (summary,) = grade(study, [grader], method="logprobs", wait_scale=0.001).graders
-    assert (summary.scored, summary.without_probabilities) == (6, 1)
-    server.script = answer
-    assert grade(study, [grader], retry_unscored=True).graders[0].planned == 1
-
-
-@pytest.mark.parametrize("method", ["", "verbalised"])
-def test_claude_and_stated_distributions(
-    litellm: str, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch, method: str
-) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-key-of-nobody")
-    monkeypatch.setenv("ANTHROPIC_BASE_URL", litellm)
-    graders = ["anthropic:claude-opus-5", f"openai:grader@{litellm}/v1"]
-    study = marked_study(pairs=2)
-    assert grade(study, graders, method=method).scored == 8
-
-
-def test_its_cache_is_noticed_where_it_is_not_declined(
-    litellm: str, server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("evenhand.graders.clients.openai_chat.LITELLM_DECLINED", {})
-    monkeypatch.setattr("evenhand.graders.clients.openai_chat.DECLINED", {})
-    study = marked_study(pairs=4, rubrics=("refusal",))
-    (summary,) = grade(study, [f"openai:grader@{litellm}/v1"], draws=6, concurrency=2).graders
-    assert summary.scored == len(server.calls) < 48
-    assert summary.unscored == {"repeated_reply": 48 - summary.scored}
-
 
 CLOSE = 0.005
 """Of the tokens at a place only the 20 likeliest are listed."""
