@@ -16,8 +16,7 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
-from evenhand.study.desk.attention import AttentionChecks
-from evenhand.study.desk.known_units import KnownUnit
+from evenhand.study.desk.attention import AttentionChecks, KnownUnit
 from evenhand.study.session.practice import PracticeDesk
 from evenhand.study.session.sessions import OwnTexts
 from evenhand.study.settings.page import in_words
@@ -25,7 +24,7 @@ from evenhand.study.settings.sections import Section
 from evenhand.study.settings.study_toml import FILE_NAME, StudyConfig, read_config
 from evenhand.study.store.logs.decisions import note_files
 from evenhand.study.store.schema import claims, labels
-from evenhand.study.tables.atomic import atomic_write
+from evenhand.study.tables.files import atomic_write
 from evenhand.study.trust import inside
 from evenhand.study.workspace import RUBRICS_FOLDER, Study, files_of, rubrics_in_step
 from evenhand.texts import written

@@ -17,13 +17,13 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
 from evenhand.study import seeding
-from evenhand.study.extension import extend_sample
+from evenhand.study.creation import extend_sample
 from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.questions import Key
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.decisions import note_act
 from evenhand.study.store.schema import claims, labels, lead_events
-from evenhand.study.tables.atomic import atomic_write
+from evenhand.study.tables.files import atomic_write
 from evenhand.study.workspace import RUBRICS_FOLDER, Study, check_wordings
 from evenhand.texts import written
 

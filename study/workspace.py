@@ -20,9 +20,8 @@ from evenhand.study.store.database import PATIENCE
 from evenhand.study.store.logs.decisions import inclusion_so_far
 from evenhand.study.store.meta import hours_since_backup, key_for, note_moment
 from evenhand.study.store.store import Store
-from evenhand.study.tables.atomic import atomic_write
 from evenhand.study.tables.columns import INCLUSION
-from evenhand.study.tables.private import new_folder, tighten
+from evenhand.study.tables.files import atomic_write, new_folder, tighten
 from evenhand.texts import written
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ from evenhand.exchange.readers.source import (
     inside,
     label_cell,
 )
-from evenhand.study.tables.decoded import check_arrow, check_parquet
 from evenhand.study.tables.formats import FIRST_ROW, cell_text
+from evenhand.study.tables.limits import check_arrow, check_parquet
 from evenhand.texts import written
 
 if TYPE_CHECKING:

@@ -25,9 +25,9 @@ from evenhand.exchange.readers.rows import (
     plain_kind,
 )
 from evenhand.exchange.readers.source import Record, Source, objects, text_of
+from evenhand.study.tables.columns import likely_columns, names_items
 from evenhand.study.tables.formats import FIRST_ROW, cell_text
 from evenhand.study.tables.limits import check_table
-from evenhand.study.tables.names import likely_columns, names_items
 from evenhand.texts import written
 
 if TYPE_CHECKING:

@@ -16,8 +16,13 @@ from typing import TYPE_CHECKING
 from evenhand.errors import InputError
 from evenhand.exchange.readers.source import Record, Source, text_of
 from evenhand.study.tables.columns import shortened
-from evenhand.study.tables.instants import is_later, stored_instant
-from evenhand.study.tables.ratings import RATER_KINDS, RATING_KEY, RATINGS_COLUMNS
+from evenhand.study.tables.ratings import (
+    RATER_KINDS,
+    RATING_KEY,
+    RATINGS_COLUMNS,
+    is_later,
+    stored_instant,
+)
 from evenhand.texts import written
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from evenhand.exchange.writers.material import Made, Material, Scale
 from evenhand.exchange.writers.mlflow import mlflow
 from evenhand.exchange.writers.phoenix import phoenix
 from evenhand.exchange.writers.wide import wide
-from evenhand.study.tables.atomic import atomic_write
-from evenhand.study.tables.private import FOLDER, new_folder
+from evenhand.study.tables.files import FOLDER, atomic_write, new_folder
 
 __all__ = ["FORMATS", "Format", "Made", "Material", "Scale", "check_out", "format_of", "save"]
 

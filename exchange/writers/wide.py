@@ -12,8 +12,7 @@ from evenhand.exchange.writers.material import (
     combined,
     not_carried,
 )
-from evenhand.study.tables.formats import csv_bytes
-from evenhand.study.tables.spreadsheets import guarded
+from evenhand.study.tables.formats import csv_bytes, guarded
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.graders.options import WHOLE, Shard
 from evenhand.study.store.database import Database
-from evenhand.study.tables.private import FILE
+from evenhand.study.tables.files import FILE
 from evenhand.texts import written
 
 if TYPE_CHECKING:

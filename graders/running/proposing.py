@@ -21,7 +21,7 @@ from evenhand.graders.running.provenance import replied, sent
 from evenhand.graders.running.runner import Rounds, open_grader, priced
 from evenhand.graders.spec import GraderSpec, parse_spec
 from evenhand.rubrics import PromptText
-from evenhand.study.store.logs.proposals import ProposalAttempt, note_proposals, proposals_of
+from evenhand.study.store.logs.improvements import ProposalAttempt, note_proposals, proposals_of
 from evenhand.texts import written
 
 if TYPE_CHECKING:

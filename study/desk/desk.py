@@ -1,7 +1,7 @@
 """The annotators' desk: hands out tasks to raters, and stores labels before it acknowledges them.
 
 A task is a question as one rater is shown it; a sheet holds the tasks that are asked at once.
-`study.desk.design` settles the questions, their order and their sides, `study.desk.next_tasks`
+`study.desk.design` settles the questions, their order and their sides, `study.desk.claims`
 which of them are a rater's next. A task's id is random.
 """
 
@@ -26,9 +26,17 @@ from evenhand.study.desk.answers import (
     take_answer,
     take_flag,
 )
-from evenhand.study.desk.claims import Changes, Claim, ClaimIndex, blinded
+from evenhand.study.desk.claims import (
+    Changes,
+    Claim,
+    ClaimIndex,
+    NextTasks,
+    answered,
+    asked_together,
+    blinded,
+    in_design,
+)
 from evenhand.study.desk.design import SessionDesign
-from evenhand.study.desk.next_tasks import NextTasks, answered, asked_together, in_design
 from evenhand.study.desk.oversight import Oversight
 from evenhand.study.desk.own_flags import (
     FlagAnswer,

@@ -17,7 +17,7 @@ from evenhand.errors import InputError, StoreAway
 from evenhand.study.settings.session import SessionSettings
 from evenhand.study.settings.study_toml import read_config
 from evenhand.study.store.store import Store
-from evenhand.study.tables.private import HAS_MODES, user_name
+from evenhand.study.tables.files import HAS_MODES, user_name
 from evenhand.study.workspace import Study, open_study, store_state
 from evenhand.texts import written
 

@@ -17,9 +17,9 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.rubrics import Number, Rubric
-from evenhand.study.desk.next_tasks import minutes_ago
+from evenhand.study.desk.claims import minutes_ago
 from evenhand.study.desk.oversight import oversight
-from evenhand.study.lead.people import accepted_text, people_labels
+from evenhand.study.lead.progress import accepted_text, people_labels
 from evenhand.study.questions import Key
 from evenhand.study.store.database import conflict_free_insert
 from evenhand.study.store.grades import utc_now

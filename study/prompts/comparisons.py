@@ -27,7 +27,7 @@ from evenhand.study.prompts.items import (
     judge_ratings,
     make_items,
 )
-from evenhand.study.prompts.responses import SUBJECT
+from evenhand.study.prompts.pairs import SUBJECT
 from evenhand.study.tables.columns import require_columns, shortened
 from evenhand.study.tables.formats import FIRST_ROW, row_number
 

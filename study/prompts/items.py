@@ -20,8 +20,7 @@ from evenhand.rubrics import Block, Rubric
 from evenhand.rubrics.conversation import as_messages, is_conversation, turns_of
 from evenhand.rubrics.options import options_in, separators_in, set_label
 from evenhand.study.prompts.images import looks_like_image, with_images
-from evenhand.study.prompts.pairs import PAIR_ID, RESERVED, numbered_ids
-from evenhand.study.prompts.responses import SUBJECT
+from evenhand.study.prompts.pairs import PAIR_ID, RESERVED, SUBJECT, numbered_ids
 from evenhand.study.prompts.units import unit_id
 from evenhand.study.tables.columns import require_columns, require_rows, shortened
 from evenhand.study.tables.formats import FIRST_ROW, row_number

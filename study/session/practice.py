@@ -21,9 +21,9 @@ from evenhand.study.desk.answers import (
     take_flag,
     why_refused,
 )
+from evenhand.study.desk.attention import KnownUnits
 from evenhand.study.desk.claims import Claim
 from evenhand.study.desk.desk import Sent
-from evenhand.study.desk.known_units import KnownUnits
 from evenhand.study.desk.own_flags import FlagAnswer, Withdrawal, standing_flags, take_withdrawal
 from evenhand.study.desk.sheets import EarlierPage, Sheet, Task
 from evenhand.study.questions import Question

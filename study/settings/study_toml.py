@@ -11,11 +11,6 @@ from pydantic import Field, ValidationError
 
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, QualitySettings
-from evenhand.study.settings.annotation import (
-    AnnotationSettings,
-    RewordingSettings,
-    SampleSettings,
-)
 from evenhand.study.settings.providers import ModelPrices, ProviderSettings
 from evenhand.study.settings.sections import (
     Section,
@@ -24,6 +19,7 @@ from evenhand.study.settings.sections import (
     refusal_of,
 )
 from evenhand.study.settings.session import (
+    AnnotationSettings,
     AttentionSettings,
     BackgroundSettings,
     ComprehensionQuestion,
@@ -31,10 +27,12 @@ from evenhand.study.settings.session import (
     OidcSettings,
     PaySettings,
     ProlificSettings,
+    RewordingSettings,
+    SampleSettings,
     SessionSettings,
     TrainingSettings,
 )
-from evenhand.study.tables.atomic import atomic_write
+from evenhand.study.tables.files import atomic_write
 from evenhand.study.trust import inside
 
 FILE_NAME = "study.toml"

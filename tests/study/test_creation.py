@@ -10,7 +10,7 @@ import pytest
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.creation import StudyPlan
-from evenhand.study.tables.scratch import scratch_folder
+from evenhand.study.tables.files import scratch_folder
 
 
 def test_on_a_server_a_study_that_could_not_be_made_leaves_nothing(

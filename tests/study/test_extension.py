@@ -11,7 +11,7 @@ import pytest
 from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study, extend_sample, open_study
-from evenhand.study.extension import uncertainty
+from evenhand.study.creation import uncertainty
 from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.decisions import WAVES, inclusion_so_far

@@ -11,8 +11,7 @@ from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
 from evenhand.study import create_study
 from evenhand.study.creation import StudyPlan
-from evenhand.study.prompts.pairs import read_pairs
-from evenhand.study.prompts.responses import read_responses
+from evenhand.study.prompts.pairs import read_pairs, read_responses
 from evenhand.study.tables.formats import read_table, write_table
 from tests.ratings_files import read_ratings
 

@@ -17,7 +17,7 @@ from evenhand.study.store.database import Database
 from evenhand.study.store.events import EventLog, append
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.logs.improvements import KINDS as IMPROVEMENTS
-from evenhand.study.store.logs.proposals import PROPOSED
+from evenhand.study.store.logs.improvements import PROPOSED
 from evenhand.study.store.schema import (
     flag_events,
     labels,

@@ -9,8 +9,8 @@ from evenhand.reporting.analysing import analyse_study
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
 from evenhand.study.desk.answers import Answer
+from evenhand.study.desk.design import judged_without_prompt, prompts_seen
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.desk.hidden_prompts import judged_without_prompt, prompts_seen
 from evenhand.study.settings.study_toml import change_config
 
 

@@ -13,11 +13,10 @@ import pytest
 from evenhand.errors import InputError, StoreAway
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.keeping import backup, snapshot
-from evenhand.study.keeping.archive import unpack
-from evenhand.study.keeping.backup import backup_study, keep_backups, restore_study
+from evenhand.study.keeping import backup, copying
+from evenhand.study.keeping.backup import backup_study, keep_backups, restore_study, unpack
+from evenhand.study.keeping.copying import found_tables, states
 from evenhand.study.keeping.moving import move_store
-from evenhand.study.store.copying import found_tables, states
 from harness.postgresql import Postgresql
 
 
@@ -74,13 +73,13 @@ def test_a_backup_of_a_database_that_hangs_ends_in_a_sentence(
         if at == "before":
             server.freeze()
         else:
-            copy = snapshot.copy_tables
+            copy = copying.copy_tables
 
             def hang(*given):
                 server.freeze()
                 return copy(*given)
 
-            monkeypatch.setattr(snapshot, "copy_tables", hang)
+            monkeypatch.setattr(copying, "copy_tables", hang)
         begun = time.monotonic()
         with pytest.raises(StoreAway):
             keep_backups(study.folder, to, 14, verify=True)

@@ -11,8 +11,7 @@ from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
 from evenhand.study import create_study, open_study
 from evenhand.study.creation import StudyPlan, usual_rubrics
-from evenhand.study.prompts.pairs import read_propositions
-from evenhand.study.prompts.responses import read_responses
+from evenhand.study.prompts.pairs import read_propositions, read_responses
 
 STATEMENTS = """id,text,group
 trade,Free trade helps the poor.,left

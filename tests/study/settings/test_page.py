@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from evenhand.study.settings.analysis import AnalysisSettings
-from evenhand.study.settings.annotation import SampleSettings
 from evenhand.study.settings.page import page_with_table, settings_in_force
+from evenhand.study.settings.session import SampleSettings
 from evenhand.study.settings.study_toml import StudyConfig
 
 PAGE = Path(__file__).parents[3] / "docs" / "study-settings.md"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from evenhand.study.desk.known_units import KnownUnit
+from evenhand.study.desk.attention import KnownUnit
 from evenhand.study.settings.sections import _FORMS
 from evenhand.study.settings.study_toml import StudyConfig
 

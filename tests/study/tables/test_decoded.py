@@ -14,9 +14,9 @@ from pyarrow import feather, parquet
 from evenhand.errors import InputError
 from evenhand.exchange.readers import excel
 from evenhand.exchange.readers.reading import read_export
-from evenhand.study.tables import decoded
-from evenhand.study.tables.decoded import check_arrow, check_parquet
+from evenhand.study.tables import limits
 from evenhand.study.tables.formats import read_table
+from evenhand.study.tables.limits import check_arrow, check_parquet
 from evenhand.study.tables.pieces import batches_of, pieces_of
 
 
@@ -84,7 +84,7 @@ def test_a_bomb_that_is_read_in_pieces_is_refused_too(
     """Of version 0.2.0 each batch of 250,000 rows was unpacked, whatever they held."""
     path, before = tmp_path / "bomb.parquet", pa.total_allocated_bytes()
     if not by_reference:
-        monkeypatch.setattr(decoded, "MOST_DECODED", 100 * 1024**2)
+        monkeypatch.setattr(limits, "MOST_DECODED", 100 * 1024**2)
     table = bomb(rows=2000 if by_reference else 200)
     write_bomb(table, path, by_reference)
     assert path.stat().st_size < 100_000
@@ -105,7 +105,7 @@ def test_long_texts_that_are_read_in_pieces_are_all_there(
     path = tmp_path / "long.parquet"
     write_bomb(bomb("y" * 1000), path)
     (whole,) = in_pieces(path)
-    monkeypatch.setattr(decoded, "_PART", 200_000)
+    monkeypatch.setattr(limits, "_PART", 200_000)
     parts = list(in_pieces(path))
     assert len(parts) > 10
     assert pa.concat_tables(parts).combine_chunks().equals(whole.combine_chunks())

@@ -8,8 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from evenhand.study.tables.formats import read_table, write_table
-from evenhand.study.tables.spreadsheets import guarded, unguarded_frame
+from evenhand.study.tables.formats import guarded, read_table, unguarded_frame, write_table
 
 TEXTS = [
     '=cmd|"/c calc"!A1', "+1+1", "-1+1", "@sum", "\tx", "\rx", "\n=x", "'=x", "''=x", "'tis", "'",
