@@ -58,6 +58,13 @@ class Declared(Section):
 
 
 Share = Annotated[float, Field(ge=0, le=1)]
+PositiveShare = Annotated[float, Field(gt=0, le=1)]
+ShareBelowOne = Annotated[float, Field(ge=0, lt=1)]
+Kappa = Annotated[float, Field(ge=-1, le=1)]
+NotNegative = Annotated[float, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0)]
+Count = Annotated[int, Field(ge=0)]
+PositiveInt = Annotated[int, Field(gt=0)]
 SectionType = TypeVar("SectionType", bound=Section)
 
 

@@ -10,7 +10,15 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
 from evenhand.study.prompts.sampling import DEFAULT_STRATA
-from evenhand.study.settings.sections import Declared, Section
+from evenhand.study.settings.sections import (
+    Count,
+    Declared,
+    NotNegative,
+    Positive,
+    PositiveInt,
+    Section,
+    Share,
+)
 
 # The units that people label, and how
 
@@ -20,8 +28,7 @@ MOST_RATERS = 1000
 
 
 class SampleSettings(Section):
-    pairs: int = Field(
-        gt=0,
+    pairs: PositiveInt = Field(
         description="how many pairs are labelled; changed by `evenhand extend`",
         json_schema_extra={"usual": "250"},
     )
@@ -58,14 +65,12 @@ class AnnotationSettings(Section):
         json_schema_extra={"usual": "all"},
     )
     raters_per_unit: int = Field(default=3, gt=0, le=MOST_RATERS, description="annotators per unit")
-    units_per_rater: int = Field(
+    units_per_rater: Count = Field(
         default=0,
-        ge=0,
         description="the most units one annotator gets, over all rubrics; 0: no limit",
     )
-    pairs_per_block: int = Field(
+    pairs_per_block: PositiveInt = Field(
         default=10,
-        gt=0,
         description="how many pairs an annotator works through before the next block",
     )
     repeat_share: float = Field(
@@ -74,14 +79,12 @@ class AnnotationSettings(Section):
         le=0.5,
         description="share of an annotator's units that are asked again, unannounced; 0 to 0.5",
     )
-    repeat_gap: int = Field(
+    repeat_gap: PositiveInt = Field(
         default=20,
-        gt=0,
         description="least number of answers between an answer and its repeat",
     )
-    lease_minutes: float = Field(
+    lease_minutes: Positive = Field(
         default=120.0,
-        gt=0,
         description="how long a unit that was given out stays reserved without an answer",
     )
     screen: Literal["one", "all"] = Field(
@@ -142,26 +145,22 @@ class SessionSettings(Section):
         description="further names and addresses by which people reach the app, such as "
         "`10.0.0.5`; this machine's own and that of `--url` are known, and no other is answered",
     )
-    idle_minutes: float = Field(
+    idle_minutes: Positive = Field(
         default=5.0,
-        gt=0,
         description="a longer pause between two answers counts as this much work",
     )
-    pause_minutes: float = Field(
+    pause_minutes: NotNegative = Field(
         default=50.0,
-        ge=0,
         description="after so many minutes of work without a rest the page offers a pause between "
         "two units; 0: never",
     )
-    answers_per_day: int = Field(
+    answers_per_day: Count = Field(
         default=0,
-        ge=0,
         description="the most answers one annotator gives in a day (one rubric on one unit is one "
         "answer, and so is a change; the unit at hand is finished); 0: no limit",
     )
-    minutes_per_day: float = Field(
+    minutes_per_day: NotNegative = Field(
         default=0.0,
-        ge=0,
         description="the same in minutes with a unit in view; 0: no limit",
     )
     time_zone: str = Field(
@@ -188,10 +187,8 @@ class TrainingSettings(Section):
         default=True, description="every rubric is explained, with its options and examples"
     )
     file: str = Field(default="", description="the study's file of practice units")
-    pass_mark: float = Field(
+    pass_mark: Share = Field(
         default=0.0,
-        ge=0,
-        le=1,
         description="share of right practice answers that is needed to go on; 0: none",
     )
     attempts: int = Field(default=2, ge=1, description="how often the practice may be tried")
@@ -305,9 +302,8 @@ class ProlificSettings(Section):
         description="code of whoever found no unit left, and answered none",
         json_schema_extra={"usual": "as `complete`"},
     )
-    places: int = Field(
+    places: Count = Field(
         default=0,
-        ge=0,
         description="how many participants are let in, whatever ids the addresses claim; 0: no "
         "limit. As many as at Prolific",
     )
