@@ -131,17 +131,13 @@ class Contents:
 
 
 def read_files(study: Study) -> dict[str, bytes | None]:
-    """The study's files as they are now. Raises InputError where the settings are not valid, or
-    name a file elsewhere.
-    """
+    """The study's files now. Raises InputError for invalid settings, or a file elsewhere."""
     names = files_of(study.folder, read_config(study.folder))
     return {name: _content(study.folder, name) for name in (*names, *USUAL_FILES)}
 
 
 def contents_of(study: Study, files: Files) -> Contents:
-    """What the study would be with these files. Raises InputError where it would not hold
-    together.
-    """
+    """The study with these files. Raises InputError where it would not hold together."""
     with tempfile.TemporaryDirectory(prefix="evenhand-change-") as home:
         folder = Path(home)
         for name, content in files.items():
@@ -238,9 +234,7 @@ def differences(before: Contents, after: Contents) -> Iterator[Difference]:
 
 
 def settings_by_key(config: StudyConfig) -> dict[str, object]:
-    """Return every setting by its key, such as "annotation.screen"; a section that is left out has
-    none.
-    """
+    """Return every setting by its key ("annotation.screen"); an absent section has none."""
     found: dict[str, object] = {}
     for name, value in config:
         if isinstance(value, Section):

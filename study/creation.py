@@ -167,9 +167,7 @@ def create_study(
 
 
 def _display(responses: pd.DataFrame | None) -> Literal["text", "markdown"]:
-    """Return how responses are shown. Raters see what users see: Markdown is rendered where most
-    responses are written in it.
-    """
+    """Return how responses are shown: rendered where most of them are Markdown."""
     share = 0.0 if responses is None else markdown_share(responses["response"])
     return "markdown" if share >= MARKDOWN_FROM else "text"
 

@@ -37,9 +37,7 @@ class Rewording:
     ended: bool = False
 
     def asked(self, rubric: Rubric, unit_id: str) -> Rubric | None:
-        """Return the wording under which people are asked about a unit; None for a unit of a trial
-        that has ended.
-        """
+        """Return the wording that people see for a unit; None for one of a trial that has ended."""
         dealt = self._dealt(rubric.name, unit_id)
         if dealt is None:
             return rubric

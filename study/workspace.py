@@ -79,9 +79,7 @@ class Study:
         return units
 
     def units_with_lengths(self, scope: str = "sample") -> pd.DataFrame:
-        """Return `units(scope)` with the number of words of each response, and of each text that a
-        rubric shows beside it.
-        """
+        """Return `units(scope)` with the words of each response and of texts shown beside one."""
         beside = (
             block.column
             for rubric in self.rubrics.values()
@@ -131,9 +129,7 @@ class Study:
         return presented_values(rubric, unit, order, cells, texts)
 
     def values_of(self, questions: Sequence[Question]) -> list[dict[str, str]]:
-        """Return the template variables of many questions at once; meant for hundreds, not
-        thousands.
-        """
+        """Return the template variables of hundreds of questions at once."""
         units = [parse_unit_id(question.unit_id) for question in questions]
         texts = self.store.texts_of(list(dict.fromkeys(unit[:2] for unit in units)))
         return [
@@ -260,9 +256,7 @@ class StoreState:
 
 
 def store_state(study: Study | Path, patience: float = 2.0) -> StoreState:
-    """Read the store of a study that is open, or, over a connection of its own, of a folder, and
-    write into it.
-    """
+    """Read and write the store of an open study or, over an own connection, of a folder."""
     if isinstance(study, Path):
         try:
             store = Store.connect(read_config(study).store, study, patience=patience)

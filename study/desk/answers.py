@@ -127,9 +127,7 @@ def why_refused(answer: Answer, rubric: Rubric, texts: Mapping[str, str]) -> str
 
 
 def _is_possible(answer: Answer, rubric: Rubric) -> bool:
-    """Return True if the answer is either one of the rubric's options or a reason to skip, not
-    both.
-    """
+    """Return True if the answer is one of the rubric's options or a reason to skip, not both."""
     return (
         bool(answer.option_key) != bool(answer.skip_reason)
         and (not answer.option_key or rubric.takes(answer.option_key))

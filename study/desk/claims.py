@@ -303,9 +303,7 @@ class NextTasks:
         return next(self._screens(), ())
 
     def _screens(self) -> Iterator[Screen]:
-        """Yield the screens that the rater may still be given: free questions, up to the limit of
-        units.
-        """
+        """Yield the screens left for the rater: free questions, up to the limit of units."""
         most = self.design.settings.units_per_rater
         units = {unit for unit, _ in self.index.held_by(self.rater_id)}
         for screen in self.design.screens(self.rater_id, self.free):
@@ -314,9 +312,7 @@ class NextTasks:
                 yield screen
 
     def _check(self, changes: Changes) -> list[Claim]:
-        """Claim the next attention check if one is due and asks the same rubrics as the next
-        unit.
-        """
+        """Claim the next attention check if one is due and has the rubrics of the next unit."""
         checks = self.design.checks
         done = sum(claim.state == "labelled" and not claim.is_check for claim in self.own.values())
         left = checks.left(self.rater_id, self.checked)

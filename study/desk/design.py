@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 
 
 class SessionDesign:
-    """The questions, their order and their repeats, as the study's settings, sample and key fix
-    them.
-    """
+    """Questions, their order and their repeats, fixed by the study's settings, sample and key."""
 
     def __init__(self, study: Study) -> None:
         self.key = study.blinding_key
@@ -116,9 +114,7 @@ class SessionDesign:
         return max(0, min(share, answers - self.settings.repeat_gap))
 
     def repeat_after(self, rater_id: str, number: int) -> int:
-        """Return by how many answers the rater's repeat of this number (from 0) comes after it is
-        due.
-        """
+        """Return by how many answers a rater's repeat of this number (from 0) comes late."""
         stretch = round(1 / self.settings.repeat_share)
         return seeding.drawn(self.key, stretch, "repeat", rater_id, str(number))
 
@@ -187,9 +183,7 @@ def shows_prompt(rubric: Rubric) -> bool:
 
 
 def hiding_first(rubrics: Iterable[Rubric]) -> list[Rubric]:
-    """Sort the rubrics that hide the prompt before those that show it, otherwise in the given
-    order.
-    """
+    """Sort the rubrics that hide the prompt before the others, otherwise in the given order."""
     return sorted(rubrics, key=shows_prompt)
 
 

@@ -367,9 +367,7 @@ class AnnotationDesk:
                 yield self.study.rubrics[claim.rubric].for_people(known)
 
     def _design(self) -> SessionDesign:
-        """Return the sessions' design, computed again when the study has grown: people may be
-        labelling meanwhile.
-        """
+        """Return the sessions' design, computed again when the study has grown meanwhile."""
         size = self.study.store.size()
         if self._cached is None or self._cached[0] != size:
             self._cached = (size, SessionDesign(self.study))

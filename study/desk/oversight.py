@@ -53,9 +53,7 @@ class Oversight:
         return "paused" if self.paused else ""
 
     def renewed(self, connection: sa.Connection) -> Oversight:
-        """Return the decisions brought up to date with the store; itself where there are no new
-        ones.
-        """
+        """Return the decisions up to date with the store; itself where there are no new ones."""
         paused, exclusions, seen = self.paused, dict(self.exclusions), self.seen
         readmitted = set(self.readmitted)
         since = sa.select(lead_events).where(lead_events.c.event_id > self.seen)

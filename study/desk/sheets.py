@@ -106,9 +106,7 @@ def matching(
 
 
 def excerpt(people: PeopleText, search: str) -> str:
-    """Return the passage of the texts that contains `search`, or else the beginning of the first
-    response.
-    """
+    """Return the passage of the texts with `search`, or the beginning of the first response."""
     wanted = plain(search)
     responses = sorted(people.blocks, key=lambda block: block.kind != "response")
     for block in responses if wanted else ():

@@ -125,9 +125,7 @@ def _try(file: Path, contents: Contents) -> None:
 
 
 def backup_of(store: Database, folder: Path, file: Path) -> Contents:
-    """Write a study whose store is already open to a new file, and verify it. Return its
-    contents.
-    """
+    """Write a study whose store is open to a new file, and verify it. Return its contents."""
     from evenhand import __version__
 
     file = _new_file(folder, file)

@@ -105,9 +105,7 @@ def _rows(connection: sa.Connection, tables: sa.MetaData) -> dict[str, int]:
 
 
 def _new_place(folder: Path, present: str, to: str) -> str:
-    """Return the store's new location for study.toml. Raises InputError where it is the present
-    one, or not valid.
-    """
+    """Return the store's new location. Raises InputError for the present or an invalid one."""
     location = resolved(to)
     if location.startswith(_FILE_URL):
         path = Path(location.removeprefix(_FILE_URL))

@@ -321,9 +321,7 @@ def _queued(study: Study, given: Mapping[Key, Sequence[str]]) -> list[QueuedUnit
 
 
 def _reasons(study: Study, excluded: set[str]) -> dict[tuple[str, str], list[str]]:
-    """Return the remarks that people gave with their labels, by unit and rubric: the latest of each
-    person.
-    """
+    """Return each person's latest remark on their label, by unit and rubric."""
     from evenhand.study.store.logs.answers import remarks_table
 
     said = remarks_table(study.store)
@@ -349,9 +347,7 @@ def counted_marks(study: Study, key: Key) -> list[tuple[str, Mark]]:
 
 
 def _shuffled(texts: Sequence[str], *key: str) -> tuple[str, ...]:
-    """Shuffle the texts in an order that hides their authors and stays the same while they are
-    viewed.
-    """
+    """Shuffle texts in a fixed order that hides their authors."""
 
     def place(at: int) -> str:
         return hashlib.sha256("\x1f".join([*key, texts[at], str(at)]).encode()).hexdigest()

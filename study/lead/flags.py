@@ -42,9 +42,7 @@ class RaisedFlag:
 
 
 def raised_flags(study: Study) -> list[RaisedFlag]:
-    """All flags: the open ones first, and of these the oldest; then those closed or withdrawn,
-    latest first.
-    """
+    """Return the open flags, oldest first, then those closed or withdrawn, latest first."""
     latest = sa.select(flag_events).where(is_latest(flag_events, "flag_id"))
     with study.store.read() as connection:
         settled = {row.flag_id: row for row in connection.execute(latest)}

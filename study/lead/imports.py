@@ -85,9 +85,7 @@ def names_of_study(study: Study, ratings: pd.DataFrame, joins: bool | None) -> p
 
 
 def _take_places(connection: sa.Connection, rows: list[dict[str, Any]]) -> None:
-    """Take places at the desk for labels given elsewhere, so that their units need fewer raters
-    there.
-    """
+    """Take places at the desk for labels given elsewhere: their units need fewer raters there."""
     taken = {
         (row["rater_id"], row["unit_id"], row["rubric"], row["rubric_hash"], row["draw"]): {
             "task_id": _new_id(),

@@ -277,9 +277,7 @@ def _human_labels(study: Study) -> pd.DataFrame:
 
 
 def _holders(study: Study) -> dict[tuple[str, str], dict[str, int]]:
-    """Count, by (unit, rubric) and state ("labelled" or "open"), the raters who hold it and are not
-    excluded.
-    """
+    """Count the raters who are not excluded and hold a (unit, rubric), by state."""
     raters = sa.func.count(sa.distinct(claims.c.rater_id))
     columns = (claims.c.unit_id, claims.c.rubric, claims.c.state)
     with study.store.read() as connection:

@@ -114,9 +114,7 @@ def _cell_sizes(cells: list[Stratum], size: int, taken: list[Stratum]) -> dict[S
 def _controlled_rounding(
     available: np.ndarray, fixed: np.ndarray, margins: list[Margin], size: int, unit: int
 ) -> np.ndarray | None:
-    """Counts by cell, None where the solver fails. Distances from exact shares are counted in
-    `unit` parts of a pair.
-    """
+    """Counts by cell; None where the solver fails. Distances are in `unit` parts of a pair."""
     import numpy as np
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import lil_array
@@ -154,9 +152,7 @@ def _controlled_rounding(
 
 
 def _margins(names: list[Stratum], cells: list[Stratum], size: int) -> list[Margin]:
-    """Return, for every value of every column, the column's number, its cells, and its wanted
-    count.
-    """
+    """Return the column's number, the cells and the wanted count of each value of each column."""
     margins = []
     for column in range(len(names[0])):
         counts: dict[str, int] = {}
@@ -248,9 +244,7 @@ def chances_for(
 
 
 def pick(chances: Mapping[str, float], rng: np.random.Generator) -> list[str]:
-    """Pairs drawn with these probabilities, as many as these add up to (rounded up or down at
-    random), in random order.
-    """
+    """Draw pairs with these probabilities, as many as these add up to, in random order."""
     import numpy as np
 
     names = [pair for pair, chance in chances.items() if chance > 0]

@@ -53,9 +53,7 @@ class Funnel:
 
 
 def funnel(study: Study) -> Funnel:
-    """Count the people who have come in, been given a unit, or labelled, by the stage that they
-    reached.
-    """
+    """Count the people who came in, were given a unit, or labelled, by the stage they reached."""
     sessions, excluded = Sessions(study), oversight(study.store).exclusions
     labelled, completed = _labelled(study), _completed(study)
     asks = study.config.consent is not None

@@ -179,9 +179,7 @@ class Sessions:
         self._move(rater_id, "welcome", "welcome_read", text=read)
 
     def decide_consent(self, rater_id: str, agreed: bool, language: str = "") -> None:
-        """Agree, or not. Who has agreed and says no in another window withdraws: a no counts at any
-        later step too.
-        """
+        """Agree, or not. A no counts at any later step too, in another window: it withdraws."""
         with self.study.store.write() as connection:
             log = events_of(connection, rater_id)
             said_yes, said_no = (
@@ -215,9 +213,7 @@ class Sessions:
         return right
 
     def answer_background(self, rater_id: str, answers: Mapping[str, str]) -> None:
-        """Store a rater's answers about themselves (question's key -> answer); all may be left
-        out.
-        """
+        """Store a rater's answers about themselves (question's key -> answer); all are optional."""
         with self.study.store.write() as connection:
             if self._next_step(connection, rater_id).name != "background":
                 return
@@ -257,9 +253,7 @@ class Sessions:
             return self._mark(connection, rater_id, states, "released")
 
     def readmit(self, rater_id: str) -> None:
-        """Let a rater whose places were released continue; the places that they answered are theirs
-        again.
-        """
+        """Let a rater whose places were released continue, with the places that they answered."""
         with self.study.store.write() as connection:
             if given_back(events_of(connection, rater_id)):
                 add_event(connection, rater_id, "readmitted")
@@ -288,9 +282,7 @@ def _answered(table: sa.Table) -> sa.Exists:
 
 
 def _text_hash(*texts: str | Sequence[str]) -> str:
-    """Return 16 hexadecimal digits that change with any of the texts: raters of an older one read
-    again.
-    """
+    """Return 16 digits that change with the texts: raters of an older one read again."""
     return hashlib.sha256(repr(texts).encode()).hexdigest()[:16]
 
 
@@ -313,7 +305,5 @@ def _done(log: Sequence[Event], kind: EventKind, **detail: Any) -> bool:
 
 
 def _read(log: Sequence[Event], kind: EventKind, texts: Mapping[str, str], **detail: Any) -> bool:
-    """Return True if the rater did this on any of these texts, which are translations of one
-    another.
-    """
+    """Return True if the rater did this on any of these texts, translations of one another."""
     return any(_done(log, kind, text=each, **detail) for each in texts.values())

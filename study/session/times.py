@@ -141,9 +141,7 @@ def _state(work: _Work, step: Step, exclusion: Exclusion | None) -> str:
 
 
 def _whole_part(study: Study, rows: Sequence[Mapping[str, Any]]) -> int:
-    """Return the number of units of a whole part: as set, else the median of those who are done; 0
-    where no one is done.
-    """
+    """Return the units of a whole part: as set, else the finishers' median; 0 without any."""
     done = [row["units"] for row in rows if row["state"] == "complete"]
     return study.config.annotation.units_per_rater or (median_high(done) if done else 0)
 

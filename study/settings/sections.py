@@ -130,8 +130,6 @@ def fault_of(error: ValidationError, called: Callable[[str], str] = lambda place
 
 
 def keys_of(section: type[Section]) -> dict[str, FieldInfo]:
-    """Return the fields of a section in the order of a TOML file: plain keys first, tables
-    after.
-    """
+    """Return the fields of a section in the order of a TOML file: plain keys before tables."""
     fields = section.model_fields
     return dict(sorted(fields.items(), key=lambda item: get_origin(item[1].annotation) is dict))

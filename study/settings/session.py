@@ -329,9 +329,7 @@ class ProlificSettings(Section):
 
 
 class PaySettings(Section):
-    """Amounts that people are paid. Evenhand pays nothing itself: the table of times has what is
-    owed.
-    """
+    """Amounts that people are owed. Evenhand pays nothing: see the table of times."""
 
     complete: float = Field(ge=0, description="owed to whoever is done")
     currency: str = Field(pattern=r"^[A-Z]{3}$", description="of these amounts, such as `GBP`")
@@ -358,9 +356,7 @@ _HERE = ("localhost", "127.0.0.1", "::1")
 
 
 def _is_private(address: str) -> str:
-    """Return the address if no one on the way can read or change its traffic; else raise
-    ValueError.
-    """
+    """Return the address if no one on the way can read its traffic; else raise ValueError."""
     parts = urlsplit(address)
     if parts.scheme == "https" and parts.hostname:
         return address

@@ -113,9 +113,7 @@ class StudyConfig(Section):
 
 
 def read_config(folder: Path) -> StudyConfig:
-    """The study's settings. Raises InputError where there is no study, a key is wrong, or a file is
-    not in the folder.
-    """
+    """The study's settings. Raises InputError without a study, for a wrong key or outside file."""
     path = folder / FILE_NAME
     if not path.is_file():
         raise InputError(
@@ -138,9 +136,7 @@ def declarations(config: StudyConfig | ModelSettings) -> dict[str, object]:
 
 
 def read_model_settings(path: Path) -> ModelSettings:
-    """The providers and prices in a file. Raises InputError where there is no such file or a key is
-    wrong.
-    """
+    """The providers and prices in a file. Raises InputError without a file or for a wrong key."""
     if not path.is_file():
         raise InputError(f"there is no file {path}")
     return _read(path, ModelSettings)

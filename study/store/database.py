@@ -328,9 +328,7 @@ class _Watch:
 
 
 def _hang_up(connection: Any) -> None:
-    """Shut down a driver's connection, so that a thread that waits on it fails at once. Doing it
-    twice is harmless.
-    """
+    """Shut down a driver's connection, so that a thread that waits on it fails at once."""
     with (
         contextlib.suppress(Exception),  # closed meanwhile, as the driver says in its own way
         socket.socket(fileno=os.dup(connection.fileno())) as line,
@@ -348,9 +346,7 @@ def _is_locked(away: StoreAway) -> bool:
 
 
 def _is_operational(away: StoreAway) -> bool:
-    """Return True if the cause is a driver's operational error, which leaves the store itself
-    intact.
-    """
+    """Return True for a driver's operational error, which leaves the store itself intact."""
     return any(each.__name__ == "OperationalError" for each in type(away.__cause__).__mro__)
 
 
@@ -439,9 +435,7 @@ def _connect_args(url: str) -> dict[str, int]:
 
 
 def _timeouts(patience: float) -> Callable[[Any, Any], None]:
-    """Return a hook that limits how long a connection waits for a lock, and the server for a lost
-    client.
-    """
+    """Return a hook that limits waits for a lock, and the server's for a lost client."""
     settings = {"lock_timeout": round(patience * 1000), **_VANISHED}
 
     def configure(connection: Any, _record: Any) -> None:

@@ -155,9 +155,7 @@ class Store(Database):
     def texts_of(
         self, answered: Sequence[tuple[str, str]]
     ) -> dict[tuple[str, str], tuple[dict[str, str], dict[str, str]]]:
-        """Return the cells and texts of many (pair_id, subject) at once; meant for hundreds, not
-        thousands.
-        """
+        """Return the cells and texts of hundreds of (pair_id, subject) at once."""
         ids = {pair for pair, _ in answered}
         subjects = {subject for _, subject in answered}
         with self.read() as connection:

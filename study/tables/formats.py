@@ -88,9 +88,7 @@ def write_table(frame: pd.DataFrame, path: str | Path) -> None:
 
 
 def csv_bytes(frame: pd.DataFrame) -> bytes:
-    """A table as CSV: no cell is run as a formula by a spreadsheet, `read_table` gives the texts
-    again.
-    """
+    """A table as CSV: no spreadsheet runs a cell as a formula, and `read_table` restores texts."""
     # RFC 4180 line ends: with them the writer quotes a lone carriage return in a cell, too.
     return guarded_frame(frame).to_csv(index=False, lineterminator="\r\n").encode()
 
@@ -181,9 +179,7 @@ def _read_large_csv(path: Path) -> pd.DataFrame | None:
 
 
 def delimiter_of(header: str) -> str:
-    """Return the separator of a header's cells: a comma, or another known one where there is no
-    comma.
-    """
+    """Return the separator of a header's cells: a comma if there is one, else another."""
     others = [mark for mark in _CALLED if mark in header and "," not in header]
     return others[0] if others else ","
 
@@ -216,9 +212,7 @@ def _counted(number: int) -> tuple[list[str], list[str]]:
 
 
 def _is_like(first: str, cells: list[str]) -> bool | None:
-    """Return whether a cell is one of those below it by what they show; None where they show
-    nothing.
-    """
+    """Return True if a cell looks like those below it; None where they show nothing."""
     given = [cell for cell in cells if cell]
     if not first or not given:
         return None

@@ -121,9 +121,7 @@ def acts(store: Database) -> pd.DataFrame:
 
 
 def labels_hash(ratings: pd.DataFrame) -> str:
-    """Return a hash of people's labels that does not depend on the order of the rows (`ratings` of
-    one rubric).
-    """
+    """Return a hash of people's labels (of one rubric) that the order of rows does not change."""
     people = ratings.loc[ratings["rater_kind"] == "human", _TOLD].sort_values(_TOLD)
     return hashlib.sha256(people.to_csv(index=False).encode()).hexdigest()
 

@@ -62,9 +62,7 @@ class ProofReading:
 def note_parts(
     store: Database, rubric: str, parts: Mapping[str, str], cluster: str, done_by: str
 ) -> None:
-    """Append the parts of clusters that had none; `cluster` is what they are, as in `[analysis]`.
-    Durable on return.
-    """
+    """Append the parts of clusters that had none; `cluster` says what they are. Durable."""
     _append(store, PARTED, rubric, {"cluster": cluster, "parts": dict(parts)}, done_by)
 
 
@@ -88,17 +86,13 @@ def check_clusters(store: Database, rubric: str, cluster: str) -> None:
 
 
 def note_old(store: Database, rubric: str, rater: str, *, is_new: bool, done_by: str) -> None:
-    """Append the grader to improve, if it is not known; `is_new` if it had no grade on the rubric
-    before it was asked here.
-    """
+    """Append the grader to improve, once; `is_new` if it had no grade on the rubric before."""
     if not any(each["old"] == rater for each in _all(store, STARTED, rubric)):
         _append(store, STARTED, rubric, {"old": rater, "is_new": is_new}, done_by)
 
 
 def graded_here_first(store: Database, rubric: str) -> set[str]:
-    """Return the raters whose first grades on the rubric were asked here: graders to improve, and
-    winners of a choice.
-    """
+    """Return graders to improve, and winners, whose first grades on the rubric were asked here."""
     tried, chosen = candidates_of(store, rubric), chosen_on(store, rubric)
     olds = {each["old"]: each["is_new"] for each in _all(store, STARTED, rubric)}
     new = {rater for rater, is_new in olds.items() if is_new}

@@ -33,9 +33,7 @@ _KEY = ("rater_id", "rubric", "rubric_hash", "suite", *_TRIAL)
 
 
 def known_replies(store: Store, rater_id: str) -> dict[tuple[str, ...], list[dict[str, Any]]]:
-    """Return the facts that identify each reply a grader gave, under attack too, by
-    `Question.prompted`.
-    """
+    """Return the facts that identify a grader's replies, attacked ones too, by question."""
     asked = ("unit_id", "rubric", "order")
     found: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     with store.read() as connection:
@@ -70,9 +68,7 @@ def gave_without_reasoning(store: Store, rater_id: str) -> bool:
 
 
 def asked_by(store: Store, rater_id: str) -> str:
-    """Return how the grader's latest label that was not read from token probabilities was asked
-    for; "" if there is none yet.
-    """
+    """Return how the grader's latest label without token probabilities was asked for, or ""."""
     facts = grades.c.provenance["asked_by"].as_string()
     query = (
         sa.select(facts)
@@ -128,9 +124,7 @@ def _with_reason(reason: str, order: str) -> str:
 def finished_trials(
     store: Store, rater_id: str, rubric: str, rubric_hashes: Collection[str], suite: str
 ) -> dict[Trial, str]:
-    """Return the trials that a grader need not be asked again, each with its label; "" where none
-    came.
-    """
+    """Return the trials not to ask again, each with its label; "" where none came."""
     table = attacked_grades
     query = (
         sa.select(*(table.c[name] for name in _TRIAL), table.c.label)
@@ -185,9 +179,7 @@ def attacked_table(store: Store, accepted: Mapping[str, Collection[str]]) -> pd.
 
 @dataclass(frozen=True, kw_only=True)
 class ResponseAttempt:
-    """The outcome of one prompt: a response, which may be empty, or the reason why there is
-    none.
-    """
+    """The outcome of one prompt: a response, which may be empty, or why there is none."""
 
     subject: str
     pair_id: str
