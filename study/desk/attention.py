@@ -202,8 +202,7 @@ def attention_results(study: Study) -> pd.DataFrame:
         .where(is_latest(attention_labels, "rater_id", "unit_id", "rubric"))
         .order_by(attention_labels.c.event_id)
     )
-    with study.store.read() as connection:
-        answers = connection.execute(query).all()
+    answers = study.store.rows(query)
     rows = []
     for answer in answers:
         key = (answer.unit_id, answer.rubric)

@@ -223,11 +223,10 @@ def _prompts_handed_out(study: Study) -> dict[tuple[str, str, str], str]:
         claims.c.rubric.in_(showing)
     )
     handed: dict[tuple[str, str, str], str] = {}
-    with study.store.read() as connection:
-        for rater, unit, moment in connection.execute(query):
-            for prompt in () if has_known_answer(unit) else _prompts_of(unit):
-                key = (rater, *prompt)
-                handed[key] = min(moment, handed.get(key, moment))
+    for rater, unit, moment in study.store.rows(query):
+        for prompt in () if has_known_answer(unit) else _prompts_of(unit):
+            key = (rater, *prompt)
+            handed[key] = min(moment, handed.get(key, moment))
     return handed
 
 

@@ -295,8 +295,7 @@ def _open_tasks(study: Study) -> dict[str, int]:
     """Count each rater's open tasks with a running lease; 0 for a rater without one."""
     opened = sa.func.sum(sa.case((sa.and_(claims.c.state == "open", _running(study)), 1), else_=0))
     query = sa.select(claims.c.rater_id, opened.label("opened")).group_by(claims.c.rater_id)
-    with study.store.read() as connection:
-        return {row.rater_id: int(row.opened) for row in connection.execute(query)}
+    return {row.rater_id: int(row.opened) for row in study.store.rows(query)}
 
 
 def _running(study: Study) -> sa.ColumnElement[bool]:

@@ -16,7 +16,7 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -214,6 +214,15 @@ class Database:
                 connection = connection.execution_options(isolation_level="REPEATABLE READ")
             with connection.begin():
                 yield connection
+
+    def rows(self, query: sa.Select[Any] | sa.CompoundSelect[Any]) -> Sequence[sa.Row[Any]]:
+        """Return the rows that a query finds."""
+        with self.read() as connection:
+            return connection.execute(query).all()
+
+    def values(self, query: sa.Select[Any]) -> Sequence[Any]:
+        """Return the first cell of each row that a query finds."""
+        return [row[0] for row in self.rows(query)]
 
     def table(self, query: sa.Select[Any]) -> pd.DataFrame:
         """Return the rows that a query finds, with its columns by their names."""

@@ -78,8 +78,7 @@ class Store(Database):
         """All pairs in file order: `pair_id`, `sample_position` (NaN: not sampled), all columns."""
         import pandas as pd
 
-        with self.read() as connection:
-            rows = connection.execute(sa.select(pairs).order_by(pairs.c.position)).all()
+        rows = self.rows(sa.select(pairs).order_by(pairs.c.position))
         return pd.DataFrame(
             [
                 {"pair_id": row.pair_id, "sample_position": row.sample_position, **row.cells}
@@ -128,8 +127,7 @@ class Store(Database):
 
     def subjects(self) -> list[str]:
         """Return the subjects that have a response, in alphabetical order."""
-        with self.read() as connection:
-            return sorted(connection.execute(sa.select(responses.c.subject).distinct()).scalars())
+        return sorted(self.values(sa.select(responses.c.subject).distinct()))
 
     def answered(self) -> pd.DataFrame:
         """Return the keys of all responses, without the texts: `pair_id, subject, side`."""
@@ -215,8 +213,7 @@ class Store(Database):
             other = grades.alias()
             gives_some = sa.exists().where(other.c.rater_id == rater_id, other.c.prob_method != "")
             query = query.where(is_scored, (grades.c.prob_method != "") | ~gives_some)
-        with self.read() as connection:
-            return {(row.unit_id, row.order, row.draw) for row in connection.execute(query)}
+        return {(row.unit_id, row.order, row.draw) for row in self.rows(query)}
 
     def ratings(self, accepted: Mapping[str, Collection[str]]) -> pd.DataFrame:
         """The `ratings` table: the current label or grade of every key, all raters.

@@ -99,8 +99,7 @@ class BatchJournal:
     def known_batches(self) -> set[str]:
         """Return the batch ids that belong to a chunk."""
         query = sa.select(batch_events.c.batch_id).where(batch_events.c.batch_id != "")
-        with self._store.read() as connection:
-            return set(connection.execute(query).scalars())
+        return set(self._store.values(query))
 
     def under_way(self, rater_id: str) -> list[Chunk]:
         """The chunks that are neither collected nor abandoned, oldest first."""

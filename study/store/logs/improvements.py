@@ -286,9 +286,8 @@ def proposals_of(store: Database, rubric: str) -> dict[str, ProposalAttempt]:
     query = sa.select(lead_events.c.reason).order_by(lead_events.c.event_id)
     query = query.where(lead_events.c.kind == PROPOSED, lead_events.c.rater_id == rubric)
     found: dict[str, ProposalAttempt] = {}
-    with store.read() as connection:
-        for text in connection.execute(query).scalars():
-            attempt = ProposalAttempt(**json.loads(text))
-            if attempt.unscored_reason not in TRANSIENT_REASONS:
-                found.setdefault(attempt.request, attempt)
+    for text in store.values(query):
+        attempt = ProposalAttempt(**json.loads(text))
+        if attempt.unscored_reason not in TRANSIENT_REASONS:
+            found.setdefault(attempt.request, attempt)
     return found

@@ -37,10 +37,7 @@ def known_replies(store: Store, rater_id: str) -> dict[tuple[str, ...], list[dic
     asked = ("unit_id", "rubric", "order")
     found: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     with store.read() as connection:
-        for table, names in (
-            (grades, asked),
-            (attacked_grades, (*asked, "attack", "target", "side")),
-        ):
+        for table, names in ((grades, asked), (attacked_grades, (*asked, *_TRIAL[1:4]))):
             facts = table.c.provenance
             query = sa.select(
                 *(table.c[name] for name in names),
@@ -137,8 +134,7 @@ def finished_trials(
         )
         .order_by(table.c.event_id)
     )
-    with store.read() as connection:
-        return {tuple(row[:5]): row.label for row in connection.execute(query)}
+    return {tuple(row[:5]): row.label for row in store.rows(query)}
 
 
 def was_audited(store: Store) -> bool:
@@ -231,5 +227,4 @@ class ResponseLog:
             .where(table.subject == subject, table.unscored_reason == "")
             .order_by(table.event_id.desc())
         )
-        with self._store.read() as connection:
-            return {(row.pair_id, row.side): row.response for row in connection.execute(query)}
+        return {(row.pair_id, row.side): row.response for row in self._store.rows(query)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evenhand.study.desk.oversight import exclude
-from evenhand.study.session.funnel import Funnel, funnel
+from evenhand.study.session.funnel import funnel
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.store.logs.session import add_event
 from harness.studies import with_labels
@@ -20,21 +20,17 @@ def test_everybody_is_where_they_are(make_session):
             add_event(connection, name, "entered", way="open")
     for name in people[1:]:
         sessions.decide_consent(name, agreed=name != "refuses")
-    assert funnel(study).stages == [
-        ("entered", 6), ("consented", 4), ("passed", 4),
-        ("working", 4), ("done", 0), ("left", 1), ("excluded", 0),
-    ]  # fmt: skip
+    found = {"entered": 6, "consented": 4, "passed": 4}
+    assert funnel(study) == found | {"working": 4, "done": 0, "left": 1, "excluded": 0}
     sessions.complete("done")
     sessions.release("returned", "returned")
     with_labels(study, {"excluded": "1"})
     exclude(study.store, "excluded", "too fast")
-    found = funnel(study)
     # Who returned had labelled nothing: they consented, and are not among those who passed.
-    assert found == Funnel(6, 4, 3, working=1, done=1, left=2, excluded=1)
+    found |= {"passed": 3}
+    assert funnel(study) == found | {"working": 1, "done": 1, "left": 2, "excluded": 1}
 
 
 def test_without_consent_there_is_no_such_stage(make_session):
-    study = make_session()
-    found = funnel(study)
-    assert found == Funnel()
-    assert "consented" not in dict(found.stages)
+    found = funnel(make_session())
+    assert "consented" not in found and not any(found.values())
