@@ -276,18 +276,13 @@ def note_proposals(store: Database, attempts: Sequence[ProposalAttempt]) -> None
     """Append what came of requests; durable on return."""
     with store.write() as connection:
         for each in attempts:
-            text = json.dumps(asdict(each), sort_keys=True, ensure_ascii=False, allow_nan=False)
-            event = {"kind": PROPOSED, "rater_id": each.rubric, "reason": text, "done_by": ""}
-            append(connection, lead_events, event)
+            append(connection, lead_events, _event(PROPOSED, each.rubric, asdict(each), ""))
 
 
 def proposals_of(store: Database, rubric: str) -> dict[str, ProposalAttempt]:
     """Return the first answer to each request that need not be sent again, by its digest."""
-    query = sa.select(lead_events.c.reason).order_by(lead_events.c.event_id)
-    query = query.where(lead_events.c.kind == PROPOSED, lead_events.c.rater_id == rubric)
     found: dict[str, ProposalAttempt] = {}
-    for text in store.values(query):
-        attempt = ProposalAttempt(**json.loads(text))
-        if attempt.unscored_reason not in TRANSIENT_REASONS:
-            found.setdefault(attempt.request, attempt)
+    for each in _all(store, PROPOSED, rubric):
+        if each["unscored_reason"] not in TRANSIENT_REASONS:
+            found.setdefault(each["request"], ProposalAttempt(**each))
     return found
