@@ -112,8 +112,7 @@ def fixed_because(key: str, begun: bool) -> str:
 def has_begun(study: Study) -> bool:
     """Return True once a unit has been given out, or labelled elsewhere."""
     given = (sa.exists(sa.select(claims.c.task_id)), sa.exists(sa.select(labels.c.event_id)))
-    with study.store.read() as connection:
-        return any(connection.execute(sa.select(each)).scalar_one() for each in given)
+    return any(study.store.rows(sa.select(*given))[0])
 
 
 # A study's files, and what they say

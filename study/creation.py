@@ -137,6 +137,7 @@ def create_study(
     )
     size = plan.sample if plan.sample is not None else min(USUAL_SAMPLE, len(pairs))
     sample = draw_sample(pairs, size, strata, plan.seed)
+    share = 0.0 if responses is None else markdown_share(responses["response"])
     config = StudyConfig(
         name=plan.name or folder.name,
         seed=plan.seed,
@@ -146,7 +147,8 @@ def create_study(
         annotation=AnnotationSettings(
             rubrics=tuple(each.name for each in plan.rubrics if not each.variant_of),
             raters_per_unit=plan.raters_per_unit,
-            display=_display(responses),
+            # Raters see what users see: rendered where most responses are written in Markdown.
+            display="markdown" if share >= MARKDOWN_FROM else "text",
         ),
         analysis=_analysis_settings(pairs, strata, cluster),
     )
@@ -164,12 +166,6 @@ def create_study(
                 store.add_responses(responses)
             if complete is not None:
                 complete(Study(building, config, rubrics_in_step(building, config), store))
-
-
-def _display(responses: pd.DataFrame | None) -> Literal["text", "markdown"]:
-    """Return how responses are shown: rendered where most of them are Markdown."""
-    share = 0.0 if responses is None else markdown_share(responses["response"])
-    return "markdown" if share >= MARKDOWN_FROM else "text"
 
 
 def _analysis_settings(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +27,6 @@ from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
-    from sqlalchemy import Connection
 
 _log = logging.getLogger(__name__)
 RUBRICS_FOLDER, PROMPTS_FOLDER = "rubrics", "prompts"
@@ -141,10 +141,6 @@ class Study:
         """The `ratings` table: current labels and grades of every rater."""
         return self.store.ratings(self.accepted_hashes())
 
-    def ratings_in(self, connection: Connection) -> pd.DataFrame:
-        """Return the ratings as read within a transaction of the store."""
-        return self.store.ratings_in(connection, self.accepted_hashes())
-
     def accepted_hashes(self) -> dict[str, tuple[str, ...]]:
         """Return the hashes whose labels belong together, by rubric: the present text's, and those
         of older texts that study.toml declares to mean the same.
@@ -257,29 +253,21 @@ class StoreState:
 
 def store_state(study: Study | Path, patience: float = 2.0) -> StoreState:
     """Read and write the store of an open study or, over an own connection, of a folder."""
-    if isinstance(study, Path):
+    read, write, hours = False, False, None
+    with ExitStack() as opened:
         try:
-            store = Store.connect(read_config(study).store, study, patience=patience)
+            if isinstance(study, Path):
+                store = Store.connect(read_config(study).store, study, patience=patience)
+                opened.callback(store.close)
+            else:
+                store = study.store
+            store.schema_version()
+            hours = hours_since_backup(store)
+            read = True
+            note_moment(store, "asked")
+            write = True
         except (InputError, StoreAway) as error:
             _log.warning("the store was asked whether it is there: %s", error)
-            return StoreState(read=False, write=False)
-        try:
-            return _state(store)
-        finally:
-            store.close()
-    return _state(study.store)
-
-
-def _state(store: Store) -> StoreState:
-    read, write, hours = False, False, None
-    try:
-        store.schema_version()
-        hours = hours_since_backup(store)
-        read = True
-        note_moment(store, "asked")
-        write = True
-    except (InputError, StoreAway) as error:
-        _log.warning("the store was asked whether it is there: %s", error)
     return StoreState(read, write, hours)
 
 

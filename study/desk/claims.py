@@ -372,13 +372,10 @@ class NextTasks:
         screen = self._ahead
         order = ""
         if screen and screen[0].rubric.has_sides:
-            order = self._side_order(screen[0].unit_id)
+            unit, shown = screen[0].unit_id, self.index.side_orders(self.rater_id)
+            seen = self.index.side_order(self.rater_id, unit)
+            order = seen or self.design.side_order(self.rater_id, unit, shown)
         return [self._give(changes, question, 0, order) for question in screen]
-
-    def _side_order(self, unit_id: str) -> str:
-        seen = self.index.side_order(self.rater_id, unit_id)
-        shown = self.index.side_orders(self.rater_id)
-        return seen or self.design.side_order(self.rater_id, unit_id, shown)
 
     def _give(self, changes: Changes, question: Question, draw: int, order: str) -> Claim:
         return changes.give(

@@ -177,26 +177,18 @@ class Contents:
 def take_snapshot(store: Database, file: Path) -> None:
     """Write the store as it is now to a new file; people label on meanwhile."""
     if store.engine.dialect.name == "sqlite":
-        _back_up(store, file)
+        with (
+            contextlib.closing(store.engine.raw_connection()) as source,
+            contextlib.closing(sqlite3.connect(file)) as copy,
+        ):
+            connection: Any = source.driver_connection
+            connection.backup(copy)
     else:
-        _copy(store, file)
+        target = Database.connect(file.name, file.parent, create=True)
+        with contextlib.closing(target), store.read() as present, target.write() as new:
+            copy_tables(present, new, store.goes_on)
     with contextlib.closing(sqlite3.connect(file)) as snapshot:
         snapshot.execute("PRAGMA journal_mode = DELETE")  # one file, without a log next to it
-
-
-def _back_up(store: Database, file: Path) -> None:
-    with (
-        contextlib.closing(store.engine.raw_connection()) as source,
-        contextlib.closing(sqlite3.connect(file)) as target,
-    ):
-        connection: Any = source.driver_connection
-        connection.backup(target)
-
-
-def _copy(store: Database, file: Path) -> None:
-    snapshot = Database.connect(file.name, file.parent, create=True)
-    with contextlib.closing(snapshot), store.read() as source, snapshot.write() as target:
-        copy_tables(source, target, store.goes_on)
 
 
 def read_snapshot(file: Path) -> tuple[Contents, dict[str, int]]:
@@ -212,7 +204,10 @@ def read_snapshot(file: Path) -> tuple[Contents, dict[str, int]]:
             verdict = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
             if verdict != "ok":
                 raise InputError(f"the store is damaged: {verdict}; restore an earlier backup")
-            rows = {table: _row_count(connection, table) for table in tables}
+            rows = {
+                table: _count(connection, f'SELECT count(*) FROM "{table}"')  # noqa: S608 - checked
+                for table in tables
+            }
             return _contents(connection, rows), rows
         except sqlite3.DatabaseError as error:
             raise InputError(f"the store is damaged: {error}; restore an earlier backup") from None
@@ -241,10 +236,6 @@ def _contents(connection: sqlite3.Connection, rows: Mapping[str, int]) -> Conten
         pairs=rows["pairs"],
         responses=rows["responses"],
     )
-
-
-def _row_count(connection: sqlite3.Connection, table: str) -> int:
-    return _count(connection, f'SELECT count(*) FROM "{table}"')  # noqa: S608 - see `_tables`
 
 
 def _count(connection: sqlite3.Connection, query: str) -> int:

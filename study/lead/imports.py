@@ -38,7 +38,7 @@ def import_ratings(
     _check(study, ratings, source)
     with study.store.write() as connection:
         _check_kinds(connection, ratings, source)
-        stored = _events(study.ratings_in(connection))
+        stored = _events(study.ratings())
         known = {(row["rater_id"], _fingerprint(row)) for row in stored}
         new = [row for row in _events(ratings) if (row["rater_id"], _fingerprint(row)) not in known]
         human = [row for row in new if row["rater_kind"] != "model"]

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from evenhand.study.desk.claims import minutes_ago
 from evenhand.study.desk.design import SessionDesign
-from evenhand.study.desk.oversight import Oversight, oversight
+from evenhand.study.desk.oversight import oversight
 from evenhand.study.store.schema import (
     claims,
     grades,
@@ -179,8 +179,7 @@ def data_version(study: Study) -> str:
     ]
     counts.append(sa.select(sa.func.count(pairs.c.sample_position)).scalar_subquery())
     counts.append(sa.select(sa.func.count()).select_from(responses).scalar_subquery())
-    with study.store.read() as connection:
-        return "-".join(str(count) for count in connection.execute(sa.select(*counts)).one())
+    return "-".join(map(str, study.store.rows(sa.select(*counts))[0]))
 
 
 def rubric_progress(study: Study) -> pd.DataFrame:
@@ -231,8 +230,7 @@ def rater_progress(study: Study) -> pd.DataFrame:
     import pandas as pd
 
     opened = _open_tasks(study)
-    with study.store.read() as connection:
-        excluded = Oversight().renewed(connection).exclusions
+    excluded = oversight(study.store).exclusions
     labelled = _human_labels(study)
     rows = []
     for rater in sorted({*labelled["rater_id"], *opened}):
@@ -280,14 +278,13 @@ def _holders(study: Study) -> dict[tuple[str, str], dict[str, int]]:
     """Count the raters who are not excluded and hold a (unit, rubric), by state."""
     raters = sa.func.count(sa.distinct(claims.c.rater_id))
     columns = (claims.c.unit_id, claims.c.rubric, claims.c.state)
-    with study.store.read() as connection:
-        excluded = Oversight().renewed(connection).exclusions
-        query = sa.select(*columns, raters.label("raters")).where(
-            _running(study), claims.c.draw == 0, claims.c.rater_id.not_in(list(excluded))
-        )
-        found: dict[tuple[str, str], dict[str, int]] = {}
-        for row in connection.execute(query.group_by(*columns)):
-            found.setdefault((row.unit_id, row.rubric), {})[row.state] = row.raters
+    excluded = oversight(study.store).exclusions
+    query = sa.select(*columns, raters.label("raters")).where(
+        _running(study), claims.c.draw == 0, claims.c.rater_id.not_in(list(excluded))
+    )
+    found: dict[tuple[str, str], dict[str, int]] = {}
+    for row in study.store.rows(query.group_by(*columns)):
+        found.setdefault((row.unit_id, row.rubric), {})[row.state] = row.raters
     return found
 
 

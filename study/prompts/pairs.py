@@ -303,7 +303,10 @@ def _located(frame: pd.DataFrame, pairs: pd.DataFrame, name: str) -> pd.DataFram
                 )
         table = frame[["pair_id", "side", "subject", "response"]].copy()
         return table.assign(row=table.index + FIRST_ROW)
-    places = _prompt_places(pairs)
+    places: dict[str, list[tuple[str, str]]] = {}
+    for side in sides_of(pairs):
+        for pair, prompt in zip(pairs["pair_id"], pairs[f"prompt_{side}"], strict=True):
+            places.setdefault(prompt, []).append((pair, side))
     put: Counter[tuple[str, str]] = Counter()
     rows = []
     for row, prompt, subject, response in zip(
@@ -311,8 +314,9 @@ def _located(frame: pd.DataFrame, pairs: pd.DataFrame, name: str) -> pd.DataFram
     ):
         found = places.get(prompt)
         if not found:
+            short = prompt if len(prompt) <= 60 else prompt[:57] + "..."
             raise InputError(
-                f"{name}, row {row}: no pair has the prompt {_short(prompt)!r}; the text must be "
+                f"{name}, row {row}: no pair has the prompt {short!r}; the text must be "
                 "exactly that of the pairs file"
             )
         if len(sides_of(pairs)) == 1:
@@ -320,14 +324,6 @@ def _located(frame: pd.DataFrame, pairs: pd.DataFrame, name: str) -> pd.DataFram
             put[subject, prompt] += 1
         rows += [(pair, side, subject, response, row) for pair, side in found]
     return pd.DataFrame(rows, columns=["pair_id", "side", "subject", "response", "row"])
-
-
-def _prompt_places(pairs: pd.DataFrame) -> dict[str, list[tuple[str, str]]]:
-    places: dict[str, list[tuple[str, str]]] = {}
-    for side in sides_of(pairs):
-        for pair, prompt in zip(pairs["pair_id"], pairs[f"prompt_{side}"], strict=True):
-            places.setdefault(prompt, []).append((pair, side))
-    return places
 
 
 def _check_responses(table: pd.DataFrame, name: str) -> None:
@@ -356,10 +352,6 @@ def _check_both_sides(table: pd.DataFrame, name: str) -> None:
                 f"{name}, row {row}: subject {subject!r} answers side {side} of {pair} but not "
                 f"side {other}; add the missing response or take this one out"
             )
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 # Detection of responses written in Markdown

@@ -54,6 +54,8 @@ def draw_sample(
     `already` are pairs sampled before: they stay, in front, and the new ones follow. Raises
     InputError for a size that the pairs cannot give or a column that they do not have.
     """
+    import numpy as np
+
     if not 1 <= size <= len(pairs):
         raise InputError(f"a sample of {size} cannot be drawn from {len(pairs)} pairs")
     for column in strata:
@@ -62,7 +64,7 @@ def draw_sample(
                 f"there is no column {column!r} to stratify by; "
                 f"the pairs have {', '.join(map(str, pairs.columns))}"
             )
-    ranked = _ranked(pairs["pair_id"].tolist(), seed)
+    ranked = pairs["pair_id"].iloc[np.random.default_rng(seed).permutation(len(pairs))]
     cell_of = dict(
         zip(
             pairs["pair_id"],
@@ -80,13 +82,6 @@ def draw_sample(
             target[cell_of[pair]] -= 1
             new.append(pair)
     return [*already, *new]
-
-
-def _ranked(pair_ids: list[str], seed: int) -> list[str]:
-    import numpy as np
-
-    order = np.random.default_rng(seed).permutation(len(pair_ids))
-    return [pair_ids[index] for index in order]
 
 
 def _cell_sizes(cells: list[Stratum], size: int, taken: list[Stratum]) -> dict[Stratum, int]:

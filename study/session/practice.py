@@ -219,7 +219,7 @@ class PracticeDesk:
 
     def _claim(self, rater_id: str, question: Question, attempt: int) -> Claim:
         return Claim(
-            task_id=self._task_id(rater_id, question, attempt),
+            task_id=self._digest(self.study.blinding_key, rater_id, question, attempt),
             rater_id=rater_id,
             unit_id=question.unit_id,
             rubric=question.rubric.name,
@@ -228,9 +228,6 @@ class PracticeDesk:
             draw=attempt,
             claimed_at=utc_now(),
         )
-
-    def _task_id(self, rater_id: str, question: Question, attempt: int) -> str:
-        return self._digest(self.study.blinding_key, rater_id, question, attempt)
 
     def _is_task(self, task_id: str, rater_id: str, question: Question, attempt: int) -> bool:
         """Return True if the id is the task's: its present one or, on a page left open over an

@@ -112,20 +112,18 @@ class Sessions:
     def next_step(self, rater_id: str) -> Step:
         """Return the rater's next step."""
         with self.study.store.read() as connection:
-            return self._next_step(connection, rater_id)
-
-    def _next_step(self, connection: sa.Connection, rater_id: str) -> Step:
-        log = events_of(connection, rater_id)
-        return (
-            _at_end(log)
-            or self._at_welcome(log)
-            or self._at_consent(log)
-            or self._at_rubrics(log)
-            or self.practice.next_step(connection, rater_id, log)
-            or self._at_comprehension(log)
-            or self._at_background(log)
-            or Step("labelling")
-        )
+            log = events_of(connection, rater_id)
+            if reason := given_back(log):
+                return Step("ended", reason=reason)
+            return (
+                self._at_welcome(log)
+                or self._at_consent(log)
+                or self._at_rubrics(log)
+                or self.practice.next_step(connection, rater_id, log)
+                or self._at_comprehension(log)
+                or self._at_background(log)
+                or Step("labelling")
+            )
 
     def _at_welcome(self, log: Sequence[Event]) -> Step | None:
         settings = self.study.config.session
@@ -186,7 +184,7 @@ class Sessions:
                 _read(log, "consent", self._consent, agreed=answer) for answer in (True, False)
             )
             withdraws = not agreed and said_yes and not said_no
-            if withdraws or self._next_step(connection, rater_id).name == "consent":
+            if withdraws or self.next_step(rater_id).name == "consent":
                 read = _in(self._consent, language)
                 add_event(connection, rater_id, "consent", agreed=agreed, text=read)
 
@@ -215,7 +213,7 @@ class Sessions:
     def answer_background(self, rater_id: str, answers: Mapping[str, str]) -> None:
         """Store a rater's answers about themselves (question's key -> answer); all are optional."""
         with self.study.store.write() as connection:
-            if self._next_step(connection, rater_id).name != "background":
+            if self.next_step(rater_id).name != "background":
                 return
             for question, answer in answers.items():
                 row = {"rater_id": rater_id, "question": question, "answer": answer}
@@ -231,11 +229,11 @@ class Sessions:
 
     def _move(self, rater_id: str, step: StepName, kind: EventKind, **detail: Any) -> None:
         with self.study.store.write() as connection:
-            if self._next_step(connection, rater_id).name != step:
+            if self.next_step(rater_id).name != step:
                 return
             add_event(connection, rater_id, kind, **detail)
             can_fail = kind in ("comprehension", "feedback_read")
-            if can_fail and self._next_step(connection, rater_id).reason == "screened_out":
+            if can_fail and self.next_step(rater_id).reason == "screened_out":
                 add_event(connection, rater_id, "screened_out")
 
     # Places given back
@@ -289,11 +287,6 @@ def _text_hash(*texts: str | Sequence[str]) -> str:
 def _in(texts: Mapping[str, str], language: str) -> str:
     """The hash of the text in a language, or else of the usual one, which comes first."""
     return texts.get(language, next(iter(texts.values())))
-
-
-def _at_end(log: Sequence[Event]) -> Step | None:
-    reason = given_back(log)
-    return Step("ended", reason=reason) if reason else None
 
 
 def _all(log: Sequence[Event], kind: EventKind, **detail: Any) -> list[Event]:

@@ -215,12 +215,12 @@ class Database:
             with connection.begin():
                 yield connection
 
-    def rows(self, query: sa.Select[Any] | sa.CompoundSelect[Any]) -> Sequence[sa.Row[Any]]:
+    def rows(self, query: sa.Executable) -> Sequence[Any]:
         """Return the rows that a query finds."""
         with self.read() as connection:
             return connection.execute(query).all()
 
-    def values(self, query: sa.Select[Any]) -> Sequence[Any]:
+    def values(self, query: sa.Executable) -> list[Any]:
         """Return the first cell of each row that a query finds."""
         return [row[0] for row in self.rows(query)]
 

@@ -189,7 +189,8 @@ def refuse_headless(table: pd.DataFrame, name: str) -> None:
     of its cells stands further down in its column, and no other differs from those below.
     """
     first = [str(column) for column in table]
-    if len(table) < _FEWEST_ROWS or first in _counted(len(first)):
+    counted = ([str(at + begin) for at in range(len(first))] for begin in (0, 1))
+    if len(table) < _FEWEST_ROWS or first in counted:  # columns that go by their numbers
         return
     rows = table.iloc[:_MOST_ROWS]
     alike = [_is_like(cell, rows[cell].tolist()) for cell in first]
@@ -204,11 +205,6 @@ def refuse_headless(table: pd.DataFrame, name: str) -> None:
         f"{name}: its first row ({', '.join(first)[:_QUOTED]}) holds data and no names of columns; "
         f"write a first row that names them, or read them as column1, column2 and so on with {read}"
     )
-
-
-def _counted(number: int) -> tuple[list[str], list[str]]:
-    """Columns that go by their numbers, from 0 or from 1."""
-    return [str(at) for at in range(number)], [str(at + 1) for at in range(number)]
 
 
 def _is_like(first: str, cells: list[str]) -> bool | None:
@@ -390,12 +386,12 @@ def refuse_foreign(path: Path) -> None:
     suffix = path.suffix.casefold()
     if suffix == ".json" and _has_lines(path):
         return
-    if fault := _fault_of(head, suffix) or _fault_of_name(suffix):
+    if fault := _fault_of(head, suffix):
         raise InputError(f"{path.name}{fault}")
 
 
 def _fault_of(head: bytes, suffix: str) -> str:
-    """Return how the first bytes of a file contradict its extension; "" if they do not."""
+    """Return what is wrong with the first bytes of a file, or its extension; "" if nothing is."""
     if head.startswith(b"PK\x03\x04"):
         if _WORKBOOK.search(head):
             return f" is a workbook of Excel or another spreadsheet; {_AS_CSV}"
@@ -413,7 +409,9 @@ def _fault_of(head: bytes, suffix: str) -> str:
         return f" holds JSON; {_ONE_A_LINE} and give it the extension .jsonl"
     if suffix in DELIMITED and first == b"[" and b"{" in head:
         return " holds one JSON list; give it the extension .json"
-    return ""
+    if suffix in (".xlsx", ".xls", ".ods"):
+        return f": {SUFFIXES}; {_AS_CSV}"
+    return "" if suffix in (*DELIMITED, *_JSON, ".parquet", ".pq") else f": {SUFFIXES}"
 
 
 def _has_lines(path: Path) -> bool:
@@ -425,14 +423,6 @@ def _has_lines(path: Path) -> bool:
         return follows and isinstance(json.loads(line.removeprefix(b"\xef\xbb\xbf")), dict)
     except (ValueError, RecursionError):
         return False
-
-
-def _fault_of_name(suffix: str) -> str:
-    if suffix in (".xlsx", ".xls", ".ods"):
-        return f": {SUFFIXES}; {_AS_CSV}"
-    if suffix not in (*DELIMITED, *_JSON, ".parquet", ".pq"):
-        return f": {SUFFIXES}"
-    return ""
 
 
 # Text cells of CSV files that no spreadsheet runs as a formula

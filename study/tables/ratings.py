@@ -187,28 +187,18 @@ def _check_rows(table: pd.DataFrame, source: str) -> None:
         _refuse(table[column] == "", table[column], column, source, "filled in")
         has_nul = table[column].str.contains("\0", regex=False)
         _refuse(has_nul, table[column], column, source, "free of NUL characters")
-    _refuse(
-        table["rater_id"].isin(RESERVED_RATERS),
-        table["rater_id"],
-        "rater_id",
-        source,
-        "another name: this one stands for a group or a baseline in results",
-    )
-    _refuse(
-        ~table["rater_kind"].isin(RATER_KINDS),
-        table["rater_kind"],
-        "rater_kind",
-        source,
-        "human, model or adjudicator",
-    )
-    _refuse(~table["order"].isin(("", "ab", "ba")), table["order"], "order", source, "ab or ba")
-    _refuse(
-        ~table["prob_method"].isin(PROB_METHODS),
-        table["prob_method"],
-        "prob_method",
-        source,
-        "logprobs, draws, verbalised or empty",
-    )
+    another = "another name: this one stands for a group or a baseline in results"
+    for column, bad, wanted in (
+        ("rater_id", table["rater_id"].isin(RESERVED_RATERS), another),
+        ("rater_kind", ~table["rater_kind"].isin(RATER_KINDS), "human, model or adjudicator"),
+        ("order", ~table["order"].isin(("", "ab", "ba")), "ab or ba"),
+        (
+            "prob_method",
+            ~table["prob_method"].isin(PROB_METHODS),
+            "logprobs, draws, verbalised or empty",
+        ),
+    ):
+        _refuse(bad, table[column], column, source, wanted)
     filled = table.loc[table["probabilities"] != "", "probabilities"]
     broken = ~filled.map(_is_object).astype(bool)
     _refuse(broken, filled, "probabilities", source, "a JSON object")

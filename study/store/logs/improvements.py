@@ -10,7 +10,7 @@ to be believed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -153,10 +153,10 @@ def read_proof(store: Database, rubric: str, reading: ProofReading, done_by: str
     is appended first. A reading of the same content is the same, whatever the graders are called;
     readings of all graders of the rubric are counted together.
     """
-    with store.write() as connection:
-        known = [each["content"] for _, each in _within(connection, READ, rubric)]
+    with store.write():
+        known = [each["content"] for each in _all(store, READ, rubric)]
         if reading.content not in known:
-            append(connection, lead_events, _event(READ, rubric, asdict(reading), done_by))
+            _append(store, READ, rubric, asdict(reading), done_by)
             known.append(reading.content)
     return known.index(reading.content) + 1
 
@@ -183,14 +183,12 @@ def note_end(store: Database, rubric: str, found: Mapping[str, Any], done_by: st
 
 def ends_of(store: Database) -> list[tuple[str, dict[str, Any]]]:
     """Return what came of every run that ended, with its rubric, in the order of time."""
-    with store.read() as connection:
-        return list(_within(connection, ENDED))
+    return _with_rubrics(store, ENDED)
 
 
 def rubrics_improved(store: Database) -> list[str]:
     """Return the rubrics whose clusters were parted."""
-    with store.read() as connection:
-        return list(dict.fromkeys(rubric for rubric, _ in _within(connection, PARTED)))
+    return list(dict.fromkeys(rubric for rubric, _ in _with_rubrics(store, PARTED)))
 
 
 def price_of(
@@ -214,37 +212,27 @@ def price_of(
     with store.read() as connection:
         costs = [price for unit, price in connection.execute(graded) if unit in wanted]
         costs += [price for _, price in connection.execute(audited)]
-        proposed = _within(connection, PROPOSED, rubric)
-        costs += [each["provenance"].get("cost_usd") for _, each in proposed]
+        costs += [each["provenance"].get("cost_usd") for each in _all(store, PROPOSED, rubric)]
     return None if None in costs else round(sum(costs), 6)
-
-
-def _event(kind: str, rubric: str, detail: Mapping[str, Any], done_by: str) -> dict[str, str]:
-    text = json.dumps(detail, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    return {"kind": kind, "rater_id": rubric, "reason": text, "done_by": done_by}
 
 
 def _append(
     store: Database, kind: str, rubric: str, detail: Mapping[str, Any], done_by: str
 ) -> None:
+    text = json.dumps(detail, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    event = {"kind": kind, "rater_id": rubric, "reason": text, "done_by": done_by}
     with store.write() as connection:
-        append(connection, lead_events, _event(kind, rubric, detail, done_by))
+        append(connection, lead_events, event)
 
 
 def _all(store: Database, kind: str, rubric: str) -> list[dict[str, Any]]:
-    with store.read() as connection:
-        return [each for _, each in _within(connection, kind, rubric)]
+    return [each for own, each in _with_rubrics(store, kind) if own == rubric]
 
 
-def _within(
-    connection: sa.Connection, kind: str, rubric: str | None = None
-) -> Iterator[tuple[str, dict[str, Any]]]:
+def _with_rubrics(store: Database, kind: str) -> list[tuple[str, dict[str, Any]]]:
     query = sa.select(lead_events.c.rater_id, lead_events.c.reason)
     query = query.where(lead_events.c.kind == kind).order_by(lead_events.c.event_id)
-    if rubric is not None:
-        query = query.where(lead_events.c.rater_id == rubric)
-    for row in connection.execute(query):
-        yield row.rater_id, json.loads(row.reason)
+    return [(row.rater_id, json.loads(row.reason)) for row in store.rows(query)]
 
 
 # What models proposed for a grader: every request that was answered, and what came back, kept
@@ -274,9 +262,9 @@ class ProposalAttempt:
 
 def note_proposals(store: Database, attempts: Sequence[ProposalAttempt]) -> None:
     """Append what came of requests; durable on return."""
-    with store.write() as connection:
+    with store.write():
         for each in attempts:
-            append(connection, lead_events, _event(PROPOSED, each.rubric, asdict(each), ""))
+            _append(store, PROPOSED, each.rubric, asdict(each), "")
 
 
 def proposals_of(store: Database, rubric: str) -> dict[str, ProposalAttempt]:

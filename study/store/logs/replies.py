@@ -102,17 +102,15 @@ def raw_replies(
                 rubric, unit, grader, order, draw, digest, raw, reason = row
                 key = (rubric, unit, grader)
                 if key in keys and digest in accepted.get(rubric, ()):
-                    latest[key, order, draw] = _with_reason(reason, order) if reason else raw
+                    if reason:
+                        said = "reason_ba" if order == "ba" else "reason"
+                        raw = written(f"disagreement.{said}", reason=reason)
+                    latest[key, order, draw] = raw
     found: dict[About, list[str]] = {}
     for (key, _, _), raw in sorted(latest.items()):
         if raw.strip() and raw not in found.setdefault(key, []):
             found[key].append(raw)
     return {key: said for key, said in found.items() if said}
-
-
-def _with_reason(reason: str, order: str) -> str:
-    exchanged = order == "ba"
-    return written("disagreement.reason_ba" if exchanged else "disagreement.reason", reason=reason)
 
 
 # The injection audit: grades of texts that try to sway a grader, which never become ratings
