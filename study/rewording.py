@@ -84,15 +84,11 @@ def rewording_of(study: Study) -> Rewording | None:
 
 def units_dealt(study: Study, rewording: Rewording) -> tuple[list[str], list[str]]:
     """Return the trial's units that people label: those under the old wording, and the new one."""
-    units, subjects = study.units("sample"), study.config.annotation.subjects
     old: list[str] = []
     new: list[str] = []
-    for unit, pair, subject in zip(
-        units["unit_id"], units["cluster_id"], units["subject"], strict=True
-    ):
+    for unit, pair in study.labelled_units():
         is_asked = (parse_unit_id(unit)[2] == "") == rewording.new.has_sides
-        is_labelled = subject and (not subjects or subject in subjects)
-        if pair in rewording.by_pair and is_asked and is_labelled:
+        if pair in rewording.by_pair and is_asked:
             (new if rewording.by_pair[pair] == rewording.new else old).append(unit)
     return old, new
 

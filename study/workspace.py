@@ -110,6 +110,18 @@ class Study:
         """The ids of the units of this rubric's kind that have responses."""
         return self.units_by_kind(scope)[rubric.unit]
 
+    def labelled_units(self) -> list[tuple[str, str]]:
+        """Return the sampled units of the subjects whose responses people label, each before its
+        pair.
+        """
+        units, wanted = self.units("sample"), set(self.config.annotation.subjects)
+        columns = (units["unit_id"], units["cluster_id"], units["subject"])
+        return [
+            (unit, pair)
+            for unit, pair, subject in zip(*columns, strict=True)
+            if subject and (not wanted or subject in wanted)
+        ]
+
     def units_by_kind(self, scope: str = "sample") -> dict[str, list[str]]:
         """Return the unit ids of every kind, as rubrics name it, in one reading of the study."""
         units = self.units(scope)

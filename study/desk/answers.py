@@ -24,12 +24,9 @@ from evenhand.study.store.store import Store
 from evenhand.study.tables.evidence import Mark, lie_within, other_way_round, read_marks
 
 SKIP_REASONS = (
-    "skipped_undecidable",
-    "skipped_broken_text",
-    "skipped_language",
-    "skipped_distressing",
+    "skipped_undecidable", "skipped_broken_text", "skipped_language", "skipped_distressing",
     "skipped_other",
-)
+)  # fmt: skip
 """Values of `unscored_reason` for a unit that a person skipped."""
 FLAG_REASONS = ("harmful", "personal_data", "broken_text", "unclear_rubric", "other")
 CONFIDENCE_LEVELS = (1, 2, 3)

@@ -145,15 +145,7 @@ def _read(folder: Path, file: str) -> tuple[KnownUnit, ...]:
 # is in the list of earlier answers.
 
 
-ATTENTION_COLUMNS = (
-    "rater_id",
-    "check_id",
-    "rubric",
-    "expected",
-    "given",
-    "passed",
-    "created_at",
-)
+ATTENTION_COLUMNS = ("rater_id", "check_id", "rubric", "expected", "given", "passed", "created_at")
 
 
 class AttentionChecks(KnownUnits):

@@ -34,7 +34,9 @@ class SessionDesign:
     def __init__(self, study: Study) -> None:
         self.key = study.blinding_key
         self.settings = study.config.annotation
-        by_pair = _units_by_pair(study, set(self.settings.subjects))
+        by_pair: dict[str, list[str]] = {}
+        for unit, pair in study.labelled_units():
+            by_pair.setdefault(pair, []).append(unit)
         rubrics = hiding_first(study.labelled_rubrics())
         self._rewording = rewording_of(study)
         self._stages = list(
@@ -120,18 +122,6 @@ class SessionDesign:
 
     def digest(self, *parts: str) -> str:
         return seeding.digest(self.key, *parts)
-
-
-def _units_by_pair(study: Study, subjects: set[str]) -> dict[str, list[str]]:
-    """Per sampled pair, in order, the units of the subjects whose responses people label."""
-    by_pair: dict[str, list[str]] = {}
-    units = study.units("sample")
-    for unit, pair, subject in zip(
-        units["unit_id"], units["cluster_id"], units["subject"], strict=True
-    ):
-        if subject and (not subjects or subject in subjects):
-            by_pair.setdefault(pair, []).append(unit)
-    return by_pair
 
 
 def _stages(

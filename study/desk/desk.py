@@ -304,17 +304,17 @@ class AnnotationDesk:
         with self.study.store.read() as connection:
             found = self._numbered(connection, rater_id, design)
         if search:
-            shown = self._shown([each.claim for each in found], design)
+            shown = self._shown([claim for _, claim in found], design)
             found = list(matching(search, found, shown))
         listed = found[start : start + PAGE]
-        of_page = [each.claim for each in listed]
+        of_page = [claim for _, claim in listed]
         with self.study.store.read() as connection:
             given = given_answers(connection, rater_id, of_page, self.study.rubrics)
             flagged = {flag.task_id for flag in standing_flags(connection, rater_id, of_page)}
         tasks = [self._task(claim, design, given.get(claim.task_id)) for claim in of_page]
         rows = (
-            EarlierAnswer(each.number, task, excerpt(task.people, search), task.task_id in flagged)
-            for each, task in zip(listed, tasks, strict=True)
+            EarlierAnswer(number, task, excerpt(task.people, search), task.task_id in flagged)
+            for (number, _), task in zip(listed, tasks, strict=True)
         )
         return EarlierPage(tuple(rows), start, len(found))
 
@@ -325,7 +325,7 @@ class AnnotationDesk:
         design = self._design()
         with self.study.store.read() as connection:
             numbered = self._numbered(connection, rater_id, design)
-            recent = [each.claim for each in numbered]
+            recent = [claim for _, claim in numbered]
             wanted = blinded(task_id, self._key)
             found = (claim for claim in recent if not task_id or claim.task_id == wanted)
             chosen = next(found, None)
@@ -336,7 +336,7 @@ class AnnotationDesk:
             flags = standing_flags(connection, rater_id, shown)
         tasks = tuple(self._task(claim, design, given.get(claim.task_id)) for claim in shown)
         older = recent[recent.index(shown[0]) + 1 :] or shown
-        number = next(each.number for each in numbered if each.claim is shown[0])
+        number = next(number for number, claim in numbered if claim is shown[0])
         done, total = self.progress(rater_id)
         before = older[0].task_id
         return Sheet(tasks, done, total, before, flags=flags, answered_as=number)
@@ -350,7 +350,7 @@ class AnnotationDesk:
         if design.settings.repeat_share:
             done = done[-design.settings.repeat_gap :]
         return [
-            Numbered(number, replace(claim, task_id=blinded(claim.task_id, self._key)))
+            (number, replace(claim, task_id=blinded(claim.task_id, self._key)))
             for number, claim in reversed(done)
             if in_design(claim, design)
         ]

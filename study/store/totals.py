@@ -20,25 +20,10 @@ if TYPE_CHECKING:
     from evenhand.study.store.store import Store
 
 TOTALS_COLUMNS = (
-    "rater_id",
-    "rubric",
-    "attempts",
-    "units",
-    "labelled",
-    "unscored",
-    "unscored_reasons",
-    "low_mass",
-    "without_probabilities",
-    "tokens_input",
-    "tokens_output",
-    "tokens_cached",
-    "cached_share",
-    "cost_usd",
-    "models",
-    "asked_by",
-    "first_at",
-    "last_at",
-)
+    "rater_id", "rubric", "attempts", "units", "labelled", "unscored", "unscored_reasons",
+    "low_mass", "without_probabilities", "tokens_input", "tokens_output", "tokens_cached",
+    "cached_share", "cost_usd", "models", "asked_by", "first_at", "last_at",
+)  # fmt: skip
 
 _GRADER = (grades.c.rater_id, grades.c.rubric)
 

@@ -16,21 +16,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RATINGS_COLUMNS = (
-    "unit_id",
-    "rubric",
-    "rater_id",
-    "rater_kind",
-    "label",
-    "p_positive",
-    "probabilities",
-    "prob_method",
-    "draw",
-    "order",
-    "unscored_reason",
-    "seconds",
-    "rubric_hash",
-    "created_at",
-)
+    "unit_id", "rubric", "rater_id", "rater_kind", "label", "p_positive", "probabilities",
+    "prob_method", "draw", "order", "unscored_reason", "seconds", "rubric_hash", "created_at",
+)  # fmt: skip
 RATING_KEY = ("unit_id", "rubric", "rater_id", "order", "draw")
 RATER_KINDS = ("human", "model", "adjudicator")
 PROB_METHODS = ("", "logprobs", "draws", "verbalised")

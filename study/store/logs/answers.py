@@ -28,18 +28,9 @@ if TYPE_CHECKING:
 
 ANSWERS_COLUMNS = (*RATING_KEY, "rubric_hash", "label", "created_at", "display", "evidence")
 REMARKS_COLUMNS = (
-    "kind",
-    "unit_id",
-    "rubric",
-    "rater_id",
-    "order",
-    "draw",
-    "confidence",
-    "reason",
-    "text",
-    "rubric_hash",
-    "created_at",
-)
+    "kind", "unit_id", "rubric", "rater_id", "order", "draw", "confidence", "reason", "text",
+    "rubric_hash", "created_at",
+)  # fmt: skip
 WITHDRAWN = "withdrawn"
 """The kind of the event that takes a flag back, by the rater who raised it."""
 ANSWERED = "answered"

@@ -27,13 +27,9 @@ if TYPE_CHECKING:
     from evenhand.study.store.database import Database
 
 PARTED, STARTED, TRIED, CHOSE, READ, ENDED = KINDS = (
-    "improve parted",
-    "improve started",
-    "improve tried",
-    "improve chose",
-    "improve read proof",
+    "improve parted", "improve started", "improve tried", "improve chose", "improve read proof",
     "improve ended",
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
