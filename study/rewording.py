@@ -96,9 +96,8 @@ def units_dealt(study: Study, rewording: Rewording) -> tuple[list[str], list[str
 def _declared_before(study: Study) -> dict[str, Any]:
     """Return the trial that was declared last, as it was noted; empty where there was none."""
     query = sa.select(lead_events.c.reason).where(lead_events.c.kind == "rewording")
-    with study.store.read() as connection:
-        last = connection.execute(query.order_by(lead_events.c.event_id.desc()).limit(1)).scalar()
-    return json.loads(last) if last else {}
+    last = study.store.values(query.order_by(lead_events.c.event_id.desc()).limit(1))
+    return json.loads(last[0]) if last else {}
 
 
 def declare_rewording(study: Study, new: Rubric, text: str, pairs: int, done_by: str = "") -> int:

@@ -12,20 +12,19 @@ unit has no "|" in it, so that it is never taken for one of the study's own.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, field_validator
 
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
 from evenhand.study.prompts.units import presented_values
 from evenhand.study.questions import Key, Question, Screen, rubrics_by_screen
 from evenhand.study.seeding import digest, drawn
-from evenhand.study.settings.sections import Section, refusal_of
+from evenhand.study.settings.sections import Section, parsed
 from evenhand.study.store.schema import attention_labels, is_latest
 from evenhand.study.workspace import Study
 
@@ -125,14 +124,11 @@ class KnownUnits:
 def _read(folder: Path, file: str) -> tuple[KnownUnit, ...]:
     path = folder / file
     try:
-        units = _File.model_validate(tomllib.loads(path.read_text("utf-8-sig"))).unit
+        content = path.read_bytes()
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise InputError(f"study.toml names {file}, which cannot be read: {reason}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{file} is not valid TOML: {error}") from None
-    except ValidationError as error:
-        raise refusal_of(file, error) from None
+    units = parsed(_File, content, file).unit
     names = [unit.name for unit in units]
     for name in names:
         if names.count(name) > 1:

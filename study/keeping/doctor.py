@@ -114,8 +114,7 @@ def _store(study: Study) -> Iterator[Finding]:
 def _versions(store: Store) -> Finding:
     database = f"SQLite {sqlite3.sqlite_version}"
     if store.engine.dialect.name == "postgresql":
-        with store.read() as connection:
-            server = str(connection.execute(sa.text("SHOW server_version")).scalar_one())
+        server = str(store.values(sa.text("SHOW server_version"))[0])
         database = f"PostgreSQL {server}"
         if int(server.partition(".")[0]) < _OLDEST_SERVER:
             return _ill("old_server", version=server)

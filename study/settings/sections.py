@@ -4,6 +4,7 @@ sentence.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self, TypeVar, get_origin
@@ -101,9 +102,17 @@ def changed(section: SectionType, changes: Mapping[str, Any]) -> SectionType:
         raise InputError(fault_of(error)) from None
 
 
-def refusal_of(file: str, error: ValidationError) -> InputError:
-    """The first thing that is wrong in a file."""
-    return InputError(f"{file}: {fault_of(error)}")
+def parsed(kind: type[SectionType], content: bytes, name: str, **context: Path) -> SectionType:
+    """Return the section that a TOML file of this name holds. Raises InputError for its first
+    fault.
+    """
+    try:
+        text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+        return kind.model_validate(tomllib.loads(text), context=context)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{name} is not valid TOML: {error}") from None
+    except ValidationError as error:
+        raise InputError(f"{name}: {fault_of(error)}") from None
 
 
 def fault_of(error: ValidationError, called: Callable[[str], str] = lambda place: place) -> str:

@@ -7,16 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, QualitySettings
 from evenhand.study.settings.providers import ModelPrices, ProviderSettings
 from evenhand.study.settings.sections import (
     Section,
-    SectionType,
     Share,
-    refusal_of,
+    parsed,
 )
 from evenhand.study.settings.session import (
     AnnotationSettings,
@@ -119,7 +118,7 @@ def read_config(folder: Path) -> StudyConfig:
         raise InputError(
             f"{folder} is not a study: it has no {FILE_NAME}; make one with `evenhand new`"
         )
-    config = _read(path, StudyConfig)
+    config = parsed(StudyConfig, path.read_bytes(), path.name, file=path)
     inside(folder, config.published, "published")
     for name, section in (("training", config.training), ("attention", config.attention)):
         inside(folder, section.file if section else "", f"[{name}] file")
@@ -139,17 +138,7 @@ def read_model_settings(path: Path) -> ModelSettings:
     """The providers and prices in a file. Raises InputError without a file or for a wrong key."""
     if not path.is_file():
         raise InputError(f"there is no file {path}")
-    return _read(path, ModelSettings)
-
-
-def _read(path: Path, kind: type[SectionType]) -> SectionType:
-    try:
-        text = path.read_text("utf-8-sig")
-        return kind.model_validate(tomllib.loads(text), context={"file": path})
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path.name} is not valid TOML: {error}") from None
-    except ValidationError as error:
-        raise refusal_of(path.name, error) from None
+    return parsed(ModelSettings, path.read_bytes(), path.name, file=path)
 
 
 def new_config_text(config: StudyConfig) -> str:

@@ -205,10 +205,9 @@ def price_of(
         for table in (grades, attacked_grades)
     )
     wanted = set(units)
-    with store.read() as connection:
-        costs = [price for unit, price in connection.execute(graded) if unit in wanted]
-        costs += [price for _, price in connection.execute(audited)]
-        costs += [each["provenance"].get("cost_usd") for each in _all(store, PROPOSED, rubric)]
+    costs = [price for unit, price in store.rows(graded) if unit in wanted]
+    costs += [price for _, price in store.rows(audited)]
+    costs += [each["provenance"].get("cost_usd") for each in _all(store, PROPOSED, rubric)]
     return None if None in costs else round(sum(costs), 6)
 
 

@@ -73,8 +73,7 @@ def asked_by(store: Store, rater_id: str) -> str:
         .where(grades.c.prob_method != "logprobs")
         .order_by(grades.c.event_id.desc())
     )
-    with store.read() as connection:
-        return connection.execute(query.limit(1)).scalar() or ""
+    return next(iter(store.values(query.limit(1))), "")
 
 
 def raw_replies(
@@ -139,8 +138,7 @@ def was_audited(store: Store) -> bool:
     """Return True if a grader of the study ever answered in an audit."""
     table = attacked_grades
     answered = sa.select(table.c.event_id).where(table.c.unscored_reason.not_in(TRANSIENT_REASONS))
-    with store.read() as connection:
-        return connection.execute(answered.limit(1)).first() is not None
+    return bool(store.rows(answered.limit(1)))
 
 
 def attacked_table(store: Store, accepted: Mapping[str, Collection[str]]) -> pd.DataFrame:
