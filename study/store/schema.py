@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy import JSON, Column, Float, Index, Integer, String, Table, Text
 
 SCHEMA_VERSION = "2"
-"""Rises with every change of a table, and every new one; `migrations` says how a store follows."""
+"""Rises with every change of a table, and every new one; `keeping.moving` brings a store along."""
 
 metadata = sa.MetaData()
 
