@@ -249,11 +249,7 @@ class AnnotationDesk:
         return {each: self._values(claim, design) for each, claim in found.items() if claim}
 
     def _receipt(
-        self,
-        changes: Changes,
-        rater_id: str,
-        sent: Sent,
-        texts: Mapping[str, Mapping[str, str]],
+        self, changes: Changes, rater_id: str, sent: Sent, texts: Mapping[str, Mapping[str, str]]
     ) -> Receipt:
         claim = self._sent_about(changes.connection, rater_id, sent.task_id)
         rubric = self.study.rubrics.get(claim.rubric) if claim else None

@@ -25,12 +25,7 @@ from evenhand.errors import InputError
 from evenhand.study.creation import built_whole, new_folder
 from evenhand.study.keeping.copying import Contents, read_snapshot, take_snapshot
 from evenhand.study.settings.sections import Section
-from evenhand.study.settings.study_toml import (
-    FILE_NAME,
-    changed_text,
-    read_config,
-    without_hosts,
-)
+from evenhand.study.settings.study_toml import FILE_NAME, changed_text, read_config, without_hosts
 from evenhand.study.store.database import SILENT, Database, conflict_free_insert
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.meta import note_moment

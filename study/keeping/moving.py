@@ -173,10 +173,7 @@ ADDED = {
     "login_attempts": ("address_key",),
 }
 """Columns that tables of schema 1 lack. Schema 1 is that of version 0.1.0, 2 of 0.2.0."""
-_EVERYBODYS = {
-    "anthropic": "https://api.anthropic.com",
-    "openai": "https://api.openai.com/v1",
-}
+_EVERYBODYS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
 
 
 def migrate(connection: sa.Connection, version: int) -> None:

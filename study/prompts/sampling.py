@@ -43,11 +43,7 @@ def largest_remainder(counts: Mapping[str, int], total: int) -> dict[str, int]:
 
 
 def draw_sample(
-    pairs: pd.DataFrame,
-    size: int,
-    strata: Sequence[str],
-    seed: int,
-    already: Sequence[str] = (),
+    pairs: pd.DataFrame, size: int, strata: Sequence[str], seed: int, already: Sequence[str] = ()
 ) -> list[str]:
     """The pair ids of a sample of `size` pairs, in the order in which they are to be labelled.
 

@@ -13,14 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from evenhand.rubrics import TextBlock
-from evenhand.study.desk.answers import (
-    Flag,
-    Receipt,
-    add_answer,
-    is_stored,
-    take_flag,
-    why_refused,
-)
+from evenhand.study.desk.answers import Flag, Receipt, add_answer, is_stored, take_flag, why_refused
 from evenhand.study.desk.attention import KnownUnits
 from evenhand.study.desk.claims import Claim
 from evenhand.study.desk.desk import Sent

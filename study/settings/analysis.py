@@ -142,8 +142,7 @@ class AnalysisSettings(BiasSettings):
         description="the confidence from which a grader's labels are also judged on their own",
     )
     confidence_target: PositiveShare = Field(
-        default=0.95,
-        description="the agreement with people that a confidence cut must promise",
+        default=0.95, description="the agreement with people that a confidence cut must promise"
     )
     ordered: OrderedWeights = Field(
         default="linear",
@@ -161,8 +160,7 @@ class AnalysisSettings(BiasSettings):
         json_schema_extra={"metavar": "VALUE,..."},
     )
     sensitivity_cluster: str = Field(
-        default="",
-        description="a column, such as `stance_a`, to resample by in addition to pairs",
+        default="", description="a column, such as `stance_a`, to resample by in addition to pairs"
     )
 
     @model_validator(mode="before")
@@ -394,8 +392,7 @@ class QualitySettings(Section):
         default=0.33, ge=0, lt=1, description="the median time, as a share of the others'"
     )
     idle: PositiveShare = Field(
-        default=0.5,
-        description="share of the time at work without an answer",
+        default=0.5, description="share of the time at work without an answer"
     )
     run: float = Field(
         default=2.0,

@@ -78,9 +78,7 @@ _FORMS = {
 """The patterns of texts in words."""
 
 
-REMOVED = {
-    "ensembles": "was removed: reports no longer show several graders combined into one",
-}
+REMOVED = {"ensembles": "was removed: reports no longer show several graders combined into one"}
 """Settings of earlier versions, with what became of them."""
 
 

@@ -66,12 +66,10 @@ class AnnotationSettings(Section):
     )
     raters_per_unit: int = Field(default=3, gt=0, le=MOST_RATERS, description="annotators per unit")
     units_per_rater: Count = Field(
-        default=0,
-        description="the most units one annotator gets, over all rubrics; 0: no limit",
+        default=0, description="the most units one annotator gets, over all rubrics; 0: no limit"
     )
     pairs_per_block: PositiveInt = Field(
-        default=10,
-        description="how many pairs an annotator works through before the next block",
+        default=10, description="how many pairs an annotator works through before the next block"
     )
     repeat_share: float = Field(
         default=0.0,
@@ -80,8 +78,7 @@ class AnnotationSettings(Section):
         description="share of an annotator's units that are asked again, unannounced; 0 to 0.5",
     )
     repeat_gap: PositiveInt = Field(
-        default=20,
-        description="least number of answers between an answer and its repeat",
+        default=20, description="least number of answers between an answer and its repeat"
     )
     lease_minutes: Positive = Field(
         default=120.0,
@@ -146,8 +143,7 @@ class SessionSettings(Section):
         "`10.0.0.5`; this machine's own and that of `--url` are known, and no other is answered",
     )
     idle_minutes: Positive = Field(
-        default=5.0,
-        description="a longer pause between two answers counts as this much work",
+        default=5.0, description="a longer pause between two answers counts as this much work"
     )
     pause_minutes: NotNegative = Field(
         default=50.0,
@@ -160,12 +156,10 @@ class SessionSettings(Section):
         "answer, and so is a change; the unit at hand is finished); 0: no limit",
     )
     minutes_per_day: NotNegative = Field(
-        default=0.0,
-        description="the same in minutes with a unit in view; 0: no limit",
+        default=0.0, description="the same in minutes with a unit in view; 0: no limit"
     )
     time_zone: str = Field(
-        default="UTC",
-        description="where a day begins at midnight, such as `Europe/Berlin`",
+        default="UTC", description="where a day begins at midnight, such as `Europe/Berlin`"
     )
 
     @field_validator("time_zone")
@@ -188,8 +182,7 @@ class TrainingSettings(Section):
     )
     file: str = Field(default="", description="the study's file of practice units")
     pass_mark: Share = Field(
-        default=0.0,
-        description="share of right practice answers that is needed to go on; 0: none",
+        default=0.0, description="share of right practice answers that is needed to go on; 0: none"
     )
     attempts: int = Field(default=2, ge=1, description="how often the practice may be tried")
 
@@ -220,8 +213,7 @@ class ComprehensionQuestion(_ChoiceQuestion):
 
 class BackgroundQuestion(_ChoiceQuestion):
     key: str = Field(
-        pattern=r"^[a-z][a-z0-9_]{0,39}$",
-        description="the column's name in the table of raters",
+        pattern=r"^[a-z][a-z0-9_]{0,39}$", description="the column's name in the table of raters"
     )
 
     @model_validator(mode="after")

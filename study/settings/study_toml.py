@@ -12,11 +12,7 @@ from pydantic import Field
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, QualitySettings
 from evenhand.study.settings.providers import ModelPrices, ProviderSettings
-from evenhand.study.settings.sections import (
-    Section,
-    Share,
-    parsed,
-)
+from evenhand.study.settings.sections import Section, Share, parsed
 from evenhand.study.settings.session import (
     AnnotationSettings,
     AttentionSettings,
@@ -59,9 +55,7 @@ class StudyConfig(Section):
         json_schema_extra={"usual": "the folder's name"},
     )
     seed: int = Field(
-        ge=0,
-        description="fixes the sample and all resampling",
-        json_schema_extra={"usual": "1"},
+        ge=0, description="fixes the sample and all resampling", json_schema_extra={"usual": "1"}
     )
     synthetic: bool = Field(
         default=False, description="true marks every page and table as simulated"

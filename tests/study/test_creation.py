@@ -360,9 +360,7 @@ def test_nothing_half_made_stays(tmp_path: Path) -> None:
     (tmp_path / "pairs.csv").write_text(HEADER + "x,y\n")
     (tmp_path / "r.csv").write_text("subject,prompt,response\ns,x,1\n")
     plan = StudyPlan(
-        pairs=tmp_path / "pairs.csv",
-        responses=tmp_path / "r.csv",
-        rubrics=[load_rubric("refusal")],
+        pairs=tmp_path / "pairs.csv", responses=tmp_path / "r.csv", rubrics=[load_rubric("refusal")]
     )
     with pytest.raises(InputError):
         create_study(tmp_path / "study", plan)

@@ -242,14 +242,7 @@ def test_single_answers_to_a_prompt_are_compared_two_by_two() -> None:
     )
     columns = item_columns(frame, "f.csv")
     rows = paired_rows(frame, columns, "f.csv")
-    assert list(rows) == [
-        "prompt",
-        "topic",
-        "response_a",
-        "response_b",
-        "subject_a",
-        "subject_b",
-    ]
+    assert list(rows) == ["prompt", "topic", "response_a", "response_b", "subject_a", "subject_b"]
     assert rows["subject_a"].tolist() == ["x", "x", "y", "x"]
     assert rows["response_b"].tolist() == ["3", "2", "2", "4"]
     again = pd.concat([frame, frame.iloc[:1]], ignore_index=True)

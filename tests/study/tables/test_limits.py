@@ -211,11 +211,7 @@ def test_an_object_store_is_read_through_fsspec() -> None:
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        (
-            "r.csv",
-            "unit_id,label\nu1,yes,more\n",
-            "as CSV: .*Expected 2 columns, got 3",
-        ),
+        ("r.csv", "unit_id,label\nu1,yes,more\n", "as CSV: .*Expected 2 columns, got 3"),
         ("r.csv", "", "r.csv cannot be read as CSV"),
         ("r.jsonl", '{"unit_id": "u1"}\nno\n', "r.jsonl, line 2: not valid JSON"),
         ("r.parquet", "PAR1", "r.parquet cannot be read as Parquet"),
