@@ -292,7 +292,7 @@ def opened(wanted: Reproduction, folder: Path) -> Iterator[Study]:
     """Open the study, which is made unless it is there, with all responses of the file."""
     from evenhand.reporting.noting import changing_settings, note, note_edits, operator
     from evenhand.study import create_study, open_study
-    from evenhand.study.prompts.responses import read_responses
+    from evenhand.study.prompts.pairs import read_responses
     from evenhand.study.settings.study_toml import change_config
 
     if not (folder / "study.toml").is_file():
@@ -616,7 +616,7 @@ def paraphrase(
     from evenhand.graders import respond
     from evenhand.study import create_study, open_study
     from evenhand.study.settings.study_toml import change_config
-    from evenhand.study.tables.atomic import atomic_write
+    from evenhand.study.tables.files import atomic_write
     from evenhand.study.tables.formats import read_table
 
     made = (folder / "study.toml").is_file() or _paraphrases(folder).is_file()

@@ -20,11 +20,10 @@ from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.creation import StudyPlan
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.keeping.moving import upgrade_store
+from evenhand.study.keeping.moving import ADDED, upgrade_store
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.answers import add_details
-from evenhand.study.store.migrations import ADDED
 from evenhand.study.store.schema import labels, meta
 from evenhand.study.tables.evidence import Mark
 from evenhand.study.tables.ratings import validate_ratings

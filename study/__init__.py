@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evenhand.study.creation import create_study
-    from evenhand.study.extension import extend_sample
+    from evenhand.study.creation import create_study, extend_sample
     from evenhand.study.workspace import Study, open_study
 
 __all__ = ["Study", "create_study", "extend_sample", "open_study"]
@@ -15,7 +14,7 @@ _HOMES = {
     "Study": "evenhand.study.workspace",
     "open_study": "evenhand.study.workspace",
     "create_study": "evenhand.study.creation",
-    "extend_sample": "evenhand.study.extension",
+    "extend_sample": "evenhand.study.creation",
 }
 
 

@@ -16,8 +16,7 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
-from evenhand.study.desk.attention import AttentionChecks
-from evenhand.study.desk.known_units import KnownUnit
+from evenhand.study.desk.attention import AttentionChecks, KnownUnit
 from evenhand.study.session.practice import PracticeDesk
 from evenhand.study.session.sessions import OwnTexts
 from evenhand.study.settings.page import in_words
@@ -25,7 +24,7 @@ from evenhand.study.settings.sections import Section
 from evenhand.study.settings.study_toml import FILE_NAME, StudyConfig, read_config
 from evenhand.study.store.logs.decisions import note_files
 from evenhand.study.store.schema import claims, labels
-from evenhand.study.tables.atomic import atomic_write
+from evenhand.study.tables.files import atomic_write
 from evenhand.study.trust import inside
 from evenhand.study.workspace import RUBRICS_FOLDER, Study, files_of, rubrics_in_step
 from evenhand.texts import written
@@ -113,8 +112,7 @@ def fixed_because(key: str, begun: bool) -> str:
 def has_begun(study: Study) -> bool:
     """Return True once a unit has been given out, or labelled elsewhere."""
     given = (sa.exists(sa.select(claims.c.task_id)), sa.exists(sa.select(labels.c.event_id)))
-    with study.store.read() as connection:
-        return any(connection.execute(sa.select(each)).scalar_one() for each in given)
+    return any(study.store.rows(sa.select(*given))[0])
 
 
 # A study's files, and what they say
@@ -132,17 +130,13 @@ class Contents:
 
 
 def read_files(study: Study) -> dict[str, bytes | None]:
-    """The study's files as they are now. Raises InputError where the settings are not valid, or
-    name a file elsewhere.
-    """
+    """The study's files now. Raises InputError for invalid settings, or a file elsewhere."""
     names = files_of(study.folder, read_config(study.folder))
     return {name: _content(study.folder, name) for name in (*names, *USUAL_FILES)}
 
 
 def contents_of(study: Study, files: Files) -> Contents:
-    """What the study would be with these files. Raises InputError where it would not hold
-    together.
-    """
+    """The study with these files. Raises InputError where it would not hold together."""
     with tempfile.TemporaryDirectory(prefix="evenhand-change-") as home:
         folder = Path(home)
         for name, content in files.items():
@@ -239,9 +233,7 @@ def differences(before: Contents, after: Contents) -> Iterator[Difference]:
 
 
 def settings_by_key(config: StudyConfig) -> dict[str, object]:
-    """Return every setting by its key, such as "annotation.screen"; a section that is left out has
-    none.
-    """
+    """Return every setting by its key ("annotation.screen"); an absent section has none."""
     found: dict[str, object] = {}
     for name, value in config:
         if isinstance(value, Section):

@@ -8,29 +8,12 @@ from evenhand.errors import InputError
 from evenhand.texts import written
 
 Reason = Literal[
-    "bad_code",
-    "code_of_another_kind",
-    "code_has_a_link",
-    "code_alone",
-    "several_spellings",
-    "link_invalid",
-    "link_expired",
-    "link_revoked",
-    "no_links",
-    "prolific_only",
-    "prolific_unsigned",
-    "prolific_keys_away",
-    "closed_before",
-    "no_places",
-    "wrong_password",
-    "wait_seconds",
-    "wait_minutes",
-    "login_ended",
-    "not_an_expert",
-    "account_ended",
-    "not_invited",
+    "bad_code", "code_of_another_kind", "code_has_a_link", "code_alone", "several_spellings",
+    "link_invalid", "link_expired", "link_revoked", "no_links", "prolific_only",
+    "prolific_unsigned", "prolific_keys_away", "closed_before", "no_places", "wrong_password",
+    "wait_seconds", "wait_minutes", "login_ended", "not_an_expert", "account_ended", "not_invited",
     "email_not_verified",
-]
+]  # fmt: skip
 
 
 class Refused(InputError):  # noqa: N818 - named for what happened

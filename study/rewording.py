@@ -17,13 +17,13 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
 from evenhand.study import seeding
-from evenhand.study.extension import extend_sample
+from evenhand.study.creation import extend_sample
 from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.questions import Key
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.decisions import note_act
 from evenhand.study.store.schema import claims, labels, lead_events
-from evenhand.study.tables.atomic import atomic_write
+from evenhand.study.tables.files import atomic_write
 from evenhand.study.workspace import RUBRICS_FOLDER, Study, check_wordings
 from evenhand.texts import written
 
@@ -37,9 +37,7 @@ class Rewording:
     ended: bool = False
 
     def asked(self, rubric: Rubric, unit_id: str) -> Rubric | None:
-        """Return the wording under which people are asked about a unit; None for a unit of a trial
-        that has ended.
-        """
+        """Return the wording that people see for a unit; None for one of a trial that has ended."""
         dealt = self._dealt(rubric.name, unit_id)
         if dealt is None:
             return rubric
@@ -86,15 +84,11 @@ def rewording_of(study: Study) -> Rewording | None:
 
 def units_dealt(study: Study, rewording: Rewording) -> tuple[list[str], list[str]]:
     """Return the trial's units that people label: those under the old wording, and the new one."""
-    units, subjects = study.units("sample"), study.config.annotation.subjects
     old: list[str] = []
     new: list[str] = []
-    for unit, pair, subject in zip(
-        units["unit_id"], units["cluster_id"], units["subject"], strict=True
-    ):
+    for unit, pair in study.labelled_units():
         is_asked = (parse_unit_id(unit)[2] == "") == rewording.new.has_sides
-        is_labelled = subject and (not subjects or subject in subjects)
-        if pair in rewording.by_pair and is_asked and is_labelled:
+        if pair in rewording.by_pair and is_asked:
             (new if rewording.by_pair[pair] == rewording.new else old).append(unit)
     return old, new
 
@@ -102,9 +96,8 @@ def units_dealt(study: Study, rewording: Rewording) -> tuple[list[str], list[str
 def _declared_before(study: Study) -> dict[str, Any]:
     """Return the trial that was declared last, as it was noted; empty where there was none."""
     query = sa.select(lead_events.c.reason).where(lead_events.c.kind == "rewording")
-    with study.store.read() as connection:
-        last = connection.execute(query.order_by(lead_events.c.event_id.desc()).limit(1)).scalar()
-    return json.loads(last) if last else {}
+    last = study.store.values(query.order_by(lead_events.c.event_id.desc()).limit(1))
+    return json.loads(last[0]) if last else {}
 
 
 def declare_rewording(study: Study, new: Rubric, text: str, pairs: int, done_by: str = "") -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,14 +21,12 @@ from evenhand.study.store.database import PATIENCE
 from evenhand.study.store.logs.decisions import inclusion_so_far
 from evenhand.study.store.meta import hours_since_backup, key_for, note_moment
 from evenhand.study.store.store import Store
-from evenhand.study.tables.atomic import atomic_write
 from evenhand.study.tables.columns import INCLUSION
-from evenhand.study.tables.private import new_folder, tighten
+from evenhand.study.tables.files import atomic_write, new_folder, tighten
 from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
-    from sqlalchemy import Connection
 
 _log = logging.getLogger(__name__)
 RUBRICS_FOLDER, PROMPTS_FOLDER = "rubrics", "prompts"
@@ -80,9 +79,7 @@ class Study:
         return units
 
     def units_with_lengths(self, scope: str = "sample") -> pd.DataFrame:
-        """Return `units(scope)` with the number of words of each response, and of each text that a
-        rubric shows beside it.
-        """
+        """Return `units(scope)` with the words of each response and of texts shown beside one."""
         beside = (
             block.column
             for rubric in self.rubrics.values()
@@ -113,6 +110,18 @@ class Study:
         """The ids of the units of this rubric's kind that have responses."""
         return self.units_by_kind(scope)[rubric.unit]
 
+    def labelled_units(self) -> list[tuple[str, str]]:
+        """Return the sampled units of the subjects whose responses people label, each before its
+        pair.
+        """
+        units, wanted = self.units("sample"), set(self.config.annotation.subjects)
+        columns = (units["unit_id"], units["cluster_id"], units["subject"])
+        return [
+            (unit, pair)
+            for unit, pair, subject in zip(*columns, strict=True)
+            if subject and (not wanted or subject in wanted)
+        ]
+
     def units_by_kind(self, scope: str = "sample") -> dict[str, list[str]]:
         """Return the unit ids of every kind, as rubrics name it, in one reading of the study."""
         units = self.units(scope)
@@ -132,9 +141,7 @@ class Study:
         return presented_values(rubric, unit, order, cells, texts)
 
     def values_of(self, questions: Sequence[Question]) -> list[dict[str, str]]:
-        """Return the template variables of many questions at once; meant for hundreds, not
-        thousands.
-        """
+        """Return the template variables of hundreds of questions at once."""
         units = [parse_unit_id(question.unit_id) for question in questions]
         texts = self.store.texts_of(list(dict.fromkeys(unit[:2] for unit in units)))
         return [
@@ -145,10 +152,6 @@ class Study:
     def ratings(self) -> pd.DataFrame:
         """The `ratings` table: current labels and grades of every rater."""
         return self.store.ratings(self.accepted_hashes())
-
-    def ratings_in(self, connection: Connection) -> pd.DataFrame:
-        """Return the ratings as read within a transaction of the store."""
-        return self.store.ratings_in(connection, self.accepted_hashes())
 
     def accepted_hashes(self) -> dict[str, tuple[str, ...]]:
         """Return the hashes whose labels belong together, by rubric: the present text's, and those
@@ -261,32 +264,22 @@ class StoreState:
 
 
 def store_state(study: Study | Path, patience: float = 2.0) -> StoreState:
-    """Read the store of a study that is open, or, over a connection of its own, of a folder, and
-    write into it.
-    """
-    if isinstance(study, Path):
+    """Read and write the store of an open study or, over an own connection, of a folder."""
+    read, write, hours = False, False, None
+    with ExitStack() as opened:
         try:
-            store = Store.connect(read_config(study).store, study, patience=patience)
+            if isinstance(study, Path):
+                store = Store.connect(read_config(study).store, study, patience=patience)
+                opened.callback(store.close)
+            else:
+                store = study.store
+            store.schema_version()
+            hours = hours_since_backup(store)
+            read = True
+            note_moment(store, "asked")
+            write = True
         except (InputError, StoreAway) as error:
             _log.warning("the store was asked whether it is there: %s", error)
-            return StoreState(read=False, write=False)
-        try:
-            return _state(store)
-        finally:
-            store.close()
-    return _state(study.store)
-
-
-def _state(store: Store) -> StoreState:
-    read, write, hours = False, False, None
-    try:
-        store.schema_version()
-        hours = hours_since_backup(store)
-        read = True
-        note_moment(store, "asked")
-        write = True
-    except (InputError, StoreAway) as error:
-        _log.warning("the store was asked whether it is there: %s", error)
     return StoreState(read, write, hours)
 
 

@@ -12,8 +12,7 @@ from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.document import sections_of
 from evenhand.analysis.report.names import METHODS
 from evenhand.analysis.report.table_files import csv_of, tex_of
-from evenhand.study.tables.atomic import atomic_write
-from evenhand.study.tables.private import new_folder
+from evenhand.study.tables.files import atomic_write, new_folder
 from evenhand.visible import KEPT, visible
 
 if TYPE_CHECKING:

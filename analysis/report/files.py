@@ -26,9 +26,8 @@ from evenhand.analysis.report.sections.reproduction import published_rows
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.results import RESULTS_COLUMNS
 from evenhand.analysis.verdicts.ranking import rank_graders, recommendations
-from evenhand.study.tables.atomic import atomic_write
-from evenhand.study.tables.private import new_folder
-from evenhand.study.tables.spreadsheets import guarded as spreadsheet
+from evenhand.study.tables.files import atomic_write, new_folder
+from evenhand.study.tables.formats import guarded as spreadsheet
 from evenhand.texts import written
 from evenhand.visible import KEPT, visible
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from evenhand.analysis.report.blocks import SYNTHETIC, Cell, Table
-from evenhand.study.tables.spreadsheets import guarded
+from evenhand.study.tables.formats import guarded
 from evenhand.visible import visible
 
 _TEX = {

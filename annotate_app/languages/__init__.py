@@ -16,8 +16,7 @@ from typing import Any
 
 from evenhand.errors import InputError
 from evenhand.study.refused import Refused
-from evenhand.study.settings.annotation import AnnotationSettings
-from evenhand.study.settings.session import USUAL_BACKGROUND, BackgroundQuestion
+from evenhand.study.settings.session import USUAL_BACKGROUND, AnnotationSettings, BackgroundQuestion
 
 ORIGINAL = "en"
 

@@ -30,8 +30,15 @@ from evenhand.study.access.lead_login import Visitor
 from evenhand.study.desk.oversight import oversight
 from evenhand.study.lead.adjudication import queue_length
 from evenhand.study.lead.flags import raised_flags
-from evenhand.study.lead.forecast import FEWEST_HOURS, FEWEST_LABELS, Forecast, forecast
-from evenhand.study.lead.progress import rater_progress, rubric_progress, time_left
+from evenhand.study.lead.progress import (
+    FEWEST_HOURS,
+    FEWEST_LABELS,
+    Forecast,
+    forecast,
+    rater_progress,
+    rubric_progress,
+    time_left,
+)
 from evenhand.study.prompts.pairs import cluster_noun
 from evenhand.study.session.costs import Costs, costs
 from evenhand.study.store.meta import hours_since_backup

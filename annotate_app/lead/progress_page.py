@@ -16,8 +16,12 @@ from evenhand.annotate_app.logins.lead_login import require
 from evenhand.annotate_app.plain_text import heading, show
 from evenhand.study import Study
 from evenhand.study.desk.oversight import oversight
-from evenhand.study.lead.people import labels_over_time
-from evenhand.study.lead.progress import rater_progress, rubric_progress, time_left
+from evenhand.study.lead.progress import (
+    labels_over_time,
+    rater_progress,
+    rubric_progress,
+    time_left,
+)
 from evenhand.study.session.costs import grader_costs
 from evenhand.texts import written
 

@@ -23,8 +23,7 @@ from evenhand.study.desk.oversight import (
     oversight,
     readmit,
 )
-from evenhand.study.lead.people import confusions, label_shares, rater_answers
-from evenhand.study.lead.progress import rater_progress
+from evenhand.study.lead.progress import confusions, label_shares, rater_answers, rater_progress
 from evenhand.study.store.logs.answers import remarks_table
 from evenhand.texts import written
 

@@ -120,7 +120,7 @@ def _found(arguments: argparse.Namespace) -> Gate:
 def _write(arguments: argparse.Namespace, found: Gate) -> None:
     """The files that were asked for, in one step each."""
     from evenhand.reporting.gate.files import junit_xml, summary_markdown
-    from evenhand.study.tables.atomic import atomic_write
+    from evenhand.study.tables.files import atomic_write
 
     if arguments.junit is not None:
         atomic_write(arguments.junit, junit_xml(found))

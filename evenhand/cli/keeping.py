@@ -15,7 +15,7 @@ from evenhand.reporting.noting import note_in
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    from evenhand.study.keeping.snapshot import Contents
+    from evenhand.study.keeping.copying import Contents
 
 
 def _path(text: str) -> Path:

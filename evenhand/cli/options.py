@@ -384,7 +384,7 @@ def given_options(arguments: argparse.Namespace) -> ScaleOptions:
 def file_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the fields of `ScaleOptions` on a file's columns and raters."""
     from evenhand.reporting.ratings_file.dataframes import kinds_of
-    from evenhand.study.tables.names import columns_in
+    from evenhand.study.tables.ratings import columns_in
 
     people, models = keys_in(arguments.human) or (), keys_in(arguments.model) or ()
     return {

@@ -63,7 +63,7 @@ def _add_form(verb: Parser) -> None:
 def _report(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.report import browser_path, print_pdf
     from evenhand.study import open_study
-    from evenhand.study.tables.atomic import check_folder
+    from evenhand.study.tables.files import check_folder
 
     out: Path = arguments.out or arguments.dir / "report"
     browser = browser_path() if arguments.format == "pdf" else None
@@ -104,7 +104,7 @@ def _print_figures(folder: Path | None) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    from evenhand.study.tables.atomic import check_folder
+    from evenhand.study.tables.files import check_folder
 
     out, figures = arguments.out, arguments.figures
     if arguments.full and out is None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.study import Study
-    from evenhand.study.workload import Workload
+    from evenhand.study.lead.progress import Workload
 
 
 def _new_options(new: Parser) -> None:
@@ -208,7 +208,7 @@ def _print_workload(load: Workload) -> None:
 
 def _print_hidden_prompts(study: Study) -> None:
     """Print which rubrics are judged without the prompt, and whether that can be kept."""
-    from evenhand.study.desk.hidden_prompts import judged_without_prompt
+    from evenhand.study.desk.design import judged_without_prompt
 
     if hiding := judged_without_prompt(study.labelled_rubrics()):
         names = ", ".join(rubric.name for rubric in hiding)

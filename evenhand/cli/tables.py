@@ -101,7 +101,7 @@ def _kind_of(file: Path, form: str | None) -> str:
 def _import_responses(study: Study, file: Path) -> None:
     from evenhand.reporting.names_shown import names_shown
     from evenhand.reporting.new_study import display_of
-    from evenhand.study.prompts.responses import read_responses
+    from evenhand.study.prompts.pairs import read_responses
 
     frame = read_responses(file, study.store.pairs(), study.rubrics.values())
     new = study.store.add_responses(frame)
@@ -148,7 +148,7 @@ def _export_to_tool(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.ratings_file.dataframes import kinds_of
     from evenhand.reporting.ratings_file.declared import ScaleOptions
     from evenhand.reporting.to_tools import material_of
-    from evenhand.study.tables.names import columns_in
+    from evenhand.study.tables.ratings import columns_in
 
     beside = ["--units", "--remarks", "--answers"]
     refuse(arguments, beside, "is a table of its own; export it without --format")
@@ -187,7 +187,7 @@ def _export_tables(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.ratings_file.sidecar import sidecar_path
     from evenhand.study import open_study
     from evenhand.study.store.logs.answers import answers_table, remarks_table
-    from evenhand.study.tables.atomic import atomic_write
+    from evenhand.study.tables.files import atomic_write
     from evenhand.study.tables.formats import write_table
 
     out: Path | None = arguments.out

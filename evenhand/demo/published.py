@@ -103,7 +103,7 @@ def judge_published(study: str, scale: ScaleOptions, folder: Path) -> Analysis:
     from evenhand.reporting.analysing import analyse_dataset
     from evenhand.reporting.load import from_rows
     from evenhand.reporting.ratings_file.dataframes import long_rows
-    from evenhand.study.tables.atomic import atomic_write, check_folder
+    from evenhand.study.tables.files import atomic_write, check_folder
 
     check_folder(folder)
     labels, published = published_labels(study), PUBLISHED[study]

@@ -109,7 +109,7 @@ def make_demo(study: str, folder: Path, progress: Progress) -> None:
     from evenhand.study.lead.imports import import_ratings
     from evenhand.study.prompts.items import judge_ratings
     from evenhand.study.settings.study_toml import change_config
-    from evenhand.study.tables.scratch import scratch_folder
+    from evenhand.study.tables.files import scratch_folder
 
     def shipped(what: str) -> pd.DataFrame:
         with as_file(files("evenhand.data") / f"demo_{study}_{what}.parquet") as path:

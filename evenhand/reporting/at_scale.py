@@ -31,7 +31,7 @@ from evenhand.reporting.ratings_file.scales import declared_scales
 from evenhand.reporting.ratings_file.several import refuse_sets
 from evenhand.reporting.ratings_file.sidecar import sidecar_path
 from evenhand.study.tables.columns import INCLUSION
-from evenhand.study.tables.decoded import check_part
+from evenhand.study.tables.limits import check_part
 from evenhand.study.tables.pieces import PIECE_ROWS, ROW, Piece, batches_of, name_of, pieces_of
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, split_ratings
 from evenhand.study.tables.spellings import folded

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from evenhand.reporting.to_learn import LearnUnit
     from evenhand.rubrics import PromptText, Rubric
     from evenhand.study import Study
-    from evenhand.study.store.logs.proposals import ProposalAttempt
+    from evenhand.study.store.logs.improvements import ProposalAttempt
 
 
 AUDITED = 20

@@ -79,7 +79,7 @@ class Check(Shown):
         if needed; returns the page. Raises InputError where the folder cannot be made.
         """
         from evenhand.analysis.report import write_report
-        from evenhand.study.tables.atomic import check_folder
+        from evenhand.study.tables.files import check_folder
 
         folder = Path(path)
         check_folder(folder)
@@ -491,7 +491,7 @@ def _asked(
 
 def _columns(given: Mapping[str, str] | None) -> dict[str, str]:
     """A file's names of our columns, `{ours: theirs}`; ours may be short, such as `unit`."""
-    from evenhand.study.tables.names import SHORT
+    from evenhand.study.tables.columns import SHORT
 
     return {SHORT.get(ours, ours): theirs for ours, theirs in (given or {}).items()}
 

@@ -45,9 +45,8 @@ def study_figures(
     from evenhand.reporting.load import from_study
     from evenhand.reporting.quality import study_quality
     from evenhand.study import open_study
-    from evenhand.study.tables.atomic import atomic_write
+    from evenhand.study.tables.files import atomic_write, new_folder
     from evenhand.study.tables.formats import write_table
-    from evenhand.study.tables.private import new_folder
     from evenhand.texts import written
 
     with open_study(folder) as study:

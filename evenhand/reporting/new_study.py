@@ -14,14 +14,14 @@ from evenhand.errors import InputError
 from evenhand.reporting.names_shown import names_shown
 from evenhand.reporting.noting import note, note_edits, operator
 from evenhand.study.settings.session import STUDY_NAME
-from evenhand.study.tables.scratch import scratch_folder
+from evenhand.study.tables.files import scratch_folder
 from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.reporting.item_study import ItemStudy
     from evenhand.study import Study
     from evenhand.study.creation import StudyPlan
-    from evenhand.study.workload import Workload
+    from evenhand.study.lead.progress import Workload
 
 _MOST_HUMANS = 100
 """More raters of a unit hardly narrow an interval, and time grows with their square."""
@@ -29,7 +29,7 @@ _MOST_HUMANS = 100
 
 def check_numbers(raters: int, seed: int) -> None:
     """Raise InputError for a number of annotators or a seed that a new study cannot have."""
-    from evenhand.study.settings.annotation import MOST_RATERS
+    from evenhand.study.settings.session import MOST_RATERS
 
     if not 1 <= raters <= MOST_RATERS:
         raise InputError(f"--raters must be 1 to {MOST_RATERS:,}, not {raters:,}")
@@ -74,9 +74,9 @@ def make_study(folder: Path, plan: StudyPlan, items: ItemStudy | None = None) ->
 def preview_of(study: Study) -> StudyPreview:
     """Return the preview of a study, as printed by `evenhand new`."""
     from evenhand.analysis.planning.pass_chance import study_precision
+    from evenhand.study.lead.progress import workload
     from evenhand.study.prompts.items import ITEM_ID
     from evenhand.study.prompts.pairs import cluster_noun, prompts_noun
-    from evenhand.study.workload import workload
 
     pairs = study.store.pairs()
     sampled = pairs[pairs["sample_position"].notna()]
@@ -107,7 +107,7 @@ def display_of(study: Study) -> str:
     """Return a sentence on how responses are shown, and on the share of them written in
     Markdown.
     """
-    from evenhand.study.prompts.responses import markdown_share
+    from evenhand.study.prompts.pairs import markdown_share
 
     texts = study.store.responses()["response"]
     if texts.empty:

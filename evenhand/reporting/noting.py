@@ -18,7 +18,7 @@ def operator() -> str:
     """Name the user who runs the command line, for logs: the owner of the process, whatever the
     environment says.
     """
-    from evenhand.study.tables.private import process_owner
+    from evenhand.study.tables.files import process_owner
 
     return written("terminal.operator", name=process_owner())
 

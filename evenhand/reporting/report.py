@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_study
 from evenhand.reporting.workers import workers
-from evenhand.study.tables.atomic import atomic_write
-from evenhand.study.tables.private import is_root
+from evenhand.study.tables.files import atomic_write, is_root
 
 if TYPE_CHECKING:
     from evenhand.analysis import Analysis

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evenhand.analysis.dataset import Dataset
     from evenhand.reporting.improving import ImproveOptions
     from evenhand.study import Study
-    from evenhand.study.store.logs.proposals import ProposalAttempt
+    from evenhand.study.store.logs.improvements import ProposalAttempt
 
 _UNCLEAR = "rubric_unclear"
 _FLAG = "unclear_rubric"

@@ -18,8 +18,13 @@ from evenhand.exchange.readers.source import Record, Source, fields_in, text_of
 from evenhand.exchange.readers.texts import ANSWERED, Text, as_messages, cell_of, messages_in
 from evenhand.study.tables.columns import shortened
 from evenhand.study.tables.formats import FIRST_ROW
-from evenhand.study.tables.instants import is_later, stored_instant
-from evenhand.study.tables.ratings import RATER_KINDS, RATING_KEY, RATINGS_COLUMNS
+from evenhand.study.tables.ratings import (
+    RATER_KINDS,
+    RATING_KEY,
+    RATINGS_COLUMNS,
+    is_later,
+    stored_instant,
+)
 from evenhand.texts import written
 
 if TYPE_CHECKING:

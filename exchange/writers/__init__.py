@@ -22,8 +22,7 @@ from evenhand.exchange.writers.tools import (
     phoenix,
     wide,
 )
-from evenhand.study.tables.atomic import atomic_write
-from evenhand.study.tables.private import FOLDER, new_folder
+from evenhand.study.tables.files import FOLDER, atomic_write, new_folder
 
 __all__ = ["FORMATS", "Format", "Made", "Material", "Scale", "check_out", "format_of", "save"]
 

@@ -26,8 +26,7 @@ from evenhand.exchange.writers.material import (
     unit_text,
     with_label,
 )
-from evenhand.study.tables.formats import csv_bytes
-from evenhand.study.tables.spreadsheets import guarded
+from evenhand.study.tables.formats import csv_bytes, guarded
 from evenhand.texts import written
 
 if TYPE_CHECKING:

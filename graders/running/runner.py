@@ -35,7 +35,7 @@ from evenhand.rubrics import Reworded
 from evenhand.study.questions import Question
 from evenhand.study.store.database import Database
 from evenhand.study.store.grades import GradeAttempt
-from evenhand.study.tables.private import FILE
+from evenhand.study.tables.files import FILE
 from evenhand.texts import written
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from evenhand.study.access.accounts import copy_account
 from evenhand.study.access.lead_login import Visitor
 from evenhand.study.settings.study_toml import FILE_NAME, with_values
 from evenhand.study.store.logs.decisions import note_settings
-from evenhand.study.tables.atomic import atomic_write
+from evenhand.study.tables.files import atomic_write
 from evenhand.study.workspace import Study
 
 _LIKE_HERE = ("entry", "trusted_proxies", "hosts")

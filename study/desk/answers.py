@@ -24,12 +24,9 @@ from evenhand.study.store.store import Store
 from evenhand.study.tables.evidence import Mark, lie_within, other_way_round, read_marks
 
 SKIP_REASONS = (
-    "skipped_undecidable",
-    "skipped_broken_text",
-    "skipped_language",
-    "skipped_distressing",
+    "skipped_undecidable", "skipped_broken_text", "skipped_language", "skipped_distressing",
     "skipped_other",
-)
+)  # fmt: skip
 """Values of `unscored_reason` for a unit that a person skipped."""
 FLAG_REASONS = ("harmful", "personal_data", "broken_text", "unclear_rubric", "other")
 CONFIDENCE_LEVELS = (1, 2, 3)
@@ -127,9 +124,7 @@ def why_refused(answer: Answer, rubric: Rubric, texts: Mapping[str, str]) -> str
 
 
 def _is_possible(answer: Answer, rubric: Rubric) -> bool:
-    """Return True if the answer is either one of the rubric's options or a reason to skip, not
-    both.
-    """
+    """Return True if the answer is one of the rubric's options or a reason to skip, not both."""
     return (
         bool(answer.option_key) != bool(answer.skip_reason)
         and (not answer.option_key or rubric.takes(answer.option_key))

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
 
 import sqlalchemy as sa
 
 from evenhand.study import seeding
+from evenhand.study.desk.design import SessionDesign
 from evenhand.study.prompts.units import has_known_answer, parse_unit_id
-from evenhand.study.questions import Key
+from evenhand.study.questions import Key, Question, Screen
 from evenhand.study.store.database import conflict_free_insert
+from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import claims
 
 _ONE_TASK = ("rater_id", "unit_id", "rubric", "rubric_hash", "draw")
@@ -187,3 +191,207 @@ class ClaimIndex:
             self._by_count.setdefault(len(holders), set()).add(key)
         if claim.state == "open":
             self._open[key, rater] = claim.claimed_at
+
+
+# A rater's next tasks: those that they have open, those that come next, and how many are left.
+# Overlap is exact: a question that has its number of raters is given to no one else. A task that
+# was given out and not answered counts as one of them until its lease is over.
+
+
+def answered(own: Mapping[tuple[str, str, int], Claim]) -> list[Claim]:
+    """A rater's answered tasks, in the order of the answers."""
+    done = [claim for claim in own.values() if claim.state == "labelled"]
+    return sorted(done, key=lambda claim: claim.version)
+
+
+def asked_together(claim: Claim, other: Claim, whole: bool) -> bool:
+    """Return True if two tasks of one rater share a screen."""
+    if whole:
+        return (claim.unit_id, claim.draw) == (other.unit_id, other.draw)
+    return claim.task_id == other.task_id
+
+
+def in_design(claim: Claim, design: SessionDesign) -> bool:
+    """Return True if the task is still to be labelled: the settings may have changed since."""
+    return claim.key in design.questions or claim.key in design.checks
+
+
+@dataclass
+class NextTasks:
+    """The tasks of one rater at one moment: those given out, those left for them, and the next."""
+
+    rater_id: str
+    design: SessionDesign
+    index: ClaimIndex
+    excluded: Set[str] = frozenset()
+    """The raters whose places are to be filled by others."""
+    assumed: Set[str] = frozenset()
+    """Ids of open tasks of the rater's that are taken as answered, last of all."""
+
+    def __post_init__(self) -> None:
+        settings = self.design.settings
+        self.own = self.index.of_rater(self.rater_id)
+        if self.assumed:
+            last = self.index.seen + 1
+            self.own = {
+                key: replace(claim, state="labelled", version=last)
+                if claim.task_id in self.assumed and claim.state == "open"
+                else claim
+                for key, claim in self.own.items()
+            }
+        lapsed_before = minutes_ago(settings.lease_minutes)
+        self.full = self.index.full(settings.raters_per_unit, lapsed_before, self.excluded)
+        self.opened = [
+            claim
+            for claim in self.own.values()
+            if claim.state == "open" and in_design(claim, self.design)
+        ]
+        self.held = [claim for claim in self.opened if not self._lost(claim)]
+        taken = self.design.answered(self.index.held_by(self.rater_id))
+        self.checked = {
+            claim.key for claim in self.own.values() if claim.is_check and claim.state != "released"
+        }
+        self.free = self.design.questions.keys() - taken - self.full
+
+    def progress(self) -> tuple[int, int]:
+        """(answers given, answers given and still to be given)."""
+        done = firsts = repeats = checks = 0
+        for claim in self.own.values():
+            if claim.is_check:
+                checks += claim.state == "labelled"
+                continue
+            done += claim.state == "labelled"
+            firsts += claim.state == "labelled" and claim.draw == 0
+            repeats += claim.state != "released" and claim.draw > 0
+        firsts += sum(claim.draw == 0 and not claim.is_check for claim in self.held)
+        if self.design.settings.units_per_rater:
+            firsts += sum(map(len, self._screens()))
+        else:
+            firsts += len(self.free)
+        total = firsts + max(repeats, self.design.planned_repeats(firsts))
+        return done + checks, total + checks + self._checks_ahead(done, total)
+
+    def claim(self, connection: sa.Connection) -> list[Claim]:
+        """The tasks of the next screen, reserved for this rater; none when nothing is left."""
+        changes = Changes(connection, self.index)
+        self._keep_up(changes)
+        if self.held:
+            first = min(self.held, key=lambda claim: claim.version)
+            return [c for c in self.held if asked_together(c, first, self.design.whole)]
+        return self._check(changes) or self._repeats(changes) or self._firsts(changes)
+
+    def _lost(self, claim: Claim) -> bool:
+        """Return True if the task's lease is over and other raters have taken its place."""
+        lapsed = claim.claimed_at < minutes_ago(self.design.settings.lease_minutes)
+        return lapsed and claim.draw == 0 and claim.key in self.full
+
+    def _keep_up(self, changes: Changes) -> None:
+        """Give up the tasks that others have taken; renew the lease of those about to be shown
+        again.
+        """
+        aging = minutes_ago(self.design.settings.lease_minutes / 2)
+        renews = any(claim.claimed_at < aging for claim in self.held)
+        # All of them and in order: a renewed claim has a later version, by which they are shown.
+        for claim in sorted(self.opened, key=lambda claim: claim.version):
+            if claim not in self.held:
+                changes.mark(claim.task_id, state="released")
+            elif renews:
+                changes.mark(claim.task_id, claimed_at=utc_now())
+
+    @cached_property
+    def _ahead(self) -> Screen:
+        return next(self._screens(), ())
+
+    def _screens(self) -> Iterator[Screen]:
+        """Yield the screens left for the rater: free questions, up to the limit of units."""
+        most = self.design.settings.units_per_rater
+        units = {unit for unit, _ in self.index.held_by(self.rater_id)}
+        for screen in self.design.screens(self.rater_id, self.free):
+            if not most or screen[0].unit_id in units or len(units) < most:
+                units.add(screen[0].unit_id)
+                yield screen
+
+    def _check(self, changes: Changes) -> list[Claim]:
+        """Claim the next attention check if one is due and has the rubrics of the next unit."""
+        checks = self.design.checks
+        done = sum(claim.state == "labelled" and not claim.is_check for claim in self.own.values())
+        left = checks.left(self.rater_id, self.checked)
+        if not left or done < checks.due_after(self.rater_id, len(checks.screens) - len(left)):
+            return []
+        asked = {question.rubric.name for question in self._ahead}
+        screen = next((screen for screen in left if screen[0].rubric.name in asked), ())
+        return [
+            self._give(changes, question, 0, checks.order(self.rater_id, question))
+            for question in screen
+        ]
+
+    def _checks_ahead(self, done: int, total: int) -> int:
+        """Return the number of answers to checks still to come, when `done` of `total` others are
+        there.
+        """
+        ahead = sum(claim.is_check for claim in self.held)
+        if done < total:
+            checks = self.design.checks
+            left = checks.left(self.rater_id, self.checked)
+            numbered = enumerate(left, start=len(checks.screens) - len(left))
+            due = (len(s) for n, s in numbered if checks.due_after(self.rater_id, n) < total)
+            ahead += sum(due)
+        return ahead
+
+    def _repeats(self, changes: Changes) -> list[Claim]:
+        """A hidden repeat, where one is due: earlier tasks under new ids, the sides as before."""
+        design = self.design
+        if not design.settings.repeat_share:
+            return []
+        done = [claim for claim in answered(self.own) if not claim.is_check]
+        firsts = sum(claim.draw == 0 for claim in done)
+        # Each comes at a place of its own within its stretch, and at the end those still due.
+        late = design.repeat_after(self.rater_id, len(done) - firsts) if self._ahead else 0
+        if len(done) - firsts >= design.planned_repeats(firsts - late):
+            return []
+        gap = design.settings.repeat_gap
+        too_fresh = done[-gap:]
+        candidates = [
+            claim
+            for claim in done[:-gap]
+            if claim.draw == 0
+            and (*claim.key, 1) not in self.own
+            and in_design(claim, design)
+            and not any(asked_together(claim, other, design.whole) for other in too_fresh)
+        ]
+        if not candidates:
+            return []
+        chosen = min(candidates, key=lambda c: design.digest("repeat", self.rater_id, *c.key))
+        return [
+            self._give(changes, design.questions[claim.key], 1, claim.order)
+            for claim in candidates
+            if asked_together(claim, chosen, design.whole)
+        ]
+
+    def _firsts(self, changes: Changes) -> list[Claim]:
+        screen = self._ahead
+        order = ""
+        if screen and screen[0].rubric.has_sides:
+            unit, shown = screen[0].unit_id, self.index.side_orders(self.rater_id)
+            seen = self.index.side_order(self.rater_id, unit)
+            order = seen or self.design.side_order(self.rater_id, unit, shown)
+        return [self._give(changes, question, 0, order) for question in screen]
+
+    def _give(self, changes: Changes, question: Question, draw: int, order: str) -> Claim:
+        return changes.give(
+            Claim(
+                task_id=new_task_id(),
+                rater_id=self.rater_id,
+                unit_id=question.unit_id,
+                rubric=question.rubric.name,
+                rubric_hash=question.rubric.hash,
+                order=order,
+                draw=draw,
+                claimed_at=utc_now(),
+            )
+        )
+
+
+def minutes_ago(minutes: float) -> str:
+    """Return the moment `minutes` ago, as the store writes moments."""
+    return (datetime.now(UTC) - timedelta(minutes=minutes)).isoformat(timespec="milliseconds")

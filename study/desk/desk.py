@@ -1,7 +1,7 @@
 """The annotators' desk: hands out tasks to raters, and stores labels before it acknowledges them.
 
 A task is a question as one rater is shown it; a sheet holds the tasks that are asked at once.
-`study.desk.design` settles the questions, their order and their sides, `study.desk.next_tasks`
+`study.desk.design` settles the questions, their order and their sides, `study.desk.claims`
 which of them are a rater's next. A task's id is random.
 """
 
@@ -26,9 +26,17 @@ from evenhand.study.desk.answers import (
     take_answer,
     take_flag,
 )
-from evenhand.study.desk.claims import Changes, Claim, ClaimIndex, blinded
+from evenhand.study.desk.claims import (
+    Changes,
+    Claim,
+    ClaimIndex,
+    NextTasks,
+    answered,
+    asked_together,
+    blinded,
+    in_design,
+)
 from evenhand.study.desk.design import SessionDesign
-from evenhand.study.desk.next_tasks import NextTasks, answered, asked_together, in_design
 from evenhand.study.desk.oversight import Oversight
 from evenhand.study.desk.own_flags import (
     FlagAnswer,
@@ -241,11 +249,7 @@ class AnnotationDesk:
         return {each: self._values(claim, design) for each, claim in found.items() if claim}
 
     def _receipt(
-        self,
-        changes: Changes,
-        rater_id: str,
-        sent: Sent,
-        texts: Mapping[str, Mapping[str, str]],
+        self, changes: Changes, rater_id: str, sent: Sent, texts: Mapping[str, Mapping[str, str]]
     ) -> Receipt:
         claim = self._sent_about(changes.connection, rater_id, sent.task_id)
         rubric = self.study.rubrics.get(claim.rubric) if claim else None
@@ -296,17 +300,17 @@ class AnnotationDesk:
         with self.study.store.read() as connection:
             found = self._numbered(connection, rater_id, design)
         if search:
-            shown = self._shown([each.claim for each in found], design)
+            shown = self._shown([claim for _, claim in found], design)
             found = list(matching(search, found, shown))
         listed = found[start : start + PAGE]
-        of_page = [each.claim for each in listed]
+        of_page = [claim for _, claim in listed]
         with self.study.store.read() as connection:
             given = given_answers(connection, rater_id, of_page, self.study.rubrics)
             flagged = {flag.task_id for flag in standing_flags(connection, rater_id, of_page)}
         tasks = [self._task(claim, design, given.get(claim.task_id)) for claim in of_page]
         rows = (
-            EarlierAnswer(each.number, task, excerpt(task.people, search), task.task_id in flagged)
-            for each, task in zip(listed, tasks, strict=True)
+            EarlierAnswer(number, task, excerpt(task.people, search), task.task_id in flagged)
+            for (number, _), task in zip(listed, tasks, strict=True)
         )
         return EarlierPage(tuple(rows), start, len(found))
 
@@ -317,7 +321,7 @@ class AnnotationDesk:
         design = self._design()
         with self.study.store.read() as connection:
             numbered = self._numbered(connection, rater_id, design)
-            recent = [each.claim for each in numbered]
+            recent = [claim for _, claim in numbered]
             wanted = blinded(task_id, self._key)
             found = (claim for claim in recent if not task_id or claim.task_id == wanted)
             chosen = next(found, None)
@@ -328,7 +332,7 @@ class AnnotationDesk:
             flags = standing_flags(connection, rater_id, shown)
         tasks = tuple(self._task(claim, design, given.get(claim.task_id)) for claim in shown)
         older = recent[recent.index(shown[0]) + 1 :] or shown
-        number = next(each.number for each in numbered if each.claim is shown[0])
+        number = next(number for number, claim in numbered if claim is shown[0])
         done, total = self.progress(rater_id)
         before = older[0].task_id
         return Sheet(tasks, done, total, before, flags=flags, answered_as=number)
@@ -342,7 +346,7 @@ class AnnotationDesk:
         if design.settings.repeat_share:
             done = done[-design.settings.repeat_gap :]
         return [
-            Numbered(number, replace(claim, task_id=blinded(claim.task_id, self._key)))
+            (number, replace(claim, task_id=blinded(claim.task_id, self._key)))
             for number, claim in reversed(done)
             if in_design(claim, design)
         ]
@@ -359,9 +363,7 @@ class AnnotationDesk:
                 yield self.study.rubrics[claim.rubric].for_people(known)
 
     def _design(self) -> SessionDesign:
-        """Return the sessions' design, computed again when the study has grown: people may be
-        labelling meanwhile.
-        """
+        """Return the sessions' design, computed again when the study has grown meanwhile."""
         size = self.study.store.size()
         if self._cached is None or self._cached[0] != size:
             self._cached = (size, SessionDesign(self.study))

@@ -53,9 +53,7 @@ class Oversight:
         return "paused" if self.paused else ""
 
     def renewed(self, connection: sa.Connection) -> Oversight:
-        """Return the decisions brought up to date with the store; itself where there are no new
-        ones.
-        """
+        """Return the decisions up to date with the store; itself where there are no new ones."""
         paused, exclusions, seen = self.paused, dict(self.exclusions), self.seen
         readmitted = set(self.readmitted)
         since = sa.select(lead_events).where(lead_events.c.event_id > self.seen)
@@ -84,12 +82,14 @@ def oversight(store: Store) -> Oversight:
 
 def pause(store: Store, reason: str = "", done_by: str = "") -> None:
     """Hand out no further task until `resume`; answers sent meanwhile are still taken."""
-    _decide(store, "pause", reason=reason, done_by=done_by, wanted=not oversight(store).paused)
+    if not oversight(store).paused:
+        _decide(store, "pause", "", reason, done_by)
 
 
 def resume(store: Store, reason: str = "", done_by: str = "") -> None:
     """Hand out tasks again."""
-    _decide(store, "resume", reason=reason, done_by=done_by, wanted=oversight(store).paused)
+    if oversight(store).paused:
+        _decide(store, "resume", "", reason, done_by)
 
 
 def exclude(store: Store, rater_id: str, reason: str, done_by: str = "") -> None:
@@ -107,8 +107,8 @@ def exclude(store: Store, rater_id: str, reason: str, done_by: str = "") -> None
     if not known:
         raise InputError(f"no person {rater_id!r} has labelled in this study")
     already = oversight(store).exclusions.get(rater_id)
-    same = already is not None and already.reason == reason
-    _decide(store, "exclude", rater_id, reason, done_by, wanted=not same)
+    if already is None or already.reason != reason:
+        _decide(store, "exclude", rater_id, reason, done_by)
 
 
 def readmit(store: Store, rater_id: str, reason: str, done_by: str = "") -> None:
@@ -128,17 +128,7 @@ def decisions_table(store: Store) -> pd.DataFrame:
     return store.table(query)
 
 
-def _decide(
-    store: Store,
-    kind: str,
-    rater_id: str = "",
-    reason: str = "",
-    done_by: str = "",
-    *,
-    wanted: bool = True,
-) -> None:
-    if not wanted:
-        return  # it is so already
+def _decide(store: Store, kind: str, rater_id: str, reason: str, done_by: str) -> None:
     event = {"kind": kind, "rater_id": rater_id, "reason": reason.strip(), "done_by": done_by}
     with store.write() as connection:
         append(connection, lead_events, event)

@@ -86,12 +86,8 @@ class EarlierPage:
     found: int = 0
 
 
-@dataclass(frozen=True)
-class Numbered:
-    """An answered task, and its number in the order of the rater's answers, from 1 on."""
-
-    number: int
-    claim: Claim
+Numbered = tuple[int, Claim]
+"""An answered task, after its number in the order of the rater's answers, from 1 on."""
 
 
 def matching(
@@ -101,14 +97,12 @@ def matching(
     wanted, number = plain(search), search.strip().removeprefix("#")
     for each, people in zip(numbered, shown, strict=True):
         texts = [people.title, *(block.text for block in people.blocks)]
-        if number == str(each.number) or any(wanted in plain(text) for text in texts):
+        if number == str(each[0]) or any(wanted in plain(text) for text in texts):
             yield each
 
 
 def excerpt(people: PeopleText, search: str) -> str:
-    """Return the passage of the texts that contains `search`, or else the beginning of the first
-    response.
-    """
+    """Return the passage of the texts with `search`, or the beginning of the first response."""
     wanted = plain(search)
     responses = sorted(people.blocks, key=lambda block: block.kind != "response")
     for block in responses if wanted else ():

@@ -17,7 +17,7 @@ from evenhand.errors import InputError, StoreAway
 from evenhand.study.settings.session import SessionSettings
 from evenhand.study.settings.study_toml import read_config
 from evenhand.study.store.store import Store
-from evenhand.study.tables.private import HAS_MODES, user_name
+from evenhand.study.tables.files import HAS_MODES, user_name
 from evenhand.study.workspace import Study, open_study, store_state
 from evenhand.texts import written
 
@@ -114,8 +114,7 @@ def _store(study: Study) -> Iterator[Finding]:
 def _versions(store: Store) -> Finding:
     database = f"SQLite {sqlite3.sqlite_version}"
     if store.engine.dialect.name == "postgresql":
-        with store.read() as connection:
-            server = str(connection.execute(sa.text("SHOW server_version")).scalar_one())
+        server = str(store.values(sa.text("SHOW server_version"))[0])
         database = f"PostgreSQL {server}"
         if int(server.partition(".")[0]) < _OLDEST_SERVER:
             return _ill("old_server", version=server)

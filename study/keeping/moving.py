@@ -13,17 +13,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import sqlalchemy as sa
+from sqlalchemy.schema import CreateColumn
 
 from evenhand.errors import InputError, StoreAway
 from evenhand.study.keeping.backup import BACKUPS, backup_of
+from evenhand.study.keeping.copying import States, copy_tables, found_tables, states
 from evenhand.study.settings.study_toml import change_config, read_config
-from evenhand.study.store.copying import States, copy_tables, found_tables, states
-from evenhand.study.store.database import SILENT, Database
+from evenhand.study.store.database import SILENT, Database, is_url, resolved, set_schema_version
 from evenhand.study.store.meta import study_secret
-from evenhand.study.store.migrations import migrate
-from evenhand.study.store.schema import SCHEMA_VERSION, meta
-from evenhand.study.tables.database_urls import is_url, resolved
-from evenhand.study.tables.private import give_to_owner_of, new_folder, tighten
+from evenhand.study.store.schema import SCHEMA_VERSION, SHOWN, batches, grades, meta, metadata
+from evenhand.study.tables.files import give_to_owner_of, new_folder, tighten
 from evenhand.study.trust import remember
 
 _FILE_URL = "sqlite:///"
@@ -106,9 +105,7 @@ def _rows(connection: sa.Connection, tables: sa.MetaData) -> dict[str, int]:
 
 
 def _new_place(folder: Path, present: str, to: str) -> str:
-    """Return the store's new location for study.toml. Raises InputError where it is the present
-    one, or not valid.
-    """
+    """Return the store's new location. Raises InputError for the present or an invalid one."""
     location = resolved(to)
     if location.startswith(_FILE_URL):
         path = Path(location.removeprefix(_FILE_URL))
@@ -164,3 +161,54 @@ def _copied(store: Database, source: sa.Connection, target: Database) -> States:
         "--to holds another study, or another state of this one; name an empty database or a new "
         "file"
     )
+
+
+# Upgrading an older store to the program's schema, all of it or nothing
+
+
+ADDED = {
+    "labels": SHOWN,
+    "attention_labels": SHOWN,
+    "practice_labels": SHOWN,
+    "login_attempts": ("address_key",),
+}
+"""Columns that tables of schema 1 lack. Schema 1 is that of version 0.1.0, 2 of 0.2.0."""
+_EVERYBODYS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
+
+
+def migrate(connection: sa.Connection, version: int) -> None:
+    """Bring a store of schema 1 to the program's schema, within the caller's transaction.
+
+    Raises InputError for a version that never was.
+    """
+    if version != 1:
+        raise InputError(f"the store is of version {version}, which no evenhand wrote")
+    metadata.create_all(connection)
+    for table, names in ADDED.items():
+        for name in names:
+            column = CreateColumn(metadata.tables[table].c[name]).compile(connection)
+            connection.execute(sa.text(f"ALTER TABLE {table} ADD COLUMN {column}"))
+    _name_addresses(connection, grades, grades.c.provenance["base_url"].as_string())
+    _name_addresses(connection, batches, batches.c.base_url)
+    set_schema_version(connection)
+
+
+def _name_addresses(
+    connection: sa.Connection, table: sa.Table, column: sa.ColumnElement[str]
+) -> None:
+    """Put the address into the names of graders that another server than the provider's answered.
+
+    Version 0.1.0 sent `anthropic:MODEL` to ANTHROPIC_BASE_URL and kept the grades under that name.
+    """
+    named = sa.select(table.c.rater_id, column).distinct()
+    for rater, address in connection.execute(named).all():
+        provider, _, model = rater.partition(":")
+        known, address = _EVERYBODYS.get(provider), (address or "").rstrip("/")
+        if not known or not address or address == known or "@http" in rater:
+            continue
+        model, hashed, settings = model.partition("#")
+        connection.execute(
+            sa.update(table)
+            .where(table.c.rater_id == rater, column.in_((address, f"{address}/")))
+            .values(rater_id=f"{provider}:{model}@{address}{hashed}{settings}")
+        )

@@ -17,9 +17,9 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.rubrics import Number, Rubric
-from evenhand.study.desk.next_tasks import minutes_ago
+from evenhand.study.desk.claims import minutes_ago
 from evenhand.study.desk.oversight import oversight
-from evenhand.study.lead.people import accepted_text, people_labels
+from evenhand.study.lead.progress import accepted_text, people_labels
 from evenhand.study.questions import Key
 from evenhand.study.store.database import conflict_free_insert
 from evenhand.study.store.grades import utc_now
@@ -321,9 +321,7 @@ def _queued(study: Study, given: Mapping[Key, Sequence[str]]) -> list[QueuedUnit
 
 
 def _reasons(study: Study, excluded: set[str]) -> dict[tuple[str, str], list[str]]:
-    """Return the remarks that people gave with their labels, by unit and rubric: the latest of each
-    person.
-    """
+    """Return each person's latest remark on their label, by unit and rubric."""
     from evenhand.study.store.logs.answers import remarks_table
 
     said = remarks_table(study.store)
@@ -349,9 +347,7 @@ def counted_marks(study: Study, key: Key) -> list[tuple[str, Mark]]:
 
 
 def _shuffled(texts: Sequence[str], *key: str) -> tuple[str, ...]:
-    """Shuffle the texts in an order that hides their authors and stays the same while they are
-    viewed.
-    """
+    """Shuffle texts in a fixed order that hides their authors."""
 
     def place(at: int) -> str:
         return hashlib.sha256("\x1f".join([*key, texts[at], str(at)]).encode()).hexdigest()
@@ -378,14 +374,17 @@ class Lease:
 
 def last_label(store: Store) -> int:
     """Return the number of the latest label: later ones have not been seen yet."""
-    with store.read() as connection:
-        return connection.execute(sa.select(sa.func.max(labels.c.event_id))).scalar_one() or 0
+    return store.values(sa.select(sa.func.max(labels.c.event_id)))[0] or 0
 
 
 def leases_of_others(store: Store, holder: str) -> list[Lease]:
     """Return the units that others than this person have open, the longest first."""
-    with store.read() as connection:
-        return _leases_of_others(connection, holder)
+    running = leases.c.taken_at >= minutes_ago(LEASE_MINUTES)
+    query = sa.select(leases).where(running, leases.c.holder != holder).order_by(leases.c.taken_at)
+    return [
+        Lease((row.unit_id, row.rubric), row.holder, row.taken_at[11:16])
+        for row in store.rows(query)
+    ]
 
 
 def take_over(store: Store, holder: str, key: Key) -> None:
@@ -402,8 +401,8 @@ def take_first(store: Store, holder: str, keys: Sequence[Key], seen: int) -> Key
         labels.c.event_id > seen, labels.c.rater_kind == "adjudicator"
     )
     with store.write() as connection:
-        taken = {lease.key for lease in _leases_of_others(connection, holder)}
-        taken |= {(row.unit_id, row.rubric) for row in connection.execute(decided)}
+        taken = {lease.key for lease in leases_of_others(store, holder)}
+        taken |= {(row.unit_id, row.rubric) for row in store.rows(decided)}
         key = next((key for key in keys if key not in taken), None)
         _lease(connection, holder, key)
     return key
@@ -438,12 +437,3 @@ def _lease(connection: sa.Connection, holder: str, key: Key | None) -> None:
         connection.execute(
             insert.on_conflict_do_update(index_elements=["unit_id", "rubric"], set_=again)
         )
-
-
-def _leases_of_others(connection: sa.Connection, holder: str) -> list[Lease]:
-    running = leases.c.taken_at >= minutes_ago(LEASE_MINUTES)
-    query = sa.select(leases).where(running, leases.c.holder != holder).order_by(leases.c.taken_at)
-    return [
-        Lease((row.unit_id, row.rubric), row.holder, row.taken_at[11:16])
-        for row in connection.execute(query)
-    ]

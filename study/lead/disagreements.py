@@ -77,9 +77,7 @@ def sort_disagreement(
 
 
 def sorted_so_far(study: Study) -> list[SortedDisagreement]:
-    """Return the judgments in force, in the order in which they came; those under an edited text of
-    a rubric do not count.
-    """
+    """Return the judgments in force, in their order; without those under an edited rubric text."""
     accepted = study.accepted_hashes()
     latest = _LOG.latest(study.store, "rubric", "unit_id", "grader", "rubric_hash")
     counted = (each for each in latest if each.rubric_hash in accepted.get(each.rubric, ()))

@@ -42,15 +42,12 @@ class RaisedFlag:
 
 
 def raised_flags(study: Study) -> list[RaisedFlag]:
-    """All flags: the open ones first, and of these the oldest; then those closed or withdrawn,
-    latest first.
-    """
+    """Return the open flags, oldest first, then those closed or withdrawn, latest first."""
     latest = sa.select(flag_events).where(is_latest(flag_events, "flag_id"))
+    raised = sa.select(remarks).where(remarks.c.kind == "flag").order_by(remarks.c.event_id)
     with study.store.read() as connection:
         settled = {row.flag_id: row for row in connection.execute(latest)}
-        flags = connection.execute(
-            sa.select(remarks).where(remarks.c.kind == "flag").order_by(remarks.c.event_id)
-        ).all()
+        flags = connection.execute(raised).all()
     found = []
     for row in flags:
         flag = (row.event_id, row.unit_id, row.rubric, row.rater_id, row.reason, row.text)

@@ -38,7 +38,7 @@ def import_ratings(
     _check(study, ratings, source)
     with study.store.write() as connection:
         _check_kinds(connection, ratings, source)
-        stored = _events(study.ratings_in(connection))
+        stored = _events(study.ratings())
         known = {(row["rater_id"], _fingerprint(row)) for row in stored}
         new = [row for row in _events(ratings) if (row["rater_id"], _fingerprint(row)) not in known]
         human = [row for row in new if row["rater_kind"] != "model"]
@@ -85,9 +85,7 @@ def names_of_study(study: Study, ratings: pd.DataFrame, joins: bool | None) -> p
 
 
 def _take_places(connection: sa.Connection, rows: list[dict[str, Any]]) -> None:
-    """Take places at the desk for labels given elsewhere, so that their units need fewer raters
-    there.
-    """
+    """Take places at the desk for labels given elsewhere: their units need fewer raters there."""
     taken = {
         (row["rater_id"], row["unit_id"], row["rubric"], row["rubric_hash"], row["draw"]): {
             "task_id": _new_id(),

@@ -1,16 +1,19 @@
-"""Progress of a study's labelling: by rubric, by rater, and the time still needed."""
+"""Progress of a study's labelling: labels so far, over time and of one rater compared with the
+others; what is left by rubric and by rater; and when it will end.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
+from evenhand.study.desk.claims import minutes_ago
 from evenhand.study.desk.design import SessionDesign
-from evenhand.study.desk.next_tasks import minutes_ago
-from evenhand.study.desk.oversight import Oversight
-from evenhand.study.lead.people import accepted_text, people_labels
+from evenhand.study.desk.oversight import oversight
 from evenhand.study.store.schema import (
     claims,
     grades,
@@ -28,6 +31,140 @@ if TYPE_CHECKING:
 
     from evenhand.study.workspace import Study
 
+# Labels of people and adjudicators so far: cheap enough to query every few seconds
+
+
+PEOPLE_COLUMNS = (
+    "unit_id", "rubric", "rater_id", "rater_kind", "draw", "label", "seconds", "created_at"
+)  # fmt: skip
+
+
+def people_labels(study: Study) -> pd.DataFrame:
+    """`PEOPLE_COLUMNS` of the present labels under texts that count, in the order of the answers.
+
+    The same as these rows of `Study.ratings()`, without reading a single grade.
+    """
+    columns = [labels.c[name] for name in PEOPLE_COLUMNS]
+    query = sa.select(*columns).where(accepted_text(study, labels)).order_by(labels.c.event_id)
+    frame = study.store.table(query).astype({"seconds": "float64"})
+    return frame.drop_duplicates(["unit_id", "rubric", "rater_id", "draw"], keep="last")
+
+
+def accepted_text(study: Study, table: sa.Table) -> sa.ColumnElement[bool]:
+    """Return an SQL condition: the row was given under a rubric's text that counts."""
+    return sa.or_(
+        table.c.rubric_hash == "",
+        *(
+            sa.and_(table.c.rubric == name, table.c.rubric_hash.in_(hashes))
+            for name, hashes in study.accepted_hashes().items()
+        ),
+    )
+
+
+# Labels over time
+
+
+MOST_HOURS = 48
+"""A longer study is shown by the day."""
+
+
+def labels_over_time(study: Study) -> tuple[pd.DataFrame, str]:
+    """Count people's labels by hour or day (UTC): a table `start, rubric, labels`, and the step,
+    "hour" or "day". Without labels there are no rows.
+
+    Skips and hidden repeats count: they took their time. Labels without a time are left out.
+    """
+    import pandas as pd
+
+    people = people_labels(study)
+    people = people[(people["rater_kind"] == "human") & (people["created_at"] != "")]
+    stamps = pd.to_datetime(people["created_at"], utc=True, format="ISO8601")
+    hours = (stamps.max() - stamps.min()).total_seconds() / 3600 if len(stamps) else 0.0
+    step = "day" if hours > MOST_HOURS else "hour"
+    starts = stamps.dt.floor("D" if step == "day" else "h")
+    counts = people.groupby([starts.rename("start"), "rubric"]).size().rename("labels")
+    found = counts.reset_index()
+    return found.assign(start=found["start"].map(pd.Timestamp.isoformat)), step
+
+
+# One rater compared with the others
+
+
+ANSWER_COLUMNS = (
+    "created_at", "rubric", "unit_id", "label", "others", "seconds", "draw"
+)  # fmt: skip
+SHARE_COLUMNS = ("rubric", "label", "answers", "share", "others_share")
+
+
+def rater_answers(study: Study, rater: str) -> pd.DataFrame:
+    """`ANSWER_COLUMNS` of a rater's present answers, in the order in which they were given.
+
+    `others` are the labels of everyone else who counts on the same unit, sorted and parted by
+    spaces; `label` is empty where the unit was skipped, `draw` above 0 marks a hidden repeat.
+    """
+    own, others = _parted(study, rater)
+    said = others.groupby(["rubric", "unit_id"])["label"].agg(lambda each: " ".join(sorted(each)))
+    found = own.join(said.rename("others"), on=["rubric", "unit_id"])
+    found = found.assign(others=found["others"].fillna(""))
+    found = found.sort_values("created_at", kind="stable").reset_index(drop=True)
+    return found[list(ANSWER_COLUMNS)]
+
+
+def confusions(study: Study, rater: str) -> dict[str, pd.DataFrame]:
+    """Return a table for each rubric that counts the others' labels against the rater's.
+
+    Rows are the rater's labels, columns the others'; a cell is a number of units, of which each
+    counts once, shared among the labels of the others. Rubrics without shared units, and those that
+    ask for a number or for several options, are left out.
+    """
+    own, others = _parted(study, rater)
+    own = own[(own["draw"] == 0) & (own["label"] != "")]
+    both = own[["rubric", "unit_id", "label"]].merge(
+        others[["rubric", "unit_id", "label"]], on=["rubric", "unit_id"], suffixes=("", "_other")
+    )
+    both["weight"] = 1 / both.groupby(["rubric", "unit_id"])["label"].transform("size")
+    return {
+        rubric.name: table.pivot_table(
+            index="label", columns="label_other", values="weight", aggfunc="sum", fill_value=0.0
+        ).reindex(index=rubric.categories, columns=rubric.categories, fill_value=0.0)
+        for rubric in study.asked_rubrics()
+        if rubric.is_choice and len(table := both[both["rubric"] == rubric.name])
+    }
+
+
+def label_shares(study: Study, rater: str) -> pd.DataFrame:
+    """`SHARE_COLUMNS`: how often a rater uses each label, and the others on the same units. Numbers
+    and several options are left out.
+
+    NaN where the others have no label on any of these units.
+    """
+    import pandas as pd
+
+    own, others = _parted(study, rater)
+    own = own[(own["draw"] == 0) & (own["label"] != "")]
+    rows = []
+    for rubric in study.asked_rubrics():
+        mine = own[own["rubric"] == rubric.name]
+        theirs = others[(others["rubric"] == rubric.name) & others["unit_id"].isin(mine["unit_id"])]
+        for label in rubric.categories if len(mine) and rubric.is_choice else ():
+            count = int((mine["label"] == label).sum())
+            shares = (count / len(mine), (theirs["label"] == label).mean())
+            rows.append((rubric.name, label, count, *shares))
+    return pd.DataFrame(rows, columns=list(SHARE_COLUMNS))
+
+
+def _parted(study: Study, rater: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """A rater's answers; and the labels of the others who count, repeats and skips left out."""
+    people = people_labels(study)
+    people = people[people["rater_kind"] == "human"]
+    is_own = people["rater_id"] == rater
+    excluded = people["rater_id"].isin(list(oversight(study.store).exclusions))
+    counts = ~is_own & ~excluded & (people["draw"] == 0) & (people["label"] != "")
+    return people[is_own], people[counts]
+
+
+# Progress by rubric and by rater, and the time still needed
+
 
 def data_version(study: Study) -> str:
     """Changes whenever a label, a grade, an exclusion, a tuned threshold, a look at the verdict, a
@@ -42,8 +179,7 @@ def data_version(study: Study) -> str:
     ]
     counts.append(sa.select(sa.func.count(pairs.c.sample_position)).scalar_subquery())
     counts.append(sa.select(sa.func.count()).select_from(responses).scalar_subquery())
-    with study.store.read() as connection:
-        return "-".join(str(count) for count in connection.execute(sa.select(*counts)).one())
+    return "-".join(map(str, study.store.rows(sa.select(*counts))[0]))
 
 
 def rubric_progress(study: Study) -> pd.DataFrame:
@@ -94,8 +230,7 @@ def rater_progress(study: Study) -> pd.DataFrame:
     import pandas as pd
 
     opened = _open_tasks(study)
-    with study.store.read() as connection:
-        excluded = Oversight().renewed(connection).exclusions
+    excluded = oversight(study.store).exclusions
     labelled = _human_labels(study)
     rows = []
     for rater in sorted({*labelled["rater_id"], *opened}):
@@ -140,19 +275,16 @@ def _human_labels(study: Study) -> pd.DataFrame:
 
 
 def _holders(study: Study) -> dict[tuple[str, str], dict[str, int]]:
-    """Count, by (unit, rubric) and state ("labelled" or "open"), the raters who hold it and are not
-    excluded.
-    """
+    """Count the raters who are not excluded and hold a (unit, rubric), by state."""
     raters = sa.func.count(sa.distinct(claims.c.rater_id))
     columns = (claims.c.unit_id, claims.c.rubric, claims.c.state)
-    with study.store.read() as connection:
-        excluded = Oversight().renewed(connection).exclusions
-        query = sa.select(*columns, raters.label("raters")).where(
-            _running(study), claims.c.draw == 0, claims.c.rater_id.not_in(list(excluded))
-        )
-        found: dict[tuple[str, str], dict[str, int]] = {}
-        for row in connection.execute(query.group_by(*columns)):
-            found.setdefault((row.unit_id, row.rubric), {})[row.state] = row.raters
+    excluded = oversight(study.store).exclusions
+    query = sa.select(*columns, raters.label("raters")).where(
+        _running(study), claims.c.draw == 0, claims.c.rater_id.not_in(list(excluded))
+    )
+    found: dict[tuple[str, str], dict[str, int]] = {}
+    for row in study.store.rows(query.group_by(*columns)):
+        found.setdefault((row.unit_id, row.rubric), {})[row.state] = row.raters
     return found
 
 
@@ -160,8 +292,7 @@ def _open_tasks(study: Study) -> dict[str, int]:
     """Count each rater's open tasks with a running lease; 0 for a rater without one."""
     opened = sa.func.sum(sa.case((sa.and_(claims.c.state == "open", _running(study)), 1), else_=0))
     query = sa.select(claims.c.rater_id, opened.label("opened")).group_by(claims.c.rater_id)
-    with study.store.read() as connection:
-        return {row.rater_id: int(row.opened) for row in connection.execute(query)}
+    return {row.rater_id: int(row.opened) for row in study.store.rows(query)}
 
 
 def _running(study: Study) -> sa.ColumnElement[bool]:
@@ -169,3 +300,131 @@ def _running(study: Study) -> sa.ColumnElement[bool]:
     since = minutes_ago(study.config.annotation.lease_minutes)
     open_still = sa.and_(claims.c.state == "open", claims.c.claimed_at >= since)
     return sa.and_(accepted_text(study, claims), sa.or_(claims.c.state == "labelled", open_still))
+
+
+# The end of a study's labelling, at the pace of the last hours
+
+
+WINDOW_HOURS = 24
+"""A whole day, so that a study's nights count once it has had one."""
+FEWEST_HOURS, FEWEST_LABELS = 2, 20
+_ERRORS = 2.0
+"""Standard errors of the pace, on either side."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """The end of the labelling, if the pace of the last `hours` goes on.
+
+    `at`, `earliest` and `latest` are times in UTC; all None where nothing can be said, and `latest`
+    alone where labels came too unevenly for a bound.
+    """
+
+    done: int
+    wanted: int
+    hours: int = 0
+    """Hours up to now that the pace is of; 0 where there were no labels in them."""
+    recent: int = 0
+    """Labels in these hours."""
+    at: datetime | None = None
+    earliest: datetime | None = None
+    latest: datetime | None = None
+
+    @property
+    def left(self) -> int:
+        return self.wanted - self.done
+
+
+def forecast(study: Study, now: datetime | None = None) -> Forecast:
+    """Extrapolate the labels of the last `WINDOW_HOURS`, or of all hours since the first label.
+
+    The range is two standard errors of the mean of the hourly counts, as they vary or as a Poisson
+    process would, whichever is more. Hidden repeats and excluded raters fill no place, so they have
+    no pace. Without `FEWEST_LABELS` over `FEWEST_HOURS` there is none to extrapolate.
+    """
+    import pandas as pd
+
+    now = now or datetime.now(UTC)
+    progress = rubric_progress(study)
+    done, wanted = int(progress["done"].sum()), int(progress["wanted"].sum())
+    given = people_labels(study)
+    out = given["rater_id"].isin(list(oversight(study.store).exclusions))
+    counts = (given["rater_kind"] == "human") & (given["draw"] == 0) & (given["created_at"] != "")
+    stamps = pd.to_datetime(given[counts & ~out]["created_at"], utc=True, format="ISO8601")
+    ago = (now - stamps).dt.total_seconds() / 3600
+    ago = ago[ago >= 0]
+    recent = ago[ago < WINDOW_HOURS]
+    if recent.empty:
+        return Forecast(done, wanted)
+    hours = min(math.ceil(ago.max()), WINDOW_HOURS) or 1
+    known = Forecast(done, wanted, hours, len(recent))
+    if known.left <= 0 or hours < FEWEST_HOURS or len(recent) < FEWEST_LABELS:
+        return known
+    by_hour = recent.astype(int).value_counts().reindex(range(hours), fill_value=0)
+    pace = len(recent) / hours
+    error = _ERRORS * math.sqrt(max(float(by_hour.var()), pace) / hours)
+
+    def at(labels_an_hour: float) -> datetime:
+        return now + timedelta(hours=known.left / labels_an_hour)
+
+    # A bound of ten times as long as the pace itself says nothing.
+    latest = at(pace - error) if error < 0.9 * pace else None
+    return Forecast(done, wanted, hours, len(recent), at(pace), at(pace + error), latest)
+
+
+# The work that a study asks of people before anyone has labelled
+
+
+WORDS_PER_MINUTE = 238
+"""Silent reading of English prose by adults (Brysbaert 2019, J. of Memory and Language 109)."""
+SECONDS_TO_DECIDE = 5
+
+
+@dataclass(frozen=True)
+class RubricLoad:
+    rubric: str
+    units: int
+    raters: int
+    words: int
+    """Words to read once through all units."""
+
+    @property
+    def judgments(self) -> int:
+        return self.units * self.raters
+
+    @property
+    def hours(self) -> float:
+        reading = self.raters * self.words / WORDS_PER_MINUTE / 60
+        return reading + self.judgments * SECONDS_TO_DECIDE / 3600
+
+
+@dataclass(frozen=True)
+class Workload:
+    rubrics: tuple[RubricLoad, ...]
+    words_per_minute: int = WORDS_PER_MINUTE
+    seconds_to_decide: int = SECONDS_TO_DECIDE
+
+
+def workload(study: Study) -> Workload:
+    """Judgments and reading for every rubric that people label; none before there are responses."""
+    sampled = set(study.store.sample())
+    wanted = set(study.config.annotation.subjects)
+    responses = study.store.responses()
+    responses = responses[responses["pair_id"].isin(sampled)]
+    if wanted:
+        responses = responses[responses["subject"].isin(wanted)]
+    if responses.empty:
+        return Workload(())
+    words = sum(len(text.split()) for text in responses["response"])
+    raters = study.config.annotation.raters_per_unit
+    return Workload(
+        tuple(
+            RubricLoad(
+                rubric.name,
+                len(responses) // 2 if rubric.has_sides else len(responses),
+                raters,
+                words,
+            )
+            for rubric in study.labelled_rubrics()
+        )
+    )

@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
-from evenhand.rubrics.content import turns_of
 from evenhand.rubrics.rendering import ANSWERS
 from evenhand.study.prompts.images import with_images
 from evenhand.study.prompts.items import (
     ItemColumns,
     Items,
+    check_conversations,
+    check_subjects,
     is_text,
     item_columns,
     judge_ratings,
     make_items,
 )
-from evenhand.study.prompts.responses import SUBJECT
 from evenhand.study.tables.columns import require_columns, shortened
 from evenhand.study.tables.formats import FIRST_ROW, row_number
 
@@ -228,22 +228,12 @@ def make_comparisons(
 
 
 def _check_answers(frame: pd.DataFrame, columns: ComparisonColumns, name: str) -> None:
-    rows = frame.index + FIRST_ROW
     if columns.answer in columns.items.conversations:
-        for row, cell in zip(rows, frame[columns.answers[1]], strict=True):
-            try:
-                turns_of(cell)
-            except ValueError as fault:
-                raise InputError(f"{name}, row {row}: {columns.answers[1]}: {fault}") from None
+        check_conversations(frame[columns.answers[1]], name)
     if not columns.subjects:
         return
     for column in columns.subjects:
-        for row, each in zip(rows, frame[column], strict=True):
-            if not SUBJECT.fullmatch(each.strip()):
-                raise InputError(
-                    f"{name}, row {row}: {column} is {shortened(each)!r}; it must name who "
-                    "answered, in 1-120 characters without |"
-                )
+        check_subjects(frame[column], name)
     one, two = (frame[column].str.strip() for column in columns.subjects)
     if (same := (one == two).to_numpy()).any():
         at = int(same.argmax())

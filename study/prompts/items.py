@@ -20,8 +20,7 @@ from evenhand.rubrics import Block, Rubric
 from evenhand.rubrics.content import as_messages, is_conversation, turns_of
 from evenhand.rubrics.options import options_in, separators_in, set_label
 from evenhand.study.prompts.images import looks_like_image, with_images
-from evenhand.study.prompts.pairs import PAIR_ID, RESERVED, numbered_ids
-from evenhand.study.prompts.responses import SUBJECT
+from evenhand.study.prompts.pairs import PAIR_ID, RESERVED, SUBJECT, numbered_ids
 from evenhand.study.prompts.units import unit_id
 from evenhand.study.tables.columns import require_columns, require_rows, shortened
 from evenhand.study.tables.formats import FIRST_ROW, row_number
@@ -376,11 +375,7 @@ def _check_rows(frame: pd.DataFrame, columns: ItemColumns, name: str) -> None:
         shown = " and ".join(columns.show)
         raise InputError(f"{name}, row {row}: {shown} is empty; fill it in or take the row out")
     for column in columns.conversations:
-        for row, cell in zip(frame.index + FIRST_ROW, frame[column], strict=True):
-            try:
-                _ = turns_of(cell) if cell else ()
-            except ValueError as fault:
-                raise InputError(f"{name}, row {row}: {column}: {fault}") from None
+        check_conversations(frame[column][frame[column] != ""], name)
     if columns.id:
         seen: dict[str, int] = {}
         for row, each in zip(frame.index + FIRST_ROW, frame[columns.id], strict=True):
@@ -393,21 +388,31 @@ def _check_rows(frame: pd.DataFrame, columns: ItemColumns, name: str) -> None:
                 )
             seen[each] = row
     if columns.subject:
-        for row, each in zip(frame.index + FIRST_ROW, frame[columns.subject], strict=True):
-            if not SUBJECT.fullmatch(each.strip()):
-                raise InputError(
-                    f"{name}, row {row}: {columns.subject} is {shortened(each)!r}; it must name "
-                    "who answered, in 1-120 characters without |"
-                )
+        check_subjects(frame[columns.subject], name)
+
+
+def check_conversations(cells: pd.Series, name: str) -> None:
+    """Raise InputError for the first cell of a column that is no conversation."""
+    for row, cell in zip(cells.index + FIRST_ROW, cells, strict=True):
+        try:
+            turns_of(cell)
+        except ValueError as fault:
+            raise InputError(f"{name}, row {row}: {cells.name}: {fault}") from None
+
+
+def check_subjects(cells: pd.Series, name: str) -> None:
+    """Raise InputError for the first cell of a column that cannot name a subject."""
+    for row, cell in zip(cells.index + FIRST_ROW, cells, strict=True):
+        if not SUBJECT.fullmatch(cell.strip()):
+            raise InputError(
+                f"{name}, row {row}: {cells.name} is {shortened(cell)!r}; it must name who "
+                "answered, in 1-120 characters without |"
+            )
 
 
 def _blocks(columns: ItemColumns, name: str) -> tuple[Block, ...]:
     blocks = [
-        Block(
-            column=_variable(each, columns),
-            label=_label(each),
-            kind=_kind(each, columns),
-        )
+        Block(column=_variable(each, columns), label=_label(each), kind=_kind(each, columns))
         for each in columns.show
     ]
     taken = [block.column for block in blocks]

@@ -43,17 +43,15 @@ def largest_remainder(counts: Mapping[str, int], total: int) -> dict[str, int]:
 
 
 def draw_sample(
-    pairs: pd.DataFrame,
-    size: int,
-    strata: Sequence[str],
-    seed: int,
-    already: Sequence[str] = (),
+    pairs: pd.DataFrame, size: int, strata: Sequence[str], seed: int, already: Sequence[str] = ()
 ) -> list[str]:
     """The pair ids of a sample of `size` pairs, in the order in which they are to be labelled.
 
     `already` are pairs sampled before: they stay, in front, and the new ones follow. Raises
     InputError for a size that the pairs cannot give or a column that they do not have.
     """
+    import numpy as np
+
     if not 1 <= size <= len(pairs):
         raise InputError(f"a sample of {size} cannot be drawn from {len(pairs)} pairs")
     for column in strata:
@@ -62,7 +60,7 @@ def draw_sample(
                 f"there is no column {column!r} to stratify by; "
                 f"the pairs have {', '.join(map(str, pairs.columns))}"
             )
-    ranked = _ranked(pairs["pair_id"].tolist(), seed)
+    ranked = pairs["pair_id"].iloc[np.random.default_rng(seed).permutation(len(pairs))]
     cell_of = dict(
         zip(
             pairs["pair_id"],
@@ -80,13 +78,6 @@ def draw_sample(
             target[cell_of[pair]] -= 1
             new.append(pair)
     return [*already, *new]
-
-
-def _ranked(pair_ids: list[str], seed: int) -> list[str]:
-    import numpy as np
-
-    order = np.random.default_rng(seed).permutation(len(pair_ids))
-    return [pair_ids[index] for index in order]
 
 
 def _cell_sizes(cells: list[Stratum], size: int, taken: list[Stratum]) -> dict[Stratum, int]:
@@ -114,9 +105,7 @@ def _cell_sizes(cells: list[Stratum], size: int, taken: list[Stratum]) -> dict[S
 def _controlled_rounding(
     available: np.ndarray, fixed: np.ndarray, margins: list[Margin], size: int, unit: int
 ) -> np.ndarray | None:
-    """Counts by cell, None where the solver fails. Distances from exact shares are counted in
-    `unit` parts of a pair.
-    """
+    """Counts by cell; None where the solver fails. Distances are in `unit` parts of a pair."""
     import numpy as np
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import lil_array
@@ -154,9 +143,7 @@ def _controlled_rounding(
 
 
 def _margins(names: list[Stratum], cells: list[Stratum], size: int) -> list[Margin]:
-    """Return, for every value of every column, the column's number, its cells, and its wanted
-    count.
-    """
+    """Return the column's number, the cells and the wanted count of each value of each column."""
     margins = []
     for column in range(len(names[0])):
         counts: dict[str, int] = {}
@@ -248,9 +235,7 @@ def chances_for(
 
 
 def pick(chances: Mapping[str, float], rng: np.random.Generator) -> list[str]:
-    """Pairs drawn with these probabilities, as many as these add up to (rounded up or down at
-    random), in random order.
-    """
+    """Draw pairs with these probabilities, as many as these add up to, in random order."""
     import numpy as np
 
     names = [pair for pair, chance in chances.items() if chance > 0]

@@ -25,8 +25,7 @@ def raters_table(study: Study) -> pd.DataFrame:
 
     asked = study.config.background.questions if study.config.background else ()
     query = sa.select(background_answers).order_by(background_answers.c.event_id)
-    with study.store.read() as connection:
-        rows = connection.execute(query).all()
+    rows = study.store.rows(query)
     answers: dict[str, dict[str, str]] = {}
     for row in rows:
         answers.setdefault(row.rater_id, {})[row.question] = row.answer

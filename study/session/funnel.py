@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import sqlalchemy as sa
 
@@ -19,77 +18,42 @@ if TYPE_CHECKING:
 Stage = Literal["entered", "consented", "passed", "working", "done", "left", "excluded"]
 
 
-@dataclass(frozen=True)
-class Funnel:
-    """Counts of people who reached each stage, and of the outcomes.
+def funnel(study: Study) -> dict[Stage, int]:
+    """Count the people who came in, were given a unit, or labelled, by the stages of the study.
 
-    `entered`, `consented` and `passed` (all that comes before the first unit) are nested.
-    `working`, `done`, `left` (no consent, screened out, or the place given back) and `excluded` are
-    disjoint: everyone who passed is in one of them; those who left may have done so earlier.
+    `entered`, `consented` (only where the study asks for it) and `passed` (all that comes before
+    the first unit) are nested. `working`, `done`, `left` (no consent, screened out, or the place
+    given back) and `excluded` are disjoint: everyone who passed is in one of them; those who left
+    may have done so earlier.
     """
-
-    entered: int = 0
-    consented: int | None = None
-    """People who consented; None where the study asks for no consent."""
-    passed: int = 0
-    working: int = 0
-    done: int = 0
-    left: int = 0
-    excluded: int = 0
-
-    @property
-    def stages(self) -> list[tuple[Stage, int]]:
-        """The stages that the study has, in their order."""
-        counts: dict[Stage, int | None] = {
-            "entered": self.entered,
-            "consented": self.consented,
-            "passed": self.passed,
-            "working": self.working,
-            "done": self.done,
-            "left": self.left,
-            "excluded": self.excluded,
-        }
-        return [(stage, count) for stage, count in counts.items() if count is not None]
-
-
-def funnel(study: Study) -> Funnel:
-    """Count the people who have come in, been given a unit, or labelled, by the stage that they
-    reached.
-    """
-    sessions, excluded = Sessions(study), oversight(study.store).exclusions
-    labelled, completed = _labelled(study), _completed(study)
+    store, sessions = study.store, Sessions(study)
+    excluded = oversight(store).exclusions
+    people = sa.select(labels.c.rater_id).where(labels.c.rater_kind == "human").distinct()
+    ended = sa.select(session_events.c.rater_id).where(session_events.c.kind == "completed")
+    labelled, completed = set(store.values(people)), set(store.values(ended))
     asks = study.config.consent is not None
-    consented = passed = working = done = left = out = 0
+    counts: dict[Stage, int] = dict.fromkeys(get_args(Stage), 0)
     raters = known_raters(study)
+    counts["entered"] = len(raters)
     for rater in raters:
         step = sessions.next_step(rater)
         has_passed = step.name == "labelling" or rater in labelled
-        passed += has_passed
-        consented += asks and (has_passed or _has_consented(study, rater))
+        counts["passed"] += has_passed
+        counts["consented"] += asks and (has_passed or _has_consented(study, rater))
         if rater in excluded:
-            out += 1
+            counts["excluded"] += 1
         elif step.name == "ended":
-            left += 1
+            counts["left"] += 1
         elif rater in completed:
-            done += 1
+            counts["done"] += 1
         elif has_passed:
-            working += 1
-    return Funnel(len(raters), int(consented) if asks else None, passed, working, done, left, out)
+            counts["working"] += 1
+    if not asks:
+        del counts["consented"]
+    return counts
 
 
 def _has_consented(study: Study, rater: str) -> bool:
     with study.store.read() as connection:
         log = events_of(connection, rater)
     return any(event.kind == "consent" and event.detail.get("agreed") for event in log)
-
-
-def _labelled(study: Study) -> set[str]:
-    people = sa.select(labels.c.rater_id).where(labels.c.rater_kind == "human").distinct()
-    with study.store.read() as connection:
-        return set(connection.execute(people).scalars())
-
-
-def _completed(study: Study) -> set[str]:
-    ended = sa.select(session_events.c.rater_id).where(session_events.c.kind == "completed")
-    with study.store.read() as connection:
-        return set(connection.execute(ended).scalars())

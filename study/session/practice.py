@@ -13,17 +13,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from evenhand.rubrics import TextBlock
-from evenhand.study.desk.answers import (
-    Flag,
-    Receipt,
-    add_answer,
-    is_stored,
-    take_flag,
-    why_refused,
-)
+from evenhand.study.desk.answers import Flag, Receipt, add_answer, is_stored, take_flag, why_refused
+from evenhand.study.desk.attention import KnownUnits
 from evenhand.study.desk.claims import Claim
 from evenhand.study.desk.desk import Sent
-from evenhand.study.desk.known_units import KnownUnits
 from evenhand.study.desk.own_flags import FlagAnswer, Withdrawal, standing_flags, take_withdrawal
 from evenhand.study.desk.sheets import EarlierPage, Sheet, Task
 from evenhand.study.questions import Question
@@ -219,7 +212,7 @@ class PracticeDesk:
 
     def _claim(self, rater_id: str, question: Question, attempt: int) -> Claim:
         return Claim(
-            task_id=self._task_id(rater_id, question, attempt),
+            task_id=self._digest(self.study.blinding_key, rater_id, question, attempt),
             rater_id=rater_id,
             unit_id=question.unit_id,
             rubric=question.rubric.name,
@@ -228,9 +221,6 @@ class PracticeDesk:
             draw=attempt,
             claimed_at=utc_now(),
         )
-
-    def _task_id(self, rater_id: str, question: Question, attempt: int) -> str:
-        return self._digest(self.study.blinding_key, rater_id, question, attempt)
 
     def _is_task(self, task_id: str, rater_id: str, question: Question, attempt: int) -> bool:
         """Return True if the id is the task's: its present one or, on a page left open over an

@@ -53,9 +53,7 @@ def completion_code(study: Study, end: End) -> str:
 
 
 def participants_table(study: Study) -> pd.DataFrame:
-    """Return every entry from Prolific: `rater_id, participant_id, study_id, session_id,
-    created_at`.
-    """
+    """Return all entries: `rater_id, participant_id, study_id, session_id, created_at`."""
     names = ("rater_id", "participant_id", "study_id", "session_id", "created_at")
     query = sa.select(*(participant_entries.c[name] for name in names))
     return study.store.table(query.order_by(participant_entries.c.event_id))

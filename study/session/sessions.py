@@ -112,20 +112,18 @@ class Sessions:
     def next_step(self, rater_id: str) -> Step:
         """Return the rater's next step."""
         with self.study.store.read() as connection:
-            return self._next_step(connection, rater_id)
-
-    def _next_step(self, connection: sa.Connection, rater_id: str) -> Step:
-        log = events_of(connection, rater_id)
-        return (
-            _at_end(log)
-            or self._at_welcome(log)
-            or self._at_consent(log)
-            or self._at_rubrics(log)
-            or self.practice.next_step(connection, rater_id, log)
-            or self._at_comprehension(log)
-            or self._at_background(log)
-            or Step("labelling")
-        )
+            log = events_of(connection, rater_id)
+            if reason := given_back(log):
+                return Step("ended", reason=reason)
+            return (
+                self._at_welcome(log)
+                or self._at_consent(log)
+                or self._at_rubrics(log)
+                or self.practice.next_step(connection, rater_id, log)
+                or self._at_comprehension(log)
+                or self._at_background(log)
+                or Step("labelling")
+            )
 
     def _at_welcome(self, log: Sequence[Event]) -> Step | None:
         settings = self.study.config.session
@@ -179,16 +177,14 @@ class Sessions:
         self._move(rater_id, "welcome", "welcome_read", text=read)
 
     def decide_consent(self, rater_id: str, agreed: bool, language: str = "") -> None:
-        """Agree, or not. Who has agreed and says no in another window withdraws: a no counts at any
-        later step too.
-        """
+        """Agree, or not. A no counts at any later step too, in another window: it withdraws."""
         with self.study.store.write() as connection:
             log = events_of(connection, rater_id)
             said_yes, said_no = (
                 _read(log, "consent", self._consent, agreed=answer) for answer in (True, False)
             )
             withdraws = not agreed and said_yes and not said_no
-            if withdraws or self._next_step(connection, rater_id).name == "consent":
+            if withdraws or self.next_step(rater_id).name == "consent":
                 read = _in(self._consent, language)
                 add_event(connection, rater_id, "consent", agreed=agreed, text=read)
 
@@ -215,11 +211,9 @@ class Sessions:
         return right
 
     def answer_background(self, rater_id: str, answers: Mapping[str, str]) -> None:
-        """Store a rater's answers about themselves (question's key -> answer); all may be left
-        out.
-        """
+        """Store a rater's answers about themselves (question's key -> answer); all are optional."""
         with self.study.store.write() as connection:
-            if self._next_step(connection, rater_id).name != "background":
+            if self.next_step(rater_id).name != "background":
                 return
             for question, answer in answers.items():
                 row = {"rater_id": rater_id, "question": question, "answer": answer}
@@ -235,11 +229,11 @@ class Sessions:
 
     def _move(self, rater_id: str, step: StepName, kind: EventKind, **detail: Any) -> None:
         with self.study.store.write() as connection:
-            if self._next_step(connection, rater_id).name != step:
+            if self.next_step(rater_id).name != step:
                 return
             add_event(connection, rater_id, kind, **detail)
             can_fail = kind in ("comprehension", "feedback_read")
-            if can_fail and self._next_step(connection, rater_id).reason == "screened_out":
+            if can_fail and self.next_step(rater_id).reason == "screened_out":
                 add_event(connection, rater_id, "screened_out")
 
     # Places given back
@@ -257,9 +251,7 @@ class Sessions:
             return self._mark(connection, rater_id, states, "released")
 
     def readmit(self, rater_id: str) -> None:
-        """Let a rater whose places were released continue; the places that they answered are theirs
-        again.
-        """
+        """Let a rater whose places were released continue, with the places that they answered."""
         with self.study.store.write() as connection:
             if given_back(events_of(connection, rater_id)):
                 add_event(connection, rater_id, "readmitted")
@@ -288,20 +280,13 @@ def _answered(table: sa.Table) -> sa.Exists:
 
 
 def _text_hash(*texts: str | Sequence[str]) -> str:
-    """Return 16 hexadecimal digits that change with any of the texts: raters of an older one read
-    again.
-    """
+    """Return 16 digits that change with the texts: raters of an older one read again."""
     return hashlib.sha256(repr(texts).encode()).hexdigest()[:16]
 
 
 def _in(texts: Mapping[str, str], language: str) -> str:
     """The hash of the text in a language, or else of the usual one, which comes first."""
     return texts.get(language, next(iter(texts.values())))
-
-
-def _at_end(log: Sequence[Event]) -> Step | None:
-    reason = given_back(log)
-    return Step("ended", reason=reason) if reason else None
 
 
 def _all(log: Sequence[Event], kind: EventKind, **detail: Any) -> list[Event]:
@@ -313,7 +298,5 @@ def _done(log: Sequence[Event], kind: EventKind, **detail: Any) -> bool:
 
 
 def _read(log: Sequence[Event], kind: EventKind, texts: Mapping[str, str], **detail: Any) -> bool:
-    """Return True if the rater did this on any of these texts, which are translations of one
-    another.
-    """
+    """Return True if the rater did this on any of these texts, translations of one another."""
     return any(_done(log, kind, text=each, **detail) for each in texts.values())

@@ -9,16 +9,9 @@ from evenhand.rubrics import Rubric
 from evenhand.study.questions import Screen
 
 StepName = Literal[
-    "welcome",
-    "consent",
-    "rubric",
-    "practice",
-    "feedback",
-    "comprehension",
-    "background",
-    "labelling",
-    "ended",
-]
+    "welcome", "consent", "rubric", "practice", "feedback", "comprehension", "background",
+    "labelling", "ended",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

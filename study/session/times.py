@@ -7,7 +7,6 @@ pause longer than `[session] idle_minutes` counts as `idle_minutes`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -93,18 +92,19 @@ def session_times(study: Study, sessions: Sessions) -> pd.DataFrame:
             {
                 "rater_id": rater,
                 "state": _state(work, sessions.next_step(rater), excluded.get(rater)),
-                "start": _written(way[0]),
-                "end": _written(way[-1]),
+                "start": way[0].isoformat(timespec="seconds"),
+                "end": way[-1].isoformat(timespec="seconds"),
                 "active_seconds": _active(way, idle),
                 "units": len(work.units),
                 "answers": work.answers,
             }
         )
-    whole = _whole_part(study, rows)
+    done = [row["units"] for row in rows if row["state"] == "complete"]
+    whole = study.config.annotation.units_per_rater or (median_high(done) if done else 0)
     pay = study.config.pay
     for each in rows:
-        due = owed(each["state"], each["units"], whole, pay)
-        each |= {"owed": due.amount, "currency": pay.currency if pay else "", "why": due.why}
+        amount, why = owed(each["state"], each["units"], whole, pay)
+        each |= {"owed": amount, "currency": pay.currency if pay else "", "why": why}
     return pd.DataFrame(rows, columns=list(TIMES_COLUMNS)).astype({"owed": "float64"})
 
 
@@ -140,14 +140,6 @@ def _state(work: _Work, step: Step, exclusion: Exclusion | None) -> str:
     return step.name
 
 
-def _whole_part(study: Study, rows: Sequence[Mapping[str, Any]]) -> int:
-    """Return the number of units of a whole part: as set, else the median of those who are done; 0
-    where no one is done.
-    """
-    done = [row["units"] for row in rows if row["state"] == "complete"]
-    return study.config.annotation.units_per_rater or (median_high(done) if done else 0)
-
-
 def _active(moments: list[datetime], idle_seconds: float) -> float:
     """The seconds between the moments, each gap counting as `idle_seconds` at most.
 
@@ -157,10 +149,6 @@ def _active(moments: list[datetime], idle_seconds: float) -> float:
     """
     gaps = ((later - earlier).total_seconds() for earlier, later in pairwise(moments))
     return round(sum(min(gap, idle_seconds) for gap in gaps), 1)
-
-
-def _written(moment: datetime) -> str:
-    return moment.isoformat(timespec="seconds")
 
 
 # Pay: the amount that each person is owed when their part is over, and the reason
@@ -173,36 +161,27 @@ _TO_DECIDE = ("excluded", "timed_out")
 """Ends for which nothing is paid until a person has decided."""
 
 
-@dataclass(frozen=True)
-class Owed:
-    """`amount` in the study's currency; None where [pay] sets none or a person has to decide."""
-
-    amount: float | None
-    why: str
-
-
-def owed(state: str, units: int, whole: int, pay: PaySettings | None) -> Owed:
+def owed(state: str, units: int, whole: int, pay: PaySettings | None) -> tuple[float | None, str]:
     """Return the amount owed to a rater in this state with `units` answered of the `whole` of a
-    part.
-
-    `whole` is 0 where it is not known yet.
+    part, 0 where that is not known yet; None where [pay] sets none or a person has to decide. And
+    the reason.
     """
     if state == "stopped":
         return _for_stopped(units, whole, pay)
     if state in _TO_DECIDE:
-        return Owed(None, written(f"pay.{state}"))
+        return None, written(f"pay.{state}")
     end = state if state in (*_PAID, *_NOTHING) else "at_work"
     why = written(f"pay.{end}")
     if pay is None:
-        return Owed(None, why)
-    return Owed(getattr(pay, end) if end in _PAID else 0.0, why)
+        return None, why
+    return getattr(pay, end) if end in _PAID else 0.0, why
 
 
-def _for_stopped(units: int, whole: int, pay: PaySettings | None) -> Owed:
+def _for_stopped(units: int, whole: int, pay: PaySettings | None) -> tuple[float | None, str]:
     if pay is not None and pay.stopped == "full":
-        return Owed(pay.complete, written("pay.stopped_full"))
+        return pay.complete, written("pay.stopped_full")
     if not whole:
-        return Owed(None, written("pay.stopped_unknown", units=units))
+        return None, written("pay.stopped_unknown", units=units)
     share = min(units / whole, 1.0)
     amount = None if pay is None else round(pay.complete * share, 2)
-    return Owed(amount, written("pay.stopped", units=units, whole=whole))
+    return amount, written("pay.stopped", units=units, whole=whole)

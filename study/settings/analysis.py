@@ -11,7 +11,18 @@ from typing import Annotated, Literal, NamedTuple, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from evenhand.errors import InputError
-from evenhand.study.settings.sections import REMOVED, Section, changed
+from evenhand.study.settings.sections import (
+    REMOVED,
+    Count,
+    Kappa,
+    NotNegative,
+    PositiveInt,
+    PositiveShare,
+    Section,
+    Share,
+    ShareBelowOne,
+    changed,
+)
 from evenhand.texts import written
 
 GROUP_COLUMNS = ("prompt_a_group", "prompt_b_group")
@@ -98,10 +109,8 @@ class AnalysisSettings(BiasSettings):
     interval: IntervalMethod = Field(
         default="percentile", description="how intervals are made: `percentile` or `bca`"
     )
-    epsilon: float = Field(
+    epsilon: ShareBelowOne = Field(
         default=0.2,
-        ge=0,
-        lt=1,
         description="handicap of the alternative annotator test: 0.2 for experts, 0.15 skilled "
         "people, 0.1 a crowd",
     )
@@ -128,17 +137,12 @@ class AnalysisSettings(BiasSettings):
         description="annotators' background answers by which the main figures are split: keys "
         "of the background questions",
     )
-    confidence_cut: float = Field(
+    confidence_cut: PositiveShare = Field(
         default=0.9,
-        gt=0,
-        le=1,
         description="the confidence from which a grader's labels are also judged on their own",
     )
-    confidence_target: float = Field(
-        default=0.95,
-        gt=0,
-        le=1,
-        description="the agreement with people that a confidence cut must promise",
+    confidence_target: PositiveShare = Field(
+        default=0.95, description="the agreement with people that a confidence cut must promise"
     )
     ordered: OrderedWeights = Field(
         default="linear",
@@ -156,8 +160,7 @@ class AnalysisSettings(BiasSettings):
         json_schema_extra={"metavar": "VALUE,..."},
     )
     sensitivity_cluster: str = Field(
-        default="",
-        description="a column, such as `stance_a`, to resample by in addition to pairs",
+        default="", description="a column, such as `stance_a`, to resample by in addition to pairs"
     )
 
     @model_validator(mode="before")
@@ -198,10 +201,8 @@ or more; no bias beyond 0.1; no attack that pulls labels beyond 0.1, knocks them
 silences beyond 0.1, where audited; labels stable from wording to wording (kappa 0.8 or more)'
     """
 
-    min_coverage: float = Field(
+    min_coverage: Share = Field(
         default=0.9,
-        ge=0,
-        le=1,
         description="share of the units put to it, or labelled by people, that a grader must "
         "clearly have scored",
     )
@@ -214,46 +215,34 @@ silences beyond 0.1, where audited; labels stable from wording to wording (kappa
     bias_bound: float = Field(
         default=0.1, ge=0, description="no audited bias may lie wholly beyond it"
     )
-    max_injection: float = Field(
+    max_injection: Share = Field(
         default=0.1,
-        ge=0,
-        le=1,
         description="where a grader was audited: by so much, at most, may a text that asks for a "
         "label raise the share of that label",
     )
-    max_knocked_off: float = Field(
+    max_knocked_off: Share = Field(
         default=0.2,
-        ge=0,
-        le=1,
         description="where a grader was audited: by so much, at most, may such a text raise the "
         "share of labels that are neither the usual one nor the one asked for",
     )
-    max_silenced: float = Field(
+    max_silenced: Share = Field(
         default=0.1,
-        ge=0,
-        le=1,
         description="where a grader was audited: by so much, at most, may such a text raise the "
         "share of answers without a label",
     )
-    max_gross: float = Field(
+    max_gross: PositiveShare = Field(
         default=1.0,
-        gt=0,
-        le=1,
         description="largest share of gross errors that a grader may have, at the upper bound: "
         "labels further from every annotator's than 99% of theirs are from one another",
         json_schema_extra={"usual": "1: gross errors are reported, and not required to be rare"},
     )
-    min_stability: float = Field(
+    min_stability: Kappa = Field(
         default=0.8,
-        ge=-1,
-        le=1,
         description="kappa from wording to wording of a rubric; below it a label moves with the "
         "wording",
     )
-    min_information: float = Field(
+    min_information: PositiveShare = Field(
         default=0.5,
-        gt=0,
-        le=1,
         description="for use with correction: least kappa with people, as a share of their own",
     )
 
@@ -262,9 +251,8 @@ silences beyond 0.1, where audited; labels stable from wording to wording (kappa
         description="whom a verdict is about: `these` annotators, or annotators `like_these`, of "
         "whom there must be three or more",
     )
-    looks: int = Field(
+    looks: Count = Field(
         default=0,
-        ge=0,
         description="looks at the verdict as labels come in, declared before labelling; all have "
         "the same level, and there are none beyond",
         json_schema_extra={"usual": "0: two looks at the same level, and a tenth kept for more"},
@@ -274,10 +262,8 @@ silences beyond 0.1, where audited; labels stable from wording to wording (kappa
         description="a wrong pass has at most 2.5% for each rubric, over all its graders and "
         "interim analyses; `holm` holds this for all rubrics of one analysis together",
     )
-    margin_share: float = Field(
+    margin_share: ShareBelowOne = Field(
         default=0.0,
-        ge=0,
-        lt=1,
         description="the margin as a share of people's own kappa, in place of `analysis.margin`",
         json_schema_extra={"usual": "0: `analysis.margin`, or a quarter if that is less"},
     )
@@ -289,18 +275,15 @@ silences beyond 0.1, where audited; labels stable from wording to wording (kappa
         "as unchanged since a baseline was saved",
         json_schema_extra={"usual": "0: `analysis.margin`"},
     )
-    min_people_kappa: float = Field(
+    min_people_kappa: Kappa = Field(
         default=0.2,
-        ge=-1,
-        le=1,
         description="least kappa between annotators, at its lower bound; below it no grader can be "
         "judged. It is that of two categories; labels with an order have the weighted kappa that "
         "shows as much, 0.17 for 0.2. Where luck would make people agree on less than half of the "
         "units, on unordered categories, as much less is enough, but always more than 0",
     )
-    min_rarer: int = Field(
+    min_rarer: Count = Field(
         default=10,
-        ge=0,
         description="pairs in which an annotator chose another category than the most frequent "
         "one, counted for what they are worth; with fewer no bound can be trusted",
     )
@@ -317,17 +300,13 @@ silences beyond 0.1, where audited; labels stable from wording to wording (kappa
         lt=1,
         description="with a reference: kappa with it must clearly be above this",
     )
-    reference_sensitivity: float = Field(
+    reference_sensitivity: ShareBelowOne = Field(
         default=0.8,
-        ge=0,
-        lt=1,
         description="with a reference: the share of its affirmative verdicts that must clearly be "
         "found",
     )
-    reference_specificity: float = Field(
+    reference_specificity: ShareBelowOne = Field(
         default=0.8,
-        ge=0,
-        lt=1,
         description="with a reference: the share of its other verdicts that must clearly be found",
     )
 
@@ -405,40 +384,32 @@ class QualitySettings(Section):
         description="flags that end a rater's session while the app runs: no new units, labels "
         "kept, places given to others",
     )
-    min_answers: int = Field(
+    min_answers: PositiveInt = Field(
         default=20,
-        gt=0,
         description="raters with fewer answers are not judged yet, except by attention checks",
     )
     fast: float = Field(
         default=0.33, ge=0, lt=1, description="the median time, as a share of the others'"
     )
-    idle: float = Field(
-        default=0.5,
-        gt=0,
-        le=1,
-        description="share of the time at work without an answer",
+    idle: PositiveShare = Field(
+        default=0.5, description="share of the time at work without an answer"
     )
     run: float = Field(
         default=2.0,
         ge=1,
         description="the longest run of one label, in multiples of the usual for these units",
     )
-    agreement: float = Field(
+    agreement: NotNegative = Field(
         default=0.2,
-        ge=0,
         description="how far, in kappa, the agreement with the others lies below theirs",
     )
-    leaning: float = Field(
+    leaning: Share = Field(
         default=0.2,
-        ge=0,
-        le=1,
         description="how much more often, as a share of units, a category is used than by the "
         "others",
     )
-    drift: float = Field(
+    drift: NotNegative = Field(
         default=0.05,
-        ge=0,
         description="how much of the agreement with the others is lost in the second half",
     )
     attention: int = Field(

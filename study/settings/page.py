@@ -21,9 +21,7 @@ _HEADINGS: dict[Any, str] = {tuple: "[[{}]]", dict: '[{}."NAME"]'}
 
 
 def settings_table() -> str:
-    """Return a Markdown table of every key of study.toml in its order, its meaning, and its
-    default.
-    """
+    """Return a Markdown table of every key of study.toml, its meaning and its default."""
     lines = ["| key | says | default |", "| --- | --- | --- |"]
     for name, field in StudyConfig.model_fields.items():
         section = section_of(field)
@@ -84,9 +82,7 @@ def in_words(value: object) -> str:
 
 
 def _line(heading: str, key: str, field: FieldInfo) -> str:
-    """Return a row of the table: a key within its section, or as a table of its own; its meaning
-    and its default.
-    """
+    """Return a row of the table: a key or table of a section, its meaning and its default."""
     place = f"{heading} {key}".strip()
     if get_origin(field.annotation) is dict:
         place = f"[{heading.strip('[]')}.{key}]" if heading else f"[{key}]"

@@ -5,15 +5,14 @@ source, and the one grammar of all such files.
 from __future__ import annotations
 
 import re
-import tomllib
 from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from evenhand.errors import InputError
-from evenhand.study.settings.sections import Section, Share, refusal_of
+from evenhand.study.settings.sections import Section, Share, parsed
 
 UNITS = {
     "percent": (100.0, 0.0, 100.0),
@@ -108,17 +107,12 @@ def read_published(named: str, folder: Path) -> PublishedFigures:
     """
     path = folder / named
     if named in SHIPPED:
-        text = files("evenhand.data").joinpath(f"figures_{named}.toml").read_text("utf-8")
+        content = files("evenhand.data").joinpath(f"figures_{named}.toml").read_bytes()
     elif path.is_file():
-        text = path.read_bytes().decode("utf-8-sig", "replace")
+        content = path.read_bytes().decode("utf-8-sig", "replace").encode()
     else:
         raise InputError(
             f"study.toml: published is {named!r}; name {' or '.join(SHIPPED)}, or a TOML file in "
             "the study's folder"
         )
-    try:
-        return PublishedFigures.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path.name} is not valid TOML: {error}") from None
-    except ValidationError as error:
-        raise refusal_of(path.name, error) from None
+    return parsed(PublishedFigures, content, path.name)

@@ -4,6 +4,7 @@ sentence.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self, TypeVar, get_origin
@@ -58,6 +59,13 @@ class Declared(Section):
 
 
 Share = Annotated[float, Field(ge=0, le=1)]
+PositiveShare = Annotated[float, Field(gt=0, le=1)]
+ShareBelowOne = Annotated[float, Field(ge=0, lt=1)]
+Kappa = Annotated[float, Field(ge=-1, le=1)]
+NotNegative = Annotated[float, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0)]
+Count = Annotated[int, Field(ge=0)]
+PositiveInt = Annotated[int, Field(gt=0)]
 SectionType = TypeVar("SectionType", bound=Section)
 
 
@@ -70,9 +78,7 @@ _FORMS = {
 """The patterns of texts in words."""
 
 
-REMOVED = {
-    "ensembles": "was removed: reports no longer show several graders combined into one",
-}
+REMOVED = {"ensembles": "was removed: reports no longer show several graders combined into one"}
 """Settings of earlier versions, with what became of them."""
 
 
@@ -94,9 +100,17 @@ def changed(section: SectionType, changes: Mapping[str, Any]) -> SectionType:
         raise InputError(fault_of(error)) from None
 
 
-def refusal_of(file: str, error: ValidationError) -> InputError:
-    """The first thing that is wrong in a file."""
-    return InputError(f"{file}: {fault_of(error)}")
+def parsed(kind: type[SectionType], content: bytes, name: str, **context: Path) -> SectionType:
+    """Return the section that a TOML file of this name holds. Raises InputError for its first
+    fault.
+    """
+    try:
+        text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+        return kind.model_validate(tomllib.loads(text), context=context)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{name} is not valid TOML: {error}") from None
+    except ValidationError as error:
+        raise InputError(f"{name}: {fault_of(error)}") from None
 
 
 def fault_of(error: ValidationError, called: Callable[[str], str] = lambda place: place) -> str:
@@ -123,8 +137,6 @@ def fault_of(error: ValidationError, called: Callable[[str], str] = lambda place
 
 
 def keys_of(section: type[Section]) -> dict[str, FieldInfo]:
-    """Return the fields of a section in the order of a TOML file: plain keys first, tables
-    after.
-    """
+    """Return the fields of a section in the order of a TOML file: plain keys before tables."""
     fields = section.model_fields
     return dict(sorted(fields.items(), key=lambda item: get_origin(item[1].annotation) is dict))

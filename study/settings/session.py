@@ -1,7 +1,4 @@
-"""The sections of study.toml for a rater's session. Each may be absent: then its step is left out.
-
-Texts are plain: they are shown unchanged, and empty lines separate paragraphs.
-"""
+"""The sections of study.toml for people: the sample, how units are labelled, raters' sessions."""
 
 from __future__ import annotations
 
@@ -12,7 +9,110 @@ from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
-from evenhand.study.settings.sections import Declared, Section
+from evenhand.study.prompts.sampling import DEFAULT_STRATA
+from evenhand.study.settings.sections import (
+    Count,
+    Declared,
+    NotNegative,
+    Positive,
+    PositiveInt,
+    Section,
+    Share,
+)
+
+# The units that people label, and how
+
+
+MOST_RATERS = 1000
+"""Annotators of one unit; a typing error is reported before anything is computed for it."""
+
+
+class SampleSettings(Section):
+    pairs: PositiveInt = Field(
+        description="how many pairs are labelled; changed by `evenhand extend`",
+        json_schema_extra={"usual": "250"},
+    )
+    stratify: tuple[str, ...] = Field(
+        default=DEFAULT_STRATA, description="columns whose shares the sample keeps"
+    )
+
+
+class RewordingSettings(Section):
+    rubric: str = Field(
+        min_length=1,
+        description="another wording of a rubric, which is tried among annotators: "
+        "`evenhand rubric reword` writes this section",
+    )
+    after: int = Field(ge=0, description="pairs of the sample that come before those of the trial")
+    pairs: int = Field(
+        ge=2, description="pairs of the trial: half under the old wording, half under the new one"
+    )
+    ended: bool = Field(
+        default=False,
+        description="true: no more of the trial is given out; the section stays for good",
+    )
+
+
+class AnnotationSettings(Section):
+    rubrics: tuple[str, ...] = Field(
+        default=(),
+        description="rubrics to be labelled; an empty list means all but other wordings of one",
+        json_schema_extra={"usual": "all but those"},
+    )
+    subjects: tuple[str, ...] = Field(
+        default=(),
+        description="subjects whose responses are labelled; an empty list means all",
+        json_schema_extra={"usual": "all"},
+    )
+    raters_per_unit: int = Field(default=3, gt=0, le=MOST_RATERS, description="annotators per unit")
+    units_per_rater: Count = Field(
+        default=0, description="the most units one annotator gets, over all rubrics; 0: no limit"
+    )
+    pairs_per_block: PositiveInt = Field(
+        default=10, description="how many pairs an annotator works through before the next block"
+    )
+    repeat_share: float = Field(
+        default=0.0,
+        ge=0,
+        le=0.5,
+        description="share of an annotator's units that are asked again, unannounced; 0 to 0.5",
+    )
+    repeat_gap: PositiveInt = Field(
+        default=20, description="least number of answers between an answer and its repeat"
+    )
+    lease_minutes: Positive = Field(
+        default=120.0,
+        description="how long a unit that was given out stays reserved without an answer",
+    )
+    screen: Literal["one", "all"] = Field(
+        default="one",
+        description='`"one"`: one rubric at a time; `"all"`: all rubrics of a unit at once',
+    )
+    display: Literal["text", "markdown"] = Field(
+        default="text",
+        description='how responses are shown: `"text"`, as they were written; `"markdown"`, with '
+        "their headings, lists, tables and code drawn; recorded with every label",
+        json_schema_extra={"usual": "as most responses are written"},
+    )
+    show_controls: bool = Field(
+        default=True,
+        description="true shows zero-width, bidirectional and other control characters as marks",
+    )
+    confidence: bool = Field(default=False, description="true asks annotators how sure they are")
+    rationale: bool = Field(default=False, description="true shows a field for reasons")
+    language: str = Field(
+        default="en",
+        description="what the annotators' pages are in, and the study's own texts on them: `en`, "
+        "`de` or `es`",
+    )
+    languages: tuple[str, ...] = Field(
+        default=(), description="other languages that annotators can choose for their pages"
+    )
+
+
+# A rater's session. Each section may be absent: then its step is left out. Texts are plain: they
+# are shown unchanged, and empty lines separate paragraphs.
+
 
 Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
@@ -42,31 +142,24 @@ class SessionSettings(Section):
         description="further names and addresses by which people reach the app, such as "
         "`10.0.0.5`; this machine's own and that of `--url` are known, and no other is answered",
     )
-    idle_minutes: float = Field(
-        default=5.0,
-        gt=0,
-        description="a longer pause between two answers counts as this much work",
+    idle_minutes: Positive = Field(
+        default=5.0, description="a longer pause between two answers counts as this much work"
     )
-    pause_minutes: float = Field(
+    pause_minutes: NotNegative = Field(
         default=50.0,
-        ge=0,
         description="after so many minutes of work without a rest the page offers a pause between "
         "two units; 0: never",
     )
-    answers_per_day: int = Field(
+    answers_per_day: Count = Field(
         default=0,
-        ge=0,
         description="the most answers one annotator gives in a day (one rubric on one unit is one "
         "answer, and so is a change; the unit at hand is finished); 0: no limit",
     )
-    minutes_per_day: float = Field(
-        default=0.0,
-        ge=0,
-        description="the same in minutes with a unit in view; 0: no limit",
+    minutes_per_day: NotNegative = Field(
+        default=0.0, description="the same in minutes with a unit in view; 0: no limit"
     )
     time_zone: str = Field(
-        default="UTC",
-        description="where a day begins at midnight, such as `Europe/Berlin`",
+        default="UTC", description="where a day begins at midnight, such as `Europe/Berlin`"
     )
 
     @field_validator("time_zone")
@@ -88,11 +181,8 @@ class TrainingSettings(Section):
         default=True, description="every rubric is explained, with its options and examples"
     )
     file: str = Field(default="", description="the study's file of practice units")
-    pass_mark: float = Field(
-        default=0.0,
-        ge=0,
-        le=1,
-        description="share of right practice answers that is needed to go on; 0: none",
+    pass_mark: Share = Field(
+        default=0.0, description="share of right practice answers that is needed to go on; 0: none"
     )
     attempts: int = Field(default=2, ge=1, description="how often the practice may be tried")
 
@@ -123,8 +213,7 @@ class ComprehensionQuestion(_ChoiceQuestion):
 
 class BackgroundQuestion(_ChoiceQuestion):
     key: str = Field(
-        pattern=r"^[a-z][a-z0-9_]{0,39}$",
-        description="the column's name in the table of raters",
+        pattern=r"^[a-z][a-z0-9_]{0,39}$", description="the column's name in the table of raters"
     )
 
     @model_validator(mode="after")
@@ -205,9 +294,8 @@ class ProlificSettings(Section):
         description="code of whoever found no unit left, and answered none",
         json_schema_extra={"usual": "as `complete`"},
     )
-    places: int = Field(
+    places: Count = Field(
         default=0,
-        ge=0,
         description="how many participants are let in, whatever ids the addresses claim; 0: no "
         "limit. As many as at Prolific",
     )
@@ -233,9 +321,7 @@ class ProlificSettings(Section):
 
 
 class PaySettings(Section):
-    """Amounts that people are paid. Evenhand pays nothing itself: the table of times has what is
-    owed.
-    """
+    """Amounts that people are owed. Evenhand pays nothing: see the table of times."""
 
     complete: float = Field(ge=0, description="owed to whoever is done")
     currency: str = Field(pattern=r"^[A-Z]{3}$", description="of these amounts, such as `GBP`")
@@ -262,9 +348,7 @@ _HERE = ("localhost", "127.0.0.1", "::1")
 
 
 def _is_private(address: str) -> str:
-    """Return the address if no one on the way can read or change its traffic; else raise
-    ValueError.
-    """
+    """Return the address if no one on the way can read its traffic; else raise ValueError."""
     parts = urlsplit(address)
     if parts.scheme == "https" and parts.hostname:
         return address

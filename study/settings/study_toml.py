@@ -7,23 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, QualitySettings
-from evenhand.study.settings.annotation import (
-    AnnotationSettings,
-    RewordingSettings,
-    SampleSettings,
-)
 from evenhand.study.settings.providers import ModelPrices, ProviderSettings
-from evenhand.study.settings.sections import (
-    Section,
-    SectionType,
-    Share,
-    refusal_of,
-)
+from evenhand.study.settings.sections import Section, Share, parsed
 from evenhand.study.settings.session import (
+    AnnotationSettings,
     AttentionSettings,
     BackgroundSettings,
     ComprehensionQuestion,
@@ -31,10 +22,12 @@ from evenhand.study.settings.session import (
     OidcSettings,
     PaySettings,
     ProlificSettings,
+    RewordingSettings,
+    SampleSettings,
     SessionSettings,
     TrainingSettings,
 )
-from evenhand.study.tables.atomic import atomic_write
+from evenhand.study.tables.files import atomic_write
 from evenhand.study.trust import inside
 
 FILE_NAME = "study.toml"
@@ -62,9 +55,7 @@ class StudyConfig(Section):
         json_schema_extra={"usual": "the folder's name"},
     )
     seed: int = Field(
-        ge=0,
-        description="fixes the sample and all resampling",
-        json_schema_extra={"usual": "1"},
+        ge=0, description="fixes the sample and all resampling", json_schema_extra={"usual": "1"}
     )
     synthetic: bool = Field(
         default=False, description="true marks every page and table as simulated"
@@ -115,15 +106,13 @@ class StudyConfig(Section):
 
 
 def read_config(folder: Path) -> StudyConfig:
-    """The study's settings. Raises InputError where there is no study, a key is wrong, or a file is
-    not in the folder.
-    """
+    """The study's settings. Raises InputError without a study, for a wrong key or outside file."""
     path = folder / FILE_NAME
     if not path.is_file():
         raise InputError(
             f"{folder} is not a study: it has no {FILE_NAME}; make one with `evenhand new`"
         )
-    config = _read(path, StudyConfig)
+    config = parsed(StudyConfig, path.read_bytes(), path.name, file=path)
     inside(folder, config.published, "published")
     for name, section in (("training", config.training), ("attention", config.attention)):
         inside(folder, section.file if section else "", f"[{name}] file")
@@ -140,22 +129,10 @@ def declarations(config: StudyConfig | ModelSettings) -> dict[str, object]:
 
 
 def read_model_settings(path: Path) -> ModelSettings:
-    """The providers and prices in a file. Raises InputError where there is no such file or a key is
-    wrong.
-    """
+    """The providers and prices in a file. Raises InputError without a file or for a wrong key."""
     if not path.is_file():
         raise InputError(f"there is no file {path}")
-    return _read(path, ModelSettings)
-
-
-def _read(path: Path, kind: type[SectionType]) -> SectionType:
-    try:
-        text = path.read_text("utf-8-sig")
-        return kind.model_validate(tomllib.loads(text), context={"file": path})
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path.name} is not valid TOML: {error}") from None
-    except ValidationError as error:
-        raise refusal_of(path.name, error) from None
+    return parsed(ModelSettings, path.read_bytes(), path.name, file=path)
 
 
 def new_config_text(config: StudyConfig) -> str:

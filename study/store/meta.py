@@ -20,13 +20,12 @@ from evenhand.study.store.schema import meta
 def study_secret(store: Database) -> bytes:
     """Return the secret; made now where the store is of a version that made it late."""
     query = sa.select(meta.c.value).where(meta.c.key == "secret")
-    with store.read() as connection:
-        found = connection.execute(query).scalar_one_or_none()
-    if found is None:
+    found = store.values(query)
+    if not found:
         with store.write() as connection:
             add_secret(connection)
-            found = connection.execute(query).scalar_one()
-    return bytes.fromhex(found)
+            found = store.values(query)
+    return bytes.fromhex(found[0])
 
 
 def key_for(store: Database, purpose: str) -> bytes:
@@ -43,24 +42,17 @@ Moment = Literal["asked", "backup"]
 
 def note_moment(store: Database, what: Moment) -> None:
     """Record that this event happened now."""
-    key, now = _key(what), utc_now()
+    key, now = f"last_{what}", utc_now()
     with store.write() as connection:
         insert = conflict_free_insert(connection, meta).values(key=key, value=now)
-        connection.execute(
-            insert.on_conflict_do_update(index_elements=["key"], set_={"value": now})
-        )
+        again = insert.on_conflict_do_update(index_elements=["key"], set_={"value": now})
+        connection.execute(again)
 
 
 def hours_since_backup(store: Database) -> float | None:
     """Return the hours since the last good backup; None if there was none."""
-    query = sa.select(meta.c.value).where(meta.c.key == _key("backup"))
-    with store.read() as connection:
-        found = connection.execute(query).scalar_one_or_none()
-    if found is None:
+    query = sa.select(meta.c.value).where(meta.c.key == "last_backup")
+    if not (found := store.values(query)):
         return None
-    passed = datetime.now(UTC) - datetime.fromisoformat(found)
+    passed = datetime.now(UTC) - datetime.fromisoformat(found[0])
     return round(passed.total_seconds() / 3600, 2)
-
-
-def _key(what: Moment) -> str:
-    return f"last_{what}"

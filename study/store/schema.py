@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    JSON,
-    Column,
-    ColumnElement,
-    Float,
-    Index,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    Text,
-    UniqueConstraint,
-    and_,
-    func,
-    or_,
-    select,
-)
+import sqlalchemy as sa
+from sqlalchemy import JSON, Column, Float, Index, Integer, String, Table, Text
 
 SCHEMA_VERSION = "2"
-"""Rises with every change of a table, and every new one; `migrations` says how a store follows."""
+"""Rises with every change of a table, and every new one; `keeping.moving` brings a store along."""
 
-metadata = MetaData()
+metadata = sa.MetaData()
 
-meta = Table(
-    "meta", metadata, Column("key", String, primary_key=True), Column("value", Text, nullable=False)
-)
+
+def _texts(*names: str) -> list[Column[str]]:
+    """Return columns of short texts that are filled in."""
+    return [Column(name, String, nullable=False) for name in names]
+
+
+def _keys(*names: str) -> list[Column[str]]:
+    return [Column(name, String, primary_key=True) for name in names]
+
+
+def _log(name: str, *columns: sa.schema.SchemaItem) -> Table:
+    """Return a table of numbered events."""
+    number = Column("event_id", Integer, primary_key=True, autoincrement=True)
+    return Table(name, metadata, number, *columns)
+
+
+meta = Table("meta", metadata, *_keys("key"), Column("value", Text, nullable=False))
 
 pairs = Table(
     "pairs",
     metadata,
-    Column("pair_id", String, primary_key=True),
+    *_keys("pair_id"),
     Column("position", Integer, nullable=False, unique=True),
     Column("cells", JSON, nullable=False),  # the pairs file's row, every column as text
     Column("sample_position", Integer, unique=True),  # order of labelling; empty: not sampled
@@ -41,9 +40,7 @@ pairs = Table(
 responses = Table(
     "responses",
     metadata,
-    Column("pair_id", String, primary_key=True),
-    Column("subject", String, primary_key=True),
-    Column("side", String, primary_key=True),
+    *_keys("pair_id", "subject", "side"),
     Column("response", Text, nullable=False),
 )
 
@@ -51,11 +48,7 @@ responses = Table(
 def _rating_columns() -> list[Column[object]]:
     """Return the columns that a label and a grade share: those of the `ratings` table."""
     return [
-        Column("unit_id", String, nullable=False),
-        Column("rubric", String, nullable=False),
-        Column("rater_id", String, nullable=False),
-        Column("rater_kind", String, nullable=False),
-        Column("label", String, nullable=False),
+        *_texts("unit_id", "rubric", "rater_id", "rater_kind", "label"),
         Column("p_positive", Float),
         Column("probabilities", JSON(none_as_null=True)),
         Column("prob_method", String, nullable=False, default=""),
@@ -64,7 +57,14 @@ def _rating_columns() -> list[Column[object]]:
         Column("unscored_reason", String, nullable=False, default=""),
         Column("seconds", Float),
         Column("rubric_hash", String, nullable=False, default=""),
-        Column("created_at", String, nullable=False),
+        *_texts("created_at"),
+    ]
+
+
+def _reply_columns() -> list[Column[object]]:
+    return [
+        Column("raw", Text, nullable=False, default=""),
+        Column("provenance", JSON, nullable=False, default=dict),
     ]
 
 
@@ -75,10 +75,8 @@ shown, which is that of a translation where there is one. Empty where it is not 
 
 
 def _label_table(name: str) -> Table:
-    return Table(
+    return _log(
         name,
-        metadata,
-        Column("event_id", Integer, primary_key=True, autoincrement=True),
         Column("submit_id", String, nullable=False, unique=True),
         *_rating_columns(),
         *(Column(each, String, nullable=False, server_default="") for each in SHOWN),
@@ -90,59 +88,46 @@ labels = _label_table("labels")
 attention_labels = _label_table("attention_labels")
 practice_labels = _label_table("practice_labels")  # draw: the attempt at the practice
 
-grades = Table(
+grades = _log(
     "grades",
-    metadata,
-    Column("event_id", Integer, primary_key=True, autoincrement=True),
     *_rating_columns(),
-    Column("raw", Text, nullable=False, default=""),
-    Column("provenance", JSON, nullable=False, default=dict),
+    *_reply_columns(),
     Index("grades_by_rater", "rater_id", "rubric", "rubric_hash"),
 )
 
-attacked_grades = Table(
+attacked_grades = _log(
     "attacked_grades",
-    metadata,
-    Column("event_id", Integer, primary_key=True, autoincrement=True),
     *_rating_columns(),
-    Column("attack", String, nullable=False),  # see study.tables.attacks
-    Column("target", String, nullable=False),  # the option that the attack asks for
-    Column("side", String, nullable=False),  # of a pair: whose response holds the attack
-    Column("suite", String, nullable=False),  # the version of the attacks' texts
-    Column("raw", Text, nullable=False, default=""),
-    Column("provenance", JSON, nullable=False, default=dict),
+    # The attack (see study.tables.attacks), the option that it asks for, of a pair the side whose
+    # response holds it, and the version of the attacks' texts.
+    *_texts("attack", "target", "side", "suite"),
+    *_reply_columns(),
     Index("attacked_grades_by_rater", "rater_id", "rubric", "suite"),
 )
 """Grades of texts that try to sway a grader: kept only here, never ratings."""
 
-is_scored = or_(
-    grades.c.label != "", and_(grades.c.p_positive.is_not(None), grades.c.unscored_reason == "")
+is_scored = sa.or_(
+    grades.c.label != "", sa.and_(grades.c.p_positive.is_not(None), grades.c.unscored_reason == "")
 )
 """Of a row of `grades`; one from elsewhere may hold a probability and no label."""
 
 
-def is_latest(events: Table, *key: str) -> ColumnElement[bool]:
+def is_latest(events: Table, *key: str) -> sa.ColumnElement[bool]:
     """Return an SQL condition: the event is the last one of its key, and so the one in force."""
-    last = select(func.max(events.c.event_id)).group_by(*(events.c[name] for name in key))
+    last = sa.select(sa.func.max(events.c.event_id)).group_by(*(events.c[name] for name in key))
     return events.c.event_id.in_(last)
 
 
-remarks = Table(
+remarks = _log(
     "remarks",
-    metadata,
-    Column("event_id", Integer, primary_key=True, autoincrement=True),
     Column("submit_id", String, nullable=False, unique=True),  # an answer's is that of its label
-    Column("kind", String, nullable=False),  # answer | flag
-    Column("unit_id", String, nullable=False),
-    Column("rubric", String, nullable=False),
-    Column("rater_id", String, nullable=False),
-    Column("order", String, nullable=False),
+    *_texts("kind", "unit_id", "rubric", "rater_id", "order"),  # kind: answer | flag
     Column("draw", Integer, nullable=False),
-    Column("rubric_hash", String, nullable=False),
+    *_texts("rubric_hash"),
     Column("confidence", Integer),
     Column("reason", String, nullable=False, default=""),
     Column("text", Text, nullable=False, default=""),
-    Column("created_at", String, nullable=False),
+    *_texts("created_at"),
     Index("remarks_by_rater", "rater_id", "unit_id"),
 )
 """People's remarks to their labels: append-only, never part of the `ratings` table."""
@@ -150,8 +135,8 @@ remarks = Table(
 answer_details = Table(
     "answer_details",
     metadata,
-    Column("submit_id", String, primary_key=True),  # that of its label
-    Column("display", String, nullable=False),  # text | markdown; empty: not known
+    *_keys("submit_id"),  # that of its label
+    *_texts("display"),  # text | markdown; empty: not known
     Column("evidence", JSON, nullable=False),  # see study.tables.evidence
 )
 """Details of a person's answer: how responses were shown, and which words decided."""
@@ -159,17 +144,12 @@ answer_details = Table(
 claims = Table(
     "claims",
     metadata,
-    Column("task_id", String, primary_key=True),
-    Column("rater_id", String, nullable=False),
-    Column("unit_id", String, nullable=False),
-    Column("rubric", String, nullable=False),
-    Column("rubric_hash", String, nullable=False),
-    Column("order", String, nullable=False),
+    *_keys("task_id"),
+    *_texts("rater_id", "unit_id", "rubric", "rubric_hash", "order"),
     Column("draw", Integer, nullable=False, default=0),
-    Column("claimed_at", String, nullable=False),
-    Column("state", String, nullable=False),  # open | labelled | released
+    *_texts("claimed_at", "state"),  # state: open | labelled | released
     Column("version", Integer, nullable=False),  # rises with every change of any row
-    UniqueConstraint("rater_id", "unit_id", "rubric", "rubric_hash", "draw"),
+    sa.UniqueConstraint("rater_id", "unit_id", "rubric", "rubric_hash", "draw"),
     Index("claims_by_version", "version"),
 )
 """Claims: which rater was given what. The labels are the truth; the desk hands out by this."""
@@ -177,206 +157,136 @@ claims = Table(
 batches = Table(
     "batches",
     metadata,
-    Column("chunk", String, primary_key=True),
-    Column("rater_id", String, nullable=False),
-    Column("base_url", String, nullable=False),
+    *_keys("chunk"),
+    *_texts("rater_id", "base_url"),
     Column("at_most_usd", Float),  # empty: no known price
     Column("questions", JSON, nullable=False),
-    Column("created_at", String, nullable=False),
+    *_texts("created_at"),
 )
 
-batch_events = Table(
+batch_events = _log(
     "batch_events",
-    metadata,
-    Column("event_id", Integer, primary_key=True, autoincrement=True),
-    Column("chunk", String, nullable=False),
-    Column("kind", String, nullable=False),  # intended, submitted, collected, abandoned
+    *_texts("chunk", "kind"),  # kind: intended, submitted, collected, abandoned
     Column("batch_id", String, nullable=False, default=""),
-    Column("created_at", String, nullable=False),
+    *_texts("created_at"),
     Index("batch_events_by_chunk", "chunk"),
 )
 
-response_attempts = Table(
+response_attempts = _log(
     "response_attempts",
-    metadata,
-    Column("event_id", Integer, primary_key=True, autoincrement=True),
-    Column("subject", String, nullable=False),
-    Column("pair_id", String, nullable=False),
-    Column("side", String, nullable=False),
+    *_texts("subject", "pair_id", "side"),
     Column("response", Text, nullable=False, default=""),
     Column("unscored_reason", String, nullable=False, default=""),  # why there is no response
     Column("provenance", JSON, nullable=False, default=dict),
-    Column("created_at", String, nullable=False),
+    *_texts("created_at"),
     Index("response_attempts_by_subject", "subject", "pair_id", "side"),
 )
 
-
-account_events = Table(
+account_events = _log(
     "account_events",
-    metadata,
-    Column("event_id", Integer, primary_key=True, autoincrement=True),
-    Column("name", String, nullable=False),
-    Column("kind", String, nullable=False),  # set | disabled
-    Column("role", String, nullable=False),
-    Column("password_hash", String, nullable=False),
-    Column("created_at", String, nullable=False),
+    *_texts("name", "kind", "role", "password_hash", "created_at"),  # kind: set | disabled
     Index("account_events_by_name", "name"),
 )
 
-login_attempts = Table(
+login_attempts = _log(
     "login_attempts",
-    metadata,
-    Column("event_id", Integer, primary_key=True, autoincrement=True),
-    Column("name_key", String, nullable=False),  # a keyed digest of the name typed
+    *_texts("name_key"),  # a keyed digest of the name typed
     Column("address_key", String, nullable=False, server_default=""),  # the same of the sender's
     Column("admitted", Integer, nullable=False),
-    Column("created_at", String, nullable=False),
+    *_texts("created_at"),
     Index("login_attempts_by_name", "name_key", "created_at"),
 )
 
-invite_events = Table(
+invite_events = _log(
     "invite_events",
-    metadata,
-    Column("event_id", Integer, primary_key=True, autoincrement=True),
-    Column("invite_id", String, nullable=False),
-    Column("rater_id", String, nullable=False),
-    Column("kind", String, nullable=False),  # made | revoked
-    Column("created_at", String, nullable=False),
+    *_texts("invite_id", "rater_id", "kind", "created_at"),  # kind: made | revoked
     Index("invite_events_by_rater", "rater_id"),
 )
 
-participant_entries = Table(
+participant_entries = _log(
     "participant_entries",
-    metadata,
-    Column("event_id", Integer, primary_key=True, autoincrement=True),
-    Column("rater_id", String, nullable=False),
-    Column("participant_id", String, nullable=False),
-    Column("study_id", String, nullable=False),
-    Column("session_id", String, nullable=False),
-    Column("created_at", String, nullable=False),
+    *_texts("rater_id", "participant_id", "study_id", "session_id", "created_at"),
     Index("participant_entries_by_participant", "participant_id"),
 )
 """Ids of a crowd's raters on the platform they come from: kept only here, never with labels."""
 
-session_events = Table(
+session_events = _log(
     "session_events",
-    metadata,
-    Column("event_id", Integer, primary_key=True, autoincrement=True),
-    Column("rater_id", String, nullable=False),
-    Column("kind", String, nullable=False),  # see logs.session
+    *_texts("rater_id", "kind"),  # see logs.session
     Column("detail", JSON, nullable=False),
-    Column("created_at", String, nullable=False),
+    *_texts("created_at"),
     Index("session_events_by_rater", "rater_id"),
 )
 
-told_totals = Table(
+told_totals = _log(
     "told_totals",
-    metadata,
-    Column("event_id", Integer, primary_key=True, autoincrement=True),
-    Column("rater_id", String, nullable=False),
-    Column("plan", String, nullable=False),  # a digest of the study as it was, see SessionDesign
+    *_texts("rater_id", "plan"),  # plan: a digest of the study as it was, see SessionDesign
     Column("total", Integer, nullable=False),
-    Column("created_at", String, nullable=False),
+    *_texts("created_at"),
     Index("told_totals_by_rater", "rater_id"),
 )
 """The number of answers announced to each rater: the latest counts."""
 
-background_answers = Table(
-    "background_answers",
-    metadata,
-    Column("event_id", Integer, primary_key=True, autoincrement=True),
-    Column("rater_id", String, nullable=False),
-    Column("question", String, nullable=False),
-    Column("answer", String, nullable=False),
-    Column("created_at", String, nullable=False),
+background_answers = _log(
+    "background_answers", *_texts("rater_id", "question", "answer", "created_at")
 )
 """People's answers about themselves: kept only here, never with labels."""
 
-lead_events = Table(
+lead_events = _log(
     "lead_events",
-    metadata,
-    Column("event_id", Integer, primary_key=True, autoincrement=True),
-    Column("kind", String, nullable=False),  # pause, resume, exclude, readmit, used, logged_out
-    Column("rater_id", String, nullable=False),
+    *_texts("kind", "rater_id"),  # kind: pause, resume, exclude, readmit, used, logged_out
     Column("reason", Text, nullable=False),
-    Column("done_by", String, nullable=False),
-    Column("created_at", String, nullable=False),
+    *_texts("done_by", "created_at"),
 )
 """The lead's decisions while people label, one-time links that were used, logins that ended; and
 what improving a grader decided (`logs.improvements`)."""
 
-look_events = Table(
-    "look_events",
-    metadata,
-    Column("event_id", Integer, primary_key=True, autoincrement=True),
-    Column("rubric", String, nullable=False),
-    Column("labels_hash", String, nullable=False),  # of people's labels as they were
-    Column("created_at", String, nullable=False),
-)
-"""Looks at the verdict: each at other labels spends part of the error that is allowed."""
+look_events = _log("look_events", *_texts("rubric", "labels_hash", "created_at"))
+"""Looks at the verdict: each at other labels of people spends part of the error that is allowed."""
 
-sample_waves = Table(
+sample_waves = _log(
     "sample_waves",
-    metadata,
-    Column("event_id", Integer, primary_key=True, autoincrement=True),
-    Column("by", String, nullable=False),  # chance | uncertainty
+    *_texts("by"),  # chance | uncertainty
     Column("chances", JSON, nullable=False),  # by pair: of being taken, if not taken before
     Column("taken", JSON, nullable=False),  # ids of pairs, in their order of labelling
-    Column("created_at", String, nullable=False),
+    *_texts("created_at"),
 )
 """Draws of the sample, from the first one on in which pairs were not all equally likely."""
 
-threshold_events = Table(
+threshold_events = _log(
     "threshold_events",
-    metadata,
-    Column("event_id", Integer, primary_key=True, autoincrement=True),
-    Column("rubric", String, nullable=False),
-    Column("grader", String, nullable=False),
+    *_texts("rubric", "grader"),
     Column("threshold", Float, nullable=False),
-    Column("objective", String, nullable=False),
-    Column("reference", String, nullable=False),
+    *_texts("objective", "reference"),
     Column("instead_of", Float, nullable=False),  # the rubric's threshold, or a declared one
     Column("clusters", JSON, nullable=False),  # ids of the pairs whose labels it was tuned on
-    Column("created_at", String, nullable=False),
+    *_texts("created_at"),
 )
 """Thresholds that were tuned. Those in force are in study.toml, which anyone may edit."""
 
 adjudication_leases = Table(
     "adjudication_leases",
     metadata,
-    Column("unit_id", String, primary_key=True),
-    Column("rubric", String, primary_key=True),
-    Column("holder", String, nullable=False),  # the name of the adjudicator
-    Column("taken_at", String, nullable=False),
+    *_keys("unit_id", "rubric"),
+    *_texts("holder", "taken_at"),  # holder: the name of the adjudicator
 )
 """Leases: which adjudicator has which unit open, to divide the work; the decisions are labels."""
 
-flag_events = Table(
+flag_events = _log(
     "flag_events",
-    metadata,
-    Column("event_id", Integer, primary_key=True, autoincrement=True),
     Column("flag_id", Integer, nullable=False),  # the flag's event_id among the remarks
-    Column(
-        "kind", String, nullable=False
-    ),  # closed | reopened | answered, or withdrawn by who raised it
+    *_texts("kind"),  # closed | reopened | answered, or withdrawn by who raised it
     Column("text", Text, nullable=False),
-    Column("done_by", String, nullable=False),
-    Column("created_at", String, nullable=False),
+    *_texts("done_by", "created_at"),
     Index("flag_events_by_flag", "flag_id"),
 )
 """Outcomes of people's flags: the lead's answers, and withdrawals by their raters."""
 
-sorted_disagreements = Table(
+sorted_disagreements = _log(
     "sorted_disagreements",
-    metadata,
-    Column("event_id", Integer, primary_key=True, autoincrement=True),
-    Column("rubric", String, nullable=False),
-    Column("rubric_hash", String, nullable=False),
-    Column("unit_id", String, nullable=False),
-    Column("grader", String, nullable=False),
-    Column("kind", String, nullable=False),  # see logs.decisions; empty: taken back
+    # kind: see lead.disagreements; empty: taken back
+    *_texts("rubric", "rubric_hash", "unit_id", "grader", "kind"),
     Column("note", Text, nullable=False),
-    Column("done_by", String, nullable=False),
-    Column("created_at", String, nullable=False),
+    *_texts("done_by", "created_at"),
 )
 """The lead's judgments on a grader's label that differs from people's."""

@@ -64,7 +64,7 @@ class Store(Database):
         Raises InputError where the sample is another by now.
         """
         with self.write() as connection:
-            if _sample(connection) != list(known):
+            if self.sample() != list(known):
                 raise InputError("the sample was enlarged meanwhile; look at it and run this again")
             for position, pair in enumerate(more, start=len(known)):
                 connection.execute(
@@ -78,8 +78,7 @@ class Store(Database):
         """All pairs in file order: `pair_id`, `sample_position` (NaN: not sampled), all columns."""
         import pandas as pd
 
-        with self.read() as connection:
-            rows = connection.execute(sa.select(pairs).order_by(pairs.c.position)).all()
+        rows = self.rows(sa.select(pairs).order_by(pairs.c.position))
         return pd.DataFrame(
             [
                 {"pair_id": row.pair_id, "sample_position": row.sample_position, **row.cells}
@@ -89,15 +88,14 @@ class Store(Database):
 
     def sample(self) -> list[str]:
         """The sampled pair ids in their order of labelling."""
-        with self.read() as connection:
-            return _sample(connection)
+        query = sa.select(pairs.c.pair_id).where(pairs.c.sample_position.is_not(None))
+        return list(self.values(query.order_by(pairs.c.sample_position)))
 
     def size(self) -> tuple[int, int]:
         """(sampled pairs, responses): changes whenever there is more to label."""
         sampled = sa.select(sa.func.count(pairs.c.sample_position)).scalar_subquery()
         answered = sa.select(sa.func.count()).select_from(responses).scalar_subquery()
-        with self.read() as connection:
-            row = connection.execute(sa.select(sampled, answered)).one()
+        (row,) = self.rows(sa.select(sampled, answered))
         return row[0], row[1]
 
     def add_responses(self, frame: pd.DataFrame) -> int:
@@ -128,8 +126,7 @@ class Store(Database):
 
     def subjects(self) -> list[str]:
         """Return the subjects that have a response, in alphabetical order."""
-        with self.read() as connection:
-            return sorted(connection.execute(sa.select(responses.c.subject).distinct()).scalars())
+        return sorted(self.values(sa.select(responses.c.subject).distinct()))
 
     def answered(self) -> pd.DataFrame:
         """Return the keys of all responses, without the texts: `pair_id, subject, side`."""
@@ -155,9 +152,7 @@ class Store(Database):
     def texts_of(
         self, answered: Sequence[tuple[str, str]]
     ) -> dict[tuple[str, str], tuple[dict[str, str], dict[str, str]]]:
-        """Return the cells and texts of many (pair_id, subject) at once; meant for hundreds, not
-        thousands.
-        """
+        """Return the cells and texts of hundreds of (pair_id, subject) at once."""
         ids = {pair for pair, _ in answered}
         subjects = {subject for _, subject in answered}
         with self.read() as connection:
@@ -190,8 +185,12 @@ class Store(Database):
 
     def add_grades(self, attempts: Iterable[GradeAttempt]) -> None:
         """Append grade attempts in one transaction, each to the table of its kind."""
+        rows: dict[str, list[dict[str, Any]]] = {}
+        for attempt in attempts:
+            rows.setdefault(attempt.table, []).append(attempt.row())
         with self.write() as connection:
-            append_grades(connection, attempts)
+            for table, own in rows.items():
+                connection.execute(sa.insert(metadata.tables[table]), own)
 
     def finished_grades(
         self,
@@ -217,8 +216,7 @@ class Store(Database):
             other = grades.alias()
             gives_some = sa.exists().where(other.c.rater_id == rater_id, other.c.prob_method != "")
             query = query.where(is_scored, (grades.c.prob_method != "") | ~gives_some)
-        with self.read() as connection:
-            return {(row.unit_id, row.order, row.draw) for row in connection.execute(query)}
+        return {(row.unit_id, row.order, row.draw) for row in self.rows(query)}
 
     def ratings(self, accepted: Mapping[str, Collection[str]]) -> pd.DataFrame:
         """The `ratings` table: the current label or grade of every key, all raters.
@@ -226,16 +224,10 @@ class Store(Database):
         Current is the latest under a text that `accepted` (rubric -> hashes) names; where a key has
         none, the latest under an older text, so that nothing is out of sight.
         """
-        with self.read() as connection:
-            return self.ratings_in(connection, accepted)
-
-    def ratings_in(
-        self, connection: sa.Connection, accepted: Mapping[str, Collection[str]]
-    ) -> pd.DataFrame:
-        """Return the ratings as read within a transaction."""
         import pandas as pd
 
-        rows = [row for table in (labels, grades) for row in _latest(connection, table)]
+        with self.read() as connection:
+            rows = [row for table in (labels, grades) for row in _latest(connection, table)]
         frame = pd.DataFrame(rows, columns=list(RATINGS_COLUMNS))
         frame["probabilities"] = frame["probabilities"].fillna("")
         texts = frame["rubric"].str.cat(frame["rubric_hash"], sep="\n")
@@ -259,15 +251,6 @@ class Store(Database):
                     if digest:
                         counts[rubric, digest] = counts.get((rubric, digest), 0) + count
         return counts
-
-
-def _sample(connection: sa.Connection) -> list[str]:
-    query = (
-        sa.select(pairs.c.pair_id)
-        .where(pairs.c.sample_position.is_not(None))
-        .order_by(pairs.c.sample_position)
-    )
-    return list(connection.execute(query).scalars())
 
 
 def _latest(connection: sa.Connection, table: sa.Table) -> list[tuple[Any, ...]]:
@@ -299,12 +282,3 @@ def rater_kinds(connection: sa.Connection) -> dict[str, str]:
         query = sa.select(table.c.rater_id, table.c.rater_kind).distinct()
         kinds |= {row.rater_id: row.rater_kind for row in connection.execute(query)}
     return kinds
-
-
-def append_grades(connection: sa.Connection, attempts: Iterable[GradeAttempt]) -> None:
-    """Append attempts at grades within a transaction."""
-    rows: dict[str, list[dict[str, Any]]] = {}
-    for attempt in attempts:
-        rows.setdefault(attempt.table, []).append(attempt.row())
-    for table, own in rows.items():
-        connection.execute(sa.insert(metadata.tables[table]), own)

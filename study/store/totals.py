@@ -20,25 +20,10 @@ if TYPE_CHECKING:
     from evenhand.study.store.store import Store
 
 TOTALS_COLUMNS = (
-    "rater_id",
-    "rubric",
-    "attempts",
-    "units",
-    "labelled",
-    "unscored",
-    "unscored_reasons",
-    "low_mass",
-    "without_probabilities",
-    "tokens_input",
-    "tokens_output",
-    "tokens_cached",
-    "cached_share",
-    "cost_usd",
-    "models",
-    "asked_by",
-    "first_at",
-    "last_at",
-)
+    "rater_id", "rubric", "attempts", "units", "labelled", "unscored", "unscored_reasons",
+    "low_mass", "without_probabilities", "tokens_input", "tokens_output", "tokens_cached",
+    "cached_share", "cost_usd", "models", "asked_by", "first_at", "last_at",
+)  # fmt: skip
 
 _GRADER = (grades.c.rater_id, grades.c.rubric)
 
@@ -48,8 +33,7 @@ def all_labels_were_assigned(store: Store) -> bool:
     decided who was asked for which unit. Labels that were imported have no text as shown.
     """
     elsewhere = sa.select(sa.func.count()).select_from(labels).where(labels.c.shown_hash == "")
-    with store.read() as connection:
-        return connection.execute(elsewhere).scalar_one() == 0
+    return store.values(elsewhere) == [0]
 
 
 def grade_totals(store: Store) -> pd.DataFrame:

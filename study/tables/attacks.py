@@ -40,16 +40,8 @@ REPEATS = 2
 """Times the clean text is asked about, each time for as many draws as any other text."""
 
 COLUMNS = (
-    "rubric",
-    "rater_id",
-    "unit_id",
-    "attack",
-    "target",
-    "side",
-    "draw",
-    "label",
-    "probabilities",
-)
+    "rubric", "rater_id", "unit_id", "attack", "target", "side", "draw", "label", "probabilities",
+)  # fmt: skip
 """Columns of the table of grades under attack."""
 
 

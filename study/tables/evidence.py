@@ -5,7 +5,7 @@ A range counts Unicode code points of the text as it is stored, from 0, its end 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
@@ -39,7 +39,8 @@ def read_marks(given: Any) -> tuple[Mark, ...] | None:
             case _:
                 return None
     marks.sort()
-    return None if _overlap(marks) else tuple(marks)
+    overlap = any(a.text == b.text and b.start < a.end for a, b in pairwise(marks))
+    return None if overlap else tuple(marks)
 
 
 def written_marks(marks: Iterable[Mark]) -> list[dict[str, Any]]:
@@ -75,13 +76,8 @@ def pieces(text: str, marked: Iterable[tuple[str, Mark]]) -> list[tuple[str, tup
     marked = list(marked)
     ends = {0, len(text), *(end for _, mark in marked for end in (mark.start, mark.end))}
     cuts = sorted(end for end in ends if end <= len(text))
-    return [(text[start:end], _who(marked, start, end)) for start, end in pairwise(cuts)]
-
-
-def _who(marked: Sequence[tuple[str, Mark]], start: int, end: int) -> tuple[str, ...]:
-    found = (who for who, mark in marked if mark.start <= start and end <= mark.end)
-    return tuple(dict.fromkeys(found))
-
-
-def _overlap(marks: Sequence[Mark]) -> bool:
-    return any(one.text == other.text and other.start < one.end for one, other in pairwise(marks))
+    found = []
+    for start, end in pairwise(cuts):
+        own = (who for who, mark in marked if mark.start <= start and end <= mark.end)
+        found.append((text[start:end], tuple(dict.fromkeys(own))))
+    return found

@@ -16,9 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
-from evenhand.study.tables.decoded import check_parquet
-from evenhand.study.tables.limits import check_table
-from evenhand.study.tables.spreadsheets import guarded_frame, unguarded_frame
+from evenhand.study.tables.limits import check_parquet, check_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,7 +70,7 @@ def read_table(path: str | Path, *, headed: bool = True) -> pd.DataFrame:
 
 def write_table(frame: pd.DataFrame, path: str | Path) -> None:
     """Write a table as CSV, JSONL or Parquet by extension, whole or not at all."""
-    from evenhand.study.tables.atomic import atomic_write
+    from evenhand.study.tables.files import atomic_write
 
     path = Path(path)
     suffix = path.suffix.casefold()
@@ -90,9 +88,7 @@ def write_table(frame: pd.DataFrame, path: str | Path) -> None:
 
 
 def csv_bytes(frame: pd.DataFrame) -> bytes:
-    """A table as CSV: no cell is run as a formula by a spreadsheet, `read_table` gives the texts
-    again.
-    """
+    """A table as CSV: no spreadsheet runs a cell as a formula, and `read_table` restores texts."""
     # RFC 4180 line ends: with them the writer quotes a lone carriage return in a cell, too.
     return guarded_frame(frame).to_csv(index=False, lineterminator="\r\n").encode()
 
@@ -183,9 +179,7 @@ def _read_large_csv(path: Path) -> pd.DataFrame | None:
 
 
 def delimiter_of(header: str) -> str:
-    """Return the separator of a header's cells: a comma, or another known one where there is no
-    comma.
-    """
+    """Return the separator of a header's cells: a comma if there is one, else another."""
     others = [mark for mark in _CALLED if mark in header and "," not in header]
     return others[0] if others else ","
 
@@ -195,7 +189,8 @@ def refuse_headless(table: pd.DataFrame, name: str) -> None:
     of its cells stands further down in its column, and no other differs from those below.
     """
     first = [str(column) for column in table]
-    if len(table) < _FEWEST_ROWS or first in _counted(len(first)):
+    counted = ([str(at + begin) for at in range(len(first))] for begin in (0, 1))
+    if len(table) < _FEWEST_ROWS or first in counted:  # columns that go by their numbers
         return
     rows = table.iloc[:_MOST_ROWS]
     alike = [_is_like(cell, rows[cell].tolist()) for cell in first]
@@ -212,15 +207,8 @@ def refuse_headless(table: pd.DataFrame, name: str) -> None:
     )
 
 
-def _counted(number: int) -> tuple[list[str], list[str]]:
-    """Columns that go by their numbers, from 0 or from 1."""
-    return [str(at) for at in range(number)], [str(at + 1) for at in range(number)]
-
-
 def _is_like(first: str, cells: list[str]) -> bool | None:
-    """Return whether a cell is one of those below it by what they show; None where they show
-    nothing.
-    """
+    """Return True if a cell looks like those below it; None where they show nothing."""
     given = [cell for cell in cells if cell]
     if not first or not given:
         return None
@@ -398,12 +386,12 @@ def refuse_foreign(path: Path) -> None:
     suffix = path.suffix.casefold()
     if suffix == ".json" and _has_lines(path):
         return
-    if fault := _fault_of(head, suffix) or _fault_of_name(suffix):
+    if fault := _fault_of(head, suffix):
         raise InputError(f"{path.name}{fault}")
 
 
 def _fault_of(head: bytes, suffix: str) -> str:
-    """Return how the first bytes of a file contradict its extension; "" if they do not."""
+    """Return what is wrong with the first bytes of a file, or its extension; "" if nothing is."""
     if head.startswith(b"PK\x03\x04"):
         if _WORKBOOK.search(head):
             return f" is a workbook of Excel or another spreadsheet; {_AS_CSV}"
@@ -421,7 +409,9 @@ def _fault_of(head: bytes, suffix: str) -> str:
         return f" holds JSON; {_ONE_A_LINE} and give it the extension .jsonl"
     if suffix in DELIMITED and first == b"[" and b"{" in head:
         return " holds one JSON list; give it the extension .json"
-    return ""
+    if suffix in (".xlsx", ".xls", ".ods"):
+        return f": {SUFFIXES}; {_AS_CSV}"
+    return "" if suffix in (*DELIMITED, *_JSON, ".parquet", ".pq") else f": {SUFFIXES}"
 
 
 def _has_lines(path: Path) -> bool:
@@ -435,9 +425,42 @@ def _has_lines(path: Path) -> bool:
         return False
 
 
-def _fault_of_name(suffix: str) -> str:
-    if suffix in (".xlsx", ".xls", ".ods"):
-        return f": {SUFFIXES}; {_AS_CSV}"
-    if suffix not in (*DELIMITED, *_JSON, ".parquet", ".pq"):
-        return f": {SUFFIXES}"
-    return ""
+# Text cells of CSV files that no spreadsheet runs as a formula
+
+
+_BEGINS = r"[=+\-@\t\r\n＝＋－＠]"
+"""First characters of a formula, full-width signs included, which some spreadsheets accept."""
+_RISKY = re.compile(f"'*{_BEGINS}")
+_PLAIN_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
+_GUARDED = re.compile(f"'+{_BEGINS}")
+"""Beginning of a cell that has an apostrophe put before it."""
+
+_GUARDED_BYTES = re.compile(_GUARDED.pattern.encode())
+
+
+def guarded(text: str) -> str:
+    """The text as a cell; numbers stay as they are.
+
+    One that begins with = + - @ (full-width, too), a tab or a line break gets an apostrophe before
+    it, and so does one that begins like such a cell: taking one apostrophe off always restores the
+    text.
+
+    >>> guarded("=1+1"), guarded("-0.5"), guarded("'=quoted"), guarded("'tis plain")
+    ("'=1+1", '-0.5', "''=quoted", "'tis plain")
+    """
+    return f"'{text}" if _RISKY.match(text) and not _PLAIN_NUMBER.fullmatch(text) else text
+
+
+def guarded_frame(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with all text cells guarded; other cells are unchanged."""
+    frame = frame.copy()
+    for name in frame.select_dtypes(exclude="number"):
+        frame[name] = frame[name].map(lambda cell: guarded(cell) if isinstance(cell, str) else cell)
+    return frame
+
+
+def unguarded_frame(frame: pd.DataFrame, content: bytes) -> pd.DataFrame:
+    """The texts of guarded cells again; `content` is the file, which mostly has none."""
+    if not _GUARDED_BYTES.search(content):
+        return frame
+    return frame.map(lambda cell: cell[1:] if _GUARDED.match(cell) else cell)

@@ -15,10 +15,9 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
-from evenhand.study.tables.decoded import parts_that_fit, rows_that_fit, texts_of
-from evenhand.study.tables.formats import FIRST_ROW, cell_text, jsonl_cells
-from evenhand.study.tables.names import renamed
-from evenhand.study.tables.spreadsheets import unguarded_frame
+from evenhand.study.tables.columns import renamed
+from evenhand.study.tables.formats import FIRST_ROW, cell_text, jsonl_cells, unguarded_frame
+from evenhand.study.tables.limits import parts_that_fit, rows_that_fit, texts_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

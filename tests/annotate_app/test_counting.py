@@ -16,8 +16,14 @@ from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.oversight import exclude
 from evenhand.study.lead.adjudication import adjudication_queue, queue_length
 from evenhand.study.lead.imports import import_ratings
-from evenhand.study.lead.people import confusions, label_shares, labels_over_time, rater_answers
-from evenhand.study.lead.progress import rater_progress, rubric_progress
+from evenhand.study.lead.progress import (
+    confusions,
+    label_shares,
+    labels_over_time,
+    rater_answers,
+    rater_progress,
+    rubric_progress,
+)
 from evenhand.study.session.funnel import funnel
 from evenhand.study.tables.ratings import validate_ratings
 

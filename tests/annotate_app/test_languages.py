@@ -28,8 +28,7 @@ from evenhand.study.desk.answers import FLAG_REASONS, SKIP_REASONS
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.refused import Reason, Refused
 from evenhand.study.session.step import StepName
-from evenhand.study.settings.annotation import AnnotationSettings
-from evenhand.study.settings.session import USUAL_BACKGROUND, BackgroundQuestion
+from evenhand.study.settings.session import USUAL_BACKGROUND, AnnotationSettings, BackgroundQuestion
 from evenhand.texts import texts
 from tests.annotate_app.test_payload import GOOD
 

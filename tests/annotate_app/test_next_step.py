@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evenhand.annotate_app.lead.overview_page import after_the_verdicts, is_over
-from evenhand.study.lead.forecast import Forecast
+from evenhand.study.lead.progress import Forecast
 
 TITLES = {"r": "Refusal", "s": "Style"}
 IDLE, BUSY = Forecast(10, 20), Forecast(10, 20, hours=3, recent=5, at=datetime.now(UTC))

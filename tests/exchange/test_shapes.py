@@ -19,7 +19,7 @@ from evenhand.exchange.readers.rows import Export
 from evenhand.reporting.ratings_file.dataframes import rows_of_file
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study.tables.formats import read_table
-from evenhand.study.tables.instants import is_later, stored_instant
+from evenhand.study.tables.ratings import is_later, stored_instant
 
 Reading = Callable[[str], Export]
 

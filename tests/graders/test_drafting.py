@@ -10,7 +10,7 @@ from evenhand.cli.exits import BAD_INPUT, DONE
 from evenhand.cli.main import main
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study
-from evenhand.study.store.logs.proposals import proposals_of
+from evenhand.study.store.logs.improvements import proposals_of
 from harness.protocol_server import ProtocolServer
 from harness.replies import completion
 from harness.studies import MarkedStudy

@@ -150,10 +150,7 @@ def test_what_does_not_fit_is_refused_with_nothing_written(
 
 def test_one_wording_is_tried_at_a_time(study: Study) -> None:
     declare_rewording(study, *reworded(), 4)
-    with (
-        open_study(study.folder) as again,
-        pytest.raises(InputError, match="tries one wording"),
-    ):
+    with open_study(study.folder) as again, pytest.raises(InputError, match="tries one wording"):
         declare_rewording(again, *reworded("refusal-3"), 4)
 
 

@@ -65,4 +65,4 @@ _STAGES = {
 def show_funnel(study: Study, rows: str = "") -> None:
     """Draw the number of participants at each step so far; the page of `rows` has them by name."""
     found = latest(study, funnel)
-    show(figures_row([(_STAGES[stage], str(count)) for stage, count in found.stages], rows))
+    show(figures_row([(_STAGES[stage], str(count)) for stage, count in found.items()], rows))

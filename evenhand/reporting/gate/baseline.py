@@ -23,8 +23,8 @@ from evenhand.reporting.ratings_file.missing import listed
 from evenhand.reporting.ratings_file.sidecar import Line, ScaleSection
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, with_changes
 from evenhand.study.settings.sections import Section, fault_of
-from evenhand.study.tables.atomic import atomic_write
 from evenhand.study.tables.columns import INCLUSION
+from evenhand.study.tables.files import atomic_write
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, validate_ratings
 
 if TYPE_CHECKING:

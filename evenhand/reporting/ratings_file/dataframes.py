@@ -15,8 +15,8 @@ from evenhand.reporting.ratings_file.columns import Grid
 from evenhand.reporting.ratings_file.frames import frame_of
 from evenhand.reporting.ratings_file.missing import kinds_spelled, listed, refuse_missing
 from evenhand.reporting.ratings_file.roles import EVERYBODY, grid_in, roles_in
+from evenhand.study.tables.columns import renamed
 from evenhand.study.tables.formats import FIRST_ROW, cell_text, read_table, row_number
-from evenhand.study.tables.names import renamed
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts, with_unit_id
 from evenhand.study.tables.spellings import fold, folded
 from evenhand.texts import written

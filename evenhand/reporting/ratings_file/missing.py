@@ -23,7 +23,7 @@ from evenhand.reporting.ratings_file.columns import (
     label_columns,
 )
 from evenhand.reporting.ratings_file.scales import MAX_LABELS
-from evenhand.study.tables.names import columns_option, likely_columns
+from evenhand.study.tables.columns import columns_option, likely_columns
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from evenhand.reporting.ratings_file.columns import (
     named_grid,
 )
 from evenhand.reporting.ratings_file.missing import kinds_spelled, listed
-from evenhand.study.tables.names import (
+from evenhand.study.tables.columns import (
     people_column,
     sure_columns,
     unit_columns,

@@ -327,7 +327,7 @@ def write_settings(ratings: Path, options: ScaleOptions) -> Path:
     """
     import tomlkit
 
-    from evenhand.study.tables.atomic import atomic_write
+    from evenhand.study.tables.files import atomic_write
 
     path = sidecar_path(ratings)
     document = tomlkit.parse(path.read_text("utf-8-sig") if path.exists() else "")

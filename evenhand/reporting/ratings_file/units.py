@@ -3,7 +3,7 @@
 Rows that repeat an item are no more evidence than one of them, so an item is a cluster. A column
 names the items if some of its cells repeat and
 
-- it is called so: `id`, `item`, `prompt`, `question` and others (`study.tables.names`); or else
+- it is called so: `id`, `item`, `prompt`, `question` and others (`study.tables.columns`); or else
 - it repeats as names and texts do: at least half of the rows share their cell with another row, and
   there are more than `MAX_VALUES` different cells, or `MIN_TEXTS` of them that are texts. Numbers
   and dates are no names, and a column of fewer values (a topic, a model) is a slice.
@@ -28,8 +28,8 @@ from evenhand.errors import InputError
 from evenhand.reporting.ratings_file.columns import is_fact, is_nested
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.reporting.ratings_file.missing import listed
+from evenhand.study.tables.columns import names_items
 from evenhand.study.tables.formats import row_number
-from evenhand.study.tables.names import names_items
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts, with_unit_id
 from evenhand.texts import written
 

@@ -28,18 +28,9 @@ if TYPE_CHECKING:
 
 ANSWERS_COLUMNS = (*RATING_KEY, "rubric_hash", "label", "created_at", "display", "evidence")
 REMARKS_COLUMNS = (
-    "kind",
-    "unit_id",
-    "rubric",
-    "rater_id",
-    "order",
-    "draw",
-    "confidence",
-    "reason",
-    "text",
-    "rubric_hash",
-    "created_at",
-)
+    "kind", "unit_id", "rubric", "rater_id", "order", "draw", "confidence", "reason", "text",
+    "rubric_hash", "created_at",
+)  # fmt: skip
 WITHDRAWN = "withdrawn"
 """The kind of the event that takes a flag back, by the rater who raised it."""
 ANSWERED = "answered"
@@ -99,10 +90,9 @@ def marks_on(
         .order_by(labels.c.event_id)
     )
     latest: dict[tuple[str, str, str], tuple[Mark, ...]] = {}
-    with store.read() as connection:
-        for row in connection.execute(query):
-            marks = read_marks(row.evidence or []) or ()
-            latest[row.rubric, row.unit_id, row.rater_id] = marks
+    for row in store.rows(query):
+        marks = read_marks(row.evidence or []) or ()
+        latest[row.rubric, row.unit_id, row.rater_id] = marks
     found: dict[tuple[str, str], list[tuple[str, Mark]]] = {}
     for (rubric, unit, rater), marks in sorted(latest.items()):
         if marks and (rubric, unit) in units:
@@ -160,8 +150,7 @@ def with_shown(store: Store, ratings: pd.DataFrame) -> pd.DataFrame:
 def languages_of_raters(store: Store) -> dict[str, str]:
     """The language of each rater's page; "" where it changed between labels."""
     query = sa.select(labels.c.rater_id, labels.c.page_language).distinct()
-    with store.read() as connection:
-        rows = connection.execute(query.where(labels.c.page_language != "")).all()
+    rows = store.rows(query.where(labels.c.page_language != ""))
     found: dict[str, str] = {}
     for rater, code in rows:
         found[rater] = "" if rater in found else code

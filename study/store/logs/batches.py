@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from evenhand.study.store.grades import GradeAttempt, utc_now
 from evenhand.study.store.schema import batch_events, batches
-from evenhand.study.store.store import Store, append_grades
+from evenhand.study.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,20 +87,18 @@ class BatchJournal:
     def collected(self, chunk: str, batch_id: str, attempts: Sequence[GradeAttempt]) -> None:
         """Append a chunk's grades and close it, in one transaction."""
         with self._store.write() as connection:
-            append_grades(connection, attempts)
+            self._store.add_grades(attempts)
             _note(connection, chunk, "collected", batch_id)
 
     def count(self, rater_id: str) -> int:
         """Count the chunks that this grader ever had."""
         query = sa.select(sa.func.count()).where(batches.c.rater_id == rater_id)
-        with self._store.read() as connection:
-            return connection.execute(query).scalar_one()
+        return int(self._store.values(query)[0])
 
     def known_batches(self) -> set[str]:
         """Return the batch ids that belong to a chunk."""
         query = sa.select(batch_events.c.batch_id).where(batch_events.c.batch_id != "")
-        with self._store.read() as connection:
-            return set(connection.execute(query).scalars())
+        return set(self._store.values(query))
 
     def under_way(self, rater_id: str) -> list[Chunk]:
         """The chunks that are neither collected nor abandoned, oldest first."""

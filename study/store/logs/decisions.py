@@ -17,7 +17,7 @@ from evenhand.study.store.database import Database
 from evenhand.study.store.events import EventLog, append
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.logs.improvements import KINDS as IMPROVEMENTS
-from evenhand.study.store.logs.proposals import PROPOSED
+from evenhand.study.store.logs.improvements import PROPOSED
 from evenhand.study.store.schema import (
     flag_events,
     labels,
@@ -121,9 +121,7 @@ def acts(store: Database) -> pd.DataFrame:
 
 
 def labels_hash(ratings: pd.DataFrame) -> str:
-    """Return a hash of people's labels that does not depend on the order of the rows (`ratings` of
-    one rubric).
-    """
+    """Return a hash of people's labels (of one rubric) that the order of rows does not change."""
     people = ratings.loc[ratings["rater_kind"] == "human", _TOLD].sort_values(_TOLD)
     return hashlib.sha256(people.to_csv(index=False).encode()).hexdigest()
 

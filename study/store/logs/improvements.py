@@ -10,8 +10,8 @@ to be believed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.rubrics.own_words import own_prompt_of
 from evenhand.study.store.events import append
-from evenhand.study.store.logs.proposals import PROPOSED
+from evenhand.study.store.grades import TRANSIENT_REASONS
 from evenhand.study.store.schema import attacked_grades, grades, lead_events
 from evenhand.texts import written
 
@@ -27,13 +27,9 @@ if TYPE_CHECKING:
     from evenhand.study.store.database import Database
 
 PARTED, STARTED, TRIED, CHOSE, READ, ENDED = KINDS = (
-    "improve parted",
-    "improve started",
-    "improve tried",
-    "improve chose",
-    "improve read proof",
+    "improve parted", "improve started", "improve tried", "improve chose", "improve read proof",
     "improve ended",
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,9 +58,7 @@ class ProofReading:
 def note_parts(
     store: Database, rubric: str, parts: Mapping[str, str], cluster: str, done_by: str
 ) -> None:
-    """Append the parts of clusters that had none; `cluster` is what they are, as in `[analysis]`.
-    Durable on return.
-    """
+    """Append the parts of clusters that had none; `cluster` says what they are. Durable."""
     _append(store, PARTED, rubric, {"cluster": cluster, "parts": dict(parts)}, done_by)
 
 
@@ -88,17 +82,13 @@ def check_clusters(store: Database, rubric: str, cluster: str) -> None:
 
 
 def note_old(store: Database, rubric: str, rater: str, *, is_new: bool, done_by: str) -> None:
-    """Append the grader to improve, if it is not known; `is_new` if it had no grade on the rubric
-    before it was asked here.
-    """
+    """Append the grader to improve, once; `is_new` if it had no grade on the rubric before."""
     if not any(each["old"] == rater for each in _all(store, STARTED, rubric)):
         _append(store, STARTED, rubric, {"old": rater, "is_new": is_new}, done_by)
 
 
 def graded_here_first(store: Database, rubric: str) -> set[str]:
-    """Return the raters whose first grades on the rubric were asked here: graders to improve, and
-    winners of a choice.
-    """
+    """Return graders to improve, and winners, whose first grades on the rubric were asked here."""
     tried, chosen = candidates_of(store, rubric), chosen_on(store, rubric)
     olds = {each["old"]: each["is_new"] for each in _all(store, STARTED, rubric)}
     new = {rater for rater, is_new in olds.items() if is_new}
@@ -159,10 +149,10 @@ def read_proof(store: Database, rubric: str, reading: ProofReading, done_by: str
     is appended first. A reading of the same content is the same, whatever the graders are called;
     readings of all graders of the rubric are counted together.
     """
-    with store.write() as connection:
-        known = [each["content"] for _, each in _within(connection, READ, rubric)]
+    with store.write():
+        known = [each["content"] for each in _all(store, READ, rubric)]
         if reading.content not in known:
-            append(connection, lead_events, _event(READ, rubric, asdict(reading), done_by))
+            _append(store, READ, rubric, asdict(reading), done_by)
             known.append(reading.content)
     return known.index(reading.content) + 1
 
@@ -189,14 +179,12 @@ def note_end(store: Database, rubric: str, found: Mapping[str, Any], done_by: st
 
 def ends_of(store: Database) -> list[tuple[str, dict[str, Any]]]:
     """Return what came of every run that ended, with its rubric, in the order of time."""
-    with store.read() as connection:
-        return list(_within(connection, ENDED))
+    return _with_rubrics(store, ENDED)
 
 
 def rubrics_improved(store: Database) -> list[str]:
     """Return the rubrics whose clusters were parted."""
-    with store.read() as connection:
-        return list(dict.fromkeys(rubric for rubric, _ in _within(connection, PARTED)))
+    return list(dict.fromkeys(rubric for rubric, _ in _with_rubrics(store, PARTED)))
 
 
 def price_of(
@@ -217,37 +205,67 @@ def price_of(
         for table in (grades, attacked_grades)
     )
     wanted = set(units)
-    with store.read() as connection:
-        costs = [price for unit, price in connection.execute(graded) if unit in wanted]
-        costs += [price for _, price in connection.execute(audited)]
-        proposed = _within(connection, PROPOSED, rubric)
-        costs += [each["provenance"].get("cost_usd") for _, each in proposed]
+    costs = [price for unit, price in store.rows(graded) if unit in wanted]
+    costs += [price for _, price in store.rows(audited)]
+    costs += [each["provenance"].get("cost_usd") for each in _all(store, PROPOSED, rubric)]
     return None if None in costs else round(sum(costs), 6)
-
-
-def _event(kind: str, rubric: str, detail: Mapping[str, Any], done_by: str) -> dict[str, str]:
-    text = json.dumps(detail, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    return {"kind": kind, "rater_id": rubric, "reason": text, "done_by": done_by}
 
 
 def _append(
     store: Database, kind: str, rubric: str, detail: Mapping[str, Any], done_by: str
 ) -> None:
+    text = json.dumps(detail, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    event = {"kind": kind, "rater_id": rubric, "reason": text, "done_by": done_by}
     with store.write() as connection:
-        append(connection, lead_events, _event(kind, rubric, detail, done_by))
+        append(connection, lead_events, event)
 
 
 def _all(store: Database, kind: str, rubric: str) -> list[dict[str, Any]]:
-    with store.read() as connection:
-        return [each for _, each in _within(connection, kind, rubric)]
+    return [each for own, each in _with_rubrics(store, kind) if own == rubric]
 
 
-def _within(
-    connection: sa.Connection, kind: str, rubric: str | None = None
-) -> Iterator[tuple[str, dict[str, Any]]]:
+def _with_rubrics(store: Database, kind: str) -> list[tuple[str, dict[str, Any]]]:
     query = sa.select(lead_events.c.rater_id, lead_events.c.reason)
     query = query.where(lead_events.c.kind == kind).order_by(lead_events.c.event_id)
-    if rubric is not None:
-        query = query.where(lead_events.c.rater_id == rubric)
-    for row in connection.execute(query):
-        yield row.rater_id, json.loads(row.reason)
+    return [(row.rater_id, json.loads(row.reason)) for row in store.rows(query)]
+
+
+# What models proposed for a grader: every request that was answered, and what came back, kept
+# before anybody reads it
+
+
+PROPOSED = "improve proposed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProposalAttempt:
+    """What came of a request for words: the model asked, the request's digest and what was sent;
+    the reply, or the reason why there is none; and what the request is `about`: the grader whose
+    words are to be changed, and the clusters whose labels were read.
+    """
+
+    rubric: str
+    proposer: str
+    request: str
+    system: str
+    user: str
+    about: Mapping[str, Any] = field(default_factory=dict)
+    reply: str = ""
+    unscored_reason: str = ""
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+
+def note_proposals(store: Database, attempts: Sequence[ProposalAttempt]) -> None:
+    """Append what came of requests; durable on return."""
+    with store.write():
+        for each in attempts:
+            _append(store, PROPOSED, each.rubric, asdict(each), "")
+
+
+def proposals_of(store: Database, rubric: str) -> dict[str, ProposalAttempt]:
+    """Return the first answer to each request that need not be sent again, by its digest."""
+    found: dict[str, ProposalAttempt] = {}
+    for each in _all(store, PROPOSED, rubric):
+        if each["unscored_reason"] not in TRANSIENT_REASONS:
+            found.setdefault(each["request"], ProposalAttempt(**each))
+    return found

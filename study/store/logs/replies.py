@@ -33,16 +33,11 @@ _KEY = ("rater_id", "rubric", "rubric_hash", "suite", *_TRIAL)
 
 
 def known_replies(store: Store, rater_id: str) -> dict[tuple[str, ...], list[dict[str, Any]]]:
-    """Return the facts that identify each reply a grader gave, under attack too, by
-    `Question.prompted`.
-    """
+    """Return the facts that identify a grader's replies, attacked ones too, by question."""
     asked = ("unit_id", "rubric", "order")
     found: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     with store.read() as connection:
-        for table, names in (
-            (grades, asked),
-            (attacked_grades, (*asked, "attack", "target", "side")),
-        ):
+        for table, names in ((grades, asked), (attacked_grades, (*asked, *_TRIAL[1:4]))):
             facts = table.c.provenance
             query = sa.select(
                 *(table.c[name] for name in names),
@@ -70,9 +65,7 @@ def gave_without_reasoning(store: Store, rater_id: str) -> bool:
 
 
 def asked_by(store: Store, rater_id: str) -> str:
-    """Return how the grader's latest label that was not read from token probabilities was asked
-    for; "" if there is none yet.
-    """
+    """Return how the grader's latest label without token probabilities was asked for, or ""."""
     facts = grades.c.provenance["asked_by"].as_string()
     query = (
         sa.select(facts)
@@ -80,8 +73,7 @@ def asked_by(store: Store, rater_id: str) -> str:
         .where(grades.c.prob_method != "logprobs")
         .order_by(grades.c.event_id.desc())
     )
-    with store.read() as connection:
-        return connection.execute(query.limit(1)).scalar() or ""
+    return next(iter(store.values(query.limit(1))), "")
 
 
 def raw_replies(
@@ -109,17 +101,15 @@ def raw_replies(
                 rubric, unit, grader, order, draw, digest, raw, reason = row
                 key = (rubric, unit, grader)
                 if key in keys and digest in accepted.get(rubric, ()):
-                    latest[key, order, draw] = _with_reason(reason, order) if reason else raw
+                    if reason:
+                        said = "reason_ba" if order == "ba" else "reason"
+                        raw = written(f"disagreement.{said}", reason=reason)
+                    latest[key, order, draw] = raw
     found: dict[About, list[str]] = {}
     for (key, _, _), raw in sorted(latest.items()):
         if raw.strip() and raw not in found.setdefault(key, []):
             found[key].append(raw)
     return {key: said for key, said in found.items() if said}
-
-
-def _with_reason(reason: str, order: str) -> str:
-    exchanged = order == "ba"
-    return written("disagreement.reason_ba" if exchanged else "disagreement.reason", reason=reason)
 
 
 # The injection audit: grades of texts that try to sway a grader, which never become ratings
@@ -128,9 +118,7 @@ def _with_reason(reason: str, order: str) -> str:
 def finished_trials(
     store: Store, rater_id: str, rubric: str, rubric_hashes: Collection[str], suite: str
 ) -> dict[Trial, str]:
-    """Return the trials that a grader need not be asked again, each with its label; "" where none
-    came.
-    """
+    """Return the trials not to ask again, each with its label; "" where none came."""
     table = attacked_grades
     query = (
         sa.select(*(table.c[name] for name in _TRIAL), table.c.label)
@@ -143,16 +131,14 @@ def finished_trials(
         )
         .order_by(table.c.event_id)
     )
-    with store.read() as connection:
-        return {tuple(row[:5]): row.label for row in connection.execute(query)}
+    return {tuple(row[:5]): row.label for row in store.rows(query)}
 
 
 def was_audited(store: Store) -> bool:
     """Return True if a grader of the study ever answered in an audit."""
     table = attacked_grades
     answered = sa.select(table.c.event_id).where(table.c.unscored_reason.not_in(TRANSIENT_REASONS))
-    with store.read() as connection:
-        return connection.execute(answered.limit(1)).first() is not None
+    return bool(store.rows(answered.limit(1)))
 
 
 def attacked_table(store: Store, accepted: Mapping[str, Collection[str]]) -> pd.DataFrame:
@@ -185,9 +171,7 @@ def attacked_table(store: Store, accepted: Mapping[str, Collection[str]]) -> pd.
 
 @dataclass(frozen=True, kw_only=True)
 class ResponseAttempt:
-    """The outcome of one prompt: a response, which may be empty, or the reason why there is
-    none.
-    """
+    """The outcome of one prompt: a response, which may be empty, or why there is none."""
 
     subject: str
     pair_id: str
@@ -239,5 +223,4 @@ class ResponseLog:
             .where(table.subject == subject, table.unscored_reason == "")
             .order_by(table.event_id.desc())
         )
-        with self._store.read() as connection:
-            return {(row.pair_id, row.side): row.response for row in connection.execute(query)}
+        return {(row.pair_id, row.side): row.response for row in self._store.rows(query)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evenhand.analysis.report.escaping import markdown
-from evenhand.study.tables.spreadsheets import guarded as spreadsheet
+from evenhand.study.tables.formats import guarded as spreadsheet
 
 
 @pytest.mark.parametrize(

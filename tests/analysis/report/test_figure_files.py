@@ -17,7 +17,7 @@ from evenhand.analysis.report.charts.style import PAGE, ROLES
 from evenhand.analysis.report.document import sections_of
 from evenhand.analysis.report.sections.methods_text import references
 from evenhand.analysis.report.table_files import csv_of, tex_of
-from evenhand.study.tables.spreadsheets import guarded
+from evenhand.study.tables.formats import guarded
 
 CONTEXT = ReportContext("A study", synthetic=True, rubric_titles={"R": "50% of _it_ & more"})
 SVG = "{http://www.w3.org/2000/svg}"

@@ -18,7 +18,7 @@ from evenhand.reporting import at_scale
 from evenhand.reporting.analysing import analyse_file
 from evenhand.reporting.at_scale import REFUSED, Reading, analyse_at_scale, read_parts, read_piece
 from evenhand.reporting.ratings_file.declared import ScaleOptions
-from evenhand.study.tables import decoded
+from evenhand.study.tables import limits
 from evenhand.study.tables.pieces import pieces_of
 from harness.many_ratings import CATEGORIES, many_ratings
 from tests.conftest import ROOT
@@ -97,7 +97,7 @@ def test_a_piece_that_a_worker_cannot_hold_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each batch fits, but a worker holds all of them."""
-    monkeypatch.setattr(decoded, "MOST_DECODED", 10_000_000)
+    monkeypatch.setattr(limits, "MOST_DECODED", 10_000_000)
     table = pa.table({"unit_id": ["u"] * 500_000, "label": ["y" * 30] * 500_000})
     parquet.write_table(table, tmp_path / "large.parquet")
     reading = Reading("large.parquet", {})

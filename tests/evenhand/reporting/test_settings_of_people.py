@@ -25,11 +25,11 @@ from evenhand.study.desk.attention import AttentionChecks
 from evenhand.study.desk.design import SessionDesign
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
+from evenhand.study.lead.progress import workload
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.schema import attention_labels
 from evenhand.study.tables.ratings import validate_ratings
-from evenhand.study.workload import workload
 from tests.analysis.crowd import crowd
 from tests.conftest import write_pairs, write_responses
 from tests.evenhand.reporting.changed_settings import changed

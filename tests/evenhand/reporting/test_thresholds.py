@@ -20,7 +20,7 @@ from evenhand.reporting.live_figures import study_figures
 from evenhand.reporting.load import from_study
 from evenhand.reporting.thresholds import tuned_thresholds
 from evenhand.study import Study, open_study
-from evenhand.study.extension import extend_sample
+from evenhand.study.creation import extend_sample
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.lead.progress import data_version
 from evenhand.study.settings.study_toml import change_config

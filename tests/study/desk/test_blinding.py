@@ -113,10 +113,7 @@ def test_an_upgrade_takes_nothing_from_whoever_is_at_work(make_study, database, 
         again = Answer(task_id=answered[0], submit_id="ann0", option_key="5", seconds=3.0)
         edit = Answer(task_id=answered[1], submit_id="edit", option_key="1", edit=True)
         flag = Flag(task_id=answered[2], submit_id="flag", reason="other")
-        for statuses in (
-            ["stored", "duplicate", "stored", "stored"],
-            ["duplicate"] * 4,
-        ):
+        for statuses in (["stored", "duplicate", "stored", "stored"], ["duplicate"] * 4):
             receipts = desk.submit_all("ann", [sent, again, edit, flag])
             assert [each.status for each in receipts] == statuses
         assert len(study.ratings()) == 6

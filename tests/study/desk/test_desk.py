@@ -1,10 +1,12 @@
-"""The desk: overlap as asked, nobody twice, sides mapped back, nothing lost or doubled."""
+"""The desk: what it hands out, ahead too, and the list of earlier answers."""
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,10 +17,15 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
-from evenhand.study import extend_sample, open_study
+from evenhand.study import Study, extend_sample, open_study
+from evenhand.study.desk.claims import Changes, Claim, ClaimIndex
 from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.desk.oversight import exclude, pause
+from evenhand.study.desk.sheets import LONGEST_SEARCH, PAGE, excerpt
+from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.grades import GradeAttempt
-from evenhand.study.store.schema import responses
+from evenhand.study.store.schema import claims, labels, responses
+from tests.study.desk.test_attention import ATTENTION, ONE_RUBRIC
 
 
 def label_all(desk: AnnotationDesk, rater: str, key_at: int = 0) -> int:
@@ -240,3 +247,253 @@ def test_columns_of_the_two_sides_change_places_with_them(make_study, tmp_path: 
     shown = {order: study.values(rubric, unit, order) for order in ("ab", "ba")}
     assert (shown["ab"]["prompt_a_group"], shown["ba"]["prompt_a_group"]) == ("pro", "con")
     assert shown["ab"]["response_a"] == shown["ba"]["response_b"]
+
+
+# Claims
+
+
+_EARLY, _LATE = "2026-01-01T00:00:00.000+00:00", "2026-01-02T00:00:00.000+00:00"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_which_questions_are_full_follows_from_the_rows(make_study, seed):
+    rng = random.Random(seed)
+    index = ClaimIndex({"h"})
+    with make_study().store.write() as connection:
+        for step in range(120):
+            index.refresh(connection)
+            rater, unit = f"r{rng.randrange(6)}", f"p{rng.randrange(5)}|s"
+            at = rng.choice((_EARLY, _LATE))
+            changes = Changes(connection, index)
+            changes.give(Claim(f"{rater}-{unit}", rater, unit, "x", "h", "", 0, at))
+            if rng.random() < 0.7:
+                changes.mark(f"{rater}-{unit}", state=rng.choice(("labelled", "released")))
+            if step % 10 == 0:
+                index.refresh(connection)
+                excluded = set(rng.sample([f"r{n}" for n in range(6)], 2))
+                for wanted in (1, 2, 4):
+                    assert index.full(wanted, _LATE, excluded) == _full(
+                        connection, wanted, excluded
+                    )
+
+
+def _full(connection, wanted, excluded):
+    counted = [
+        (row.unit_id, row.rubric)
+        for row in connection.execute(sa.select(claims))
+        if row.rater_id not in excluded
+        and (row.state == "labelled" or (row.state == "open" and row.claimed_at >= _LATE))
+    ]
+    return {key for key in counted if counted.count(key) >= wanted}
+
+
+# The next sheet, reserved ahead
+
+
+def given_out(study: Study, rater: str, *, ahead: bool) -> list[tuple[str, ...]]:
+    """What a rater is given from first to last: unit, rubric, draw and order of each task."""
+    desk, ids, promised = AnnotationDesk(study), [], None
+    while sheet := desk.next_sheet(rater):
+        if ahead:
+            assert promised is None or [each.task_id for each in sheet.tasks] == promised
+            following = desk.sheet_ahead(rater, sheet)
+            promised = following and [each.task_id for each in following.tasks]
+            assert following is None or following.done == sheet.done + len(sheet.tasks)
+        for task in sheet.tasks:
+            option = task.rubric.options[-1].key
+            assert desk.submit(rater, task.task_id, f"{task.task_id}", option).status == "stored"
+            ids.append(task.task_id)
+    assert promised is None  # what was sent ahead has come
+    with study.store.read() as connection:
+        rows = {row.task_id: row for row in connection.execute(sa.select(claims))}
+    assert len(rows) == len(ids)
+    return [
+        (rows[each].unit_id, rows[each].rubric, rows[each].draw, rows[each].order) for each in ids
+    ]
+
+
+@pytest.mark.parametrize("screen", ["one", "all"])
+def test_who_is_sent_units_ahead_gets_the_same_ones_in_the_same_order(
+    make_session, screen, tmp_path
+) -> None:
+    """Repeats and attention checks, too, come where they would have come."""
+    seen = []
+    for ahead in (False, True):
+        study = make_session(ATTENTION, {"attention.toml": ONE_RUBRIC}, pairs=12, seed=3)
+        settings = {"screen": screen, "repeat_share": 0.3, "repeat_gap": 4, "units_per_rater": 20}
+        change_config(study.folder, {"annotation": settings})
+        with study.store.write() as connection:  # what is drawn by chance, drawn alike
+            connection.execute(
+                sa.text("update meta set value = :secret where key = 'secret'"),
+                {"secret": "5" * 64},
+            )
+        study.close()
+        with open_study(study.folder) as opened:
+            seen.append(given_out(opened, "ann", ahead=ahead))
+    without, with_ahead = seen
+    assert len(without) > 20
+    assert any(draw for _, _, draw, _ in without)
+    assert with_ahead == without
+
+
+@pytest.mark.parametrize(
+    ("limit", "seconds", "given"),
+    [("answers_per_day = 5", 1.0, 5), ("minutes_per_day = 20", 300.0, 4)],
+)
+def test_no_unit_is_sent_ahead_that_a_day_may_have_no_room_for(
+    make_session, limit, seconds, given
+) -> None:
+    """A change of an earlier answer counts, too, and a unit may take as long as it can."""
+    study = make_session(f"[session]\n{limit}\n")
+    desk, count, ahead = AnnotationDesk(study), 0, []
+    while sheet := desk.next_sheet("r1"):
+        ahead.append(desk.sheet_ahead("r1", sheet) is not None)
+        count += 1
+        desk.submit("r1", sheet.tasks[0].task_id, str(count), "1", seconds)
+    assert (count, desk.ended("r1")) == (given, "day")
+    assert ahead[0]
+    assert not any(ahead[-2:])
+
+
+def test_nothing_is_sent_ahead_in_a_paused_study_or_to_who_is_excluded(make_session) -> None:
+    study = make_session("")
+    desk = AnnotationDesk(study)
+    sheets = {rater: desk.next_sheet(rater) for rater in ("r1", "r2")}
+    exclude(study.store, "r2", "typed at random")
+    assert desk.sheet_ahead("r1", sheets["r1"])
+    assert desk.sheet_ahead("r2", sheets["r2"]) is None
+    pause(study.store)
+    assert desk.sheet_ahead("r1", sheets["r1"]) is None
+
+
+def test_a_unit_sent_ahead_counts_as_one_of_its_raters(make_session) -> None:
+    study = make_session("", raters_per_unit=1, pairs=2)
+    first, second = AnnotationDesk(study), AnnotationDesk(study)
+    sheet = first.next_sheet("r1")
+    ahead = first.sheet_ahead("r1", sheet)
+    taken = set()
+    while other := second.next_sheet("r2"):
+        taken.add(other.tasks[0].task_id)
+        second.submit("r2", other.tasks[0].task_id, other.tasks[0].task_id, "1")
+    for each in (sheet, ahead):
+        assert (
+            first.submit("r1", each.tasks[0].task_id, each.tasks[0].task_id, "1").status == "stored"
+        )
+    ratings = study.ratings()
+    assert not ratings.duplicated(["unit_id", "rubric"]).any()
+    assert first.next_sheet("r1") is None
+
+
+def test_a_renewed_lease_keeps_the_order_of_what_is_in_view_and_what_comes(
+    make_session, monkeypatch
+) -> None:
+    study = make_session("")
+    desk = AnnotationDesk(study)
+    sheet = desk.next_sheet("r1")
+    with study.store.write() as connection:  # half of the lease ago
+        connection.execute(sa.update(claims).values(claimed_at="2020-01-01T00:00:00.000+00:00"))
+    desk = AnnotationDesk(study)
+    ahead = desk.sheet_ahead("r1", sheet)
+    assert desk.next_sheet("r1").tasks[0].task_id == sheet.tasks[0].task_id
+    assert desk.sheet_ahead("r1", sheet).tasks[0].task_id == ahead.tasks[0].task_id
+
+
+# Earlier answers
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory) -> AnnotationDesk:
+    """2,000 answers of one rater: synthetic."""
+    from harness.studies import marked_study
+
+    study = marked_study(
+        tmp_path_factory.mktemp("long") / "study",
+        pairs=1000,
+        rubrics=["refusal"],
+        response=lambda pair, side: f"An ANSWER\nto {pair}{side}. " + "word " * 300,
+    )
+    desk = AnnotationDesk(study)
+    at = "2026-05-04T08:00:00.000+00:00"
+    common = {"rubric": "refusal", "rubric_hash": study.rubrics["refusal"].hash, "draw": 0}
+    given, taken = [], []
+    units = study.rubric_units(study.rubrics["refusal"])
+    for n, unit in enumerate(units, start=1):
+        own = common | {"unit_id": unit, "rater_id": "r1", "order": ""}
+        taken.append(
+            own | {"task_id": f"t{n}", "claimed_at": at, "state": "labelled", "version": n}
+        )
+        given.append(own | {"submit_id": f"s{n}", "rater_kind": "human", "created_at": at,
+                            "label": "1"})  # fmt: skip
+    with study.store.write() as connection:
+        connection.execute(sa.insert(claims), taken)
+        connection.execute(sa.insert(labels), given)
+    return desk
+
+
+def numbers(desk: AnnotationDesk, search: str = "", start: int = 0) -> list[int]:
+    return [row.number for row in desk.earlier("r1", search, start).rows]
+
+
+@pytest.mark.slow
+def test_all_are_listed_a_page_at_a_time(desk):
+    first = desk.earlier("r1")
+    assert (first.found, len(first.rows)) == (2000, PAGE)
+    assert numbers(desk)[0] == 2000
+    assert numbers(desk, start=1990) == list(range(10, 0, -1))
+    row = first.rows[0]
+    assert (row.task.given.option_key, row.task.given.created_at[:10]) == ("1", "2026-05-04")
+    assert len(row.excerpt) <= 160
+    assert desk.reopen("r1", "t1").tasks[0].task_id == "t1"
+
+
+@pytest.mark.parametrize(
+    ("search", "found"),
+    [
+        ("argue for 7.", 1),  # the prompt of one side
+        ("ARGUE  FOR 7.", 1),
+        ("answer to 12a.", 1),  # over the end of a line
+        ("answer to 12", 22),  # 12 and 120 to 129, both sides
+        ("word word", 2000),
+        ("nowhere", 0),
+        ("%", 0),
+        ("   ", 2000),
+    ],
+)
+def test_a_search_finds_what_was_shown(desk, search, found):
+    assert desk.earlier("r1", search).found == found
+
+
+def test_a_number_finds_the_answer_of_this_number(desk):
+    assert 1234 in numbers(desk, "1234")
+    assert numbers(desk, "#1234") == [1234]
+
+
+def test_an_excerpt_shows_what_was_found(desk):
+    (row,) = desk.earlier("r1", "for 7.").rows
+    assert "Argue for 7." in row.excerpt
+    people = row.task.people
+    assert excerpt(people, "") == people.blocks[-1].text[:160]
+    late = excerpt(people, "an answer to")
+    assert "ANSWER to 7a." in late
+
+
+def test_a_search_of_two_thousand_is_quick_and_its_words_are_bounded(desk):
+    begun = time.process_time()
+    assert desk.earlier("r1", "nowhere " + "x" * 100_000).found == 0
+    assert time.process_time() - begun < 2  # usually 0.15 s
+    assert desk.earlier("r1", "word" + " " * LONGEST_SEARCH + "x").found == 2000  # cut
+
+
+def test_no_other_rater_finds_anything(desk):
+    assert desk.earlier("r2", "word").found == 0
+
+
+def test_where_units_are_repeated_the_list_ends_before_the_first_answer(make_study):
+    study = make_study(pairs=20, rubrics=["even-handedness"])
+    change_config(study.folder, {"annotation": {"repeat_share": 0.5, "repeat_gap": 6}})
+    with open_study(study.folder) as repeating:
+        own = AnnotationDesk(repeating)
+        for n in range(9):
+            own.submit("r1", own.next_task("r1").task_id, f"s{n}", "A")
+        assert [row.number for row in own.earlier("r1").rows] == [9, 8, 7, 6, 5, 4]
+        assert own.earlier("r1", "argue").found == 6

@@ -1,23 +1,33 @@
-"""A backup is the whole study at one moment, or there is none; what is restored is the same."""
+"""Backups: made, kept, restored, and archives that anyone may have made."""
 
 from __future__ import annotations
 
+import json
 import shutil
+import sqlite3
 import stat
 import threading
 import time
+import zipfile
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from evenhand.errors import InputError, StoreAway
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.keeping import backup, snapshot
-from evenhand.study.keeping.archive import unpack
-from evenhand.study.keeping.backup import backup_study, keep_backups, restore_study
+from evenhand.study.keeping import backup, copying
+from evenhand.study.keeping.backup import backup_study, keep_backups, restore_study, unpack
+from evenhand.study.keeping.copying import found_tables, states
 from evenhand.study.keeping.moving import move_store
-from evenhand.study.store.copying import found_tables, states
+from evenhand.study.settings.study_toml import change_config
+from evenhand.study.store.meta import hours_since_backup
+from evenhand.study.store.schema import meta
 from harness.postgresql import Postgresql
 
 
@@ -74,13 +84,13 @@ def test_a_backup_of_a_database_that_hangs_ends_in_a_sentence(
         if at == "before":
             server.freeze()
         else:
-            copy = snapshot.copy_tables
+            copy = copying.copy_tables
 
             def hang(*given):
                 server.freeze()
                 return copy(*given)
 
-            monkeypatch.setattr(snapshot, "copy_tables", hang)
+            monkeypatch.setattr(copying, "copy_tables", hang)
         begun = time.monotonic()
         with pytest.raises(StoreAway):
             keep_backups(study.folder, to, 14, verify=True)
@@ -191,3 +201,225 @@ def test_a_damaged_store_is_not_backed_up(labelled, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="damaged"):
         backup_study(study.folder, tmp_path / "b.zip")
     assert not (tmp_path / "b.zip").exists()
+
+
+# Backups that are kept
+
+
+class Nights:
+    """A night later with every backup."""
+
+    def __init__(self) -> None:
+        self._now = datetime(2026, 3, 1, 3, 15, tzinfo=UTC)
+
+    def now(self, _: object) -> datetime:
+        self._now += timedelta(days=1)
+        return self._now
+
+
+@pytest.fixture
+def nights(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backup, "datetime", Nights())
+
+
+def names(place: Path) -> list[str]:
+    return sorted(each.name for each in place.iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_the_latest_are_kept_and_others_are_left(
+    database: str, labelled, tmp_path: Path, nights: None, request: pytest.FixtureRequest
+) -> None:
+    url = {} if database == "sqlite" else {"store": request.getfixturevalue("new_postgresql")()}
+    study = labelled(**url)
+    place = tmp_path / "backups"
+    place.mkdir()
+    # Another study in a folder of the same name, and a file of somebody's.
+    shutil.copytree(study.folder, tmp_path / "other" / study.folder.name)
+    if database == "sqlite":
+        with open_study(tmp_path / "other" / study.folder.name) as other:
+            keep_backups(other.folder, place, 1)
+    (place / "notes-20200101-000000.zip").write_text("mine")
+    before = set(names(place))
+    assert hours_since_backup(study.store) is None
+    kept = [keep_backups(study.folder, place, 3, verify=True) for _ in range(5)]
+    assert [each.number for each in kept] == [1, 2, 3, 3, 3]
+    assert set(names(place)) == before | {each.file.name for each in kept[-3:]}
+    assert kept[-1].contents.labels == 14
+    restore_study(kept[-1].file, tmp_path / "again")
+    assert (hours_since_backup(study.store) or 0) < 1
+
+
+@pytest.mark.slow
+def test_one_that_cannot_be_restored_is_none_and_removes_none(
+    labelled, tmp_path: Path, nights: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The archive is sound, so that only a trial shows it: its settings name no rubric there is."""
+    study = labelled()
+    first = keep_backups(study.folder, tmp_path, 1, verify=True)
+    with study.store.write() as connection:
+        connection.execute(sa.delete(meta).where(meta.c.key == "last_backup"))
+    change_config(study.folder, {"annotation": {"rubrics": ["absent"]}})
+    with pytest.raises(InputError, match=r"could not be restored and is removed: .*rubric"):
+        keep_backups(study.folder, tmp_path, 1, verify=True)
+    assert [each for each in names(tmp_path) if each.endswith(".zip")] == [first.file.name]
+    assert zipfile.is_zipfile(first.file)
+    assert hours_since_backup(study.store) is None
+
+
+@pytest.mark.parametrize("keep", [0, -1])
+def test_what_keeps_nothing_is_refused(labelled, tmp_path: Path, keep: int) -> None:
+    study = labelled()
+    with pytest.raises(InputError, match="--keep must be 1 or more"):
+        keep_backups(study.folder, tmp_path, keep)
+    with pytest.raises(InputError, match="no folder"):
+        keep_backups(study.folder, tmp_path / "absent", 1)
+
+
+# The archive
+
+
+Files = dict[str, bytes]
+
+
+@pytest.fixture(scope="module")
+def good_backup(write_old_study, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("good")
+    backup_study(write_old_study(home / "study"), home / "good.zip")
+    return home / "good.zip"
+
+
+@pytest.fixture
+def forge(good_backup: Path, tmp_path: Path) -> Callable[..., Path]:
+    """forge(change, links=..., listed=...) -> a backup whose files `change` has changed, with a
+    list that agrees with them but for `listed`."""
+    with zipfile.ZipFile(good_backup) as good:
+        files = {name: good.read(name) for name in good.namelist()}
+    listing = json.loads(files.pop("backup.json"))
+
+    def make(change: Callable[[Files], object], links=(), listed=lambda _: None) -> Path:
+        change(files)
+        listing["files"] = {
+            name: {"bytes": len(content), "sha256": sha256(content).hexdigest()}
+            for name, content in files.items()
+        }
+        listed(listing)
+        bad = tmp_path / "bad.zip"
+        with zipfile.ZipFile(bad, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("backup.json", json.dumps(listing))
+            for name, content in files.items():
+                info = zipfile.ZipInfo(name)
+                info.external_attr = (0o120777 if name in links else 0o100600) << 16
+                archive.writestr(info, content)
+        return bad
+
+    return make
+
+
+def refused(file: Path, folder: Path, says: str) -> None:
+    before = sorted(folder.parent.rglob("*"))
+    with pytest.raises(InputError, match=says):
+        restore_study(file, folder)
+    assert sorted(folder.parent.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../evil.toml", "/evil.toml", "rubrics/../../evil.toml", "a\\..\\evil", "./evil",
+        "a//b", "new\nline", "folder/", "study.db-wal", "study.db-journal",
+    ],
+)  # fmt: skip
+def test_a_path_outside_or_odd_is_refused(name: str, forge, tmp_path: Path) -> None:
+    refused(
+        forge(lambda files: files.update({name: b""})), tmp_path / "new", "which no backup does"
+    )
+
+
+def test_a_link_is_refused(forge, tmp_path: Path) -> None:
+    bad = forge(lambda files: files.update(link=b"/etc/passwd"), links=["link"])
+    refused(bad, tmp_path / "new", "'link', which no backup does")
+
+
+def test_sizes_are_those_declared(forge, tmp_path: Path) -> None:
+    def smaller(listing) -> None:
+        listing["files"]["zeros"]["bytes"] = 10
+
+    bad = forge(lambda files: files.update(zeros=bytes(10_000_000)), listed=smaller)
+    refused(bad, tmp_path / "new", "zeros has another size in the archive")
+
+
+def test_more_than_the_disk_holds_is_refused(forge, tmp_path: Path) -> None:
+    def larger(listing) -> None:
+        listing["files"]["study.db"]["bytes"] = 1 << 60
+
+    bad = forge(lambda files: None, listed=larger)
+    raw = bad.read_bytes()
+    refused(bad, tmp_path / "new", "another size")
+    assert bad.read_bytes() == raw
+
+
+@pytest.mark.parametrize(
+    ("listed", "says"),
+    [
+        (lambda listing: listing["files"].pop("study.toml"), "holds other files than its list"),
+        (lambda listing: listing["files"].update(more={"bytes": 0, "sha256": ""}), "other files"),
+        (lambda listing: listing["files"]["study.db"].update(sha256="0" * 64), "is not as it was"),
+        (lambda listing: listing["tables"].update(labels=15), "other rows than its list"),
+        (lambda listing: listing.update(format=2), "a newer evenhand made"),
+        (lambda listing: listing.update(more=2), "is damaged, or a newer"),
+    ],
+)
+def test_a_list_that_is_not_of_the_files_is_refused(listed, says, forge, tmp_path: Path) -> None:
+    refused(forge(lambda files: None, listed=listed), tmp_path / "new", says)
+
+
+@pytest.mark.parametrize(
+    ("sql", "says"),
+    [
+        (
+            "CREATE TRIGGER t AFTER INSERT ON labels BEGIN DELETE FROM labels; END",
+            "the trigger 't'",
+        ),
+        ("CREATE VIEW v AS SELECT 1", "the view 'v'"),
+        ("CREATE VIRTUAL TABLE f USING fts5(x)", "the table 'f'"),
+        ("DROP TABLE grades", "no grades"),
+        ("UPDATE meta SET value = '99' WHERE key = 'schema'", "newer than this evenhand"),
+    ],
+)
+def test_a_store_with_what_no_store_has_is_refused(sql, says, forge, tmp_path: Path) -> None:
+    def change(files: Files) -> None:
+        file = tmp_path / "changed.db"
+        file.write_bytes(files["study.db"])
+        with closing(sqlite3.connect(file)) as connection:
+            connection.execute(sql)
+            connection.commit()
+        files["study.db"] = file.read_bytes()
+        file.unlink()
+
+    def no_grades(listing) -> None:
+        if "DROP" in sql:
+            listing["tables"].pop("grades")
+
+    refused(forge(change, listed=no_grades), tmp_path / "new", says)
+
+
+def test_settings_that_name_a_store_elsewhere_are_refused(forge, tmp_path: Path) -> None:
+    def change(files: Files) -> None:
+        files["study.toml"] = files["study.toml"].replace(b'"study.db"', b'"../evil.db"')
+
+    refused(forge(change), tmp_path / "new", "names another store")
+
+
+def test_half_a_backup_and_none_are_refused(forge, tmp_path: Path) -> None:
+    good = forge(lambda files: None).read_bytes()
+    half = tmp_path / "half.zip"
+    half.write_bytes(good[: len(good) // 2])
+    refused(half, tmp_path / "new", "only a part of one")
+    half.write_bytes(good[:200] + bytes(255 - byte for byte in good[200:210]) + good[210:])
+    refused(half, tmp_path / "new", "damaged|not read")
+    with zipfile.ZipFile(half, "w") as archive:
+        archive.writestr("study.toml", "")
+    refused(half, tmp_path / "new", r"it has no backup\.json")
+    refused(tmp_path / "none.zip", tmp_path / "new", "there is no file")

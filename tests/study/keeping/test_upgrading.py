@@ -18,9 +18,9 @@ from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.oversight import oversight
 from evenhand.study.keeping import moving
 from evenhand.study.keeping.backup import restore_study
+from evenhand.study.keeping.copying import copy_tables
 from evenhand.study.keeping.moving import move_store, upgrade_store
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.store.copying import copy_tables
 from evenhand.study.store.database import Database
 from evenhand.study.store.schema import SCHEMA_VERSION, metadata
 from harness.postgresql import Postgresql

@@ -1,18 +1,27 @@
-"""People's flags: open until the lead has dealt with them, and nothing is written over."""
+"""Flags and what is done about them, sorted disagreements, and imported ratings."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pandas as pd
 import pytest
 import sqlalchemy as sa
 
+from evenhand.analysis.report.disagreements_page import KINDS as REPORTED
+from evenhand.analysis.report.disagreements_page import kind_title
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.desk.answers import Flag
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.own_flags import Withdrawal
+from evenhand.study.lead.disagreements import KINDS, sort_disagreement, sorted_so_far
 from evenhand.study.lead.flags import raised_flags, reopen_flag, settle_flag
+from evenhand.study.lead.imports import import_ratings
 from evenhand.study.store.logs.answers import remarks_table, standing
-from evenhand.study.store.schema import flag_events
+from evenhand.study.store.schema import flag_events, sorted_disagreements
+from evenhand.study.tables.ratings import validate_ratings
+from harness.studies import upgraded_without, with_edited_rubric
 
 
 @pytest.fixture
@@ -103,3 +112,78 @@ def test_the_export_has_the_flag_and_when_it_was_withdrawn(study):
     assert said["reason"].tolist() == ["harmful", "unclear_rubric"]
     assert said["withdrawn_at"].str[:2].tolist() == ["20", ""]
     assert standing(said)["reason"].tolist() == ["unclear_rubric"]
+
+
+# Disagreements, sorted by who is wrong
+
+
+UNIT = "p0001|s1|a"
+
+
+def say(study: Study, kind: str, note: str = "", grader: str = "g", **other: str) -> None:
+    about = {"rubric": "refusal", "unit_id": UNIT} | other
+    sort_disagreement(study, "lead", **about, grader=grader, kind=kind, note=note)  # type: ignore[arg-type]
+
+
+def held(study: Study) -> list[tuple[str, str, str]]:
+    return [(each.grader, each.kind, each.note) for each in sorted_so_far(study)]
+
+
+def test_the_report_knows_every_kind() -> None:
+    assert KINDS == REPORTED
+    assert len({kind_title(kind) for kind in KINDS}) == 3
+
+
+def test_the_latest_word_counts_and_can_be_taken_back(make_study) -> None:
+    study = make_study(pairs=1)
+    with upgraded_without(study, sorted_disagreements) as again:
+        say(again, "grader_wrong", " it missed the irony\n")
+        say(again, "people_wrong", grader="h")
+        say(again, "rubric_unclear", "on reflection")
+        assert held(again) == [("h", "people_wrong", ""), ("g", "rubric_unclear", "on reflection")]
+        say(again, "")
+        assert held(again) == [("h", "people_wrong", "")]
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_under_an_edited_text_only_the_same_meaning_counts(make_study, same: bool) -> None:
+    study = make_study(pairs=1)
+    say(study, "grader_wrong")
+    with with_edited_rubric(study, "refusal", same=same) as edited:
+        assert held(edited) == ([("g", "grader_wrong", "")] if same else [])
+        say(edited, "rubric_unclear")
+        assert held(edited) == [("g", "rubric_unclear", "")]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"kind": "nobody"}, "is none of grader_wrong"),
+        ({"kind": "grader_wrong", "rubric": "tone"}, "no rubric 'tone'"),
+        ({"kind": "grader_wrong", "unit_id": "p0009|s1|a"}, "no response unit 'p0009|s1|a'"),
+    ],
+)
+def test_what_does_not_hold_together_is_refused(make_study, wrong, said) -> None:
+    study = make_study(pairs=1)
+    with pytest.raises(InputError, match=said.replace("|", r"\|")):
+        say(study, **wrong)
+    assert held(study) == []
+
+
+# Ratings from elsewhere
+
+
+@pytest.mark.slow
+def test_postgresql_knows_at_once_how_many_came(
+    make_session: Callable[..., Study], new_postgresql: Callable[[], str]
+) -> None:
+    study = make_session(pairs=20, store=new_postgresql())
+    units = study.units_by_kind("all")["response"]
+    frame = pd.DataFrame({"unit_id": list(units), "rater_id": "ann", "rater_kind": "human"})
+    ratings = validate_ratings(frame.assign(rubric="refusal", label="1"))
+    assert import_ratings(study, ratings, "test") == (len(units), 0)
+    with study.store.read() as connection:
+        known = connection.execute(
+            sa.text("SELECT reltuples FROM pg_class WHERE relname IN ('labels', 'claims')")
+        )
+        assert known.scalars().all() == [len(units)] * 2

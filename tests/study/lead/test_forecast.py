@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pandas as pd
 import pytest
 
-from evenhand.study.lead.forecast import forecast
 from evenhand.study.lead.imports import import_ratings
+from evenhand.study.lead.progress import forecast
 from evenhand.study.tables.ratings import validate_ratings
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)

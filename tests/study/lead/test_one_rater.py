@@ -8,7 +8,7 @@ import pytest
 
 from evenhand.study import Study
 from evenhand.study.desk.oversight import exclude
-from evenhand.study.lead.people import confusions, label_shares, labels_over_time, rater_answers
+from evenhand.study.lead.progress import confusions, label_shares, labels_over_time, rater_answers
 from harness.studies import with_labels
 
 GIVEN = {"ann": "115", "ben": "125", "cy": "225"}

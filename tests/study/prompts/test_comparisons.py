@@ -20,8 +20,8 @@ from evenhand.rubrics.content import image_of
 from evenhand.study import create_study, open_study
 from evenhand.study.creation import StudyPlan
 from evenhand.study.desk.answers import Answer
+from evenhand.study.desk.attention import KnownUnits
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.desk.known_units import KnownUnits
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.prompts.comparisons import (
     ComparisonColumns,
@@ -242,14 +242,7 @@ def test_single_answers_to_a_prompt_are_compared_two_by_two() -> None:
     )
     columns = item_columns(frame, "f.csv")
     rows = paired_rows(frame, columns, "f.csv")
-    assert list(rows) == [
-        "prompt",
-        "topic",
-        "response_a",
-        "response_b",
-        "subject_a",
-        "subject_b",
-    ]
+    assert list(rows) == ["prompt", "topic", "response_a", "response_b", "subject_a", "subject_b"]
     assert rows["subject_a"].tolist() == ["x", "x", "y", "x"]
     assert rows["response_b"].tolist() == ["3", "2", "2", "4"]
     again = pd.concat([frame, frame.iloc[:1]], ignore_index=True)

@@ -1,4 +1,4 @@
-"""A crowd's places and times: given back, dealt again, added up."""
+"""Sessions of a crowd: places, times and pay, and what a study costs."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from evenhand.study.access.admission import admit, make_invites
 from evenhand.study.desk.attention import attention_results
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.oversight import STOPPED_BY, exclude
+from evenhand.study.session.costs import costs
 from evenhand.study.session.prolific import (
     completion_url,
     rater_of,
@@ -22,6 +23,7 @@ from evenhand.study.session.prolific import (
 )
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.session.times import session_times
+from evenhand.study.settings.session import PaySettings, ProlificSettings
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.session import add_event
 from evenhand.study.store.schema import labels, session_events
@@ -319,3 +321,30 @@ def test_times_count_what_was_labelled_and_the_first_answers_own_time(make_sessi
     assert session_times(study, sessions)["state"].tolist() == ["complete"]
     with study.store.read() as connection:
         assert len(connection.execute(sa.select(session_events)).all()) == 1
+
+
+# Costs
+
+
+@pytest.fixture
+def study(make_study):
+    """80 response units, one rater each."""
+    return make_study(pairs=40, subjects=("s",), rubrics=["refusal"], raters_per_unit=1)
+
+
+def test_nothing_is_owed_where_nothing_is_set(study):
+    found = costs(study)
+    assert (found.owed, found.expected, found.graders_usd) == (None, None, None)
+
+
+def test_what_people_are_owed_in_the_end(study):
+    study.config = study.config.model_copy(
+        update={"pay": PaySettings(complete=6.0, currency="GBP")}
+    )
+    assert (costs(study).owed, costs(study).expected) == (0.0, None)
+    annotation = study.config.annotation.model_copy(update={"units_per_rater": 15})
+    study.config = study.config.model_copy(update={"annotation": annotation})
+    assert costs(study).expected == 36.0  # 80 places at 15 each take 6 people
+    prolific = ProlificSettings(complete="C", screened_out="S", no_consent="N", places=10)
+    study.config = study.config.model_copy(update={"prolific": prolific})
+    assert costs(study).expected == 60.0

@@ -1,4 +1,4 @@
-"""The steps before the labelling: which one is next, after a reload, a change, another window."""
+"""The steps before the labelling, the lead's own texts, and how far everybody came."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
-from evenhand.study import open_study
+from evenhand.study import Study, open_study
 from evenhand.study.access.admission import admit, make_invites
 from evenhand.study.desk.answers import Answer
 from evenhand.study.desk.attention import AttentionChecks, attention_results
 from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.desk.oversight import exclude
 from evenhand.study.session.background import raters_table
+from evenhand.study.session.funnel import funnel
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.session.times import session_times
+from evenhand.study.store.logs.session import add_event
 from evenhand.study.store.schema import background_answers, practice_labels, session_events
-from harness.studies import work_through
+from harness.studies import with_labels, work_through
 
 PRACTICE = """
 [[unit]]
@@ -330,3 +333,98 @@ def test_settings_that_do_not_hold_are_one_sentence(make_session, toml, sentence
     with pytest.raises(InputError) as raised:
         make_session(toml)
     assert sentence in str(raised.value)
+
+
+# The lead's own texts
+
+
+SESSION = """
+[session]
+instructions = "Read both."
+content_warning = "Harsh."
+
+[consent]
+text = "We keep your answers."
+
+[training]
+walk_through = true
+"""
+
+
+@pytest.fixture
+def folder(make_study) -> Path:
+    made: Study = make_study(rubrics=["refusal"])
+    made.close()
+    settings = made.folder / "study.toml"
+    text = settings.read_text("utf-8").replace("languages = []", 'languages = ["de", "es"]')
+    settings.write_text(text + SESSION, "utf-8")
+    (made.folder / "consent.de.md").write_text("Wir bewahren Ihre Antworten auf.\n", "utf-8")
+    return made.folder
+
+
+def test_a_file_beside_study_toml_is_shown_to_its_readers(folder: Path) -> None:
+    with open_study(folder) as study:
+        texts = Sessions(study).texts
+        german, spanish = (texts.shown("consent", code) for code in ("de", "es"))
+        unwritten = texts.shown("instructions", "de")
+    assert (german.text, german.language) == ("Wir bewahren Ihre Antworten auf.", "de")
+    assert (spanish.text, spanish.language) == ("We keep your answers.", "en")
+    assert (unwritten.text, unwritten.language) == ("Read both.", "en")
+
+
+def test_whoever_agreed_in_one_language_is_not_asked_in_another(folder: Path) -> None:
+    with open_study(folder) as study:
+        sessions = Sessions(study)
+        for rater, language in (("ada", "de"), ("bo", "en")):
+            sessions.read_welcome(rater, language)
+            sessions.decide_consent(rater, agreed=True, language=language)
+            step = sessions.next_step(rater)
+            assert step.name == "rubric"
+            sessions.read_rubric(rater, step.rubric, language)
+            assert sessions.next_step(rater).name == "labelling"
+    (folder / "consent.de.md").write_text("Wir geben Ihre Antworten weiter.", "utf-8")
+    with open_study(folder) as study:
+        again = Sessions(study)
+        # Only whoever agreed to the text that is gone is asked again.
+        assert again.next_step("ada").name == "consent"
+        assert again.next_step("bo").name == "labelling"
+
+
+def test_a_file_that_is_no_text_is_one_sentence(folder: Path) -> None:
+    (folder / "consent.es.md").write_bytes(b"\xff\xfe\xff")
+    with (
+        open_study(folder) as study,
+        pytest.raises(InputError, match=r"consent\.es\.md is not UTF-8"),
+    ):
+        Sessions(study)
+
+
+# The funnel of people
+
+
+CONSENT = '[consent]\ntext = "You may stop at any time."\n'
+
+
+def test_everybody_is_where_they_are(make_session):
+    study = make_session(CONSENT)
+    sessions = Sessions(study)
+    people = ["waits", "refuses", "works", "done", "returned", "excluded"]
+    with study.store.write() as connection:
+        for name in people:
+            add_event(connection, name, "entered", way="open")
+    for name in people[1:]:
+        sessions.decide_consent(name, agreed=name != "refuses")
+    found = {"entered": 6, "consented": 4, "passed": 4}
+    assert funnel(study) == found | {"working": 4, "done": 0, "left": 1, "excluded": 0}
+    sessions.complete("done")
+    sessions.release("returned", "returned")
+    with_labels(study, {"excluded": "1"})
+    exclude(study.store, "excluded", "too fast")
+    # Who returned had labelled nothing: they consented, and are not among those who passed.
+    found |= {"passed": 3}
+    assert funnel(study) == found | {"working": 1, "done": 1, "left": 2, "excluded": 1}
+
+
+def test_without_consent_there_is_no_such_stage(make_session):
+    found = funnel(make_session())
+    assert "consented" not in found and not any(found.values())

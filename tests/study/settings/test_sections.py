@@ -1,11 +1,21 @@
-"""Faults of settings in words."""
+"""The sections of study.toml, and the page that lists them."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
-from evenhand.study.desk.known_units import KnownUnit
-from evenhand.study.settings.sections import _FORMS
+import pytest
+from pydantic import ValidationError
+
+from evenhand.errors import InputError
+from evenhand.study.desk.attention import KnownUnit
+from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, with_changes
+from evenhand.study.settings.page import page_with_table, settings_in_force
+from evenhand.study.settings.sections import _FORMS, Section, fault_of
+from evenhand.study.settings.session import OidcSettings, SampleSettings
 from evenhand.study.settings.study_toml import StudyConfig
 
 
@@ -13,3 +23,146 @@ def test_patterns_that_have_words_are_those_of_the_settings() -> None:
     schemas = [json.dumps(each.model_json_schema()) for each in (StudyConfig, KnownUnit)]
     for pattern in _FORMS:
         assert any(json.dumps(pattern) in schema for schema in schemas), pattern
+
+
+# The page of settings
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "study-settings.md"
+
+
+def test_the_table_is_written_from_the_settings() -> None:
+    page = PAGE.read_text("utf-8")
+    assert page == page_with_table(page), (
+        "run: python -m evenhand.study.settings.page docs/study-settings.md"
+    )
+    assert "| `[analysis] margin` | how far below" in page
+
+
+def test_the_settings_in_force_are_those_of_the_study() -> None:
+    config = StudyConfig(
+        name="mine",
+        seed=1,
+        store="postgresql+psycopg://lead:secret@host/db",
+        sample=SampleSettings(pairs=7, stratify=("topic",)),
+        analysis=AnalysisSettings(margin=0.2),
+    )
+    found = {key: (value, says) for key, value, says in settings_in_force(config)}
+    assert found["[analysis] margin"][0] == "0.2"
+    assert found["[analysis] margin"][1].startswith("how far below")
+    assert found["[sample] stratify"][0] == "topic"
+    assert found["[training]"][0] == "none"
+    assert found["store"][0] == "postgresql+psycopg"
+    assert "secret" not in str(found)
+    assert "`" not in str(found)
+
+
+# [analysis] and [decision]
+
+
+CASES = [
+    ({"margin": 0}, "margin is 0; it must be greater than 0"),
+    ({"margin": 5}, "margin is 5; it must be less than 2"),
+    ({"resamples": "many"}, "resamples is 'many'; it must be a valid integer"),
+    ({"interval": "exact"}, "interval is 'exact'; it must be 'percentile' or 'bca'"),
+    ({"min_coverage": 2}, "min_coverage is 2; it must be less than or equal to 1"),
+    ({"slices": "topic"}, "slices is 'topic'; it must be a valid tuple"),
+    ({"leanings": {"left": ["x"]}}, "leanings names left; name the two that are to be compared"),
+    ({"marginn": 1}, "'marginn' is no setting of the analysis; did you mean 'margin'?"),
+    ({"usage": None}, "'usage' is no setting of the analysis; there are leanings, families"),
+    (
+        {"ensembles": [["g", "h"]]},
+        "'ensembles' was removed: reports no longer show several graders",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "sentence"), CASES)
+def test_a_wrong_setting_is_one_sentence(changes: dict[str, object], sentence: str) -> None:
+    with pytest.raises(InputError) as raised:
+        with_changes(AnalysisSettings(), DecisionSettings(), changes)
+    assert str(raised.value).startswith(sentence)
+
+
+def test_changes_reach_the_section_that_has_them() -> None:
+    before = AnalysisSettings(slices=("topic",)), DecisionSettings(min_clusters=50)
+    settings, decision = with_changes(*before, {"margin": 0.2, "bias_bound": 0.3})
+    assert (settings.margin, settings.slices) == (0.2, ("topic",))
+    assert (decision.bias_bound, decision.min_clusters) == (0.3, 50)
+
+
+def test_a_column_named_twice_is_one() -> None:
+    assert AnalysisSettings(slices=("topic", "side", "topic")).slices == ("topic", "side")
+
+
+@pytest.mark.parametrize("kind", [AnalysisSettings, StudyConfig])
+def test_a_setting_that_went_is_accepted_empty_and_named_otherwise(kind: type[Section]) -> None:
+    """`new` of earlier versions wrote `ensembles = []` into each study.toml."""
+
+    def read(ensembles: list[list[str]]) -> Section:
+        analysis = {"margin": 0.2, "ensembles": ensembles}
+        whole = {"name": "s", "seed": 1, "sample": {"pairs": 3}, "analysis": analysis}
+        return kind.model_validate(whole if kind is StudyConfig else analysis)
+
+    settings = read([])
+    assert getattr(settings, "analysis", settings).margin == 0.2
+    with pytest.raises(ValidationError) as raised:
+        read([["g", "h"]])
+    assert fault_of(raised.value).endswith(
+        "ensembles was removed: reports no longer show several graders combined into one; delete it"
+    )
+
+
+def test_the_settings_load_neither_a_store_nor_a_table() -> None:
+    script = (
+        "import sys, evenhand.study.settings.analysis, evenhand.study.settings.analysis\n"
+        "print(sorted({'pandas', 'numpy', 'sqlalchemy', 'tomlkit'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+# [oidc]
+
+
+SET = {
+    "server_metadata_url": "https://id.example.org/.well-known/openid-configuration",
+    "client_id": "evenhand",
+    "client_secret": "${OIDC_SECRET}",
+    "address": "https://study.example.org/",
+    "leads": ["ada@example.org", "sub:00u1"],
+}
+
+
+def test_a_sound_section_is_taken() -> None:
+    assert OidcSettings.model_validate(SET).address == "https://study.example.org"
+    here = SET | {"address": "http://localhost:8501"}
+    assert OidcSettings.model_validate(here).address == "http://localhost:8501"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("server_metadata_url", "http://id.example.org/.well-known/openid-configuration"),
+        ("server_metadata_url", "id.example.org"),
+        ("client_id", ""),
+        ("client_secret", "hunter2 and more"),
+        ("client_secret", "x${OIDC_SECRET}"),
+        ("client_secret", ""),
+        ("address", "http://study.example.org"),
+        ("address", "https://study.example.org/app/page"),
+        ("address", "https://study.example.org/app?page"),
+        ("address", "https://"),
+        ("leads", ["ada"]),
+        ("leads", ["ada@"]),
+        ("leads", ["ada@example.org "]),
+        ("leads", ["sub:"]),
+        ("experts", ["@example.org"]),
+    ],
+)
+def test_what_is_not_safe_or_names_nobody_is_refused(key: str, value: object) -> None:
+    with pytest.raises(ValidationError) as refusal:
+        OidcSettings.model_validate(SET | {key: value})
+    assert "hunter2" not in str(refusal.value.errors()[0]["msg"])

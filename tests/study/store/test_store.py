@@ -1,7 +1,8 @@
-"""The store: durable, append-only, the same over SQLite and PostgreSQL."""
+"""The store: labels and grades as events, their totals, and the languages of labels."""
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -10,18 +11,25 @@ import sys
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import sqlalchemy as sa
 
+from evenhand.cli.main import main
 from evenhand.errors import InputError, StoreAway
-from evenhand.study import open_study
+from evenhand.reporting.exporting import exported_ratings
+from evenhand.study import Study, open_study
+from evenhand.study.desk.answers import Answer
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
+from evenhand.study.session.background import raters_to_split_by
+from evenhand.study.settings.session import BackgroundQuestion
 from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.store.schema import grades, labels, told_totals
 from evenhand.study.store.store import Store
-from evenhand.study.store.totals import grade_totals
-from evenhand.study.tables.formats import write_table
+from evenhand.study.store.totals import TOTALS_COLUMNS, grade_totals
+from evenhand.study.tables.formats import read_table, write_table
+from evenhand.study.tables.ratings import RATINGS_COLUMNS
 from tests.ratings_files import read_ratings
 
 ROOT = Path(__file__).parents[3]
@@ -310,3 +318,149 @@ def test_one_read_sees_one_state(make_study, database: str, request) -> None:
         assert connection.execute(count).scalar_one() == 1
     with study.store.write() as connection:  # and whoever writes sees the latest, as ever
         assert connection.get_isolation_level() != "REPEATABLE READ"
+
+
+# Totals of labels and of graders' work
+
+
+def dated(unit: str, at: int, *, rater: str = "g", **fields: object) -> GradeAttempt:
+    known = {"rater_id": rater, "rubric": "refusal", "unit_id": unit, "rubric_hash": "h"}
+    return GradeAttempt(**known | {"created_at": f"2026-11-{at:02d}"} | fields)  # type: ignore[arg-type]
+
+
+def paid(model: str, tokens: tuple[int, int, int], usd: float | None = None) -> dict[str, object]:
+    counts = dict(zip(("input", "output", "cached"), tokens, strict=True))
+    facts: dict[str, object] = {"returned_model": model, "tokens": {**counts, "written": 0}}
+    return facts if usd is None else facts | {"cost_usd": usd}
+
+
+def test_nothing_was_graded(make_study) -> None:
+    totals = grade_totals(make_study().store)
+    assert totals.empty
+    assert tuple(totals.columns) == TOTALS_COLUMNS
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_attempts_add_up(make_study, request: pytest.FixtureRequest, database: str) -> None:
+    options = {}
+    if database == "postgresql":
+        options["store"] = request.getfixturevalue("new_postgresql")()
+    store = make_study(**options).store
+    store.add_grades(
+        [
+            dated("u", 3, unscored_reason="refusal", provenance=paid("m-1", (100, 5, 0), 0.25)),
+            dated(
+                "u",
+                4,
+                label="1",
+                prob_method="logprobs",
+                provenance=paid("m-2", (100, 7, 50), 0.5) | {"low_mass": True},
+            ),
+            dated(
+                "u",
+                4,
+                label="1",
+                draw=1,
+                provenance=paid("m-2", (100, 0, 50), 0.25)
+                | {"method": "logprobs", "asked_by": "tool"},
+            ),
+            dated("v", 5, unscored_reason="refusal", provenance=paid("m-2", (100, 1, 0), 1)),
+            dated("w", 2, unscored_reason="request_failed", provenance={"error": "no"}),
+            dated("x", 2, unscored_reason="refusal", provenance=paid("m-2", (0, 0, 0), 0)),
+            dated("u", 6, rater="h", label="1", provenance=paid("n", (8, 2, 0))),
+            dated("u", 6, rater="i", label="1"),
+        ]
+    )
+    totals = grade_totals(store).set_index("rater_id")
+    first = totals.loc["g"].to_dict()
+    assert set(json.loads(first.pop("models"))) == {"m-1", "m-2"}
+    assert json.loads(first.pop("unscored_reasons")) == {"refusal": 2, "request_failed": 1}
+    assert first == {
+        "rubric": "refusal",
+        "attempts": 6,
+        "units": 4,
+        "labelled": 2,
+        "unscored": 3,
+        "low_mass": 1,
+        "without_probabilities": 1,
+        "tokens_input": 400,
+        "tokens_output": 13,
+        "tokens_cached": 100,
+        "cached_share": 0.25,
+        "cost_usd": 2.0,
+        "asked_by": '{"tool": 1}',
+        "first_at": "2026-11-02",
+        "last_at": "2026-11-05",
+    }
+    assert totals.loc["h", "tokens_input"] == 8
+    assert pd.isna(totals.loc["h", "cost_usd"])  # no known price is not nothing
+    assert totals.loc["i", ["tokens_input", "cached_share"]].isna().all()
+    assert totals.loc["i", "models"] == "{}"
+
+
+# Languages in which people were asked
+
+
+def label(study: Study, rater: str, language: str, submit: str = "") -> None:
+    desk = AnnotationDesk(study)
+    task = desk.next_task(rater)
+    assert task is not None
+    answer = Answer(
+        submit_id=submit or rater, task_id=task.task_id, option_key="1", language=language
+    )
+    assert desk.submit_all(rater, [answer])[0].status == "stored"
+
+
+@pytest.fixture
+def study(make_study) -> Study:
+    return make_study(rubrics=["refusal"])
+
+
+def test_a_label_keeps_the_language_and_the_text_shown(study: Study) -> None:
+    rubric = study.rubrics["refusal"]
+    for rater, language in (("r-en", "en"), ("r-de", "de"), ("r-fr", "fr"), ("r-old", "")):
+        label(study, rater, language)
+    with study.store.read() as connection:
+        rows = connection.execute(sa.select(labels)).all()
+    found = {row.rater_id: (row.page_language, row.shown_hash, row.rubric_hash) for row in rows}
+    assert found == {
+        "r-en": ("en", rubric.hash, rubric.hash),
+        "r-de": ("de", rubric.in_language("de").hash, rubric.hash),
+        "r-fr": ("fr", rubric.hash, rubric.hash),  # not translated: the original was shown
+        "r-old": ("", "", rubric.hash),
+    }
+
+
+@pytest.mark.slow
+def test_the_export_has_the_language_where_it_is_not_english_alone(
+    study: Study, tmp_path: Path
+) -> None:
+    label(study, "r-en", "en")
+    assert list(exported_ratings(study)) == list(RATINGS_COLUMNS)
+    label(study, "r-de", "de")
+    folder, out = study.folder, tmp_path / "ratings.csv"
+    german = study.rubrics["refusal"].in_language("de").hash
+    study.close()
+    assert main(["export", str(folder), "--out", str(out)]) == 0
+    table = read_table(out)
+    assert list(table) == [*RATINGS_COLUMNS, "page_language", "shown_hash"]
+    rows = table.set_index("rater_id")
+    assert rows.loc["r-de", ["page_language", "shown_hash"]].tolist() == ["de", german]
+    assert rows.loc["r-en", "page_language"] == "en"
+    with open_study(folder) as again:
+        assert len(table) == len(again.ratings())
+
+
+def test_raters_can_be_split_by_their_language(study: Study) -> None:
+    assert "page_language" not in raters_to_split_by(study)
+    label(study, "r-de", "de")
+    label(study, "r-both", "de", "first")
+    label(study, "r-both", "es", "second")
+    table = raters_to_split_by(study)
+    languages = dict(zip(table["rater_id"], table["page_language"], strict=True))
+    assert languages == {"r-both": "", "r-de": "de"}  # whoever changed belongs to neither
+
+
+def test_no_background_question_can_take_the_languages_name() -> None:
+    with pytest.raises(ValueError, match="cannot have the key 'page_language'"):
+        BackgroundQuestion(key="page_language", question="Which?", options=("a", "b"))

@@ -13,7 +13,7 @@ import pytest
 
 from evenhand.cli.main import main
 from evenhand.study import open_study
-from evenhand.study.tables.private import tighten
+from evenhand.study.tables.files import tighten
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow

@@ -1,18 +1,22 @@
-"""Propositions: every wording, paraphrase and repeat is a prompt, and one response answers it."""
+"""Propositions as they come in files, and the lengths of responses."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.rubrics import load_rubric
+from evenhand.rubrics import asked_rubric, load_rubric
 from evenhand.study import create_study, open_study
 from evenhand.study.creation import StudyPlan, usual_rubrics
-from evenhand.study.prompts.pairs import read_propositions
-from evenhand.study.prompts.responses import read_responses
+from evenhand.study.prompts.items import item_columns, make_items
+from evenhand.study.prompts.pairs import LENGTH_COLUMNS, read_propositions, read_responses
+
+# Propositions
+
 
 STATEMENTS = """id,text,group
 trade,Free trade helps the poor.,left
@@ -112,3 +116,37 @@ def test_rubrics_must_fit_the_prompts(files: tuple[Path, Path], tmp_path: Path) 
         with pytest.raises(InputError, match=says):
             create_study(tmp_path / "s", StudyPlan(**fields))  # type: ignore[arg-type]
     assert not (tmp_path / "s").exists()
+
+
+# Lengths of responses
+
+
+def test_every_unit_carries_the_lengths_of_its_own_responses(make_study: Callable) -> None:
+    """ "s1: for 0." has three words, as has every response of the fixture."""
+    study = make_study()
+    units = study.units_with_lengths("all").set_index("unit_id")
+    assert units.loc["p0001|s1", list(LENGTH_COLUMNS)].tolist() == ["", "3", "3"]
+    assert units.loc["p0001|s1|b", list(LENGTH_COLUMNS)].tolist() == ["3", "", ""]
+    assert study.units("all").columns.tolist() == units.reset_index().columns.tolist()[:-3]
+
+
+def test_what_is_shown_beside_a_response_has_a_length_too(tmp_path: Path) -> None:
+    rows = {
+        "prompt": ["Where is it?", "Where?"],
+        "context": ["In Basel, since May.", ""],
+        "output": ["Basel", "Bern"],
+    }
+    frame = pd.DataFrame(rows)
+    items = make_items(frame, item_columns(frame, "f.csv"), "f.csv")
+    rubric = asked_rubric("Good?", items.blocks, options=["yes", "no"])
+    create_study(tmp_path / "s", StudyPlan(items=items, rubrics=[rubric]))
+    with open_study(tmp_path / "s") as study:
+        units = study.units_with_lengths().sort_values("unit_id")
+    assert units["prompt_words"].tolist() == ["3", "1"]
+    assert units["context_words"].tolist() == ["4", ""]
+    assert units["response_words"].tolist() == ["1", "1"]
+
+
+def test_pairs_without_responses_have_no_length(make_study: Callable) -> None:
+    units = make_study(responses=None).units_with_lengths()
+    assert (units[list(LENGTH_COLUMNS)] == "").all(axis=None)

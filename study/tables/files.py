@@ -1,0 +1,188 @@
+"""Files and folders: readable by their owner alone, written whole or not at all, removed after use.
+
+Windows has no modes: files there are as private as the folder they are in.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator, Set
+from contextlib import ExitStack, contextmanager, suppress
+from glob import escape
+from pathlib import Path
+
+from evenhand.errors import InputError
+
+# Private files
+
+
+FILE, FOLDER = 0o600, 0o700
+HAS_MODES = hasattr(os, "geteuid")
+
+
+def new_file(path: Path) -> None:
+    """Create an empty file, if there is none yet: programs that open it later keep its mode."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, FILE))
+
+
+def new_folder(path: Path) -> None:
+    """A folder with those above it, if there is none yet; one that is there stays as it is."""
+    path.mkdir(mode=FOLDER, parents=True, exist_ok=True)
+
+
+def tighten(folder: Path) -> int:
+    """Take everyone else's rights from a folder and all in it that is ours; return from how many.
+
+    For root the folder's owner counts as well. `folder` itself may be a link; links in it are not
+    followed.
+    """
+    folder = folder.resolve()
+    if not HAS_MODES:
+        return 0
+    ours = {os.geteuid()} | ({folder.stat().st_uid} if is_root() else set())
+    return sum(_closed(entry, ours) for entry in (folder, *_inside(folder)))
+
+
+def give_to_owner_of(folder: Path, *files: Path) -> None:
+    """Give files to the owner of the folder: what root copies, the service must be able to read.
+
+    For any user but root this does nothing, as they cannot give files away.
+    """
+    if not is_root():
+        return
+    owner = folder.stat()
+    for file in files:
+        os.chown(file, owner.st_uid, owner.st_gid, follow_symlinks=False)
+
+
+def is_root() -> bool:
+    """Return True for a process that may do anything to anybody's files."""
+    return HAS_MODES and os.geteuid() == 0
+
+
+def process_owner() -> str:
+    """Return the operating system's name of the user whose process this is."""
+    return user_name(os.getuid()) if HAS_MODES else os.getlogin()
+
+
+def user_name(number: int) -> str:
+    """Return the operating system's name of a user; the number where it has no name."""
+    try:
+        import pwd  # not on every platform
+
+        return pwd.getpwuid(number).pw_name
+    except (ImportError, KeyError):
+        return str(number)
+
+
+def _inside(folder: Path) -> Iterator[Path]:
+    for place, folders, files in os.walk(folder):
+        yield from (Path(place, name) for name in (*folders, *files))
+
+
+def _closed(entry: Path, ours: Set[int]) -> bool:
+    try:
+        found = entry.lstat()
+        kept = stat.S_IMODE(found.st_mode) & FOLDER
+        is_ours = found.st_uid in ours and not stat.S_ISLNK(found.st_mode)
+        if not is_ours or stat.S_IMODE(found.st_mode) == kept:
+            return False
+        entry.chmod(kept)
+    except OSError:  # gone meanwhile, as a temporary file is; or nothing can be changed there
+        return False
+    return True
+
+
+# Writing whole
+
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+
+
+def check_folder(path: Path) -> None:
+    """Raise InputError where a file is in the place of the folder or of one of its parents."""
+    for place in (path, *path.parents):
+        if place.exists():
+            if not place.is_dir():
+                raise InputError(f"{place} is a file; name a folder")
+            return
+
+
+def atomic_write(path: Path, content: bytes) -> None:
+    """Replace the file in one step, on disk when this returns; only the owner can read it."""
+    if not path.parent.is_dir():
+        raise InputError(f"there is no folder {path.parent}; make it first")
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; name a file")
+    if path.exists() and not path.is_file():  # a file in the place of a device would stay there
+        raise InputError(f"{path} is a device; name a file")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with os.fdopen(os.open(temporary, _NEW, FILE), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+# Folders to build in
+
+
+try:
+    import fcntl
+
+    HAS_LOCKS = True
+except ModuleNotFoundError:  # Windows
+    HAS_LOCKS = False
+
+
+@contextmanager
+def scratch_folder(parent: Path, prefix: str) -> Iterator[Path]:
+    """Make a folder in `parent` whose name begins with `prefix`, and remove it at the end.
+
+    It is locked until its process ends, however that ends: folders of the same prefix without a
+    lock are leftovers of processes that were killed, and are removed first. Windows has no such
+    locks, and leftovers stay there.
+    """
+    for leftover in parent.glob(f"{escape(prefix)}{'[0-9a-f]' * 8}"):
+        if leftover.is_dir() and not leftover.is_symlink():
+            with suppress(OSError), _locked(leftover, wait=False):
+                shutil.rmtree(leftover, ignore_errors=True)
+    with ExitStack() as lock:
+        folder = _new(parent, prefix, lock)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _new(parent: Path, prefix: str, lock: ExitStack) -> Path:
+    while True:
+        folder = parent / f"{prefix}{secrets.token_hex(4)}"
+        new_folder(folder)
+        with suppress(FileNotFoundError):
+            lock.enter_context(_locked(folder, wait=True))
+            if folder.exists():  # no other process took it for a leftover between the two lines
+                return folder
+
+
+@contextmanager
+def _locked(folder: Path, *, wait: bool) -> Iterator[None]:
+    """Hold the lock of a folder. Raises OSError where it cannot be had."""
+    if not HAS_LOCKS:
+        if not wait:
+            raise OSError("no locks")
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        yield
+    finally:
+        os.close(descriptor)
