@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 from urllib.parse import urlsplit
 
 from evenhand.cli.terminal import console, working
-from evenhand.cli.verbs import Parser, refuse
+from evenhand.cli.verbs import Parser, add, refuse
 from evenhand.errors import InputError, nearest
 from evenhand.texts import written
 
@@ -132,15 +132,13 @@ def app_address(text: str) -> str:
 
 def add_reach(parser: Parser) -> None:
     """Add the options that say where annotators reach the app; without one, on this machine."""
-    parser.add_argument("--port", type=int, metavar="P", help="port on this machine (8501)")
+    add(parser, "--port P", "port on this machine (8501)", int)
     where = parser.add_mutually_exclusive_group()
-    where.add_argument(
-        "--url", metavar="URL", help="where annotators reach the app behind a proxy: https://NAME"
-    )
-    where.add_argument(
-        "--host",
-        metavar="NAME",
-        help="let in others on this network, unencrypted: this machine's name or address there",
+    add(where, "--url URL", "where annotators reach the app behind a proxy: https://NAME")
+    add(
+        where,
+        "--host NAME",
+        "let in others on this network, unencrypted: this machine's name or address there",
     )
 
 
@@ -210,9 +208,7 @@ def add_source(
     parser: Parser, text: str, *, without: Collection[str] = (), nargs: Literal["?"] | None = None
 ) -> None:
     """DIR|RATINGS, and how it is analysed, `without` options that the verb has no use for."""
-    parser.add_argument(
-        "source", type=path_or_address, metavar="DIR|RATINGS", nargs=nargs, help=text
-    )
+    add(parser, "source DIR|RATINGS", text, path_or_address, nargs=nargs)
     parser.add_trust()
     add_analysis_options(parser, {*without, *ONLY_CHECK})
     parser.replaced |= {option: written("options.of_file", option=option) for option in ONLY_CHECK}
@@ -234,13 +230,13 @@ def add_analysis_options(parser: Parser, without: Collection[str] = ()) -> None:
         if name not in without:
             how = {"help": _help(fields[name]), **_shape(fields[name])}
             parser.add_argument(option, dest=name, **how)
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="any other setting of [analysis] or [decision], as in looks=3; repeatable "
+    add(
+        parser,
+        "--set NAME=VALUE",
+        "any other setting of [analysis] or [decision], as in looks=3; repeatable "
         "(docs/study-settings.md)",
+        default=[],
+        action="append",
     )
     parser.seldom_needed({*SCALE_OPTIONS, *option_names()} - NEEDED)
     parser.set_defaults(unused=without)
@@ -252,10 +248,10 @@ def add_analysis_options(parser: Parser, without: Collection[str] = ()) -> None:
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
     """Add `--engine`: the place to read ratings that are too many for one table."""
-    parser.add_argument(
-        "--engine",
-        metavar="ENGINE",
-        help="for millions of ratings: dask, or dask:tcp://HOST:PORT (docs/millions.md)",
+    add(
+        parser,
+        "--engine ENGINE",
+        "for millions of ratings: dask, or dask:tcp://HOST:PORT (docs/millions.md)",
     )
 
 

@@ -10,11 +10,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from evenhand.cli.exits import DONE, OVER_BUDGET, STOPPED
 from evenhand.cli.lead import print_lead_link
 from evenhand.cli.options import add_reach, reached_at
 from evenhand.cli.terminal import console, print_table, progress_bar
-from evenhand.cli.verbs import Parser, Verb, add_verbs, refuse
+from evenhand.cli.verbs import (
+    DONE,
+    OVER_BUDGET,
+    STOPPED,
+    Parser,
+    Verb,
+    add,
+    add_choice,
+    add_flag,
+    refuse,
+)
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note, note_edits
 from evenhand.texts import written
@@ -42,100 +51,82 @@ _OUTCOMES = {
 
 
 def _annotate_options(annotate: Parser) -> None:
-    annotate.add_argument(
-        "dirs",
-        type=Path,
+    add(
+        annotate,
+        "dirs DIR",
+        "a study's folder; several, or one around them: each at /NAME",
+        Path,
         nargs="+",
-        metavar="DIR",
-        help="a study's folder; several, or one around them: each at /NAME",
     )
     annotate.add_trust()
     add_reach(annotate)
-    annotate.add_argument(
-        "--path", metavar="/NAME", help="where the address of this one study begins (/)"
-    )
+    add(annotate, "--path /NAME", "where the address of this one study begins (/)")
 
 
 def _grade_options(grade: Parser) -> None:
     grade.add_study()
-    grade.add_argument(
-        "--grader",
+    add(
+        grade,
+        "--grader GRADER",
+        "anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL, baseline:lexical, or another "
+        "provider's (docs/graders.md); repeatable",
         action="append",
         required=True,
-        metavar="GRADER",
-        help="anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL, baseline:lexical, or another "
-        "provider's (docs/graders.md); repeatable",
     )
-    grade.add_argument(
-        "--rubric", action="append", metavar="NAME", help="only this rubric; repeatable (all)"
+    add(grade, "--rubric NAME", "only this rubric; repeatable (all)", action="append")
+    add(
+        grade,
+        "--rubric-file FILE",
+        "try this text of a rubric on held-out pairs, beside the present one",
+        Path,
     )
-    grade.add_argument(
-        "--rubric-file",
-        type=Path,
-        metavar="FILE",
-        help="try this text of a rubric on held-out pairs, beside the present one",
-    )
-    grade.add_argument(
-        "--scope", choices=["sample", "all"], default="sample", help="which pairs (sample)"
-    )
-    grade.add_argument(
-        "--draws", type=int, default=1, metavar="K", help="ask K times, for a probability (1)"
-    )
+    add_choice(grade, "--scope", ["sample", "all"], "which pairs (sample)", "sample")
+    add(grade, "--draws K", "ask K times, for a probability (1)", int, 1)
     add_asking(grade)
-    grade.add_argument(
+    add_choice(
+        grade,
         "--orders",
-        choices=["ab", "both"],
-        default="both",
-        help="in which orders to show pairs; ab halves their cost (both)",
+        ["ab", "both"],
+        "in which orders to show pairs; ab halves their cost (both)",
+        "both",
     )
-    grade.add_argument(
-        "--retry-unscored", action="store_true", help="ask again where no label came back"
-    )
-    grade.add_argument(
-        "--shard",
-        metavar="I/N",
-        help="grade the I-th of N parts; the others are other machines' (study on PostgreSQL)",
+    add_flag(grade, "--retry-unscored", "ask again where no label came back")
+    add(
+        grade,
+        "--shard I/N",
+        "grade the I-th of N parts; the others are other machines' (study on PostgreSQL)",
     )
     _add_batch(grade)
-    grade.add_argument(
-        "--dry-run", action="store_true", help="show what would be asked and cost; no network"
-    )
+    add_flag(grade, "--dry-run", "show what would be asked and cost; no network")
     add_pace(grade)
 
 
 def add_asking(verb: Parser) -> None:
     """Add the options on how a grader is asked that are part of the grader's identity."""
-    verb.add_argument(
-        "--prompt",
-        type=Path,
-        metavar="FILE",
-        help="ask with a judge prompt of your own, in place of the rubric's text (TOML)",
+    add(
+        verb,
+        "--prompt FILE",
+        "ask with a judge prompt of your own, in place of the rubric's text (TOML)",
+        Path,
     )
-    verb.add_argument(
+    add_choice(
+        verb,
         "--method",
-        choices=["label", "logprobs", "verbalised", "reason-then-label"],
-        default="",
-        help="what to ask for (a label from Claude, token probabilities from OpenAI)",
+        ["label", "logprobs", "verbalised", "reason-then-label"],
+        "what to ask for (a label from Claude, token probabilities from OpenAI)",
+        "",
     )
-    verb.add_argument(
-        "--max-tokens",
-        type=_tokens,
-        default=0,
-        metavar="N",
-        help="the longest answer in tokens, thinking included (16000 Claude, 4096 OpenAI)",
+    add(
+        verb,
+        "--max-tokens N",
+        "the longest answer in tokens, thinking included (16000 Claude, 4096 OpenAI)",
+        _tokens,
+        0,
     )
-    verb.add_argument(
-        "--effort", default="", metavar="WORD", help="how hard to think, in the provider's word"
-    )
-    verb.add_argument(
-        "--service-tier", default="", metavar="TIER", help="the provider's tier, such as flex"
-    )
-    verb.add_argument(
-        "--temperature", type=float, metavar="T", help="where the model takes one (its own)"
-    )
-    verb.add_argument(
-        "--seed", type=int, metavar="N", help="of the model's sampling, where it takes one (none)"
-    )
+    add(verb, "--effort WORD", "how hard to think, in the provider's word", default="")
+    add(verb, "--service-tier TIER", "the provider's tier, such as flex", default="")
+    add(verb, "--temperature T", "where the model takes one (its own)", float)
+    add(verb, "--seed N", "of the model's sampling, where it takes one (none)", int)
 
 
 def grading_options(arguments: argparse.Namespace) -> GradingOptions:
@@ -158,10 +149,8 @@ def grading_options(arguments: argparse.Namespace) -> GradingOptions:
 
 def _add_batch(verb: Parser) -> None:
     """Add `--batch` and `--cancel`: use the providers' batches, or end those under way."""
-    verb.add_argument("--batch", action="store_true", help="use the providers' cheaper batches")
-    verb.add_argument(
-        "--cancel", action="store_true", help="end the batches under way and keep their results"
-    )
+    add_flag(verb, "--batch", "use the providers' cheaper batches")
+    add_flag(verb, "--cancel", "end the batches under way and keep their results")
 
 
 def _check_batch(arguments: argparse.Namespace) -> None:
@@ -178,69 +167,43 @@ def _check_batch(arguments: argparse.Namespace) -> None:
 
 def _respond_options(respond: Parser) -> None:
     respond.add_study()
-    respond.add_argument(
-        "--subject",
+    add(
+        respond,
+        "--subject SUBJECT",
+        "anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL, or another provider's",
         required=True,
-        metavar="SUBJECT",
-        help="anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL, or another provider's",
     )
-    respond.add_argument(
-        "--system", type=Path, metavar="FILE", help="a system prompt, sent as it stands (none)"
-    )
-    respond.add_argument(
-        "--thinking", default="", metavar="HOW", help="Claude: off, adaptive or TOKENS (its own)"
-    )
-    respond.add_argument(
-        "--effort", default="", metavar="LEVEL", help="such as low or high (the model's own)"
-    )
-    respond.add_argument(
-        "--scope", choices=["sample", "all"], default="sample", help="which pairs (sample)"
-    )
+    add(respond, "--system FILE", "a system prompt, sent as it stands (none)", Path)
+    add(respond, "--thinking HOW", "Claude: off, adaptive or TOKENS (its own)", default="")
+    add(respond, "--effort LEVEL", "such as low or high (the model's own)", default="")
+    add_choice(respond, "--scope", ["sample", "all"], "which pairs (sample)", "sample")
     add_pace(respond)
-
-
-def _audit_options(audit: Parser) -> None:
-    add_verbs(audit, ACTIONS, dest="action", required=True)
 
 
 def _injection_options(injection: Parser) -> None:
     injection.add_study()
-    injection.add_argument(
-        "--grader", required=True, metavar="GRADER", help="the grader, as `evenhand grade` names it"
-    )
-    injection.add_argument(
-        "--rubric", action="append", metavar="NAME", help="only this rubric; repeatable (all)"
-    )
-    injection.add_argument(
-        "--units", type=int, default=100, metavar="N", help="how many units of each rubric (100)"
-    )
-    injection.add_argument(
-        "--draws", type=int, default=1, metavar="K", help="ask K times, as the grader is asked (1)"
-    )
-    injection.add_argument(
-        "--attacks", type=Path, metavar="FILE", help="attacks of your own besides (TOML)"
-    )
+    add(injection, "--grader GRADER", "the grader, as `evenhand grade` names it", required=True)
+    add(injection, "--rubric NAME", "only this rubric; repeatable (all)", action="append")
+    add(injection, "--units N", "how many units of each rubric (100)", int, 100)
+    add(injection, "--draws K", "ask K times, as the grader is asked (1)", int, 1)
+    add(injection, "--attacks FILE", "attacks of your own besides (TOML)", Path)
     add_asking(injection)
     _add_batch(injection)
-    injection.add_argument(
-        "--dry-run", action="store_true", help="show what would be asked and cost; no network"
-    )
+    add_flag(injection, "--dry-run", "show what would be asked and cost; no network")
     add_pace(injection)
 
 
 def add_pace(verb: Parser) -> None:
     """Add the options on speed and budget."""
-    verb.add_argument(
-        "--concurrency", type=int, default=32, metavar="N", help="requests at once (32)"
+    add(verb, "--concurrency N", "requests at once (32)", int, 32)
+    add(
+        verb,
+        "--timeout S",
+        "seconds that an answer may take; twice none gives the request up (300)",
+        _seconds,
+        300.0,
     )
-    verb.add_argument(
-        "--timeout",
-        type=_seconds,
-        default=300.0,
-        metavar="S",
-        help="seconds that an answer may take; twice none gives the request up (300)",
-    )
-    verb.add_argument("--budget", type=_dollars, metavar="USD", help="the most this run may spend")
+    add(verb, "--budget USD", "the most this run may spend", _dollars)
 
 
 def request_limits(arguments: argparse.Namespace) -> RequestLimits:
@@ -555,7 +518,7 @@ def print_coverage(study: Study, raters: Sequence[str]) -> None:
 
 def _print_trial(study: Study, text: Rubric, tried: Sequence[str]) -> None:
     """Print how each grader's agreement with people changes with another text of a rubric."""
-    from evenhand.reporting.trial import compare_texts
+    from evenhand.reporting.suggestions import compare_texts
 
     for rater in tried:
         for sentence in compare_texts(study, text, rater).sentences:
@@ -655,5 +618,5 @@ VERBS = (
     Verb("annotate", "open the app in which annotators label", _annotate_options, _annotate),
     Verb("grade", "collect grades from models; stop and rerun as you like", _grade_options, _grade),
     Verb("respond", "collect a model's responses to the prompts", _respond_options, _respond),
-    Verb("audit", "how far can a text talk a grader round?", _audit_options),
+    Verb("audit", "how far can a text talk a grader round?", ACTIONS),
 )

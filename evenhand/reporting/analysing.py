@@ -1,13 +1,13 @@
-"""The analysis of a study, or of anyone's ratings file."""
+"""The analysis of a study, or of anyone's ratings file, and the quotations in its report."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from evenhand.errors import InputError
 from evenhand.reporting.load import (
@@ -28,12 +28,14 @@ if TYPE_CHECKING:
     from evenhand.analysis import Analysis
     from evenhand.analysis.dataset import Dataset
     from evenhand.analysis.injection import Audit
+    from evenhand.analysis.people.disagreements import GraderDisagreement
     from evenhand.analysis.report import ReportContext
     from evenhand.analysis.report.context import BesidePublished
     from evenhand.analysis.verification import Libraries
     from evenhand.reporting.load import Source
     from evenhand.study import Study
     from evenhand.study.settings.published import PublishedFigures
+    from evenhand.study.tables.evidence import Mark
 
 Analysed = tuple["Analysis", "ReportContext"]
 OnStage = Callable[[str], None] | None
@@ -140,12 +142,6 @@ def analyse_dataset(
 
 def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> ReportContext:
     from evenhand.analysis.report import ReportContext
-    from evenhand.reporting.quotes import (
-        quoted_marks,
-        quoted_remarks,
-        quoted_replies,
-        quoted_texts,
-    )
     from evenhand.study.desk.hidden_prompts import prompts_seen
     from evenhand.study.lead.disagreements import sorted_so_far
     from evenhand.study.prompts.pairs import prompts_noun
@@ -479,3 +475,82 @@ def audits_of(study: Study, grader: str) -> list[Audit]:
         add_injection_rows(rows, table, dataset.units, settings.cluster, resampled)
         found += audits(rows.rows.values())
     return found
+
+
+UnitTexts = dict[tuple[str, str], dict[str, str]]
+_AT_ONCE = 400
+"""Units in one query."""
+
+
+class Labelled(Protocol):
+    """A unit under a rubric, with people's labels by rater."""
+
+    @property
+    def rubric(self) -> str: ...
+
+    @property
+    def unit_id(self) -> str: ...
+
+    @property
+    def people(self) -> Mapping[str, str]: ...
+
+
+def quoted_texts(study: Study, disagreements: list[GraderDisagreement]) -> UnitTexts:
+    """Return the texts that raters read, by (rubric, unit id), each under its name."""
+    from evenhand.rubrics.rendering import text_blocks
+    from evenhand.study.questions import Question
+
+    units = list(dict.fromkeys((each.rubric, each.unit_id) for each in disagreements))
+    found: UnitTexts = {}
+    for start in range(0, len(units), _AT_ONCE):
+        some = units[start : start + _AT_ONCE]
+        asked = [Question(unit, study.rubrics[rubric], "ab") for rubric, unit in some]
+        for key, values in zip(some, study.values_of(asked), strict=True):
+            rubric = study.rubrics[key[0]]
+            shown = text_blocks(rubric.variables, rubric.blocks, values)
+            read = values | {block.variable: block.text for block in shown}
+            found[key] = {name.replace("_", " ").capitalize(): text for name, text in read.items()}
+    return found
+
+
+def quoted_remarks(study: Study, disagreements: Sequence[Labelled]) -> UnitTexts:
+    """The latest reason that each person gave for a label or a flag, by (rubric, unit id)."""
+    from evenhand.study.store.logs.answers import remarks_table, standing
+
+    wanted = {(each.rubric, each.unit_id) for each in disagreements}
+    said: UnitTexts = {}
+    for remark in standing(remarks_table(study.store)).to_dict("records"):
+        key = (remark["rubric"], remark["unit_id"])
+        words = ": ".join(part for part in (remark["reason"], remark["text"]) if part)
+        if key in wanted and words:
+            said.setdefault(key, {})[remark["rater_id"]] = words
+    return said
+
+
+def quoted_marks(
+    study: Study, disagreements: Sequence[Labelled]
+) -> dict[tuple[str, str], list[tuple[str, Mark]]]:
+    """Return (rater, marked words) by (rubric, unit id), for raters whose labels are compared."""
+    from evenhand.study.store.logs.answers import marks_on
+
+    people = {(each.rubric, each.unit_id): each.people for each in disagreements}
+    units = list(people)
+    found: dict[tuple[str, str], list[tuple[str, Mark]]] = {}
+    for start in range(0, len(units), _AT_ONCE):
+        found |= marks_on(study.store, set(units[start : start + _AT_ONCE]))
+    return {
+        key: [(rater, mark) for rater, mark in marks if rater in people[key]]
+        for key, marks in found.items()
+    }
+
+
+def quoted_replies(
+    study: Study, disagreements: list[GraderDisagreement]
+) -> dict[tuple[str, str, str], list[str]]:
+    """Return the latest reply of each grader to each order and draw, by (rubric, unit id, grader),
+    as long as the rubric has its present text; equal replies are listed once.
+    """
+    from evenhand.study.store.logs.replies import raw_replies
+
+    wanted = [(each.rubric, each.unit_id, each.grader) for each in disagreements]
+    return raw_replies(study.store, wanted, study.accepted_hashes())

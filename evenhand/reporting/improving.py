@@ -35,9 +35,8 @@ if TYPE_CHECKING:
     from evenhand.graders.audit.injection import AuditOptions
     from evenhand.graders.running.run import Progress
     from evenhand.graders.running.runner import Rounds
-    from evenhand.reporting.by_gepa import Proposed, Start
     from evenhand.reporting.panel import Line
-    from evenhand.reporting.to_learn import LearnUnit
+    from evenhand.reporting.proposals import LearnUnit, Proposed, Start
     from evenhand.rubrics import PromptText, Rubric
     from evenhand.study import Study
     from evenhand.study.store.logs.proposals import ProposalAttempt
@@ -233,7 +232,7 @@ def labels_to_learn(study: Study, options: ImproveOptions, *, done_by: str = "")
     Labels are parted and the parts written down if they were not. Raises InputError as `improve`
     does.
     """
-    from evenhand.reporting.to_learn import table_of
+    from evenhand.reporting.proposals import table_of
 
     trial = Trial(study, options)
     found = table_of(trial.units_to_learn())
@@ -378,7 +377,7 @@ class Trial:
     def _check_proposals(self) -> None:
         """Raise InputError where no proposals can be written for this grader."""
         from evenhand.graders.running.proposing import writer_of
-        from evenhand.reporting.by_gepa import MOST_PROPOSALS, check_installed
+        from evenhand.reporting.proposals import MOST_PROPOSALS, check_installed
 
         if self.proposals not in range(MOST_PROPOSALS + 1):
             raise InputError(written("improve.count_proposals", most=MOST_PROPOSALS))
@@ -391,7 +390,7 @@ class Trial:
 
     def units_to_learn(self) -> list[LearnUnit]:
         """Return the units to learn from, with the old grader's labels."""
-        from evenhand.reporting.to_learn import units_to_learn
+        from evenhand.reporting.proposals import units_to_learn
 
         clusters, old = self.clusters_in("learn"), self.old_rater
         ratings, graded = self._ratings_of([], clusters), self.grades_of(old, clusters)
@@ -399,7 +398,7 @@ class Trial:
 
     def start(self) -> Start:
         """Return what GEPA begins with."""
-        from evenhand.reporting.by_gepa import Start
+        from evenhand.reporting.proposals import Start
 
         prompt = self.old.grading.prompt
         words = prompt.instructions if isinstance(prompt, Instructions) else ""
@@ -427,7 +426,7 @@ class Trial:
         """Forecast the requests for proposals, and add candidates that cost as much as those that
         may come of them.
         """
-        from evenhand.reporting.by_gepa import forecast_gepa
+        from evenhand.reporting.proposals import forecast_gepa
 
         if not self.proposals:
             return []
@@ -628,7 +627,7 @@ class Trial:
         is still to be asked for.
         """
         from evenhand.graders.running.proposing import answered
-        from evenhand.reporting.by_gepa import Proposed, proposed_by_gepa
+        from evenhand.reporting.proposals import Proposed, proposed_by_gepa
 
         if not self.proposals:
             return Proposed()
@@ -833,7 +832,7 @@ class _Run:
         """Have GEPA make candidates from the clusters to learn from, and write them down."""
         from evenhand.graders.running.proposing import writer_of
         from evenhand.graders.running.runner import priced
-        from evenhand.reporting.by_gepa import proposed_by_gepa
+        from evenhand.reporting.proposals import proposed_by_gepa
 
         trial, study = self.trial, self.trial.study
         spec, _ = writer_of(study, trial.proposer)

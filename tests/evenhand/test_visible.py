@@ -27,8 +27,7 @@ from evenhand.analysis.report.figure_files import write_figures
 from evenhand.annotate_app.payload import View, page_data
 from evenhand.errors import InputError
 from evenhand.reporting import exporting
-from evenhand.reporting.gate.checks import Check, Gate
-from evenhand.reporting.gate.files import junit_xml, summary_markdown
+from evenhand.reporting.gate.checks import Check, Gate, junit_xml, summary_markdown
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.tables.formats import read_table

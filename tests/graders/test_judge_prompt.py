@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.cli.exits import OVER_BUDGET
 from evenhand.cli.main import main
+from evenhand.cli.verbs import OVER_BUDGET
 from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, forecast
 from evenhand.reporting.report import report_study

@@ -19,8 +19,8 @@ from pydantic import Field, ValidationError
 
 from evenhand.analysis import Scale
 from evenhand.errors import InputError
-from evenhand.reporting.ratings_file.missing import listed
-from evenhand.reporting.ratings_file.sidecar import Line, ScaleSection
+from evenhand.reporting.ratings_file.declared import Line, ScaleSection
+from evenhand.reporting.ratings_file.roles import listed
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, with_changes
 from evenhand.study.settings.sections import Section, fault_of
 from evenhand.study.tables.atomic import atomic_write

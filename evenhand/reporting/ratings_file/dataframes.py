@@ -13,8 +13,14 @@ from evenhand.exchange.readers.reading import read_export
 from evenhand.reporting.ratings_file.cleaning import Places, joined_names
 from evenhand.reporting.ratings_file.columns import Grid
 from evenhand.reporting.ratings_file.frames import frame_of
-from evenhand.reporting.ratings_file.missing import kinds_spelled, listed, refuse_missing
-from evenhand.reporting.ratings_file.roles import EVERYBODY, grid_in, roles_in
+from evenhand.reporting.ratings_file.roles import (
+    EVERYBODY,
+    grid_in,
+    kinds_spelled,
+    listed,
+    refuse_missing,
+    roles_in,
+)
 from evenhand.study.tables.formats import FIRST_ROW, cell_text, read_table, row_number
 from evenhand.study.tables.names import renamed
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts, with_unit_id

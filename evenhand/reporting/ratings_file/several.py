@@ -17,7 +17,7 @@ import numpy as np
 
 from evenhand.errors import InputError
 from evenhand.reporting.ratings_file.cleaning import MAX_LENGTH, NO_LABEL, Places
-from evenhand.reporting.ratings_file.missing import listed
+from evenhand.reporting.ratings_file.roles import listed
 from evenhand.reporting.ratings_file.scales import rows_of
 from evenhand.rubrics.options import MOST_SEVERAL, NONE, SEPARATORS, options_in, separators_in
 from evenhand.study.tables.columns import shortened

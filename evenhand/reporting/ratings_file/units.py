@@ -27,7 +27,7 @@ from evenhand.analysis.labels.units import MAX_VALUES
 from evenhand.errors import InputError
 from evenhand.reporting.ratings_file.columns import is_fact, is_nested
 from evenhand.reporting.ratings_file.declared import ScaleOptions
-from evenhand.reporting.ratings_file.missing import listed
+from evenhand.reporting.ratings_file.roles import listed
 from evenhand.study.tables.formats import row_number
 from evenhand.study.tables.names import names_items
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts, with_unit_id

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.cli.exits import BAD_INPUT
 from evenhand.cli.main import main
+from evenhand.cli.verbs import BAD_INPUT
 from evenhand.rubrics.loading import rubric_text
 from evenhand.study.tables.formats import read_table
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.cli.exits import exit_code
+from evenhand.cli.verbs import exit_code
 from evenhand.errors import InputError
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 import sqlalchemy as sa
 import evenhand as eh
 from evenhand.cli.main import main
-from evenhand.reporting.item_study import ItemOptions
+from evenhand.reporting.new_study import ItemOptions
 from evenhand.reporting.labelling import LabelOptions, preview_items
 from evenhand.study import open_study
 

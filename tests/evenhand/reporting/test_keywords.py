@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import evenhand as eh
-from evenhand.cli.items import ITEM_OPTIONS
 from evenhand.cli.options import SCALE_OPTIONS
+from evenhand.cli.studies import ITEM_OPTIONS
 from evenhand.reporting import keywords
 from evenhand.reporting.planning import Assumptions
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings

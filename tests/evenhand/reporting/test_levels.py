@@ -16,8 +16,7 @@ import evenhand as eh
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.reporting.load import from_file, from_table
-from evenhand.reporting.ratings_file.declared import ScaleOptions
-from evenhand.reporting.ratings_file.sidecar import ScaleSection, sidecar_path
+from evenhand.reporting.ratings_file.declared import ScaleOptions, ScaleSection, sidecar_path
 from evenhand.rubrics import Block, asked_rubric
 from evenhand.rubrics.options import whole_numbers_in_a_row
 from evenhand.study.tables.spellings import folded

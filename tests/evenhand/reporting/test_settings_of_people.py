@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from evenhand.annotate_app.payload import View, page_data
 from evenhand.errors import InputError
-from evenhand.reporting.quality import stop_flagged, study_quality
+from evenhand.reporting.live_figures import stop_flagged, study_quality
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.access.admission import admit, make_invites

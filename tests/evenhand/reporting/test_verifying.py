@@ -11,7 +11,7 @@ import pytest
 
 from evenhand.analysis import Analysis, Scale, analyse
 from evenhand.analysis.verification import Libraries
-from evenhand.reporting.verifying import libraries_beside
+from evenhand.reporting.report import libraries_beside
 
 
 @pytest.fixture
