@@ -32,12 +32,11 @@ from evenhand.cli.ratings import (
     print_stop,
     request_limits,
 )
-from evenhand.cli.terminal import console, print_line, print_lines, progress_bar, working
-from evenhand.cli.verbs import DONE, Parser, Verb, add, add_choice, add_flag, refuse
+from evenhand.cli.terminal import console, print_line, print_lines, progress_bar, say, working
+from evenhand.cli.verbs import DONE, Parser, Verb, add, add_choice, add_flag, refuse, study_of
 from evenhand.errors import InputError
 from evenhand.reporting.noting import changing_settings, note, note_in, operator
 from evenhand.reporting.planning import STATISTICS
-from evenhand.texts import written
 from evenhand.visible import escaped_json
 
 if TYPE_CHECKING:
@@ -277,15 +276,14 @@ def _save(arguments: argparse.Namespace) -> None:
     write_baseline(baseline, arguments.file)
     if arguments.source.is_dir():
         note_in(arguments.source, "export", arguments.file.name)
-    say = console().print
     for sentence in found.notes:
-        say(sentence)
+        console().print(sentence)
     if found.synthetic:
-        say(written("terminal.synthetic"))
+        say("terminal.synthetic")
     fields = {"grader": baseline.grader, "file": arguments.file}
     people = baseline.n_people
-    say(written("baseline.saved", units=baseline.n_units, people=people, **fields))
-    say(written("baseline.rule", margin=margin_of(baseline.decision, baseline.analysis)))
+    say("baseline.saved", units=baseline.n_units, people=people, **fields)
+    say("baseline.rule", margin=margin_of(baseline.decision, baseline.analysis))
 
 
 def _baseline_compare(arguments: argparse.Namespace) -> None:
@@ -332,11 +330,10 @@ def _calibrate_options(calibrate: Parser) -> None:
 def _calibrate(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.load import from_study
     from evenhand.reporting.thresholds import calibrate
-    from evenhand.study import open_study
 
     if arguments.threshold is not None:
         _check_threshold(arguments)
-    with open_study(arguments.dir) as study:
+    with study_of(arguments) as study:
         with working("reading the labels") as tell:
             found = calibrate(
                 from_study(study),
@@ -378,7 +375,7 @@ def _write_tuned(study: Study, found: Calibration) -> None:
 
     chosen = found.thresholds
     if not chosen:
-        console().print(written("calibrate.unchanged"))
+        say("calibrate.unchanged")
         return
     asked = {"objective": found.objective, "reference": found.reference}
     with changing_settings(study):
@@ -390,9 +387,7 @@ def _say_written(study: Study, chosen: Mapping[str, Mapping[str, float]]) -> Non
     for rubric, thresholds in chosen.items():
         for grader, threshold in thresholds.items():
             note(study, "threshold", f"{rubric}, {grader}", f"{threshold:g}")
-            console().print(
-                written("calibrate.set", grader=grader, rubric=rubric, threshold=threshold)
-            )
+            say("calibrate.set", grader=grader, rubric=rubric, threshold=threshold)
 
 
 def _improve_options(improve: Parser) -> None:
@@ -441,7 +436,6 @@ def _improve(arguments: argparse.Namespace) -> int:
         provable,
     )
     from evenhand.reporting.suggestions import rubric_first
-    from evenhand.study import open_study
 
     options = ImproveOptions(
         rubric=arguments.rubric,
@@ -452,7 +446,7 @@ def _improve(arguments: argparse.Namespace) -> int:
         proposals=arguments.propose,
         proposer=arguments.proposer,
     )
-    with open_study(arguments.dir) as study:
+    with study_of(arguments) as study:
         if arguments.learn:
             return _write_learn(study, options, arguments.learn)
         if said := provable(study, options):
@@ -461,7 +455,7 @@ def _improve(arguments: argparse.Namespace) -> int:
             console().print(first)
         if arguments.dry_run:
             print_forecast(forecast_improving(study, options))
-            console().print(written("improve.dry_run"))
+            say("improve.dry_run")
             return DONE
         with progress_bar("improving") as progress:
             limits = request_limits(arguments)
@@ -481,7 +475,7 @@ def _write_learn(study: Study, options: ImproveOptions, file: Path) -> int:
     write_table(found, file)
     wrong = int((found["agrees"] == "no").sum())
     about = {"file": file, "count": len(found), "wrong": wrong, "old": options.grader}
-    console().print(written("improve.wrote_learn", **about))
+    say("improve.wrote_learn", **about)
     return DONE
 
 

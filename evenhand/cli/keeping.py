@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli.options import FILE_OPTIONS, FORMAT_OPTION, file_options, keys_in
-from evenhand.cli.terminal import console, print_lines, working
+from evenhand.cli.terminal import console, print_lines, say, working
 from evenhand.cli.verbs import (
     BAD_INPUT,
     DONE,
@@ -20,6 +20,7 @@ from evenhand.cli.verbs import (
     add_choice,
     add_flag,
     refuse,
+    study_of,
 )
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note, note_in
@@ -65,9 +66,8 @@ def _export_options(export: Parser) -> None:
 
 def _import(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.ratings_file.declared import ScaleOptions
-    from evenhand.study import open_study
 
-    with open_study(arguments.dir) as study:
+    with study_of(arguments) as study:
         kind = arguments.kind or _kind_of(arguments.file, arguments.format)
         if kind == "responses":
             refuse(
@@ -103,9 +103,7 @@ def _import_responses(study: Study, file: Path) -> None:
     empty = int((frame["response"].str.strip() == "").sum())
     note(study, "import", file.name, f"responses: {new}")
     subjects, known = frame["subject"].nunique(), len(frame) - new
-    console().print(
-        written("tables.responses", new=new, subjects=subjects, known=known, empty=empty)
-    )
+    say("tables.responses", new=new, subjects=subjects, known=known, empty=empty)
     if new:
         print_lines([sentence for sentence in (display_of(study), *names_shown(study)) if sentence])
 
@@ -123,11 +121,11 @@ def _import_ratings(study: Study, file: Path, options: ScaleOptions) -> None:
         console().print(sentence)
     if is_none.any():
         labels = f"{', '.join(options.missing)} ({int(is_none.sum()):,})"
-        console().print(written("reading.no_label", labels=labels))
+        say("reading.no_label", labels=labels)
     new, known = import_ratings(study, ratings, file.name)
     note(study, "import", file.name, f"ratings: {new}")
     raters = ratings["rater_id"].nunique()
-    console().print(written("tables.ratings", new=new, raters=raters, known=known))
+    say("tables.ratings", new=new, raters=raters, known=known)
 
 
 def _export(arguments: argparse.Namespace) -> None:
@@ -160,14 +158,13 @@ def _export_to_tool(arguments: argparse.Namespace) -> None:
     out, *others = save(made, arguments.out, how)
     if arguments.dir.is_dir():
         note_in(arguments.dir, "export", ", ".join(file.name for file in (out, *others)))
-    say = console().print
     for sentence in material.notes:
-        say(sentence)
-    say(written("writers.wrote", count=made.count, rows=how.rows, tool=how.tool, file=out))
+        console().print(sentence)
+    say("writers.wrote", count=made.count, rows=how.rows, tool=how.tool, file=out)
     for file in others:
-        say(written("writers.beside", file=file))
+        say("writers.beside", file=file)
     for sentence in made.left_out:
-        say(written("terminal.note", note=sentence))
+        say("terminal.note", note=sentence)
 
 
 def _export_tables(arguments: argparse.Namespace) -> None:
@@ -180,7 +177,6 @@ def _export_tables(arguments: argparse.Namespace) -> None:
         units_path,
     )
     from evenhand.reporting.ratings_file.declared import sidecar_path
-    from evenhand.study import open_study
     from evenhand.study.store.logs.answers import answers_table, remarks_table
     from evenhand.study.tables.atomic import atomic_write
     from evenhand.study.tables.formats import write_table
@@ -193,39 +189,37 @@ def _export_tables(arguments: argparse.Namespace) -> None:
     named = [path for path in (out, to_units, arguments.remarks, arguments.answers) if path]
     if len(set(named)) < len(named):
         raise InputError("two tables would go to the same file; give each its own")
-    with open_study(arguments.dir) as study:
+    with study_of(arguments) as study:
         if out is not None:
             ratings = exported_ratings(study)
             write_table(ratings, out)
-            console().print(written("tables.wrote_ratings", count=len(ratings), file=out))
+            say("tables.wrote_ratings", count=len(ratings), file=out)
             beside = sidecar_path(out)
             attacked, to_attacked = exported_attacked(study), attacked_path(out)
             if len(attacked):
                 write_table(attacked, to_attacked)
-                console().print(
-                    written("tables.wrote_attacked", count=len(attacked), file=to_attacked)
-                )
+                say("tables.wrote_attacked", count=len(attacked), file=to_attacked)
             audit = to_attacked.name if len(attacked) else ""
             text = sidecar_text(study, (to_units or units_path(out)).name, audit)
             atomic_write(beside, text.encode())
-            console().print(written("tables.wrote_scales", file=beside))
+            say("tables.wrote_scales", file=beside)
             if study.config.analysis.rater_slices:
                 warning = written("tables.background")
-                console().print(written("terminal.note", note=warning))
+                say("terminal.note", note=warning)
         if to_units is not None:
             units = exported_units(study)
             write_table(units, to_units)
-            console().print(written("tables.wrote_units", count=len(units), file=to_units))
+            say("tables.wrote_units", count=len(units), file=to_units)
         if arguments.remarks is not None:
             remarks = remarks_table(study.store)
             write_table(remarks, arguments.remarks)
             written_to = arguments.remarks
-            console().print(written("tables.wrote_remarks", count=len(remarks), file=written_to))
+            say("tables.wrote_remarks", count=len(remarks), file=written_to)
         if arguments.answers is not None:
             answers = answers_table(study.store)
             write_table(answers, arguments.answers)
             written_to = arguments.answers
-            console().print(written("tables.wrote_answers", count=len(answers), file=written_to))
+            say("tables.wrote_answers", count=len(answers), file=written_to)
         files = ", ".join(path.name for path in named)
         note(study, "export", files)
 
@@ -283,17 +277,17 @@ def _backup(arguments: argparse.Namespace) -> None:
             )
         note_in(arguments.dir, "backup", kept.file.name)
         said = "backup_tried" if arguments.verify else "backup"
-        console().print(written(f"keep.{said}", file=kept.file))
+        say(f"keep.{said}", file=kept.file)
         _say(kept.contents)
-        console().print(written("keep.backups", count=kept.number, folder=arguments.to))
+        say("keep.backups", count=kept.number, folder=arguments.to)
         return
     refuse(arguments, ["--keep", "--verify"], "goes with --to")
     with working("backing up"):
         contents = backup_study(arguments.dir, arguments.file)
     note_in(arguments.dir, "backup", arguments.file.name)
-    console().print(written("keep.backup", file=arguments.file))
+    say("keep.backup", file=arguments.file)
     _say(contents)
-    console().print(written("keep.backup_secret"))
+    say("keep.backup_secret")
 
 
 def _doctor_options(doctor: Parser) -> None:
@@ -307,7 +301,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
 
     found = examine(arguments.dir, app_address(arguments.url) if arguments.url else "")
     for each in found:
-        console().print(written("doctor.good" if each.is_well else "doctor.mend", says=each.says))
+        say("doctor.good" if each.is_well else "doctor.mend", says=each.says)
     ill = sum(not each.is_well for each in found)
     console().print(written("doctor.end", count=ill) if ill else written("doctor.well"))
     return BAD_INPUT if ill else DONE
@@ -320,16 +314,16 @@ def _restore(arguments: argparse.Namespace) -> None:
         hosts: list[str] = []
         contents = restore_study(arguments.file, arguments.dir, hosts.extend)
     note_in(arguments.dir, "study", arguments.dir.name, f"from {arguments.file.name}")
-    console().print(written("keep.restore", folder=arguments.dir))
+    say("keep.restore", folder=arguments.dir)
     _say(contents)
     if hosts:
         said = {"names": ", ".join(hosts), "folder": arguments.dir}
-        console().print(written("keep.hosts", **said))
-    console().print(written("keep.restore_next", folder=arguments.dir))
+        say("keep.hosts", **said)
+    say("keep.restore_next", folder=arguments.dir)
 
 
 def _say(contents: Contents) -> None:
-    console().print(written("keep.holds", **asdict(contents)))
+    say("keep.holds", **asdict(contents))
 
 
 def _copy(arguments: argparse.Namespace) -> None:
@@ -339,8 +333,8 @@ def _copy(arguments: argparse.Namespace) -> None:
         moved = move_store(arguments.dir, arguments.to)
     note_in(arguments.dir, "store", "", "copied")
     rows = sum(table.rows for table in moved.values())
-    console().print(written("keep.copy", rows=rows, tables=len(moved)))
-    console().print(written("keep.copy_now"))
+    say("keep.copy", rows=rows, tables=len(moved))
+    say("keep.copy_now")
 
 
 def _upgrade(arguments: argparse.Namespace) -> None:
@@ -349,11 +343,11 @@ def _upgrade(arguments: argparse.Namespace) -> None:
     with working("upgrading the store"):
         done = upgrade_store(arguments.dir)
     if done.backup is None:
-        console().print(written("keep.upgrade_none", now=done.now))
+        say("keep.upgrade_none", now=done.now)
         return
     note_in(arguments.dir, "store", "", f"schema {done.before} to {done.now}")
-    console().print(written("keep.upgrade", before=done.before, now=done.now))
-    console().print(written("keep.upgrade_backup", file=done.backup))
+    say("keep.upgrade", before=done.before, now=done.now)
+    say("keep.upgrade_backup", file=done.backup)
 
 
 ACTIONS = (

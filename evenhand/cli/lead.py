@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.cli.options import USUAL_ADDRESS, app_address
-from evenhand.cli.terminal import console, print_line, print_table
-from evenhand.cli.verbs import Parser, Verb, add, add_choice, add_flag, refuse
+from evenhand.cli.terminal import console, print_line, print_table, say, warn
+from evenhand.cli.verbs import Parser, Verb, add, add_choice, add_flag, refuse, study_of
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note, operator
 from evenhand.texts import written
@@ -77,10 +77,10 @@ def print_lead_link(folder: Path, url: str, path: str = "") -> None:
     The link itself is printed on a terminal only: the output of a service is kept in a log.
     """
     if sys.stdout.isatty():
-        console().print(written("terminal.lead_link", link=lead_link(folder, url + path)))
+        say("terminal.lead_link", link=lead_link(folder, url + path))
     else:
         at = f" --url {url}{path}" if path else ""
-        console().print(written("terminal.lead_link_elsewhere", folder=f"{folder}{at}"))
+        say("terminal.lead_link_elsewhere", folder=f"{folder}{at}")
 
 
 def _lead(arguments: argparse.Namespace) -> None:
@@ -88,11 +88,10 @@ def _lead(arguments: argparse.Namespace) -> None:
 
 
 def _progress(arguments: argparse.Namespace) -> None:
-    from evenhand.study import open_study
     from evenhand.study.desk.oversight import oversight
     from evenhand.study.lead.progress import rater_progress, rubric_progress, time_left
 
-    with open_study(arguments.dir) as study:
+    with study_of(arguments) as study:
         rubrics, raters = rubric_progress(study), rater_progress(study)
         paused = oversight(study.store).paused
     _print_frame(rubrics, "By rubric", {"median_seconds": "{:.0f}", "hours_left": "{:.1f}"})
@@ -100,35 +99,33 @@ def _progress(arguments: argparse.Namespace) -> None:
         _print_frame(raters, "By rater", {"median_seconds": "{:.0f}", "hours": "{:.1f}"})
     console().print(time_left(rubrics))
     if paused:
-        console().print(written("progress.paused", folder=arguments.dir))
+        say("progress.paused", folder=arguments.dir)
 
 
 def _pause(arguments: argparse.Namespace) -> None:
-    from evenhand.study import open_study
     from evenhand.study.desk.oversight import pause, resume
 
-    with open_study(arguments.dir) as study:
+    with study_of(arguments) as study:
         if arguments.resume:
             resume(study.store, arguments.reason, operator())
-            console().print(written("oversight.resumed"))
+            say("oversight.resumed")
         else:
             pause(study.store, arguments.reason, operator())
-            console().print(written("oversight.paused", folder=arguments.dir))
+            say("oversight.paused", folder=arguments.dir)
 
 
 def _quality(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.live_figures import stop_flagged, study_quality
-    from evenhand.study import open_study
     from evenhand.study.tables.formats import write_table
 
-    with open_study(arguments.dir) as study:
+    with study_of(arguments) as study:
         table = study_quality(study)
         stopped = stop_flagged(study, table) if arguments.stop else []
         if arguments.out is not None:
             write_table(table, arguments.out)
             note(study, "export", arguments.out.name)
     if table.empty:
-        console().print(written("oversight.nobody"))
+        say("oversight.nobody")
     else:
         shown = table[["rater_id", "answers", "median_seconds", "agreement", "drift", "flagged"]]
         formats = {"median_seconds": "{:.0f}", "agreement": "{:.2f}", "drift": "{:+.2f}"}
@@ -136,28 +133,26 @@ def _quality(arguments: argparse.Namespace) -> None:
     for row in table.to_dict("records"):
         rater, excluded, reason = row["rater_id"], row["excluded"], row["reason"]
         if excluded:
-            console().print(written("oversight.is_excluded", rater=rater, reason=excluded))
+            say("oversight.is_excluded", rater=rater, reason=excluded)
         elif reason:
-            console().print(written("oversight.flagged", rater=rater, reason=reason))
+            say("oversight.flagged", rater=rater, reason=reason)
     for rater in stopped:
-        console().print(written("oversight.stopped", rater=rater))
+        say("oversight.stopped", rater=rater)
     if arguments.out is not None:
-        console().print(written("oversight.wrote_raters", count=len(table), file=arguments.out))
+        say("oversight.wrote_raters", count=len(table), file=arguments.out)
 
 
 def _exclude(arguments: argparse.Namespace) -> None:
-    from evenhand.study import open_study
     from evenhand.study.desk.oversight import exclude, readmit
 
     act = readmit if arguments.readmit else exclude
-    with open_study(arguments.dir) as study:
+    with study_of(arguments) as study:
         act(study.store, arguments.rater, arguments.reason, operator())
     said = "readmitted" if arguments.readmit else "excluded"
-    console().print(written(f"oversight.{said}", rater=arguments.rater))
+    say(f"oversight.{said}", rater=arguments.rater)
 
 
 def _adjudicate(arguments: argparse.Namespace) -> None:
-    from evenhand.study import open_study
     from evenhand.study.lead.adjudication import adjudication_queue, import_decisions, queue_table
     from evenhand.study.tables.formats import read_table, write_table
 
@@ -165,7 +160,7 @@ def _adjudicate(arguments: argparse.Namespace) -> None:
         raise InputError("say who made these decisions: add --by NAME")
     if not arguments.decisions:
         refuse(arguments, ["--by"], "says who made the decisions; add --decisions FILE")
-    with open_study(arguments.dir) as study:
+    with study_of(arguments) as study:
         if arguments.decisions:
             table = read_table(arguments.decisions)
             taken, left = import_decisions(study, arguments.by, table, arguments.decisions.name)
@@ -177,9 +172,9 @@ def _adjudicate(arguments: argparse.Namespace) -> None:
             write_table(queue, arguments.out)
             note(study, "export", arguments.out.name)
     if arguments.out is not None:
-        console().print(written("oversight.wrote_queue", count=len(queue), file=arguments.out))
+        say("oversight.wrote_queue", count=len(queue), file=arguments.out)
     elif queue.empty:
-        console().print(written("oversight.adjudicated"))
+        say("oversight.adjudicated")
     else:
         _print_frame(queue[["unit_id", "rubric", "labels"]], "To adjudicate", {})
 
@@ -245,7 +240,6 @@ def _session_options(session: Parser) -> None:
 
 
 def _invite(arguments: argparse.Namespace) -> None:
-    from evenhand.study import open_study
     from evenhand.study.access.admission import make_invites, revoke_invites
     from evenhand.study.access.participants import new_code
     from evenhand.study.session.prolific import study_url
@@ -257,20 +251,18 @@ def _invite(arguments: argparse.Namespace) -> None:
     if arguments.revoke:
         refuse(arguments, ["--hours", "--url"], "is about new links; leave it out with --revoke")
     base = app_address(arguments.url)
-    with open_study(arguments.dir) as study:
+    with study_of(arguments) as study:
         if arguments.revoke:
             for rater in arguments.raters or [""]:
                 revoked = revoke_invites(study, rater)
                 note(study, "invite", rater, f"revoked: {revoked}")
                 whose = rater or "Prolific"
-                console().print(written("session.revoked", whose=whose, count=revoked))
+                say("session.revoked", whose=whose, count=revoked)
             return
         if arguments.prolific:
             _check_prolific(study)
             if study.config.prolific and not study.config.prolific.places:
-                console(stderr=True).print(
-                    written("terminal.note", note=written("session.no_places"))
-                )
+                warn("terminal.note", note=written("session.no_places"))
             (link,) = make_invites(study, [""], arguments.hours)
             note(study, "invite", "Prolific", "made: 1")
             print_line(study_url(base, link.token))
@@ -290,21 +282,20 @@ def _check_prolific(study: Study) -> None:
 
 
 def _account(arguments: argparse.Namespace) -> None:
-    from evenhand.study import open_study
     from evenhand.study.access.accounts import disable_account, set_account
 
     if arguments.action == "disable":
         refuse(arguments, ["--role"], "is only for a login that is added; leave it out")
-    with open_study(arguments.dir) as study:
+    with study_of(arguments) as study:
         if arguments.action == "disable":
             disable_account(study.store, arguments.name)
             note(study, "account", arguments.name, "ended")
-            console().print(written("session.disabled", name=arguments.name))
+            say("session.disabled", name=arguments.name)
         else:
             set_account(study.store, arguments.name, _password(), arguments.role)
             done = f"set: {arguments.role}"
             note(study, "account", arguments.name, done)
-            console().print(written("session.logs_in", name=arguments.name, role=arguments.role))
+            say("session.logs_in", name=arguments.name, role=arguments.role)
 
 
 def _password() -> str:
@@ -324,11 +315,10 @@ def _password() -> str:
 
 
 def _session(arguments: argparse.Namespace) -> None:
-    from evenhand.study import open_study
     from evenhand.study.session.prolific import rater_of, released_submissions
     from evenhand.study.session.sessions import Sessions
 
-    with open_study(arguments.dir) as study:
+    with study_of(arguments) as study:
         sessions = Sessions(study)
         reasons = {
             rater_of(study, name): reason
@@ -342,11 +332,11 @@ def _session(arguments: argparse.Namespace) -> None:
             freed = sessions.release(rater, reason)
             note(study, "place", rater, reason)
             why = _REASONS[reason]
-            console().print(written("session.released", rater=rater, reason=why, freed=freed))
+            say("session.released", rater=rater, reason=why, freed=freed)
         for rater in readmitted:
             sessions.readmit(rater)
             note(study, "place", rater, "readmit")
-            console().print(written("session.readmitted", rater=rater))
+            say("session.readmitted", rater=rater)
         _write_tables(study, sessions, arguments)
 
 
@@ -374,7 +364,7 @@ def _write_tables(study: Study, sessions: Sessions, arguments: argparse.Namespac
 
 def _print_times(times: pd.DataFrame) -> None:
     if times.empty:
-        console().print(written("session.nobody"))
+        say("session.nobody")
         return
     rows = [
         [

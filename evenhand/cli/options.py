@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 from urllib.parse import urlsplit
 
-from evenhand.cli.terminal import console, working
+from evenhand.cli.terminal import console, warn, working
 from evenhand.cli.verbs import Parser, add, refuse
 from evenhand.errors import InputError, nearest
 from evenhand.texts import written
@@ -161,7 +161,7 @@ def reached_at(arguments: argparse.Namespace, port: int) -> tuple[str, str]:
                 "address on the network, such as 192.168.1.20"
             )
         os.environ["STREAMLIT_SERVER_ADDRESS"] = "::" if ":" in name else "0.0.0.0"  # noqa: S104
-        console(stderr=True).print(written("terminal.note", note=written("session.open_network")))
+        warn("terminal.note", note=written("session.open_network"))
         return f"{parts.geturl()}/", host
     address = app_address(arguments.url or f"http://localhost:{port}")
     return address, (urlsplit(address).hostname or "" if arguments.url else "")

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from evenhand.cli.lead import print_lead_link
 from evenhand.cli.options import add_reach, reached_at
-from evenhand.cli.terminal import console, print_table, progress_bar
+from evenhand.cli.terminal import console, print_table, progress_bar, say, warn
 from evenhand.cli.verbs import (
     DONE,
     OVER_BUDGET,
@@ -23,6 +23,7 @@ from evenhand.cli.verbs import (
     add_choice,
     add_flag,
     refuse,
+    study_of,
 )
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note, note_edits
@@ -264,14 +265,14 @@ def _annotate(arguments: argparse.Namespace) -> int:
     for folder in list(folders):
         try:
             served = f"{address}{study_path(folder.name)}/"
-            console().print(written("several.served", name=folder.name, address=served))
+            say("several.served", name=folder.name, address=served)
             secret = before_serving(folder, arguments.url or "", address, f"/{folder.name}")
         except InputError as error:
             said = {"name": folder.name, "error": str(error)}
             if folder in named:
                 raise InputError(written("several.of_study", **said)) from None
             note = written("several.left_out", **said)
-            console(stderr=True).print(written("terminal.note", note=note))
+            warn("terminal.note", note=note)
             folders.remove(folder)
             continue
         if (other := owners.setdefault(secret, folder.name)) != folder.name:
@@ -313,7 +314,7 @@ def before_serving(folder: Path, url: str, address: str, path: str) -> bytes:
             notes += serving_notes(study, url)
         secret = study_secret(study.store)
     for sentence in notes:
-        console(stderr=True).print(written("terminal.note", note=sentence))
+        warn("terminal.note", note=sentence)
     print_lead_link(folder, address, path)
     return secret
 
@@ -321,7 +322,6 @@ def before_serving(folder: Path, url: str, address: str, path: str) -> bytes:
 def _grade(arguments: argparse.Namespace) -> int:
     from evenhand.graders import WHOLE, Shard, forecast, grade
     from evenhand.rubrics import load_rubric
-    from evenhand.study import open_study
 
     _check_batch(arguments)
     shard = Shard.parse(arguments.shard) if arguments.shard else WHOLE
@@ -343,9 +343,9 @@ def _grade(arguments: argparse.Namespace) -> int:
         shard=shard,
     )
     batch = arguments.batch
-    with open_study(arguments.dir) as study:
+    with study_of(arguments) as study:
         for sentence in study.edited_rubrics():
-            console(stderr=True).print(written("terminal.note", note=sentence))
+            warn("terminal.note", note=sentence)
         if arguments.dry_run:
             print_forecast(forecast(study, arguments.grader, options, batch=batch))
             _print_orders(study, options)
@@ -365,16 +365,15 @@ def _grade(arguments: argparse.Namespace) -> int:
             _print_trial(study, text, [part.rater_id for part in summary.graders])
     print_stop("grade", summary.stopped, [w for part in summary.graders for w in part.warnings])
     if text is None:
-        console().print(written("terminal.next", command=f"evenhand report {arguments.dir}"))
+        say("terminal.next", command=f"evenhand report {arguments.dir}")
     return ended(over_budget=summary.over_budget, stopped=bool(summary.stopped))
 
 
 def _respond(arguments: argparse.Namespace) -> int:
     from evenhand.graders import respond
-    from evenhand.study import open_study
 
     system = _system_prompt(arguments.system) if arguments.system else ""
-    with open_study(arguments.dir) as study, progress_bar("responding") as progress:
+    with study_of(arguments) as study, progress_bar("responding") as progress:
         summary = respond(
             study,
             arguments.subject,
@@ -387,15 +386,13 @@ def _respond(arguments: argparse.Namespace) -> int:
         )
         run = summary.run
         note(study, "responses", run.rater_id, f"new: {summary.added}")
-    console().print(
-        written(
-            "grade.responses",
-            subject=run.rater_id,
-            collected=run.scored,
-            known=run.already,
-            left=run.planned - run.scored,
-            added=summary.added,
-        )
+    say(
+        "grade.responses",
+        subject=run.rater_id,
+        collected=run.scored,
+        known=run.already,
+        left=run.planned - run.scored,
+        added=summary.added,
     )
     stopped = [written("grade.respond_stopped", why=run.stopped)] if run.stopped else []
     print_stop("respond", stopped, run.warnings)
@@ -418,14 +415,13 @@ def _system_prompt(file: Path) -> str:
 def _injection(arguments: argparse.Namespace) -> int:
     from evenhand.graders.audit.injection import AuditOptions, audit_injection, forecast_audit
     from evenhand.reporting.analysing import audits_of
-    from evenhand.study import open_study
 
     _check_batch(arguments)
     options = AuditOptions(
         arguments.grader, arguments.units, grading_options(arguments), arguments.attacks
     )
     batch = arguments.batch
-    with open_study(arguments.dir) as study:
+    with study_of(arguments) as study:
         if arguments.dry_run:
             print_forecast(forecast_audit(study, options, batch=batch))
             return DONE
@@ -440,7 +436,7 @@ def _injection(arguments: argparse.Namespace) -> int:
         for audit in audits_of(study, part.rater_id):
             _print_audit(audit, study.config.decision.injection)
     print_stop("audit injection", summary.stopped, part.warnings)
-    console().print(written("terminal.next", command=f"evenhand report {arguments.dir}"))
+    say("terminal.next", command=f"evenhand report {arguments.dir}")
     return ended(over_budget=summary.over_budget, stopped=bool(summary.stopped))
 
 
@@ -461,15 +457,13 @@ def print_run(summary: RunSummary) -> None:
     )
     for part in summary.graders:
         for reason, count in sorted(part.unscored.items()):
-            console().print(
-                written("grade.unscored", grader=part.rater_id, count=count, reason=reason)
-            )
+            say("grade.unscored", grader=part.rater_id, count=count, reason=reason)
         if missing := part.without_probabilities:
             name = "some_without" if missing < part.scored else "all_without"
             numbers = {"missing": missing, "labelled": part.scored}
-            console().print(written(f"grade.{name}", grader=part.rater_id, **numbers))
+            say(f"grade.{name}", grader=part.rater_id, **numbers)
         if repeats := part.unscored[REPEATED]:
-            console().print(written("grade.repeated", grader=part.rater_id, repeats=repeats))
+            say("grade.repeated", grader=part.rater_id, repeats=repeats)
 
 
 def _counts(part: GraderSummary) -> tuple[str, ...]:
@@ -484,7 +478,7 @@ def _print_orders(study: Study, options: GradingOptions) -> None:
     asked = [options.text] if options.text else [study.rubrics[name] for name in names]
     if any(rubric.has_sides for rubric in asked):
         both = len(options.orders) > 1
-        console().print(written("grade.both_orders" if both else "grade.one_order"))
+        say("grade.both_orders" if both else "grade.one_order")
 
 
 def print_coverage(study: Study, raters: Sequence[str]) -> None:
@@ -512,7 +506,7 @@ def print_coverage(study: Study, raters: Sequence[str]) -> None:
     print_table(["grader", "rubric", "coverage", "grades", "cost", "input from cache"], rows)
     answered = models_that_answered(totals)
     for grader, models in answered.items():
-        console().print(written("grade.answered", grader=grader, models=counted(models)))
+        say("grade.answered", grader=grader, models=counted(models))
     print_stop("grade", (), several_models(answered))
 
 
@@ -528,7 +522,7 @@ def _print_trial(study: Study, text: Rubric, tried: Sequence[str]) -> None:
 def print_stop(verb: str, stopped: Sequence[str], warnings: Sequence[str]) -> None:
     """Warnings, and why a run ended early."""
     for sentence in dict.fromkeys(warnings):
-        console(stderr=True).print(written("terminal.warning", text=sentence))
+        warn("terminal.warning", text=sentence)
     for sentence in stopped:
         console(stderr=True).print(f"evenhand {verb}: {sentence}")
 
@@ -583,16 +577,15 @@ def _print_audit(audit: Audit, bounds: InjectionBounds) -> None:
             )
         )
     print_table(_AUDIT_COLUMNS, rows, title=audit.rubric)
-    say = console().print
-    say(audit.sentence(bounds))
+    console().print(audit.sentence(bounds))
     for outcome in audit.outcomes:
         if works := [each.name for each in outcome.attacks if each.works]:
             how = written(f"injection.{_OUTCOMES[outcome.name]}")
             said = {"grader": audit.grader, "outcome": how, "attacks": ", ".join(works)}
-            say(written("injection.works", **said))
+            say("injection.works", **said)
     if audit.retest is not None:
         share = audit.retest["estimate"]
-        say(written("injection.retest", grader=audit.grader, share=share))
+        say("injection.retest", grader=audit.grader, share=share)
 
 
 def _within(bounds: ResultRow) -> str:

@@ -18,13 +18,12 @@ from evenhand.cli.options import (
     given_options,
     path_or_address,
 )
-from evenhand.cli.terminal import console, print_lines, print_table, progress_bar, working
-from evenhand.cli.verbs import DONE, Parser, Verb, add, add_choice, add_flag, refuse
+from evenhand.cli.terminal import console, print_lines, print_table, progress_bar, say, working
+from evenhand.cli.verbs import DONE, Parser, Verb, add, add_choice, add_flag, refuse, study_of
 from evenhand.demo.published import PUBLISHED, finding, judge_published
 from evenhand.demo.studies import DEMOS, default_folder, is_demo, make_demo
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note
-from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.analysis import Analysis
@@ -59,21 +58,20 @@ def _add_form(verb: Parser) -> None:
 
 def _report(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.report import browser_path, print_pdf
-    from evenhand.study import open_study
     from evenhand.study.tables.atomic import check_folder
 
     out: Path = arguments.out or arguments.dir / "report"
     browser = browser_path() if arguments.format == "pdf" else None
     for folder in filter(None, [out, arguments.figures]):
         check_folder(folder)
-    with open_study(arguments.dir) as study:
+    with study_of(arguments) as study:
         print_report(study, out, arguments.figures, full=arguments.full)
         note(study, "export", "report.html")
-    console().print(written("terminal.report", page=out / "report.html"))
+    say("terminal.report", page=out / "report.html")
     if browser:
         with working("printing the report"):
             print_pdf(browser, out / "report.html", out / "report.pdf")
-        console().print(written("terminal.printed", file=out / "report.pdf"))
+        say("terminal.printed", file=out / "report.pdf")
 
 
 def print_report(
@@ -97,7 +95,7 @@ def print_report(
 
 def _print_figures(folder: Path | None) -> None:
     if folder is not None:
-        console().print(written("terminal.figures", folder=folder))
+        say("terminal.figures", folder=folder)
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -127,12 +125,12 @@ def _check(arguments: argparse.Namespace) -> None:
         from evenhand.reporting.ratings_file.declared import write_settings
 
         written_to = write_settings(arguments.file, given_options(arguments))
-        console().print(written("reading.wrote_settings", file=written_to))
+        say("reading.wrote_settings", file=written_to)
     if out is not None:
         from evenhand.analysis.report import write_report
 
         write_report(analysis, context, out, full=arguments.full)
-        console().print(written("terminal.report", page=out / "report.html"))
+        say("terminal.report", page=out / "report.html")
     if figures is not None:
         from evenhand.analysis.report import write_figures
 
@@ -195,24 +193,23 @@ def _demo(arguments: argparse.Namespace) -> int:
         return _published(arguments)
     from evenhand.study import open_study
 
-    say = console().print
     folder: Path = arguments.dir or default_folder(arguments.study)
     if is_demo(folder):
-        say(written("demo.kept", folder=folder))
+        say("demo.kept", folder=folder)
     else:
         with progress_bar("demo study") as progress:
             make_demo(arguments.study, folder, progress)
-        say(written("demo.created", folder=folder))
+        say("demo.created", folder=folder)
     with open_study(folder) as study:
         print_report(study, folder / "report")
-    say(written("demo.report", page=folder / "report" / "report.html"))
+    say("demo.report", page=folder / "report" / "report.html")
     if arguments.no_app:
         return DONE
     from evenhand.annotate_app.serve import serve
     from evenhand.local_page import app_port
 
     port = app_port(arguments.port)
-    say(written("demo.app"))
+    say("demo.app")
     print_lead_link(folder, f"http://localhost:{port}")
     return serve(folder, port=port)
 
@@ -229,13 +226,12 @@ def _published(arguments: argparse.Namespace) -> int:
     scale = given_options(check.parse_args(published.options.split()))
     with working("reading the labels"):
         analysis = judge_published(study, scale, folder)
-    say = console().print
     for line in finding(study, analysis):
-        say(line)
+        console().print(line)
     page = folder / "report.html"
-    say(written("terminal.report", page=page))
+    say("terminal.report", page=page)
     command = f"evenhand check {shlex.quote(str(folder / published.file))} {published.options}"
-    say(written("terminal.next", command=command))
+    say("terminal.next", command=command)
     if not arguments.no_app:
         webbrowser.open(page.resolve().as_uri())
     return DONE

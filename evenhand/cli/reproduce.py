@@ -17,7 +17,7 @@ from evenhand.cli.ratings import (
     request_limits,
 )
 from evenhand.cli.reports import print_report
-from evenhand.cli.terminal import console, print_lines, progress_bar, working
+from evenhand.cli.terminal import console, print_lines, progress_bar, say, working
 from evenhand.cli.verbs import DONE, Parser, Verb, add, add_choice, add_flag, add_verbs
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note
@@ -183,34 +183,34 @@ def _reproduce(arguments: argparse.Namespace, wanted: Reproduction) -> int:
         found = foresee(wanted, folder, limits, ready=not arguments.dry_run)
     print_lines(found.lines)
     if limits.budget is not None and found.cost and found.cost[1] + found.spent > limits.budget:
-        console().print(written("reproduce.over", budget=limits.budget))
+        say("reproduce.over", budget=limits.budget)
     if arguments.dry_run:
         return DONE
     if not _agreed(arguments):
-        console().print(written("reproduce.declined"))
+        say("reproduce.declined")
         return DONE
     if ended_early := paraphrase(wanted, folder, limits, progress_bar):
         print_stop("reproduce", ended_early.stopped, ended_early.warnings)
-        console().print(written("reproduce.again"))
+        say("reproduce.again")
         return ended(over_budget=ended_early.over_budget, stopped=True)
     if wanted.paraphraser:
-        console().print(written("reproduce.paraphrases_in", folder=paraphrases_folder(folder)))
+        say("reproduce.paraphrases_in", folder=paraphrases_folder(folder))
     with opened(wanted, folder) as study:
         collected = collect(study, wanted, limits, progress_bar)
         _print_collected(study, collected)
         if study.ratings().empty:
-            console().print(written("reproduce.nothing"))
+            say("reproduce.nothing")
         else:
             print_report(study, folder / "report")
             note(study, "export", "report.html")
-            console().print(written("terminal.report", page=folder / "report" / "report.html"))
+            say("terminal.report", page=folder / "report" / "report.html")
     stopped = collected.stopped
     print_stop("reproduce", stopped, collected.warnings)
     code = ended(over_budget=collected.over_budget, stopped=bool(stopped))
     if code == DONE and _page_wanted(arguments):
         _serve(folder, port)
-    console().print(written("terminal.next", command=f"evenhand annotate {folder}"))
-    console().print(written("reproduce.again"))
+    say("terminal.next", command=f"evenhand annotate {folder}")
+    say("reproduce.again")
     return code
 
 
@@ -229,8 +229,8 @@ def _serve(folder: Path, port: int) -> NoReturn:
 
     address = f"http://localhost:{port}"
     before_serving(folder, "", address, "")
-    console().print(written("reproduce.page", address=address))
-    console().print(written("reproduce.again"))
+    say("reproduce.page", address=address)
+    say("reproduce.again")
     open_when_up(address, port)
     serve(folder, port=port)
 
@@ -256,7 +256,7 @@ def _print_collected(study: Study, collected: Collected) -> None:
         run = each.run
         numbers = {"collected": run.scored, "known": run.already, "added": each.added}
         left = run.planned - run.scored
-        console().print(written("grade.responses", subject=run.rater_id, left=left, **numbers))
+        say("grade.responses", subject=run.rater_id, left=left, **numbers)
     for sentence in collected.notes:
         console().print(sentence)
     if collected.grades:

@@ -17,8 +17,8 @@ from evenhand.cli.ratings import (
     print_stop,
     request_limits,
 )
-from evenhand.cli.terminal import console, print_table, progress_bar
-from evenhand.cli.verbs import BAD_INPUT, DONE, Parser, Verb, add, add_flag, refuse
+from evenhand.cli.terminal import console, print_table, progress_bar, say, warn
+from evenhand.cli.verbs import BAD_INPUT, DONE, Parser, Verb, add, add_flag, refuse, study_of
 from evenhand.errors import InputError
 from evenhand.texts import written
 
@@ -82,7 +82,7 @@ def _print_answers(rubric: Rubric, grader: str, labels: Sequence[str | None]) ->
         return
     right = sum(golden.label == label for golden, label in asked)
     about = {"grader": grader, "name": rubric.name, "right": right, "total": len(asked)}
-    console().print(written("golden.right", **about))
+    say("golden.right", **about)
     for number, (golden, label) in enumerate(zip(rubric.golden, labels, strict=True), 1):
         if label in (None, golden.label):
             continue
@@ -113,8 +113,8 @@ def _new(arguments: argparse.Namespace) -> None:
 
     text, path = draft_rubric(arguments.name, arguments.start), Path(f"{arguments.name}.toml")
     _write_new(path, text)
-    console().print(written("rubric_check.made", path=path))
-    console().print(written("terminal.next", command=f"evenhand rubric check {path}"))
+    say("rubric_check.made", path=path)
+    say("terminal.next", command=f"evenhand rubric check {path}")
 
 
 def _list(_arguments: argparse.Namespace) -> None:
@@ -184,7 +184,7 @@ def _check_one(file: str) -> int:
     for sentence in _summary(rubric):
         console().print(sentence)
     for sentence in contradictions(rubric):
-        console(stderr=True).print(written("rubric_check.warning", text=sentence))
+        warn("rubric_check.warning", text=sentence)
     return DONE
 
 
@@ -245,23 +245,22 @@ def _suggest(arguments: argparse.Namespace) -> int:
     if arguments.out and arguments.out.exists():  # before money is spent on it
         raise InputError(f"{arguments.out} is there already; choose another name or move it")
     from evenhand.reporting.suggestions import divided_rubrics, unclear_rubrics
-    from evenhand.study import open_study
 
-    with open_study(arguments.dir) as study:
+    with study_of(arguments) as study:
         wanted = arguments.rubric
         if wanted and wanted not in study.rubrics:
             raise InputError(f"the study has no rubric {wanted!r}")
         found = [own for own in unclear_rubrics(study) if wanted in ("", own.rubric.name)]
         divided = [own for own in divided_rubrics(study) if wanted in ("", own.rubric.name)]
     if not found:
-        console().print(written("suggest.nothing"))
+        say("suggest.nothing")
     _print_unclear(found)
     for each in divided:
         _print_divided(each)
     if arguments.out or arguments.proposer:
         return _draft(arguments, divided, found)
     if found or divided:
-        console().print(written("suggest.next"))
+        say("suggest.next")
     return DONE
 
 
@@ -270,7 +269,7 @@ def _print_unclear(found: Sequence[UnclearRubric]) -> None:
         unclear = _count(sum(map(len, own.by_options.values())))
         about = {"title": own.rubric.title, "name": own.rubric.name}
         flags = _count(len({unit for unit, _ in own.flags}))
-        console().print(written("suggest.rubric", **about, unclear=unclear, flags=flags))
+        say("suggest.rubric", **about, unclear=unclear, flags=flags)
         for (people, grader), units in own.by_options.items():
             chosen = {"people": own.named(people), "grader": own.named(grader)}
             console().print("  " + written("suggest.chosen", **chosen, units=_count(len(units))))
@@ -284,13 +283,12 @@ def _print_unclear(found: Sequence[UnclearRubric]) -> None:
 
 
 def _print_divided(own: Divided) -> None:
-    say = console().print
-    say(written("suggest.people", title=own.rubric.title, name=own.rubric.name))
+    say("suggest.people", title=own.rubric.title, name=own.rubric.name)
     for line in own.points:
-        say(f"  {line}")
+        console().print(f"  {line}")
     for (one, other), count in own.confusions.items():
         pair = {"one": own.named(one), "other": own.named(other)}
-        say("  " + written("suggest.confused", **pair, units=_count(count)))
+        console().print("  " + written("suggest.confused", **pair, units=_count(count)))
 
 
 def _draft(
@@ -298,7 +296,6 @@ def _draft(
 ) -> int:
     """Write a draft of another wording of the one rubric that is meant."""
     from evenhand.reporting.suggestions import LEAST_UNITS, draft_of, draft_text
-    from evenhand.study import open_study
 
     names = [own.rubric.name for own in divided]
     if not names:
@@ -308,7 +305,7 @@ def _draft(
         raise InputError(written("suggest.which", names=", ".join(names)))
     own = divided[0]
     flags = [flag for each in unclear if each.rubric.name == names[0] for flag in each.flags]
-    with open_study(arguments.dir) as study:
+    with study_of(arguments) as study:
         if arguments.proposer:
             draft, code = _proposed(study, arguments, own, flags)
             if draft is None:
@@ -317,9 +314,7 @@ def _draft(
             draft = draft_of(study, own.rubric)
     _write_new(arguments.out, draft_text(draft, own, flags))
     who = {"path": arguments.out, "proposer": arguments.proposer}
-    console().print(
-        written("suggest.drafted_by" if arguments.proposer else "suggest.drafted", **who)
-    )
+    say("suggest.drafted_by" if arguments.proposer else "suggest.drafted", **who)
     steps = f"rubric check {arguments.out}", f"rubric reword {arguments.dir} {arguments.out}"
     _print_next(*steps)
     return DONE
@@ -359,7 +354,7 @@ def _write_new(path: Path, text: str) -> None:
 
 def _print_next(*steps: str) -> None:
     command = "\n      ".join(f"evenhand {step}" for step in steps)
-    console().print(written("terminal.next", command=command))
+    say("terminal.next", command=command)
 
 
 def _reword_options(reword: Parser) -> None:
@@ -371,17 +366,16 @@ def _reword_options(reword: Parser) -> None:
 def _reword(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.noting import changing_settings, operator
     from evenhand.rubrics.loading import parse_rubric, rubric_text
-    from evenhand.study import open_study
     from evenhand.study.rewording import declare_rewording
 
     text = rubric_text(arguments.file)
     new, pairs = parse_rubric(text, arguments.file.name), arguments.pairs
     if pairs < 2:
         raise InputError(f"--pairs is {pairs}; a trial needs 2 or more")
-    with open_study(arguments.dir) as study, changing_settings(study):
+    with study_of(arguments) as study, changing_settings(study):
         more = declare_rewording(study, new, text, pairs, operator())
     about = {"pairs": pairs, "old": new.variant_of, "new": new.name, "more": more}
-    console().print(written("rewording.declared", **about))
+    say("rewording.declared", **about)
     _print_next(f"annotate {arguments.dir}", f"report {arguments.dir}")
 
 

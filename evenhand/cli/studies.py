@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from evenhand.cli.lead import print_lead_link
 from evenhand.cli.options import add_reach, reached_at
-from evenhand.cli.terminal import console, print_line, print_lines, print_table
-from evenhand.cli.verbs import Parser, Verb, add, add_choice, add_flag, refuse
+from evenhand.cli.terminal import console, print_line, print_lines, print_table, say
+from evenhand.cli.verbs import Parser, Verb, add, add_choice, add_flag, refuse, study_of
 from evenhand.errors import InputError
 from evenhand.reporting.noting import changing_settings, note
 from evenhand.texts import written
@@ -190,7 +190,6 @@ def _extend_options(extend: Parser) -> None:
 def _new(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.new_study import check_numbers, item_study, make_study
     from evenhand.rubrics import load_rubric
-    from evenhand.study import open_study
     from evenhand.study.creation import StudyPlan, usual_rubrics
     from evenhand.study.trust import remember
 
@@ -224,7 +223,7 @@ def _new(arguments: argparse.Namespace) -> None:
     if "://" in arguments.store or "$" in arguments.store:
         remember(arguments.dir, [arguments.store])  # as it was typed
     judged = make_study(arguments.dir, plan, made)
-    with open_study(arguments.dir) as study:
+    with study_of(arguments) as study:
         if made:
             print_lines(made.said(judged, arguments.dir, study.config.sample.pairs))
         describe_study(study)
@@ -238,23 +237,23 @@ def _next_steps(folder: Path, *, has_responses: bool, has_cues: bool) -> None:
     grader = "baseline:lexical" if has_cues else "PROVIDER:MODEL"
     steps += [f"annotate {folder}", f"grade {folder} --grader {grader}", f"report {folder}"]
     indent = "\n      "
-    console().print(written("terminal.next", command=indent.join(f"evenhand {s}" for s in steps)))
+    say("terminal.next", command=indent.join(f"evenhand {s}" for s in steps))
 
 
 def _extend(arguments: argparse.Namespace) -> None:
-    from evenhand.study import extend_sample, open_study
+    from evenhand.study import extend_sample
     from evenhand.study.prompts.pairs import prompts_noun
 
-    with open_study(arguments.dir) as study:
+    with study_of(arguments) as study:
         before = study.config.sample.pairs
         with changing_settings(study):
             size = extend_sample(study, arguments.pairs, arguments.by)
         note(study, "sample", "", f"pairs: {size}")
-    with open_study(arguments.dir) as study:
+    with study_of(arguments) as study:
         noun = prompts_noun(study.store.pairs())
-        console().print(written("new.grown", before=before, after=size, noun=noun))
+        say("new.grown", before=before, after=size, noun=noun)
         if arguments.by == "uncertainty":
-            console().print(written("new.by_uncertainty", noun=noun))
+            say("new.by_uncertainty", noun=noun)
         describe_study(study)
 
 
@@ -263,9 +262,9 @@ def describe_study(study: Study) -> None:
     from evenhand.reporting.new_study import preview_of
 
     found = preview_of(study)
-    say, noun = console().print, found.noun
+    noun = found.noun
     counts = {"sampled": found.sampled, "total": found.total}
-    say(written("new.sampled", **counts, noun=noun, seed=study.config.seed))
+    say("new.sampled", **counts, noun=noun, seed=study.config.seed)
     pairs = study.store.pairs()
     sampled = pairs[pairs["sample_position"].notna()]
     for column in study.config.sample.stratify:
@@ -274,7 +273,7 @@ def describe_study(study: Study) -> None:
     _print_hidden_prompts(study)
     for sentence in (found.display, *found.precision, *found.names):
         if sentence:
-            say(sentence)
+            console().print(sentence)
 
 
 def _print_shares(column: str, noun: str, whole: pd.Series, sample: pd.Series) -> None:
@@ -294,9 +293,8 @@ def _print_shares(column: str, noun: str, whole: pd.Series, sample: pd.Series) -
 
 
 def _print_workload(load: Workload) -> None:
-    say = console().print
     if not load.rubrics:
-        say(written("new.no_responses"))
+        say("new.no_responses")
         return
     print_table(
         ["rubric", "units", "annotators each", "labels", "hours"],
@@ -312,7 +310,7 @@ def _print_workload(load: Workload) -> None:
         ],
         title=written("new.work"),
     )
-    say(written("new.hours", words=load.words_per_minute, seconds=load.seconds_to_decide))
+    say("new.hours", words=load.words_per_minute, seconds=load.seconds_to_decide)
 
 
 def _print_hidden_prompts(study: Study) -> None:
@@ -322,9 +320,9 @@ def _print_hidden_prompts(study: Study) -> None:
     if hiding := judged_without_prompt(study.labelled_rubrics()):
         names = ", ".join(rubric.name for rubric in hiding)
         together = study.config.annotation.screen == "all"
-        console().print(written("prompts.together" if together else "prompts.first", rubrics=names))
+        say("prompts.together" if together else "prompts.first", rubrics=names)
         if study.config.annotation.repeat_share:
-            console().print(written("prompts.repeats", rubrics=names))
+            say("prompts.repeats", rubrics=names)
 
 
 VERBS = (

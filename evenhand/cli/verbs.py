@@ -15,6 +15,8 @@ from evenhand.visible import visible
 if TYPE_CHECKING:
     from argparse import _ActionsContainer
 
+    from evenhand.study import Study
+
 DONE = 0
 NOT_MET = 1
 """Only `gate` ends so. A crash must not, or it would read as a grader that falls short."""
@@ -228,6 +230,13 @@ def add_choice(
 ) -> None:
     """Add an option with one of these values."""
     to.add_argument(name, choices=choices, help=text, default=default)
+
+
+def study_of(arguments: Namespace) -> Study:
+    """Open the study that a verb is about."""
+    from evenhand.study import open_study
+
+    return open_study(arguments.dir)
 
 
 def refuse(arguments: Namespace, options: Collection[str], because: str) -> None:

@@ -18,7 +18,7 @@ from evenhand.texts import texts, written
 ROOT = Path(__file__).parents[2]
 ROOMS = ("analysis", "annotate_app", "evenhand", "exchange", "graders", "rubrics", "study")
 MOST_WORDS = 25
-WRITERS = ("written", "in_pieces")
+WRITERS = ("written", "in_pieces", "say", "warn")
 NOT_SAID = (
     "cannot be told",
     "sat beside",

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from evenhand.cli import sessions as session_verbs
+from evenhand.cli import lead as session_verbs
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.study import Study, open_study
