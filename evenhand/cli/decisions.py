@@ -36,7 +36,7 @@ from evenhand.cli.terminal import console, print_line, print_lines, progress_bar
 from evenhand.cli.verbs import DONE, Parser, Verb, add, add_choice, add_flag, refuse, study_of
 from evenhand.errors import InputError
 from evenhand.reporting.noting import changing_settings, note, note_in, operator
-from evenhand.reporting.planning import STATISTICS
+from evenhand.reporting.planning import STATISTICS, Assumptions
 from evenhand.visible import escaped_json
 
 if TYPE_CHECKING:
@@ -65,19 +65,7 @@ def _select(arguments: argparse.Namespace) -> None:
     print_lines(Selection(analysis, study=study).lines)
 
 
-ASSUMED = (
-    "--agreement",
-    "--prevalence",
-    "--scale",
-    "--correlation",
-    "--mean",
-    "--raters",
-    "--overlap",
-    "--subjects",
-    "--likeness",
-    "--strictness",
-    "--power",
-)
+ASSUMED = [f"--{each.name}" for each in fields(Assumptions)]
 RULE = ("--margin", "--set")
 """Requirements on a grader, with a pilot or without."""
 _UNUSED_BY_PLAN = (
@@ -119,7 +107,7 @@ def _plan_options(plan: Parser) -> None:
 
 
 def _plan(arguments: argparse.Namespace) -> None:
-    from evenhand.reporting.planning import Assumptions, Wanted, plan_ahead, plan_from
+    from evenhand.reporting.planning import Wanted, plan_ahead, plan_from
 
     wanted = Wanted(arguments.statistic, arguments.half_width)
     assumed = Assumptions(
@@ -351,8 +339,6 @@ def _calibrate(arguments: argparse.Namespace) -> None:
 
 
 def _check_threshold(arguments: argparse.Namespace) -> None:
-    from evenhand.errors import InputError
-
     if not (arguments.write and arguments.rubric and arguments.grader):
         raise InputError("--threshold needs --write, --rubric and --grader")
     if not 0 <= arguments.threshold <= 1:

@@ -20,8 +20,15 @@ from evenhand.cli.options import (
 )
 from evenhand.cli.terminal import console, print_lines, print_table, progress_bar, say, working
 from evenhand.cli.verbs import DONE, Parser, Verb, add, add_choice, add_flag, refuse, study_of
-from evenhand.demo.published import PUBLISHED, finding, judge_published
-from evenhand.demo.studies import DEMOS, default_folder, is_demo, make_demo
+from evenhand.demo import (
+    DEMOS,
+    PUBLISHED,
+    default_folder,
+    finding,
+    is_demo,
+    judge_published,
+    make_demo,
+)
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note
 

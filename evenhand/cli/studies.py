@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,22 +58,10 @@ def item_options(arguments: argparse.Namespace) -> ItemOptions:
     """Return what the command line says of an items file."""
     from evenhand.reporting.new_study import ItemOptions
 
-    return ItemOptions(
-        show=_listed(arguments.show),
-        subject=_listed(arguments.subject),
-        cluster=arguments.cluster or "",
-        judge=arguments.judge or "",
-        missing=_listed(arguments.missing),
-        sheet=arguments.sheet or "",
-        each_turn=arguments.each_turn,
-        rubrics=arguments.rubric or (),
-        question=arguments.question or "",
-        options=_listed(arguments.options),
-        scale=arguments.scale or "",
-        several=arguments.several,
-        level=arguments.level or "",
-        steps=arguments.steps,
-    )
+    given = {**vars(arguments), "rubrics": arguments.rubric}
+    given |= {name: _listed(given[name]) for name in ("show", "missing", "options")}
+    names = [each.name for each in fields(ItemOptions)]
+    return ItemOptions(**{name: given[name] for name in names if given.get(name) is not None})
 
 
 def asking() -> Ask | None:

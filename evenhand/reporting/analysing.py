@@ -19,6 +19,7 @@ from evenhand.reporting.load import (
     naming_sidecar,
 )
 from evenhand.reporting.ratings_file.declared import ScaleOptions
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -146,7 +147,6 @@ def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> Report
     from evenhand.study.lead.disagreements import sorted_so_far
     from evenhand.study.prompts.pairs import prompts_noun
     from evenhand.study.store.totals import models_that_answered
-    from evenhand.texts import written
 
     config, prompts, ratings = study.config, study.store.pairs(), dataset.ratings
     noun, usage = prompts_noun(prompts), dataset.facts.usage
@@ -246,7 +246,6 @@ def _beside_published(
     """Return the figures of others, and how this study differs from theirs in design."""
     from evenhand.analysis.report.context import BesidePublished
     from evenhand.study.prompts.pairs import prompts_noun
-    from evenhand.texts import written
 
     design, ratings = published.design, dataset.ratings
     models = ratings[ratings["rater_kind"] == "model"]
@@ -328,7 +327,6 @@ def _asked_by(usage: pd.DataFrame) -> dict[str, str]:
     """Return a report line for each grader: the ways in which its labels were asked for, with
     counts.
     """
-    from evenhand.texts import written
 
     counts: dict[str, Counter[str]] = {}
     for row in usage.to_dict("records"):
@@ -344,7 +342,6 @@ def _asked_by(usage: pd.DataFrame) -> dict[str, str]:
 
 def several_models(answered: Mapping[str, Mapping[str, int]]) -> list[str]:
     """Return a warning for each grader for which more than one model answered."""
-    from evenhand.texts import written
 
     return [
         written("grade.several_models", grader=grader, models=counted(models))
@@ -366,7 +363,6 @@ def _own_prompts(study: Study, raters: Iterable[str]) -> dict[str, str]:
     """Return the judge prompt of each grader that read one of its user's own."""
     from evenhand.rubrics.judge_prompt import own_prompt_of, with_own_prompt
     from evenhand.study.workspace import PROMPTS_FOLDER
-    from evenhand.texts import written
 
     found = {}
     for grader in with_own_prompt(raters):
@@ -389,7 +385,6 @@ def _improved(study: Study) -> dict[str, str]:
     all: how labels were parted, every choice and proof in turn, and what it cost in all.
     """
     from evenhand.study.store.logs.improvements import ends_of
-    from evenhand.texts import written
 
     found: dict[str, list[dict[str, Any]]] = {}
     for rubric, end in ends_of(study.store):
@@ -416,7 +411,6 @@ def last_kappas(end: Mapping[str, Any]) -> dict[str, tuple[float | None, int]]:
 
 def told_of(end: Mapping[str, Any]) -> list[str]:
     """Return what came of one choice, and of its proof, as `improve` kept it."""
-    from evenhand.texts import written
 
     last = last_kappas(end)
     scores = "; ".join(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evenhand.errors import InputError
-from evenhand.exchange.writers.material import Material, Scale
+from evenhand.exchange.writers import material
 from evenhand.reporting.load import from_file, from_study, looked_at
 from evenhand.reporting.ratings_file.declared import (
     GraderUsage,
@@ -35,7 +35,6 @@ from evenhand.study.tables.attacks import as_text
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand import analysis
     from evenhand.analysis import Scale
     from evenhand.analysis.dataset import Dataset
     from evenhand.study import Study
@@ -229,7 +228,7 @@ def _line(text: str) -> str:
 
 def material_of(
     source: Path, raters: Collection[str] = (), options: ScaleOptions | None = None
-) -> Material:
+) -> material.Material:
     """Return the material for export of a study folder or a ratings file, of these `raters` or of
     all.
 
@@ -251,10 +250,10 @@ def material_of(
 
 def _material(
     dataset: Dataset, units: pd.DataFrame, raters: Collection[str], source: str
-) -> Material:
+) -> material.Material:
     ratings = _of_raters(dataset.ratings, raters, source)
     rated = set(ratings["rubric"])
-    return Material(
+    return material.Material(
         name=dataset.title,
         ratings=ratings,
         combined=_combined(ratings, dataset.scales, source),
@@ -269,10 +268,10 @@ def _material(
     )
 
 
-def _as_seen(name: str, categories: Iterable[str], dataset: Dataset) -> Scale:
+def _as_seen(name: str, categories: Iterable[str], dataset: Dataset) -> material.Scale:
     names = dataset.names.get(name, {})
     title = dataset.titles.get(name) or name or "Label"
-    return Scale(title, {key: names.get(key, key) for key in categories})
+    return material.Scale(title, {key: names.get(key, key) for key in categories})
 
 
 def _of_raters(ratings: pd.DataFrame, raters: Collection[str], source: str) -> pd.DataFrame:
@@ -286,9 +285,7 @@ def _of_raters(ratings: pd.DataFrame, raters: Collection[str], source: str) -> p
     return ratings[ratings["rater_id"].isin(list(raters))] if raters else ratings
 
 
-def _combined(
-    ratings: pd.DataFrame, scales: Mapping[str, analysis.Scale], source: str
-) -> pd.DataFrame:
+def _combined(ratings: pd.DataFrame, scales: Mapping[str, Scale], source: str) -> pd.DataFrame:
     """Return a row for each rater, unit and rubric, with repeated draws and orders combined as in
     the analysis.
     """
@@ -301,9 +298,7 @@ def _combined(
     return pd.concat(parts, ignore_index=True)
 
 
-def _one_rubric(
-    ratings: pd.DataFrame, rubric: str, scale: analysis.Scale, source: str
-) -> pd.DataFrame:
+def _one_rubric(ratings: pd.DataFrame, rubric: str, scale: Scale, source: str) -> pd.DataFrame:
     import pandas as pd
 
     from evenhand.analysis.labels.combine import combine_readings, methods_apart

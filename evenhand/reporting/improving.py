@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from evenhand.analysis.verdicts.judge import Verdict
     from evenhand.graders import GraderForecast, GraderSummary, RunSummary
     from evenhand.graders.audit.injection import AuditOptions
+    from evenhand.graders.plan import GradingTask
     from evenhand.graders.running.run import Progress
     from evenhand.graders.running.runner import Rounds
     from evenhand.reporting.panel import Line
@@ -246,11 +247,8 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[GraderFore
     """
     from evenhand.analysis.verdicts.improvement import round_sizes
     from evenhand.graders.running.dry_run import forecast_of
-    from evenhand.graders.running.runner import planned
-    from evenhand.graders.scrub import Scrubber
 
     trial = Trial(study, options)
-    scrubber = Scrubber.from_environment(study.config.providers)
     known = {each.rater_id for each in trial.candidates}
     asked = trial.forecast_proposals()
     made = {each.rater_id for each in trial.candidates} - known
@@ -271,7 +269,7 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[GraderFore
         if each.rater_id in made:
             last = [*last, *learn]  # where GEPA tries each of them
         wanted += trial.asked(each, [*choose[: most[each.rater_id]], *last])
-    found = [forecast_of(study, task) for task in planned(study, wanted, scrubber)]
+    found = [forecast_of(study, task) for task in _planned(study, wanted)]
     for at, each in enumerate(trial.candidates, start=own):
         if each.rater_id in made:  # words that are not known yet
             found[at] = replace(found[at], rater_id=each.origin, sample=None)
@@ -339,14 +337,10 @@ class Trial:
     @property
     def old_rater(self) -> str:
         """The old grader's rater id, without a look at the candidates."""
-        from evenhand.graders.running.runner import planned
-        from evenhand.graders.scrub import Scrubber
-
         if self.asker != self._options.grader:
             return self._options.grader
         grading = replace(self._options.grading, rubrics=[self.rubric.name])
-        scrubber = Scrubber.from_environment(self.study.config.providers)
-        (task,) = planned(self.study, [(self._options.grader, grading)], scrubber)
+        (task,) = _planned(self.study, [(self._options.grader, grading)])
         return task.questions.rater_id
 
     @property
@@ -648,11 +642,7 @@ class Trial:
 
     def _check_asked(self, wanted: Sequence[tuple[str, GradingOptions]]) -> None:
         """Raise _OpenQuestion where a grader is still to be asked some of this."""
-        from evenhand.graders.running.runner import planned
-        from evenhand.graders.scrub import Scrubber
-
-        scrubber = Scrubber.from_environment(self.study.config.providers)
-        if any(len(task.questions) for task in planned(self.study, wanted, scrubber)):
+        if any(len(task.questions) for task in _planned(self.study, wanted)):
             raise _OpenQuestion
 
     def look(self) -> int:
@@ -685,6 +675,13 @@ class Trial:
         return next((each for each in found if each["grader"] == new), None)
 
 
+def _planned(study: Study, wanted: Sequence[tuple[str, GradingOptions]]) -> list[GradingTask]:
+    from evenhand.graders.running.runner import planned
+    from evenhand.graders.scrub import Scrubber
+
+    return planned(study, wanted, Scrubber.from_environment(study.config.providers))
+
+
 def _candidates(
     study: Study,
     rubric: Rubric,
@@ -695,9 +692,6 @@ def _candidates(
     """Yield the old grader, then the candidates that differ from it and from one another: `made`
     are those that GEPA proposed, and `asker` reads all other words.
     """
-    from evenhand.graders.running.runner import planned
-    from evenhand.graders.scrub import Scrubber
-
     old, grading = options.grader, replace(options.grading, rubrics=[rubric.name])
     ways: list[tuple[str, GradingOptions, str]] = []
     known: set[str] = set()
@@ -722,9 +716,8 @@ def _candidates(
         ways.append((asker, asked, file.name))
     ways += [(other, grading, written("improve.other_grader")) for other in options.others]
     ways += made
-    scrubber = Scrubber.from_environment(study.config.providers)
     for grader, asked, origin in ways:
-        (task,) = planned(study, [(grader, asked)], scrubber)
+        (task,) = _planned(study, [(grader, asked)])
         rater = task.questions.rater_id
         if rater not in known:
             yield Candidate(rater, origin, grader, asked)

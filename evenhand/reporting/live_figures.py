@@ -10,6 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from evenhand.texts import written
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -47,7 +49,6 @@ def study_figures(
     from evenhand.study.tables.atomic import atomic_write
     from evenhand.study.tables.formats import write_table
     from evenhand.study.tables.private import new_folder
-    from evenhand.texts import written
 
     with open_study(folder) as study:
         on_stage(written("lead.stage_reading"))

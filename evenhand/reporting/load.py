@@ -513,8 +513,8 @@ def _check_several(options: ScaleOptions) -> None:
     for name in ("level", "affirmative", "sides"):
         if getattr(options, name):
             raise InputError(
-                f"{options.spelled(name)} does not go with {options.several_option}, which takes "
-                "each option as a yes or no of its own"
+                f"{options.spelled(name)} does not go with {options.spelled('several')}, which "
+                "takes each option as a yes or no of its own"
             )
 
 

@@ -180,7 +180,7 @@ def long_rows(
     if grid is not None:
         _check_grid(grid, table, name, options)
         raters, rubrics = listed(grid.raters), listed(grid.rubrics)
-        said = options.wide_spelled(grid.pattern)
+        said = options.spelled("wide", grid.pattern)
         notes.append(written("reading.grid", raters=raters, rubrics=rubrics, wide=said))
         if grid.others:
             notes.append(written("reading.grid_others", columns=listed(grid.others)))
@@ -213,7 +213,7 @@ def _spelled(
 
 
 def _wide(options: ScaleOptions) -> str:
-    return options.wide_spelled(options.wide)
+    return options.spelled("wide", options.wide)
 
 
 def _check_grid(grid: Grid, table: pd.DataFrame, name: str, options: ScaleOptions) -> None:
@@ -288,7 +288,7 @@ def _melted(
     for rater in kinds if grid is None else ():
         if rater not in table:
             marked = [each for each in map(str, table) if rater in re.split(r"[^A-Za-z0-9]", each)]
-            wide = options.wide_spelled("{rater}_{rubric}")
+            wide = options.spelled("wide", "{rater}_{rubric}")
             hint = f"; columns such as {marked[0]} are read with {wide}" if marked else ""
             raise InputError(
                 f"{name} has no column {rater!r}; it has {listed(table.columns)}{hint}"

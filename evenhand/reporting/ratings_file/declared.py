@@ -81,44 +81,28 @@ class ScaleOptions:
         """The labels that say that there is none."""
         return tuple(self.settings.get("missing", ()))
 
-    def normalise_spelled(self, joins: bool) -> str:
-        """The option `normalise` as the user writes it, in Python or on the command line."""
-        if self.in_python:
-            return f"normalise={joins}"
-        return "--normalise" if joins else "--no-normalise"
-
-    @property
-    def several_option(self) -> str:
-        """The option `several` as the user writes it, in Python or on the command line."""
-        return "several=True" if self.in_python else "--several"
-
-    @property
-    def independent_option(self) -> str:
-        """The option `independent` as the user writes it, in Python or on the command line."""
-        return "independent=True" if self.in_python else "--independent"
-
-    def wide_spelled(self, pattern: str) -> str:
-        """The option `wide` with a pattern as the user writes it, in Python or on the command line.
-
-        >>> ScaleOptions().wide_spelled("{rater}_{rubric}")
-        "--wide '{rater}_{rubric}'"
-        """
-        return f'wide="{pattern}"' if self.in_python else f"--wide {shlex.quote(pattern)}"
-
     def spelled(self, name: str, *keys: str) -> str:
         """Return an option with its keys as the user writes it, in Python or on the command line.
 
         >>> ScaleOptions().spelled("categories", "1", "2"), ScaleOptions().spelled("missing", "-1")
         ('--categories 1,2', '--missing=-1')
+        >>> ScaleOptions().spelled("wide", "{rater}_{rubric}"), ScaleOptions().spelled("several")
+        ("--wide '{rater}_{rubric}'", '--several')
         >>> ScaleOptions(in_python=True).spelled("categories", "1", "2")
         "categories=['1', '2']"
+        >>> ScaleOptions(in_python=True).spelled("no-normalise")
+        'normalise=False'
         """
-        if self.in_python and name == "level":
+        if not self.in_python:
+            mark = "=" if keys and keys[0].startswith("-") else " "
+            return f"--{name}{mark}{shlex.quote(','.join(keys))}" if keys else f"--{name}"
+        if (flag := name.removeprefix("no-")) in ("several", "independent", "normalise"):
+            return f"{flag}={flag == name}"
+        if name == "wide":
+            return f'wide="{keys[0]}"'
+        if name == "level":
             return f"level={keys[0]!r}" if keys else "level="
-        if self.in_python:
-            return f"{name}={list(keys) or ''}"
-        mark = "=" if keys and keys[0].startswith("-") else " "
-        return f"--{name}{mark}{shlex.quote(','.join(keys))}" if keys else f"--{name}"
+        return f"{name}={list(keys) or ''}"
 
 
 SUFFIX = ".scales.toml"

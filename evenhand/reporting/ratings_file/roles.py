@@ -106,12 +106,12 @@ def _refuse_wide(
         if not grid.sure:
             raise InputError(
                 f"{name} has a column for each pair of two names {parts}; say which of them is the "
-                f"rater, with {options.wide_spelled('PATTERN')} such as {RATER}_{RUBRIC}, or name "
-                "the raters' columns with --human and --model"
+                f"rater, with {options.spelled('wide', 'PATTERN')} such as {RATER}_{RUBRIC}, or "
+                "name the raters' columns with --human and --model"
             )
         raise InputError(
             f"{name} has a column for each rater and rubric {parts}; read them with "
-            f"{options.wide_spelled(grid.pattern)}{', ' if options.in_python else ' '}"
+            f"{options.spelled('wide', grid.pattern)}{', ' if options.in_python else ' '}"
             f"{kinds_spelled(grid.raters, options)}"
         )
     if asked := criteria(labels or label_columns(table, columns)):

@@ -133,7 +133,7 @@ def refuse_sets(
             names = sorted(parts | alone)
             declared = [options.spelled("categories", *names)] if separators is None else []
             between = ", " if options.in_python else " "
-            mend = between.join([options.several_option, *declared])
+            mend = between.join([options.spelled("several"), *declared])
             seen = listed(map(shortened, names))
             raise InputError(
                 f"{place} looks like a set of options ({seen}); add {mend} to read sets"

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from evenhand.cli.main import main
-from evenhand.demo.studies import STANCE_SEED, make_demo
+from evenhand.demo import STANCE_SEED, make_demo
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.tables.formats import read_table
