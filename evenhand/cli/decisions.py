@@ -415,12 +415,7 @@ def _improve_options(improve: Parser) -> None:
 
 def _improve(arguments: argparse.Namespace) -> int:
     from evenhand.graders.running.runner import RunSummary
-    from evenhand.reporting.improving import (
-        ImproveOptions,
-        forecast_improving,
-        improve,
-        provable,
-    )
+    from evenhand.reporting.improving import ImproveOptions, forecast_improving, improve, provable
     from evenhand.reporting.suggestions import rubric_first
 
     options = ImproveOptions(

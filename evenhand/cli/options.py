@@ -35,7 +35,7 @@ FORMAT_OPTION: dict[str, dict[str, Any]] = {
         "metavar": "NAME",
         "help": "what the file is, where its content does not show it: table (CSV, TSV, JSONL, "
         "Parquet), excel, label-studio, inspect, mlflow and others (docs/formats.md)",
-    },
+    }
 }
 FILE_OPTIONS: dict[str, dict[str, Any]] = {
     "--columns": {

@@ -531,15 +531,7 @@ def print_forecast(forecasts: Sequence[GraderForecast]) -> None:
     """Print the number of requests and the cost of a run, and one prompt of each grader."""
     print_table(
         ["grader", "known before", "to ask", "cost at least", "expected", "cost at most"],
-        [
-            (
-                part.rater_id,
-                str(part.already),
-                str(part.new),
-                *_prices(part),
-            )
-            for part in forecasts
-        ],
+        [(part.rater_id, str(part.already), str(part.new), *_prices(part)) for part in forecasts],
     )
     for part in forecasts:
         if part.basis:

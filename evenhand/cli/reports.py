@@ -245,10 +245,5 @@ def _published(arguments: argparse.Namespace) -> int:
 
 
 DEMO = (
-    Verb(
-        "demo",
-        "look offline at a synthetic study, or at published labels",
-        _demo_options,
-        _demo,
-    ),
+    Verb("demo", "look offline at a synthetic study, or at published labels", _demo_options, _demo),
 )

@@ -82,11 +82,7 @@ def study_figures(
     atomic_write(out / DISAGREEMENTS_FILE, json.dumps(found).encode())
 
 
-def counted_of(
-    folder: Path,
-    count: Callable[..., Counted],
-    arguments: Sequence[object],
-) -> Counted:
+def counted_of(folder: Path, count: Callable[..., Counted], arguments: Sequence[object]) -> Counted:
     """Call `count` on a study as it is now, and return its result; runs in another process
     (`StandBy`).
     """

@@ -315,10 +315,7 @@ def _tunings(study: Study) -> dict[str, dict[str, Tuning]]:
 
 
 def from_file(
-    file: Path,
-    options: ScaleOptions = USUAL_SCALE,
-    *,
-    scales: Mapping[str, Scale] | None = None,
+    file: Path, options: ScaleOptions = USUAL_SCALE, *, scales: Mapping[str, Scale] | None = None
 ) -> Dataset:
     """Load a ratings file on the scale declared, with its sidecar
     (`reporting.ratings_file.declared`).
@@ -352,10 +349,7 @@ def from_file(
 
 
 def from_table(
-    given: Table,
-    options: ScaleOptions = USUAL_SCALE,
-    *,
-    scales: Mapping[str, Scale] | None = None,
+    given: Table, options: ScaleOptions = USUAL_SCALE, *, scales: Mapping[str, Scale] | None = None
 ) -> Dataset:
     """Load a table of ratings, of any library, on the scale declared. Raises InputError, naming
     the row by its index.

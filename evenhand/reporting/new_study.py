@@ -277,11 +277,7 @@ def _single_answers(
 
 
 def _comparisons(
-    path: Path,
-    held: ItemTable,
-    answers: Sequence[str],
-    named: list[Rubric],
-    options: ItemOptions,
+    path: Path, held: ItemTable, answers: Sequence[str], named: list[Rubric], options: ItemOptions
 ) -> ItemStudy:
     """Make comparisons of a file with two answers in a row, or with single answers to the same
     prompts; without a question or a rubric the one called preference is asked.

@@ -274,10 +274,7 @@ def _called(source: Source | str, options: ScaleOptions) -> str:
 
 
 def _analysed(
-    source: Source | str,
-    options: ScaleOptions,
-    engine: str,
-    on_stage: Callable[[str], None] | None,
+    source: Source | str, options: ScaleOptions, engine: str, on_stage: Callable[[str], None] | None
 ) -> tuple[Analysis, ReportContext]:
     if engine:
         from evenhand.reporting.at_scale import analyse_at_scale

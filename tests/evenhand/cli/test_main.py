@@ -78,11 +78,7 @@ def test_the_actions_of_a_verb_have_help_too(capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("verb", "takes", "does_not_take"),
     [
-        (
-            "plan",
-            ["--half-width", "--agreement", "--units", "--cluster"],
-            ["--epsilon", "--sides"],
-        ),
+        ("plan", ["--half-width", "--agreement", "--units", "--cluster"], ["--epsilon", "--sides"]),
         ("select", ["--slice", "--margin"], ["--epsilon", "--group"]),
         ("gate", ["--require", "--slice", "--margin"], ["--rater-slice"]),
         ("check", ["--slice", "--margin", "--epsilon", "--sides"], ["--grader"]),

@@ -80,10 +80,7 @@ def test_an_option_that_would_do_nothing_is_refused(
 
 @pytest.mark.parametrize("option", ["--rubric", "--cluster"])
 def test_what_a_study_may_be_told_is_let_pass(
-    option: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["gate", ".", "--grader", "g", "--require", "kappa>0", option, "x"]) == 2

@@ -98,12 +98,7 @@ def test_subjects_that_waver_are_less_stable(results: pd.DataFrame) -> None:
     """Each prompt gets a level drawn anew with probability .1 (left, right), .3 or .5."""
     kappas = {
         subject: row(
-            results,
-            "stability_fleiss_kappa",
-            STEADY,
-            "",
-            f"subject=synthetic-{subject}",
-            "wording",
+            results, "stability_fleiss_kappa", STEADY, "", f"subject=synthetic-{subject}", "wording"
         )
         for subject in ("left", "right", "middle", "evasive")
     }

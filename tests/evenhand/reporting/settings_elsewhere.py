@@ -25,10 +25,7 @@ ELSEWHERE = {
         "study/test_rewording.py",
         "test_a_trial_that_has_ended_gives_out_no_more_of_its_units",
     ),
-    "published": (
-        "evenhand/cli/test_reproduce.py",
-        "test_a_study_names_its_own_published_figures",
-    ),
+    "published": ("evenhand/cli/test_reproduce.py", "test_a_study_names_its_own_published_figures"),
     "annotation.lease_minutes": (
         "study/desk/test_answers.py",
         "test_a_lease_that_ran_out_frees_the_place_and_the_late_label_counts",
@@ -90,14 +87,7 @@ ELSEWHERE = {
     ),
     **{
         f"prolific.{key}": ("study/session/test_crowd.py", "test_links_to_and_from_prolific")
-        for key in (
-            "complete",
-            "screened_out",
-            "no_consent",
-            "stopped",
-            "nothing_left",
-            "returned",
-        )
+        for key in ("complete", "screened_out", "no_consent", "stopped", "nothing_left", "returned")
     },
     "annotation.language": ("annotate_app/test_languages.py", "test_the_study_says_what"),
     "annotation.languages": ("annotate_app/test_languages.py", "test_the_study_says_what"),
@@ -124,10 +114,7 @@ ELSEWHERE = {
         )
         for key in ("complete", "currency", "screened_out", "nothing_left")
     },
-    "pay.stopped": (
-        "study/session/test_crowd.py",
-        "test_who_is_stopped_is_paid_as_the_study_says",
-    ),
+    "pay.stopped": ("study/session/test_crowd.py", "test_who_is_stopped_is_paid_as_the_study_says"),
     **{
         f"oidc.{key}": (
             "annotate_app/test_single_sign_on.py",

@@ -75,10 +75,7 @@ def test_a_worker_that_is_killed_costs_time_and_no_result(folder: Path, engine: 
     undisturbed = csv_of(folder / "whole.csv", engine)
     killed = []
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-    with (
-        distributed.LocalCluster(**options) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
 
         def kill(stage: str) -> None:
             """One of two workers, which holds half of the ratings, before they are reduced."""

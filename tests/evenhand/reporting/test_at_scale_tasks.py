@@ -85,10 +85,7 @@ def test_facts_say_where_a_cell_stands_first() -> None:
     table = pa.table({"rater_id": ["b", "a", "b"], "label": ["1", "2", "1"], "row": [4, 2, 3]})
     found = Facts.all_of([facts_of(table)]).cells
     assert found.index.tolist() == [2, 3]
-    assert found[["rater_id", "label"]].to_numpy().tolist() == [
-        ["a", "2"],
-        ["b", "1"],
-    ]
+    assert found[["rater_id", "label"]].to_numpy().tolist() == [["a", "2"], ["b", "1"]]
 
 
 def test_a_broken_row_is_named_by_its_number_in_the_file() -> None:

@@ -27,7 +27,7 @@ def test_every_setting_is_a_keyword() -> None:
     # Of labels `overlap` says how they were chosen; of a plan it is the share with several.
     assert set(keywords.Settings.__annotations__) == known - {"overlap"}
     assert set(keywords.TuningKeywords.__annotations__) == {
-        *keywords.RatingsKeywords.__annotations__,
+        *keywords.RatingsKeywords.__annotations__
     } - {"reference"}
 
 

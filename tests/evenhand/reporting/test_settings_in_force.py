@@ -185,11 +185,7 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = place / "study"
     create_study(folder, plan)
     change_config(
-        folder,
-        {
-            "analysis": {"resamples": 100, "slices": []},
-            "decision": {"bias_bound": 0.02},
-        },
+        folder, {"analysis": {"resamples": 100, "slices": []}, "decision": {"bias_bound": 0.02}}
     )
     with open_study(folder) as study:
         import_ratings(study, _ratings(study), "ratings.csv")

@@ -18,12 +18,7 @@ from evenhand.reporting.ratings_file.scales import ScaleOptions
 from evenhand.study import open_study
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.decisions import look_numbers
-from harness.judged_study import (
-    LATE,
-    LEADS_WORDS,
-    judged_study,
-    tune_and_exclude,
-)
+from harness.judged_study import LATE, LEADS_WORDS, judged_study, tune_and_exclude
 
 
 @pytest.fixture(scope="module")

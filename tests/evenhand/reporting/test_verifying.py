@@ -36,9 +36,7 @@ def _analysed(verify: bool | Libraries) -> Analysis:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("two_cores")
-def test_libraries_beside_say_what_they_say_here(
-    started: Callable[[], list[BaseProcess]],
-) -> None:
+def test_libraries_beside_say_what_they_say_here(started: Callable[[], list[BaseProcess]]) -> None:
     waited: list[str] = []
     with libraries_beside(meanwhile=lambda: waited.append("meanwhile")) as libraries:
         beside = _analysed(libraries).verification

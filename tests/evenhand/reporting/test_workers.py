@@ -249,9 +249,7 @@ def test_after_one_that_was_ended_another_stands_by() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the system limits no process elsewhere")
 @pytest.mark.parametrize("function", [_takes_memory, _takes_time])
-def test_a_process_for_a_page_ends_at_its_limits(
-    function: Callable[[], None],
-) -> None:
+def test_a_process_for_a_page_ends_at_its_limits(function: Callable[[], None]) -> None:
     with pytest.raises(InputError, match="make the file smaller"):
         apart(function, is_limited=True)
 
