@@ -389,13 +389,6 @@ def _note(text: str) -> str:
     return f": {line}" if line else ""
 
 
-def _affirmative(text: str) -> tuple[str, tuple[str, ...]]:
-    name, equals, keys = text.partition("=")
-    if not equals or not keys:
-        raise InputError(f"--affirmative is {text!r}; write RUBRIC=KEY,... such as refusal=4,5")
-    return name.replace("_", "-"), tuple(key.strip() for key in keys.split(","))
-
-
 ACTIONS = (
     Verb("list", "the rubrics that come with evenhand", lambda _: None, _list),
     Verb("show", "print a rubric as the prompt that graders read", _show_options, _show),
