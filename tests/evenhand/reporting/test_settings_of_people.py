@@ -32,7 +32,7 @@ from evenhand.study.tables.ratings import validate_ratings
 from evenhand.study.workload import workload
 from tests.analysis.crowd import crowd
 from tests.conftest import write_pairs, write_responses
-from tests.evenhand.reporting.changed_settings import changed
+from tests.evenhand.reporting.settings_elsewhere import changed
 
 # People's labels under the rules of quality
 
