@@ -17,7 +17,6 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     from evenhand.analysis import Analysis
     from evenhand.graders.running.run import Progress
+    from evenhand.reporting.ratings_file.declared import ScaleOptions
     from evenhand.study.creation import StudyPlan
 
 _COLUMN = r"^(?P<rater_id>.*?)(?: (?P<order>ab|ba))?$"
