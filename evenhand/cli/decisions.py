@@ -20,6 +20,7 @@ from evenhand.cli.options import (
     engine_of,
     given_options,
     given_settings,
+    refuse_of_files,
     setting_names,
 )
 from evenhand.cli.ratings import (
@@ -198,8 +199,7 @@ def _found(arguments: argparse.Namespace) -> Gate:
     if engine:
         refuse(arguments, ["--baseline"], "needs the labels in one table; leave --engine out")
     if not engine and is_study(arguments.source):
-        only_files = SCALE_OPTIONS.keys() - {"--rubric"}
-        refuse(arguments, only_files, "is for a ratings file; a study has rubrics of its own")
+        refuse_of_files(arguments, but=["--rubric"])
     with working("reading the labels") as tell:
         return gate(
             arguments.source,
@@ -243,18 +243,13 @@ def _add_common(verb: Parser, file: str, options: set[str]) -> None:
     add_analysis_options(verb, without={*SCALE_OPTIONS, *setting_names()} - options)
 
 
-def _refuse_beside_a_study(arguments: argparse.Namespace) -> None:
-    if arguments.source.is_dir():
-        only_files = SCALE_OPTIONS.keys() - {"--rubric"}
-        refuse(arguments, only_files, "is for a ratings file; a study has rubrics of its own")
-
-
 def _save(arguments: argparse.Namespace) -> None:
     from evenhand.analysis.verdicts.drift import margin_of
     from evenhand.reporting.gate.baseline import baseline_of, write_baseline
     from evenhand.reporting.load import load
 
-    _refuse_beside_a_study(arguments)
+    if arguments.source.is_dir():
+        refuse_of_files(arguments, but=["--rubric"])
     options = given_options(arguments)
     with working("reading the labels"):
         found = load(arguments.source, options)
@@ -277,7 +272,8 @@ def _save(arguments: argparse.Namespace) -> None:
 def _baseline_compare(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.gate.checks import compare
 
-    _refuse_beside_a_study(arguments)
+    if arguments.source.is_dir():
+        refuse_of_files(arguments, but=["--rubric"])
     with working("reading the labels"):
         found = compare(
             arguments.source,

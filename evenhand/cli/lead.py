@@ -260,8 +260,12 @@ def _invite(arguments: argparse.Namespace) -> None:
                 say("session.revoked", whose=whose, count=revoked)
             return
         if arguments.prolific:
-            _check_prolific(study)
-            if study.config.prolific and not study.config.prolific.places:
+            if study.config.prolific is None:
+                raise InputError(
+                    "study.toml has no [prolific] section, so participants would get no completion "
+                    "code; see docs/people.md"
+                )
+            if not study.config.prolific.places:
                 warn("terminal.note", note=written("session.no_places"))
             (link,) = make_invites(study, [""], arguments.hours)
             note(study, "invite", "Prolific", "made: 1")
@@ -271,14 +275,6 @@ def _invite(arguments: argparse.Namespace) -> None:
         note(study, "invite", "", f"made: {len(raters)}")
         for link in make_invites(study, raters, arguments.hours):
             print_line(f"{link.rater_id}\t{base}?invite={link.token}")
-
-
-def _check_prolific(study: Study) -> None:
-    if study.config.prolific is None:
-        raise InputError(
-            "study.toml has no [prolific] section, so participants would get no completion code; "
-            "see docs/people.md"
-        )
 
 
 def _account(arguments: argparse.Namespace) -> None:

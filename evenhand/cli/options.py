@@ -225,8 +225,8 @@ def add_analysis_options(parser: Parser, without: Collection[str] = ()) -> None:
         if option not in without:
             parser.add_argument(option, **how)
     fields = keys_of(_settings())
-    for name in _OWN_OPTIONS:
-        option = _option(name, fields[name])
+    own = {name: _option(name, fields[name]) for name in _OWN_OPTIONS}
+    for name, option in own.items():
         if name not in without:
             how = {"help": _help(fields[name]), **_shape(fields[name])}
             parser.add_argument(option, dest=name, **how)
@@ -238,7 +238,7 @@ def add_analysis_options(parser: Parser, without: Collection[str] = ()) -> None:
         default=[],
         action="append",
     )
-    parser.seldom_needed({*SCALE_OPTIONS, *option_names()} - NEEDED)
+    parser.seldom_needed({*SCALE_OPTIONS, *own.values()} - NEEDED)
     parser.set_defaults(unused=without)
     rest = {
         _option(name, field): name for name, field in fields.items() if name not in _OWN_OPTIONS
@@ -253,11 +253,6 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
         "--engine ENGINE",
         "for millions of ratings: dask, or dask:tcp://HOST:PORT (docs/millions.md)",
     )
-
-
-def option_names() -> list[str]:
-    """The options of settings that have one."""
-    return [_option(name, _settings().model_fields[name]) for name in _OWN_OPTIONS]
 
 
 def setting_names() -> list[str]:
@@ -302,18 +297,20 @@ def _shape(field: FieldInfo) -> dict[str, Any]:
 # ---- an analysis: what was given ---------------------------------------------------------------
 
 
-def analysis_of(
-    arguments: argparse.Namespace, *, of_study: Collection[str] = (), why: bool = False
-) -> Analysis:
-    """Return the analysis of the source. Options that only a file needs are refused with a study,
-    except the options `of_study`, which the verb reads for a study too.
+def refuse_of_files(arguments: argparse.Namespace, but: Collection[str] = ()) -> None:
+    """Raise InputError where an option on a ratings file is given, `but` one of these."""
+    only_files = SCALE_OPTIONS.keys() - set(but)
+    refuse(arguments, only_files, "is for a ratings file; a study has rubrics of its own")
+
+
+def analysis_of(arguments: argparse.Namespace, *, why: bool = False) -> Analysis:
+    """Return the analysis of the source. Options that only a file needs are refused with a
+    study.
     """
     from evenhand.reporting.load import is_study
 
-    engine = getattr(arguments, "engine", None)
-    if not engine and isinstance(arguments.source, Path) and is_study(arguments.source):
-        only_files = SCALE_OPTIONS.keys() - set(of_study)
-        refuse(arguments, only_files, "is for a ratings file; a study has rubrics of its own")
+    if isinstance(arguments.source, Path) and is_study(arguments.source):
+        refuse_of_files(arguments)
     analysis, _ = analyse_asked(arguments.source, arguments, why=why)
     return analysis
 

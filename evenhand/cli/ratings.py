@@ -39,7 +39,6 @@ if TYPE_CHECKING:
         RequestLimits,
         RunSummary,
     )
-    from evenhand.rubrics import Rubric
     from evenhand.study import Study
     from evenhand.study.settings.analysis import InjectionBounds
 
@@ -321,6 +320,7 @@ def before_serving(folder: Path, url: str, address: str, path: str) -> bytes:
 
 def _grade(arguments: argparse.Namespace) -> int:
     from evenhand.graders import WHOLE, Shard, forecast, grade
+    from evenhand.reporting.suggestions import compare_texts
     from evenhand.rubrics import load_rubric
 
     _check_batch(arguments)
@@ -362,7 +362,9 @@ def _grade(arguments: argparse.Namespace) -> int:
         _print_orders(study, options)
         print_coverage(study, [part.rater_id for part in summary.graders])
         if text is not None:
-            _print_trial(study, text, [part.rater_id for part in summary.graders])
+            for part in summary.graders:
+                for sentence in compare_texts(study, text, part.rater_id).sentences:
+                    console().print(sentence)
     print_stop("grade", summary.stopped, [w for part in summary.graders for w in part.warnings])
     if text is None:
         say("terminal.next", command=f"evenhand report {arguments.dir}")
@@ -508,15 +510,6 @@ def print_coverage(study: Study, raters: Sequence[str]) -> None:
     for grader, models in answered.items():
         say("grade.answered", grader=grader, models=counted(models))
     print_stop("grade", (), several_models(answered))
-
-
-def _print_trial(study: Study, text: Rubric, tried: Sequence[str]) -> None:
-    """Print how each grader's agreement with people changes with another text of a rubric."""
-    from evenhand.reporting.suggestions import compare_texts
-
-    for rater in tried:
-        for sentence in compare_texts(study, text, rater).sentences:
-            console().print(sentence)
 
 
 def print_stop(verb: str, stopped: Sequence[str], warnings: Sequence[str]) -> None:

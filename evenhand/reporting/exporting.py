@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from evenhand.analysis import Scale
     from evenhand.analysis.dataset import Dataset
     from evenhand.study import Study
-    from evenhand.study.desk.oversight import Exclusion
 
 _HEADER = (
     "What the labels in the ratings file of this name mean: read by `evenhand check` by itself."
@@ -155,7 +154,10 @@ def study_sidecar(study: Study, units: str, attacked: str = "") -> Sidecar:
         units=units,
         attacked=attacked,
         strata=dataset.facts.strata,
-        excluded=_excluded(oversight(study.store).exclusions),
+        excluded={  # with the reason where the program itself gave it
+            rater: _line(each.reason) if each.done_by == STOPPED_BY else _UNSAID
+            for rater, each in oversight(study.store).exclusions.items()
+        },
         # Their columns are people's answers about themselves.
         analysis=dataset.settings.model_copy(update={"rater_slices": ()}),
         decision=dataset.decision,
@@ -211,14 +213,6 @@ def _section(study: Study, scale: Scale, look: int, usage: list[dict[Any, Any]])
 def _used(row: Mapping[Any, Any]) -> GraderUsage:
     known = {name: row[name] for name in GraderUsage.model_fields if row[name] == row[name]}
     return GraderUsage(**known)
-
-
-def _excluded(exclusions: Mapping[str, Exclusion]) -> dict[str, str]:
-    """Return the excluded raters, with the reason where the program itself gave it."""
-    return {
-        rater: _line(each.reason) if each.done_by == STOPPED_BY else _UNSAID
-        for rater, each in exclusions.items()
-    }
 
 
 def _line(text: str) -> str:
