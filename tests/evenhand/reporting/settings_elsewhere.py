@@ -29,7 +29,7 @@ ELSEWHERE = {
         "analysis/people/test_selection.py",
         "test_overlap_declared_random_is_not_tested",
     ),
-    "analysis.missing": ("evenhand/cli/test_imported_names.py", "test_an_import_leaves_codes_out"),
+    "analysis.missing": ("evenhand/cli/test_exports.py", "test_an_import_leaves_codes_out"),
     "store": ("study/store/test_store.py", "test_postgresql_keeps_a_study_just_so"),
     "rewording.rubric": (
         "study/test_rewording.py",
