@@ -64,8 +64,8 @@ def _calls() -> Iterator[tuple[str, str, frozenset[str] | None]]:
     """
     for file in (file for room in ROOMS for file in (ROOT / room).rglob("*.py")):
         source = file.read_text("utf-8")
-        if not any(f"{name}(" in source for name in WRITERS):
-            continue
+        if file.name == "terminal.py" or not any(f"{name}(" in source for name in WRITERS):
+            continue  # `terminal.py` hands on the keys of `say` and `warn`
         nodes = list(ast.walk(ast.parse(source)))
         constants = {str(node.value) for node in nodes if isinstance(node, ast.Constant)}
         for node in nodes:
